@@ -7,8 +7,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -41,7 +44,7 @@ OVER = 0.5
 
 
 @pytest.fixture
-def released():
+def released() -> Iterator[Event]:
     """An event that blocked threads wait for; set at the end, so that they drain."""
     with released_after() as event:
         yield event
@@ -89,7 +92,7 @@ def test_a_provider_that_never_answers(seconds: float, fallback, rounds: int, tr
 
 
 @pytest.mark.parametrize("blocked", [DESK, ("technical",), ("risk_gate",), ("bear_researcher",)])
-def test_a_submit_that_blocks(blocked, tries: Tries) -> None:
+def test_a_submit_that_blocks(blocked: tuple[Any, ...], tries: Tries) -> None:
     for attempt in tries():
         with released_after() as released, attempt:
             provider = Scripted(dict.fromkeys(blocked, Blocks(released)))
@@ -101,7 +104,7 @@ def test_a_submit_that_blocks(blocked, tries: Tries) -> None:
             assert {call.status for call in record.calls if call.role_id in blocked} == {"timeout"}
 
 
-def test_an_agent_that_hangs_without_asking(released, tries: Tries) -> None:
+def test_an_agent_that_hangs_without_asking(released: Event, tries: Tries) -> None:
     def hang(_context, _ask):
         released.wait()
         return a_report()
@@ -115,7 +118,7 @@ def test_an_agent_that_hangs_without_asking(released, tries: Tries) -> None:
             assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-def test_a_fallback_that_hangs(released, tries: Tries) -> None:
+def test_a_fallback_that_hangs(released: Event, tries: Tries) -> None:
     down = Scripted(dict.fromkeys(DESK, RuntimeError()))
     for attempt in tries():
         with attempt:
@@ -145,7 +148,9 @@ def test_a_deadline_that_has_passed_makes_no_call(seconds: float, tries: Tries) 
         ((), ("AGENT_BUDGET", 0.3)),
     ],
 )
-def test_after_every_stage_a_valid_result_stands(hanging, heard, tries: Tries) -> None:
+def test_after_every_stage_a_valid_result_stands(
+    hanging: tuple[Any, ...], heard: tuple[str, float], tries: Tries
+) -> None:
     """What was heard before the first hanging stage counts, all of it."""
     for attempt in tries():
         script = {"technical": reporting(value=0.2), **dict.fromkeys(hanging, NEVER)}
@@ -241,7 +246,7 @@ def held_afterwards(released, _monkeypatch):
 @pytest.mark.parametrize("reply", [honest, "}{"])
 @pytest.mark.parametrize("held", [held_parsing, held_afterwards])
 def test_no_call_of_an_agent_that_was_left_behind_is_ok(
-    held, reply, monkeypatch: pytest.MonkeyPatch, tries: Tries
+    held: Callable[..., Any], reply, monkeypatch: pytest.MonkeyPatch, tries: Tries
 ) -> None:
     """Its answer came in time, it did not: the record says what the debate says."""
     for attempt in tries():
@@ -261,7 +266,7 @@ def test_no_call_of_an_agent_that_was_left_behind_is_ok(
     assert record.calls[0].reply and "late:technical" in record.flags
 
 
-def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released, tries: Tries) -> None:
+def test_no_call_of_a_fallback_that_was_left_behind_is_ok(released: Event, tries: Tries) -> None:
     def fallback(about, ask):
         try:
             return score_chart(about, ask)
@@ -310,7 +315,7 @@ def test_a_retry_needs_as_much_time_as_the_first_attempt_took(tries: Tries) -> N
 
 
 def test_too_many_threads_left_behind_mean_l1_until_they_drain(
-    released, monkeypatch: pytest.MonkeyPatch
+    released: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "MAX_ABANDONED", 5)
     while not stages.crowded():

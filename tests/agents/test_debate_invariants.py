@@ -366,7 +366,9 @@ def test_trust_only_shrinks_at_a_desk_of_one_analyst(scaled: Scaled) -> None:
 @pytest.mark.parametrize(
     "changes", [{"confidence": "low"}, {"evidence": []}, {"evidence": [{"id": "x", "value": 1}]}]
 )
-def test_a_doubtful_report_moves_less_through_the_whole_desk(agent: str, changes) -> None:
+def test_a_doubtful_report_moves_less_through_the_whole_desk(
+    agent: str, changes: dict[str, Any]
+) -> None:
     """Also when it is the only opinion that answers."""
     others = {name: RuntimeError() for name in AGENTS if name not in (agent, "risk_gate")}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,9 @@ def test_an_unknown_agent_is_named_with_the_known_ones(deliberating: bool) -> No
         (MODES["budget"].seats, MODES["budget"].seats),
     ],
 )
-def test_active_agents_win_over_the_mode_and_the_gate_is_always_there(named, sits) -> None:
+def test_active_agents_win_over_the_mode_and_the_gate_is_always_there(
+    named: tuple[Any, ...], sits: tuple[Any, ...]
+) -> None:
     config = settings(mode="full", active_agents=named)
     assert check_desk(config.agents) == sits
     record = debate(Scripted(), config=config)
@@ -80,7 +83,7 @@ def test_a_desk_has_an_opinion_and_at_most_eight_agents() -> None:
         ({"focus": {"ath": "primary"}}, "unknown vectors: ath"),
     ],
 )
-def test_a_seat_that_cannot_be_is_refused(changes, message: str) -> None:
+def test_a_seat_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
     agent = AGENTS["technical"]
     odd = Agent(replace(agent.role, **changes), agent.analyze)
     with pytest.raises(ValueError, match=message):

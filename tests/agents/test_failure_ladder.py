@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -41,7 +43,7 @@ FAILURES = {
 @pytest.mark.parametrize("kind", FAILURES)
 @pytest.mark.parametrize("failing", SUBSETS, ids=lambda part: "+".join(sorted(part)) or "none")
 @pytest.mark.parametrize("with_fallback", [True, False], ids=["fallback", "alone"])
-def test_any_subset_may_fail(kind, failing, with_fallback: bool) -> None:
+def test_any_subset_may_fail(kind: str, failing: set[Any], with_fallback: bool) -> None:
     provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
     record = debate(provider, fallback=score_chart if with_fallback else None)
     if failing >= OPINIONS:
@@ -172,7 +174,7 @@ def test_a_null_is_a_missing_side_on_its_vector() -> None:
 
 @pytest.mark.parametrize("value", [0.1, 0.3])
 @pytest.mark.parametrize("agent", sorted(OPINIONS))
-def test_a_sole_answer_is_used_alone_within_its_bound(agent, value: float) -> None:
+def test_a_sole_answer_is_used_alone_within_its_bound(agent: str, value: float) -> None:
     provider = everything_fails()
     provider.script[agent] = [reporting(value=value, confidence="medium")]
     record = debate(provider)
@@ -194,7 +196,9 @@ RULE_VETO = {"market.spread_atr": 0.2}
     ],
     ids=lambda value: str(value) if isinstance(value, SourceType) else "",
 )
-def test_a_rule_veto_holds_for_every_source_type(provider, fallback, source) -> None:
+def test_a_rule_veto_holds_for_every_source_type(
+    provider: Scripted, fallback, source: SourceType
+) -> None:
     record = debate(provider, about=context(features=RULE_VETO), fallback=fallback)
     assert record.source_type is source
     assert record.veto
@@ -202,7 +206,7 @@ def test_a_rule_veto_holds_for_every_source_type(provider, fallback, source) -> 
 
 
 @pytest.mark.parametrize("source", [SourceType.AGENT_SKIPPED, SourceType.L1_ONLY])
-def test_a_tick_without_a_debate_has_l1_and_the_rules(source) -> None:
+def test_a_tick_without_a_debate_has_l1_and_the_rules(source: SourceType) -> None:
     about = context(features=RULE_VETO)
     record = undebated(about, settings(), source)
     assert (record.source_type, record.veto, record.calls) == (source, True, ())
@@ -229,7 +233,9 @@ def test_the_rules_stand_when_the_gates_model_fails() -> None:
         (ruling(reason_code="WEAK_CASE"), 1.0, False, ()),
     ],
 )
-def test_the_gates_model_can_only_be_stricter(told, multiplier: float, veto: bool, reasons) -> None:
+def test_the_gates_model_can_only_be_stricter(
+    told: dict[str, Any], multiplier: float, veto: bool, reasons: tuple[Any, ...]
+) -> None:
     record = debate(Scripted({"risk_gate": told}))
     assert (record.ruling.multiplier, record.ruling.veto) == (multiplier, veto)
     assert record.ruling.reasons == reasons
@@ -262,7 +268,7 @@ def test_the_gates_model_can_only_be_stricter(told, multiplier: float, veto: boo
         ),
     ],
 )
-def test_the_rules_of_the_gate(features, multiplier: float, veto: bool) -> None:
+def test_the_rules_of_the_gate(features: dict[str, float], multiplier: float, veto: bool) -> None:
     rule = undebated(context(features=features), settings()).rule_ruling
     assert (rule.multiplier, rule.veto) == (multiplier, veto)
     assert bool(rule.reasons) == (veto or multiplier < 1)
@@ -291,7 +297,9 @@ def twins(first: AgentReport, second: AgentReport) -> dict[str, Agent]:
 @pytest.mark.parametrize(
     ("values", "multiplier"), [((0.1, 0.1), 1.0), ((0.1, -0.2), 0.5), ((0.3, -0.3), 0.3)]
 )
-def test_disagreement_of_the_analysts_lowers_the_multiplier(values, multiplier: float) -> None:
+def test_disagreement_of_the_analysts_lowers_the_multiplier(
+    values: tuple[float, float], multiplier: float
+) -> None:
     agents = twins(*(a_report(value=value) for value in values))
     record = debate(Scripted(), agents=agents, config=settings(active_agents=("one", "two")))
     assert record.rule_ruling.multiplier == pytest.approx(multiplier)
@@ -345,7 +353,7 @@ def no_ledger(_stage, _bounds) -> None:
 
 
 @pytest.mark.parametrize("reserve", [lambda *_: False, lambda *_: None, no_ledger])
-def test_without_leave_to_spend_nothing_is_asked_and_l1_stands(reserve) -> None:
+def test_without_leave_to_spend_nothing_is_asked_and_l1_stands(reserve: Callable[..., Any]) -> None:
     provider = Scripted()
     record = debate(provider, reserve=reserve, fallback=score_chart)
     assert (record.source_type, provider.requests) == (SourceType.L1_ONLY, [])
@@ -374,7 +382,7 @@ def test_an_error_or_garbage_is_asked_once_more(first) -> None:
         *((ModelUnavailable(word), word) for word in ("timeout", "refused", "budget", "miss")),
     ],
 )
-def test_other_failures_are_not_asked_again(first, reason) -> None:
+def test_other_failures_are_not_asked_again(first, reason: str) -> None:
     provider = Scripted({"technical": [first, reporting(value=0.2)]})
     record = debate(provider)
     assert len(provider.asked("technical")) == 1

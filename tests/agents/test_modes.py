@@ -90,7 +90,7 @@ def test_a_seat_sees_no_evidence_that_its_row_leaves_out(short: AgentSettings) -
 
 @pytest.mark.parametrize("looks", [True, False])
 def test_a_row_says_whether_there_is_a_second_look(
-    short, looks: bool, monkeypatch: pytest.MonkeyPatch
+    short: AgentSettings, looks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MODES, "short", replace(SHORT, second_look=looks))
     provider = Scripted({"momentum": reporting(confidence="low")})

@@ -265,7 +265,7 @@ def test_full_opposition_costs_sixty_percent() -> None:
 @pytest.mark.parametrize(
     ("value", "sided"), [(SIDE_FROM, 1), (-SIDE_FROM, 1), (SIDE_FROM - 1e-6, 0), (0.0, 0)]
 )
-def test_a_side_is_taken_from_a_mean_view_on(value, sided: int) -> None:
+def test_a_side_is_taken_from_a_mean_view_on(value: float, sided: int) -> None:
     assert measure([says("one", value)], UP, LEVEL).sided == sided
 
 
@@ -283,7 +283,9 @@ def test_a_stance_weighs_each_vector_by_the_focus() -> None:
     [(UP, 0.75 * (1 - 0.6 / 3), 0.3), (DOWN, 0.3, 0.75 * (1 - 0.6 * 2 / 3)), (LEVEL, 0.75, 0.75)],
     ids=["up", "down", "level"],
 )
-def test_an_opening_against_the_debate_counts_as_fully_opposed(debated, buy, sell) -> None:
+def test_an_opening_against_the_debate_counts_as_fully_opposed(
+    debated: dict[str, float], buy: float, sell: float
+) -> None:
     medium = {"confidence": "medium"}
     answers = [says("a", 0.1, **medium), says("b", 0.1, **medium), says("c", -0.1, **medium)]
     panel = measure(answers, debated, LEVEL)
@@ -294,7 +296,7 @@ def test_an_opening_against_the_debate_counts_as_fully_opposed(debated, buy, sel
 @pytest.mark.parametrize(
     ("lean", "side"), [(SIDE_FROM, 1), (-SIDE_FROM, -1), (SIDE_FROM - 1e-6, 0), (0.0, 0)]
 )
-def test_a_debate_has_a_side_from_a_least_mean_on(lean, side: int) -> None:
+def test_a_debate_has_a_side_from_a_least_mean_on(lean: float, side: int) -> None:
     assert measure([says("a", 0.1)], dict.fromkeys(VECTORS, lean), LEVEL).side == side
 
 

@@ -208,7 +208,7 @@ HEADLINES = [value for name, value in FULL_FEATURES.items() if name.startswith("
 
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("role", MODES["full"].seats)
-def test_a_prompt_lists_every_number_that_its_agent_may_cite(role, name) -> None:
+def test_a_prompt_lists_every_number_that_its_agent_may_cite(role: str, name: str) -> None:
     """All that the role is given, each with its id and value, and no headline but the agent's."""
     about = before(role, variant(name))
     asked, told = rendered(role, variant(name))
@@ -246,7 +246,7 @@ def test_no_prompt_lists_where_evidence_comes_from() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_same_context_renders_the_same_prompt(role) -> None:
+def test_the_same_context_renders_the_same_prompt(role: str) -> None:
     assert prompt(role) == prompt(role)
 
 
@@ -275,7 +275,7 @@ def test_nothing_in_the_rubrics_makes_a_debate_collapse_to_hold() -> None:
 
 
 @pytest.mark.parametrize("role", MODES["full"].seats)
-def test_a_prompt_says_task_bound_abstention_citation_and_json(role) -> None:
+def test_a_prompt_says_task_bound_abstention_citation_and_json(role: str) -> None:
     text = prompt(role).system
     assert AGENTS[role].role.title in text
     assert "Cite each fact" in text
@@ -324,7 +324,7 @@ def listed(asked) -> list[str]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_evidence_is_listed_by_id_whatever_order_it_came_in(role) -> None:
+def test_evidence_is_listed_by_id_whatever_order_it_came_in(role: str) -> None:
     about = at_the_desk()
     backwards = dict(reversed(about.features.items()))
     seat = None if role == "chart_scorer" else AGENTS[role].role
@@ -638,7 +638,7 @@ def test_the_prompts_of_the_desk_of_four_stay_within_their_budget(name: str) -> 
 
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
 @pytest.mark.parametrize("tale", TALES)
-def test_the_prompts_of_the_desk_of_eight_stay_within_theirs(tale, name: str) -> None:
+def test_the_prompts_of_the_desk_of_eight_stay_within_theirs(tale: str, name: str) -> None:
     """No quoted text, in whatever letters, makes a prompt one that is refused for its bytes."""
     for about in real_ticks(name, 3, tale):
         asked = prompts(about, tale, config=settings(mode="full", second_look="never"))
@@ -771,7 +771,7 @@ def test_cleaned_text_is_one_short_line(limit: int) -> None:
         *("<\u034fQ\ufe0fUOTE x", "[[QUOTE x", "<QU\u180bOTE\u3164 x", "\u202e<QUOTE\u2066 x"),
     ],
 )
-def test_what_looks_like_a_fence_is_written_in_brackets(text) -> None:
+def test_what_looks_like_a_fence_is_written_in_brackets(text: str) -> None:
     assert set(clean(text, 40)) <= set("(QUOTE x")
 
 
@@ -856,7 +856,7 @@ def test_a_headline_that_somebody_else_cites_is_not_quoted() -> None:
 
 
 @pytest.mark.parametrize("word", EVENT_CLASSES)
-def test_a_headline_that_is_one_of_our_own_words_is_a_headline_still(word) -> None:
+def test_a_headline_that_is_one_of_our_own_words_is_a_headline_still(word: str) -> None:
     added = {"news.item.1": word, "news.item_event.1": word, "news.odd": HEADLINE}
     about = context(features=added)
     asked = build_interpretive_prompt(about, AGENTS["news"].role)
@@ -883,7 +883,7 @@ def test_others_see_ordinals_and_falsifiers_are_for_people() -> None:
 
 
 @pytest.mark.parametrize("role", [role for role in MODES["full"].seats if role != "risk_gate"])
-def test_a_second_look_shows_an_agent_its_numbers_and_no_prose(role) -> None:
+def test_a_second_look_shows_an_agent_its_numbers_and_no_prose(role: str) -> None:
     first = prompt(role)
     own = a_report(
         role,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -26,6 +26,7 @@ from agents.contracts import (
     GateReason,
     GateRuling,
     ModelUnavailable,
+    Role,
     Shape,
 )
 from agents.debate import replies
@@ -82,7 +83,7 @@ def with_number(text: str) -> str:
         *('"0.1"', '"N/A"', "true", "false", "[0.1]", "{}", '""'),
     ],
 )
-def test_what_is_no_finite_number_is_garbage_not_a_vote(text) -> None:
+def test_what_is_no_finite_number_is_garbage_not_a_vote(text: str) -> None:
     assert refusal(with_number(text)) == "garbage"
     case = json.dumps(report(falsifiers=[])).replace(NUMBER, f'"price_action": {text}')
     assert refusal(case.replace("price_action", "momentum"), BULL) == "garbage"
@@ -120,7 +121,7 @@ def test_what_is_no_finite_number_is_garbage_not_a_vote(text) -> None:
     ],
     ids=lambda text: repr(text[:24]),
 )
-def test_what_is_not_exactly_one_json_object_is_garbage(text) -> None:
+def test_what_is_not_exactly_one_json_object_is_garbage(text: str) -> None:
     assert refusal(text) == "garbage"
 
 
@@ -131,14 +132,14 @@ def test_what_is_no_text_is_garbage(value) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(report()))
-def test_every_field_of_a_report_is_required_and_typed(name) -> None:
+def test_every_field_of_a_report_is_required_and_typed(name: str) -> None:
     assert refusal(without(report(), name)) == "garbage"
     assert refusal(report() | {name: 7}) == "garbage"
     assert refusal(report() | {name: None}) == "garbage"
 
 
 @pytest.mark.parametrize("name", sorted(ruling()))
-def test_every_field_of_a_ruling_is_required_and_typed(name) -> None:
+def test_every_field_of_a_ruling_is_required_and_typed(name: str) -> None:
     assert refusal(without(ruling(), name), GATE) == "garbage"
     assert refusal(ruling() | {name: [7]}, GATE) == "garbage"
     assert refusal(ruling() | {name: None}, GATE) == "garbage"
@@ -162,7 +163,7 @@ def news(**changes):
 
 
 @pytest.mark.parametrize("name", ORDINALS)
-def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name) -> None:
+def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name: str) -> None:
     least, most = ORDINALS[name]
     for value in range(least, most + 1):
         told = read(news(**{name: value}), NEWS)
@@ -207,7 +208,7 @@ def test_the_news_has_all_six_ordinals_or_none() -> None:
         {"evidence": [{"id": "technical.rsi14", "value": [1]}]},
     ],
 )
-def test_a_wrong_shape_is_garbage(changes) -> None:
+def test_a_wrong_shape_is_garbage(changes: dict[str, Any]) -> None:
     assert refusal(report(**changes)) == "garbage"
 
 
@@ -230,7 +231,7 @@ def test_another_symbol_fails_closed(symbol: str) -> None:
     ],
 )
 def test_a_finite_number_outside_the_bound_is_clamped_and_flagged(
-    value: float, kept: float, role
+    value: float, kept: float, role: Role
 ) -> None:
     told = read(report(value=value, falsifiers=[]), role)
     assert set(told.adjustments.values()) == {kept}
@@ -268,7 +269,7 @@ def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
         ([], False),
     ],
 )
-def test_citations_are_checked_within_one_percent(cited, good: bool) -> None:
+def test_citations_are_checked_within_one_percent(cited: list[Any], good: bool) -> None:
     evidence = [{"id": name, "value": value} for name, value in cited]
     told = read(report(evidence=evidence))
     assert ("ungrounded" in told.flags) == (not good)
@@ -296,7 +297,7 @@ def test_an_abstention_has_a_reason_and_no_numbers() -> None:
     ("changes", "kept"),
     [({"multiplier": 0.4}, 0.4), ({"multiplier": 3}, 1.0), ({"multiplier": -1.0}, 0.0)],
 )
-def test_a_ruling_is_held_to_zero_to_one(changes, kept: float) -> None:
+def test_a_ruling_is_held_to_zero_to_one(changes: dict[str, Any], kept: float) -> None:
     told = read(ruling(**changes), GATE)
     assert told.ruling is not None
     assert told.ruling.multiplier == kept
@@ -426,7 +427,7 @@ def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
         ("ru", {"reasoning": "Импульс и тренд согласны", "key_points": ["RSI выше 60"] * 3}),
     ],
 )
-def test_prose_in_another_language_is_prose(language: str, changes) -> None:
+def test_prose_in_another_language_is_prose(language: str, changes: dict[str, Any]) -> None:
     told = read(report(**changes))
     assert told.reasoning == changes["reasoning"]
     assert told.flags == tuple(changes.get("flags", ()))
@@ -437,7 +438,7 @@ GERMAN = {"adjustments": "anpassungen", "confidence": "zuversicht", "abstained":
 
 
 @pytest.mark.parametrize("name", GERMAN)
-def test_a_key_in_another_language_is_garbage(name) -> None:
+def test_a_key_in_another_language_is_garbage(name: str) -> None:
     told = report()
     told[GERMAN[name]] = told.pop(name)
     assert refusal(told) == "garbage"
@@ -460,7 +461,9 @@ def test_a_key_in_another_language_is_garbage(name) -> None:
         ({"multiplier": "voll"}, GATE),
     ],
 )
-def test_a_word_of_choice_in_another_language_is_garbage(changes, role) -> None:
+def test_a_word_of_choice_in_another_language_is_garbage(
+    changes: dict[str, Any], role: Role
+) -> None:
     assert refusal((ruling if role is GATE else report)(**changes), role) == "garbage"
 
 

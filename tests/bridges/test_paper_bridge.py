@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -393,7 +394,9 @@ specs = st.builds(
 
 
 @given(orders, bars, st.integers(0, 12), specs)
-def test_any_way_of_cutting_the_bars_tells_the_same_story(orders, bars, cut: int, spec) -> None:
+def test_any_way_of_cutting_the_bars_tells_the_same_story(
+    orders: list[Any], bars: list[Bar], cut: int, spec: SymbolSpec
+) -> None:
     whole, _ = advance_all(orders, None, bars, cursor=None, spread=SPREAD, spec=spec)
     half, cursor = advance_all(orders, None, bars[:cut], cursor=None, spread=SPREAD, spec=spec)
     rest, _ = advance_all(half.orders, half.position, bars, cursor=cursor, spread=SPREAD, spec=spec)
@@ -419,7 +422,9 @@ def _every_order_ends_once(advanced: Advanced, orders) -> None:
 
 
 @given(orders, bars, specs)
-def test_there_is_one_position_and_its_end_is_its_own_arithmetic(orders, bars, spec) -> None:
+def test_there_is_one_position_and_its_end_is_its_own_arithmetic(
+    orders: list[Any], bars: list[Bar], spec: SymbolSpec
+) -> None:
     """Told once more from the events alone: entry, side and lots of each trade give its profit."""
     advanced, _ = advance_all(orders, None, bars, cursor=None, spread=SPREAD, spec=spec)
     by_sid = {order.sid: order for order in orders}
@@ -449,7 +454,7 @@ def test_there_is_one_position_and_its_end_is_its_own_arithmetic(orders, bars, s
 
 
 @given(bars, st.sampled_from(("BUY", "SELL")))
-def test_a_fill_is_inside_its_bar(bars, side: str) -> None:
+def test_a_fill_is_inside_its_bar(bars: list[Bar], side: str) -> None:
     advanced, _ = advance_all([opening(side)], None, bars, cursor=None, spread=SPREAD, spec=GOLD)
     by_time = {bar.time: bar for bar in bars}
     for event in advanced.events:
@@ -462,7 +467,7 @@ def test_a_fill_is_inside_its_bar(bars, side: str) -> None:
 
 
 @given(orders, bars, specs)
-def test_slippage_never_helps(orders, bars, spec) -> None:
+def test_slippage_never_helps(orders: list[Any], bars: list[Bar], spec: SymbolSpec) -> None:
     """The same orders on the same bars, with and without it: no trade is better for it."""
     smooth = spec.model_copy(update={"slippage": 0.0})
     pair = [

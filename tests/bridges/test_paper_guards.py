@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -112,7 +113,7 @@ def test_a_good_order_meets_no_objection() -> None:
     ],
 )
 def test_an_opening_meets_the_quote_and_the_symbol(
-    order, opened: float, spread: float, reason: str
+    order: PaperOrder, opened: float, spread: float, reason: str
 ) -> None:
     assert answer(order, opened, spread=spread) == reason
 
@@ -149,7 +150,9 @@ def test_an_opening_meets_the_quote_and_the_symbol(
         ({}, replace(CLOSE, lots=0.055), HELD, "volume"),
     ],
 )
-def test_an_order_meets_the_account(conditions, order, position, reason: str) -> None:
+def test_an_order_meets_the_account(
+    conditions: dict[Any, Any], order: PaperOrder, position: PaperPosition | None, reason: str
+) -> None:
     told = replace(FREE, **conditions)
     assert answer(order, position=position, conditions=told) == reason
 
@@ -168,7 +171,9 @@ def test_an_order_meets_the_account(conditions, order, position, reason: str) ->
         (selling(OPEN), 2000.0, "side"),
     ],
 )
-def test_a_stop_between_bid_and_ask_is_no_brokers(order, stop: float, reason: str) -> None:
+def test_a_stop_between_bid_and_ask_is_no_brokers(
+    order: PaperOrder, stop: float, reason: str
+) -> None:
     free = GOLD.model_copy(update={"stops_level": 0})
     bar = Bar(T, 2000.0, 2000.0, 2000.0, 2000.0)
     (event,) = advance([replace(order, stop=stop)], None, bar, SPREAD, free).events
@@ -252,7 +257,9 @@ HERE = replace(FREE, channel="main", account=7)
         ({"lots": 0.0}, {"trade_mode": "disabled", "session_open": False, "held": True}, ""),
     ],
 )
-def test_acceptance_asks_what_needs_no_quote(order, around, reason: str) -> None:
+def test_acceptance_asks_what_needs_no_quote(
+    order: dict[Any, Any], around: dict[Any, Any], reason: str
+) -> None:
     assert acceptance(replace(MESSAGE, **order), NOW, replace(HERE, **around)) == reason
 
 
@@ -297,7 +304,9 @@ AROUND = st.fixed_dictionaries(
 
 
 @given(ASKS, AROUND, st.sampled_from((None, HELD)))
-def test_acceptance_and_fill_together_ask_what_the_table_asks(order, around, position) -> None:
+def test_acceptance_and_fill_together_ask_what_the_table_asks(
+    order: Ask, around: dict[str, Any], position: PaperPosition | None
+) -> None:
     """One look at everything, as the Expert Advisor takes it, and paper's two looks agree."""
     conditions = replace(HERE, **around)
     spread = 0.5

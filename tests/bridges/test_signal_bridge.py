@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -128,7 +129,7 @@ def test_the_id_of_a_decision_is_known_in_advance() -> None:
         unique=True, max_size=30,
     )
 )  # fmt: skip
-def test_different_decisions_have_different_ids(decisions) -> None:
+def test_different_decisions_have_different_ids(decisions: list[Any]) -> None:
     ids = [
         signal_bridge.signal_id(
             instance, symbol, timeframe, BAR + bars * timedelta(minutes=15), kind=kind, side=side
@@ -225,7 +226,7 @@ def test_only_the_named_instance_is_published() -> None:
     ("late", "state"),
     [(LIFE - timedelta(microseconds=1), "PUBLISHED"), (LIFE, "EXPIRED"), (2 * LIFE, "EXPIRED")],
 )
-def test_a_signal_is_sent_until_its_expiry(late, state: str) -> None:
+def test_a_signal_is_sent_until_its_expiry(late: timedelta, state: str) -> None:
     store, wire = Memory(), ScriptedBridge()
     (row,) = write(store, OPEN)
     send(store, wire, now=T + late)
@@ -443,7 +444,7 @@ REPORTS = ("CLAIMED", "PLACED", "FILLED", "PARTIAL", "REJECTED", "EXPIRED", "UNK
 
 
 @pytest.mark.parametrize("status", REPORTS)
-def test_a_report_is_booked_once_however_often_it_comes(status) -> None:
+def test_a_report_is_booked_once_however_often_it_comes(status: str) -> None:
     store, wire = Memory(), ScriptedBridge()
     (row,) = write(store, OPEN)
     for _ in range(3):
@@ -455,7 +456,7 @@ def test_a_report_is_booked_once_however_often_it_comes(status) -> None:
 
 
 @given(st.lists(st.sampled_from(REPORTS), max_size=6))
-def test_no_order_of_reports_takes_a_signal_back(statuses) -> None:
+def test_no_order_of_reports_takes_a_signal_back(statuses: list[Any]) -> None:
     store, wire = Memory(), ScriptedBridge()
     (row,) = write(store, OPEN)
     send(store, wire)
@@ -619,7 +620,9 @@ def test_the_table_of_transitions() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 400), st.booleans(), st.booleans()), min_size=1, max_size=8)
 )
-def test_no_history_of_calls_sends_a_signal_twice_or_after_a_halt(calls) -> None:
+def test_no_history_of_calls_sends_a_signal_twice_or_after_a_halt(
+    calls: list[tuple[int, bool, bool]],
+) -> None:
     store, wire = Memory(), ScriptedBridge()
     write(store, OPEN)
     halted_once = False

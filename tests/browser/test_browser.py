@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from flask import Response, request
+from playwright.sync_api import Browser
 
 from tests.doubles.browser import Site, Visit, chromium, needs_browser
 from tests.doubles.visitors import open_app
@@ -37,13 +40,13 @@ class ChangingView(ScriptedView):
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser() -> Iterator[Browser]:
     with chromium() as opened:
         yield opened
 
 
 @pytest.fixture
-def look(browser):
+def look(browser: Browser) -> Iterator[Callable[..., Any]]:
     """Open a page of a view; what goes wrong on it fails the test."""
     with contextlib.ExitStack() as open_things:
 
@@ -65,7 +68,7 @@ def text_of(page, key):
     return page.locator(f"[data-live='{key}']").first.text_content()
 
 
-def test_figures_change_in_place_while_the_page_is_open(look) -> None:
+def test_figures_change_in_place_while_the_page_is_open(look: Callable[..., Any]) -> None:
     page = look(ChangingView("live", "halted"), "/").page
     page.wait_for_selector("[data-live='desk.trading'][data-tone='alert']")
     assert page.inner_text("#live-state") == "● live"
@@ -75,7 +78,7 @@ def test_figures_change_in_place_while_the_page_is_open(look) -> None:
     assert text_of(page, "i0.s0.next") in ("due", *(f"0:0{n}" for n in range(6)))
 
 
-def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look) -> None:
+def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look: Callable[..., Any]) -> None:
     visit = look(ChangingView("live", "broken"), "/")
     page = visit.page
     for _ in range(4):
@@ -87,7 +90,7 @@ def test_a_desk_that_no_longer_answers_is_said_to_be_stale(look) -> None:
     assert visit.forgive("503", "/api/v1/overview")
 
 
-def test_the_chart_draws_under_the_strict_policy(look) -> None:
+def test_the_chart_draws_under_the_strict_policy(look: Callable[..., Any]) -> None:
     page = look(ScriptedView(), "/symbol/BTCUSD/M15").page
     page.wait_for_selector("#chart canvas")
     assert page.locator("canvas").count() > 3
@@ -123,7 +126,9 @@ window.LightweightCharts = {
 """Goes before the chart's module and watches what that asks of the library."""
 
 
-def test_the_newest_tick_is_one_row_and_nothing_of_the_chart_is_cut(look) -> None:
+def test_the_newest_tick_is_one_row_and_nothing_of_the_chart_is_cut(
+    look: Callable[..., Any],
+) -> None:
     def probe(response: Response) -> Response:
         if request.path.endswith("/chart.js"):
             response.direct_passthrough = False
@@ -140,7 +145,7 @@ def test_the_newest_tick_is_one_row_and_nothing_of_the_chart_is_cut(look) -> Non
     assert found["bare"] > 0  # at its left edge or beyond
 
 
-def test_the_browser_would_tell_of_a_breach(look) -> None:
+def test_the_browser_would_tell_of_a_breach(look: Callable[..., Any]) -> None:
     """The console is read rightly: a page that breaks the policy is seen to."""
 
     def spoil(response: Response) -> Response:
@@ -153,7 +158,9 @@ def test_the_browser_would_tell_of_a_breach(look) -> None:
     assert visit.forgive("console: *script-src*", "/help", "")
 
 
-def test_a_browser_would_tell_of_a_request_elsewhere_and_of_an_exception(look) -> None:
+def test_a_browser_would_tell_of_a_request_elsewhere_and_of_an_exception(
+    look: Callable[..., Any],
+) -> None:
     visit = look(ScriptedView(), "/help")
     visit.page.evaluate(
         """() => {
@@ -167,7 +174,9 @@ def test_a_browser_would_tell_of_a_request_elsewhere_and_of_an_exception(look) -
     assert visit.forgive("console: *http://elsewhere.test/*", "/help", "")
 
 
-def test_what_is_forgiven_is_forgiven_at_its_address_alone_and_whenever_it_comes(look) -> None:
+def test_what_is_forgiven_is_forgiven_at_its_address_alone_and_whenever_it_comes(
+    look: Callable[..., Any],
+) -> None:
     visit = look(ScriptedView(), "/help")
     visit.forgive("404", "/none-*", "/nothing")
     for address in ("/none-at-all", "/nothing", "/nothing/else", "/healthz?none"):
@@ -180,7 +189,7 @@ def test_what_is_forgiven_is_forgiven_at_its_address_alone_and_whenever_it_comes
     assert told.startswith("404 http://127.0.0.1:")
 
 
-def test_a_browser_that_asks_for_an_icon_by_itself_gets_ours(look) -> None:
+def test_a_browser_that_asks_for_an_icon_by_itself_gets_ours(look: Callable[..., Any]) -> None:
     visit = look(ScriptedView(), "/help")
     icon = """(async () => {
       const answer = await fetch("/favicon.ico");
@@ -189,7 +198,7 @@ def test_a_browser_that_asks_for_an_icon_by_itself_gets_ours(look) -> None:
     assert visit.page.evaluate(icon) == [200, "image/svg+xml"]
 
 
-def test_a_model_cannot_run_a_script(look) -> None:
+def test_a_model_cannot_run_a_script(look: Callable[..., Any]) -> None:
     view = ScriptedView()
     newest = view.symbol("BTCUSD", "M15", 5)["latest"]["bar_time"]
     page = look(view, f"/symbol/BTCUSD/M15/{newest}").page

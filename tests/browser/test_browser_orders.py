@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.conftest import Scale
 from tests.doubles.browser import (
@@ -23,6 +25,7 @@ from tests.doubles.visitors import ACCESS
 from tests.worlds import demo_orders
 from torra.clock import Simulated
 from torra.dashboard.app import create_app
+from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 
 pytestmark = needs_browser
@@ -58,13 +61,13 @@ HEAD, CHECKS, LADDER, PANEL, ACTIONS = (
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser() -> Iterator[Browser]:
     with chromium() as opened:
         yield opened
 
 
 @pytest.fixture
-def place(tmp_path: Path):
+def place(tmp_path: Path) -> Iterator[tuple[Backing, Simulated, Site]]:
     """A desk with proposals, by a clock that the test holds, and the site of its pages."""
     start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
     clock = Simulated(start + timedelta(seconds=30))
@@ -81,7 +84,9 @@ def waiting(backing, instance):
     return rows[0]["sid"]
 
 
-def test_a_proposal_is_read_and_approved_and_another_expires(browser, place) -> None:
+def test_a_proposal_is_read_and_approved_and_another_expires(
+    browser: Browser, place: tuple[Backing, Simulated, Site]
+) -> None:
     backing, clock, site = place
     sid = waiting(backing, "BTCUSD")
     with Visit(browser, screen=DESK) as visit:
@@ -114,7 +119,9 @@ def test_a_proposal_is_read_and_approved_and_another_expires(browser, place) -> 
         assert page.locator(f"a[href$='{other}']").count() <= 1
 
 
-def test_the_proposal_fits_a_phone(browser, place, scaled: Scale) -> None:
+def test_the_proposal_fits_a_phone(
+    browser: Browser, place: tuple[Backing, Simulated, Site], scaled: Scale
+) -> None:
     only_nightly(scaled)
     backing, _, site = place
     with Visit(browser, screen=PHONE, scheme="dark") as visit:
@@ -126,7 +133,9 @@ def test_the_proposal_fits_a_phone(browser, place, scaled: Scale) -> None:
         assert findings(visit.page) == []
 
 
-def test_a_profile_is_edited_and_undone(browser, place) -> None:
+def test_a_profile_is_edited_and_undone(
+    browser: Browser, place: tuple[Backing, Simulated, Site]
+) -> None:
     backing, _, site = place
     name = backing.settings.instances[0].profile
     saved = backing.home / "profiles" / f"{name}.json"

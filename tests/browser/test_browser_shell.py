@@ -6,11 +6,14 @@ import contextlib
 import json
 import re
 import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from flask import Flask, abort, before_render_template, request
+from playwright.sync_api import Browser
 
 from tests.conftest import Scale
 from tests.doubles.browser import (
@@ -72,7 +75,7 @@ class Waiting(ScriptedView):
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser() -> Iterator[Browser]:
     with chromium() as opened:
         yield opened
 
@@ -117,17 +120,17 @@ class Module:
 
 
 @pytest.fixture(scope="module")
-def answers():
+def answers() -> Answers:
     return Answers()
 
 
 @pytest.fixture(scope="module")
-def module():
+def module() -> Module:
     return Module()
 
 
 @pytest.fixture(autouse=True)
-def _no_answers_left(answers, module) -> None:
+def _no_answers_left(answers: Answers, module: Module) -> None:
     answers.told.clear()
     answers.sent.clear()
     module.there = True
@@ -140,7 +143,7 @@ def take_orders(_, context, **__) -> None:
 
 
 @pytest.fixture(scope="module")
-def site(answers, module):
+def site(answers: Answers, module: Module) -> Iterator[Site]:
     app = create_app(Waiting(), access=ACCESS)
     own_file = app.view_functions["torra_agents.static"]
     app.view_functions["torra_agents.static"] = module.stands_before(own_file)
@@ -151,20 +154,22 @@ def site(answers, module):
 
 
 @pytest.fixture(scope="module")
-def cookies(browser, site):
+def cookies(browser: Browser, site: Site) -> list[dict[str, Any]]:
     with Visit(browser) as visit:
         return visit.enter(site)
 
 
 @pytest.fixture(scope="module")
-def regular(browser, site, cookies):
+def regular(browser: Browser, site: Site, cookies: list[dict[str, Any]]) -> Iterator[Visit]:
     """The browser of somebody who comes every day: it has the files already."""
     with Visit(browser, cookies=cookies) as visit:
         yield visit
 
 
 @pytest.fixture
-def look(browser, site, cookies, regular):
+def look(
+    browser: Browser, site: Site, cookies: list[dict[str, Any]], regular: Visit
+) -> Iterator[Callable[..., Any]]:
     """Open a page as somebody who is logged in; with options, in a new browser."""
     with contextlib.ExitStack() as visits:
 
@@ -193,7 +198,9 @@ def close_dialog(page) -> None:
 # --- who sees what ---
 
 
-def test_a_stranger_sees_the_login_page_and_nothing_of_the_desk(browser, site) -> None:
+def test_a_stranger_sees_the_login_page_and_nothing_of_the_desk(
+    browser: Browser, site: Site
+) -> None:
     with Visit(browser, screen=PHONE) as visit:
         visit.page.goto(site.url + "/symbol/BTCUSD")
         assert "/login?next=/symbol/BTCUSD" in visit.page.url
@@ -206,7 +213,7 @@ def test_a_stranger_sees_the_login_page_and_nothing_of_the_desk(browser, site) -
 
 @pytest.mark.parametrize(("scope", "shown"), [("read", 0), ("approve", 1)])
 def test_only_who_may_halt_sees_the_button(
-    browser, site, scope: str, shown: int, scaled: Scale
+    browser: Browser, site: Site, scope: str, shown: int, scaled: Scale
 ) -> None:
     only_nightly(scaled)
     with Visit(browser) as visit:
@@ -215,7 +222,7 @@ def test_only_who_may_halt_sees_the_button(
         assert visit.page.get_by_role("button", name="Log out").count() == 1
 
 
-def test_a_rebound_name_is_refused(browser, site) -> None:
+def test_a_rebound_name_is_refused(browser: Browser, site: Site) -> None:
     with Visit(browser) as visit:
         foreign = f"http://{EVIL}:{site.port}/*"
         for what in ("request", "400", "console: *"):  # of the page and of each of its files
@@ -226,7 +233,9 @@ def test_a_rebound_name_is_refused(browser, site) -> None:
         assert visit.forgive("400", foreign)
 
 
-def test_a_form_of_another_port_is_refused(browser, site, cookies) -> None:
+def test_a_form_of_another_port_is_refused(
+    browser: Browser, site: Site, cookies: list[dict[str, Any]]
+) -> None:
     other = Flask("other")
 
     @other.get("/")
@@ -253,7 +262,7 @@ def test_a_form_of_another_port_is_refused(browser, site, cookies) -> None:
 # --- choices ---
 
 
-def test_a_choice_holds_on_every_page_from_the_first_frame(look) -> None:
+def test_a_choice_holds_on_every_page_from_the_first_frame(look: Callable[..., Any]) -> None:
     visit = look(screen=DESK)
     page = visit.page
     page.click("#open-display")
@@ -270,7 +279,7 @@ def test_a_choice_holds_on_every_page_from_the_first_frame(look) -> None:
     assert (kept["theme"], kept["palette"], kept["zone"]) == ("dark", "red-up", "utc")
 
 
-def test_palettes_follow_the_scheme_and_stay_apart(look, scaled: Scale) -> None:
+def test_palettes_follow_the_scheme_and_stay_apart(look: Callable[..., Any], scaled: Scale) -> None:
     only_nightly(scaled)
     page = look().page
     seen = {}
@@ -294,7 +303,7 @@ def test_palettes_follow_the_scheme_and_stay_apart(look, scaled: Scale) -> None:
     assert seen["red-up", "dark"][:2] == seen["classic", "dark"][1::-1]
 
 
-def test_the_system_decides_until_somebody_chooses(look, scaled: Scale) -> None:
+def test_the_system_decides_until_somebody_chooses(look: Callable[..., Any], scaled: Scale) -> None:
     only_nightly(scaled)
     page = look(scheme="dark").page
     told = "document.documentElement.dataset.scheme"
@@ -303,7 +312,7 @@ def test_the_system_decides_until_somebody_chooses(look, scaled: Scale) -> None:
     page.wait_for_function(f"() => {told} === 'light'")
 
 
-def test_nothing_moves_where_motion_is_unwelcome(look, scaled: Scale) -> None:
+def test_nothing_moves_where_motion_is_unwelcome(look: Callable[..., Any], scaled: Scale) -> None:
     only_nightly(scaled)
     page = look(reduced_motion="reduce").page
     assert page.evaluate("document.getAnimations().length") == 0
@@ -326,7 +335,7 @@ def moments(years):
             yield from (start + timedelta(minutes=30) * step for step in range(48 * 10))
 
 
-def test_clocks_agree_with_the_tz_database(look, scaled: Scale) -> None:
+def test_clocks_agree_with_the_tz_database(look: Callable[..., Any], scaled: Scale) -> None:
     clocks = ("utc", "new_york+7", "Europe/Athens", "America/St_Johns", "Asia/Kathmandu", "+03:00")
     clocks += ("-04:30",)
     asked = list(moments(scaled(12)))
@@ -352,7 +361,7 @@ def test_clocks_agree_with_the_tz_database(look, scaled: Scale) -> None:
         assert minutes == expected, clock
 
 
-def test_one_switch_moves_every_time_and_live_ones_too(look) -> None:
+def test_one_switch_moves_every_time_and_live_ones_too(look: Callable[..., Any]) -> None:
     page = look("/", timezone_id="Asia/Kolkata").page
     cell = page.locator("[data-live='desk.time']")
     assert cell.inner_text() == "2021-12-01 10:17:30 UTC"
@@ -393,7 +402,7 @@ def test_one_switch_moves_every_time_and_live_ones_too(look) -> None:
 # --- keys ---
 
 
-def test_keys_reach_every_page(look) -> None:
+def test_keys_reach_every_page(look: Callable[..., Any]) -> None:
     page = look().page
     targets = dict(
         page.evaluate(
@@ -427,7 +436,7 @@ ROWS = """[...document.querySelectorAll("main :is([data-row], tbody tr)")]
   .map((one) => one.getAttribute("href"))"""
 
 
-def test_rows_are_walked_and_opened_by_keys(look) -> None:
+def test_rows_are_walked_and_opened_by_keys(look: Callable[..., Any]) -> None:
     page = look().page
     where = "document.activeElement.getAttribute('href')"
     rows = page.evaluate(ROWS)
@@ -443,7 +452,9 @@ def test_rows_are_walked_and_opened_by_keys(look) -> None:
     assert page.evaluate("location.pathname + location.search") == walked[-1]
 
 
-def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(look) -> None:
+def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(
+    look: Callable[..., Any],
+) -> None:
     page = look().page
     page.evaluate(PUT_FORM, ["/api/v1/nothing", {"data-filter": ""}])
     page.focus("[name=lots]")
@@ -465,7 +476,9 @@ def test_keys_are_letters_while_somebody_types_and_can_be_switched_off(look) -> 
     assert "switched off" in page.inner_text("dialog")
 
 
-def test_a_key_leads_to_the_approval_and_never_presses_it(look, scaled: Scale) -> None:
+def test_a_key_leads_to_the_approval_and_never_presses_it(
+    look: Callable[..., Any], scaled: Scale
+) -> None:
     only_nightly(scaled)
     page = look().page
     sent = []
@@ -493,7 +506,9 @@ OUTCOMES = (
 )
 
 
-def test_what_became_of_a_command_is_said_with_its_reason(look, answers) -> None:
+def test_what_became_of_a_command_is_said_with_its_reason(
+    look: Callable[..., Any], answers: Answers
+) -> None:
     visit = look()
     page = visit.page
     page.evaluate(PUT_FORM, ["/api/v1/try", {"data-then": "none"}])
@@ -515,7 +530,7 @@ def test_what_became_of_a_command_is_said_with_its_reason(look, answers) -> None
         visit.forgive(str(code), "/api/v1/try")
 
 
-def test_a_command_that_reached_nobody_is_said_so(look) -> None:
+def test_a_command_that_reached_nobody_is_said_so(look: Callable[..., Any]) -> None:
     visit = look()
     visit.page.evaluate(PUT_FORM, ["/api/v1/try", {}])
     visit.context.set_offline(True)
@@ -529,7 +544,9 @@ def test_a_command_that_reached_nobody_is_said_so(look) -> None:
     visit.forgive("ERR_INTERNET_DISCONNECTED", "/api/v1/try", EVENTS, "/api/v1/overview")
 
 
-def test_a_command_that_runs_says_so_and_is_not_sent_twice(look, answers) -> None:
+def test_a_command_that_runs_says_so_and_is_not_sent_twice(
+    look: Callable[..., Any], answers: Answers
+) -> None:
     page = look().page
     page.evaluate(PUT_FORM, ["/api/v1/try", {}])
     answers.told.append((200, {"status": "done"}))
@@ -547,7 +564,9 @@ def test_a_command_that_runs_says_so_and_is_not_sent_twice(look, answers) -> Non
     )
 
 
-def test_a_question_is_asked_first_and_a_reload_keeps_message_and_focus(look, answers) -> None:
+def test_a_question_is_asked_first_and_a_reload_keeps_message_and_focus(
+    look: Callable[..., Any], answers: Answers
+) -> None:
     page = look("/help").page
     answers.told.append((200, {"status": "done", "reason": "it is undone"}))
     attributes = {"data-then": "reload", "data-confirm": "Really?"}
@@ -569,7 +588,9 @@ def test_a_question_is_asked_first_and_a_reload_keeps_message_and_focus(look, an
     assert page.locator(".toast").count() == 0
 
 
-def test_a_halt_is_never_asked_about_and_told_at_once(look, answers) -> None:
+def test_a_halt_is_never_asked_about_and_told_at_once(
+    look: Callable[..., Any], answers: Answers
+) -> None:
     page = look(preferences={"confirm": "every"}).page
     answers.told.append((200, {"status": "done", "reason": "no signal is sent"}))
     page.click(".halt button")
@@ -609,7 +630,9 @@ def heard(page, *, accept):
     page.remove_listener("dialog", answer)
 
 
-def test_a_command_given_before_its_module_runs_is_asked_about(look, answers, module) -> None:
+def test_a_command_given_before_its_module_runs_is_asked_about(
+    look: Callable[..., Any], answers: Answers, module: Module
+) -> None:
     answers.told.append((200, {"status": "done", "reason": "it is undone"}))
     page = put_early(look("/help"), module)
     for _ in range(2):
@@ -627,7 +650,7 @@ def test_a_command_given_before_its_module_runs_is_asked_about(look, answers, mo
 
 @pytest.mark.parametrize("accept", [False, True])
 def test_the_browser_asks_when_the_module_does_not_come(
-    look, answers, module, accept: bool
+    look: Callable[..., Any], answers: Answers, module: Module, accept: bool
 ) -> None:
     answers.told.append((200, {"status": "done"}))
     visit = look("/help")
@@ -648,7 +671,9 @@ def test_the_browser_asks_when_the_module_does_not_come(
     visit.forgive("404", "/assets/commands.js")
 
 
-def test_a_module_that_hangs_holds_a_command_for_three_seconds(look, answers, module) -> None:
+def test_a_module_that_hangs_holds_a_command_for_three_seconds(
+    look: Callable[..., Any], answers: Answers, module: Module
+) -> None:
     answers.told.append((200, {"status": "done"}))
     visit = look("/help", preferences={"theme": "dark"})
     visit.page.clock.install()
@@ -662,7 +687,9 @@ def test_a_module_that_hangs_holds_a_command_for_three_seconds(look, answers, mo
         assert questions == [("confirm", "Really?")]
 
 
-def test_a_halt_waits_for_no_module(look, answers, module) -> None:
+def test_a_halt_waits_for_no_module(
+    look: Callable[..., Any], answers: Answers, module: Module
+) -> None:
     answers.told.append((200, {"status": "done"}))
     page = put_early(look("/help"), module)
     page.click(".halt button", no_wait_after=True)
@@ -674,7 +701,7 @@ KEEP = """([text, age]) => sessionStorage.setItem("torra-toasts",
   JSON.stringify([{ text, tone: "done", at: performance.timeOrigin + performance.now() - age }]))"""
 
 
-def test_a_kept_message_is_said_once_and_only_while_it_is_news(look) -> None:
+def test_a_kept_message_is_said_once_and_only_while_it_is_news(look: Callable[..., Any]) -> None:
     page = look("/help").page
     page.evaluate(KEEP, ["old news", 31_000])
     page.reload()
@@ -694,7 +721,9 @@ KEEP_ANEW = """async (text) => {
 }"""
 
 
-def test_a_page_that_is_left_at_once_leaves_what_it_kept_to_the_next(look) -> None:
+def test_a_page_that_is_left_at_once_leaves_what_it_kept_to_the_next(
+    look: Callable[..., Any],
+) -> None:
     page = look("/help", screen=DESK).page
     page.clock.install()
     page.clock.pause_at(datetime(2040, 1, 1, tzinfo=UTC))
@@ -718,7 +747,9 @@ FOLLOW = """async () => {
 
 
 @pytest.mark.parametrize("how", [f"() => {ASK}", FOLLOW], ids=["figures", "stream"])
-def test_who_is_logged_out_is_told_so_and_nothing_asks_on(look, how) -> None:
+def test_who_is_logged_out_is_told_so_and_nothing_asks_on(
+    look: Callable[..., Any], how: str
+) -> None:
     visit = look("/symbol/BTCUSD?x=1", screen=DESK)
     page = visit.page
     page.wait_for_selector("[data-connection=live]")
@@ -745,7 +776,7 @@ def test_who_is_logged_out_is_told_so_and_nothing_asks_on(look, how) -> None:
     visit.forgive("ERR_FAILED", "/api/v1/symbol/*")  # the route above
 
 
-def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look) -> None:
+def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look: Callable[..., Any]) -> None:
     visit = look(screen=DESK)
     page = visit.page
     page.wait_for_selector("[data-connection=live]")
@@ -768,7 +799,7 @@ def test_a_lost_desk_is_of_unknown_state_until_it_answers_again(look) -> None:
     visit.forgive("ERR_INTERNET_DISCONNECTED", EVENTS, "/api/v1/overview")
 
 
-def test_halt_is_not_offered_while_it_holds(look) -> None:
+def test_halt_is_not_offered_while_it_holds(look: Callable[..., Any]) -> None:
     page = look().page
     page.wait_for_selector("[data-connection=live]")
     page.click("#live-pause")  # no refresh may write the banner while the test does
@@ -785,7 +816,7 @@ def test_halt_is_not_offered_while_it_holds(look) -> None:
 # --- what is in sight ---
 
 
-def test_the_title_tells_how_many_wait(look, scaled: Scale) -> None:
+def test_the_title_tells_how_many_wait(look: Callable[..., Any], scaled: Scale) -> None:
     only_nightly(scaled)
     page = look().page
     assert page.title() == "(2) Overview · Torra DEMO"
@@ -804,7 +835,9 @@ def test_the_title_tells_how_many_wait(look, scaled: Scale) -> None:
 
 
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
-def test_the_focus_is_never_below_the_header(look, screen, scaled: Scale) -> None:
+def test_the_focus_is_never_below_the_header(
+    look: Callable[..., Any], screen: dict[str, int], scaled: Scale
+) -> None:
     only_nightly(scaled)
     page = look("/symbol/BTCUSD/M15", screen=screen).page
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
@@ -816,7 +849,7 @@ def test_the_focus_is_never_below_the_header(look, screen, scaled: Scale) -> Non
     assert len(seen) > 15
 
 
-def test_everything_to_press_is_large_enough(look, scaled: Scale) -> None:
+def test_everything_to_press_is_large_enough(look: Callable[..., Any], scaled: Scale) -> None:
     only_nightly(scaled)
     page = look(screen=PHONE).page
     small = page.evaluate(

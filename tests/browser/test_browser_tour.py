@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.conftest import Scale
 from tests.doubles.browser import (
@@ -33,13 +36,15 @@ ELSEWHERE = {"replay", "replay_report", "watch", "picture"}
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser() -> Iterator[Browser]:
     with chromium() as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory):
+def sites(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, tuple[Site, dict[Any, Any]]]]:
     """Return {name: (site, addresses)}."""
     apps = {"desk": desk_app(tmp_path_factory.mktemp("desk")), "view": view_app()}
     with contextlib.ExitStack() as served:
@@ -50,7 +55,9 @@ def sites(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture(scope="module")
-def cookies(browser, sites):
+def cookies(
+    browser: Browser, sites: dict[str, tuple[Site, dict[Any, Any]]]
+) -> list[dict[str, Any]]:
     with Visit(browser) as visit:
         return visit.enter(sites["desk"][0])
 
@@ -79,12 +86,17 @@ def look_at(browser, cookies, what, url, screen, scheme, status=200, **more):
     return [f"{what} {screen['width']} {scheme}: {line}" for line in wrong]
 
 
-def test_links_lead_to_every_screen(sites) -> None:
+def test_links_lead_to_every_screen(sites: dict[str, tuple[Site, dict[Any, Any]]]) -> None:
     found = {name for _, addresses in sites.values() for name in addresses}
     assert page_routes() - found - UNLINKED <= ELSEWHERE
 
 
-def test_nothing_is_wrong_with_any_screen(browser, sites, cookies, scaled: Scale) -> None:
+def test_nothing_is_wrong_with_any_screen(
+    browser: Browser,
+    sites: dict[str, tuple[Site, dict[Any, Any]]],
+    cookies: list[dict[str, Any]],
+    scaled: Scale,
+) -> None:
     cases = [(*stop, *look) for stop in stops(sites) for look in LOOKS]
     random.Random(6).shuffle(cases)  # the same every day
     taken = cases[: scaled(len(cases), least=3)]
@@ -92,7 +104,12 @@ def test_nothing_is_wrong_with_any_screen(browser, sites, cookies, scaled: Scale
     assert not wrong, "\n".join(["", *wrong])
 
 
-def test_nothing_is_wrong_in_any_palette(browser, sites, cookies, scaled: Scale) -> None:
+def test_nothing_is_wrong_in_any_palette(
+    browser: Browser,
+    sites: dict[str, tuple[Site, dict[Any, Any]]],
+    cookies: list[dict[str, Any]],
+    scaled: Scale,
+) -> None:
     only_nightly(scaled)
     site, addresses = sites["view"]
     cases = [
@@ -111,7 +128,9 @@ def test_nothing_is_wrong_in_any_palette(browser, sites, cookies, scaled: Scale)
 @pytest.mark.parametrize(
     "state", ["demo", "empty", "stale", "halted", "standby", "reducing", "blocked", "broken"]
 )
-def test_nothing_is_wrong_in_any_state(browser, cookies, scaled: Scale, state: str) -> None:
+def test_nothing_is_wrong_in_any_state(
+    browser: Browser, cookies: list[dict[str, Any]], scaled: Scale, state: str
+) -> None:
     only_nightly(scaled)
     status = 503 if state == "broken" else 200
     with Site(view_app(state)) as site:
@@ -124,7 +143,10 @@ def test_nothing_is_wrong_in_any_state(browser, cookies, scaled: Scale, state: s
 
 
 def test_high_contrast_and_no_motion_change_nothing_that_matters(
-    browser, sites, cookies, scaled: Scale
+    browser: Browser,
+    sites: dict[str, tuple[Site, dict[Any, Any]]],
+    cookies: list[dict[str, Any]],
+    scaled: Scale,
 ) -> None:
     only_nightly(scaled)
     site, addresses = sites["view"]
@@ -142,7 +164,9 @@ def test_high_contrast_and_no_motion_change_nothing_that_matters(
         assert bare == []
 
 
-def test_the_whole_desk_is_reached_by_keys_alone(browser, sites, cookies) -> None:
+def test_the_whole_desk_is_reached_by_keys_alone(
+    browser: Browser, sites: dict[str, tuple[Site, dict[Any, Any]]], cookies: list[dict[str, Any]]
+) -> None:
     site, addresses = sites["desk"]
     with Visit(browser, cookies=cookies) as visit:
         page = visit.page

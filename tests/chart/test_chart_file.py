@@ -6,9 +6,11 @@ import io
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +46,7 @@ WRONG_SIDES = (LEAST_PIXELS - 1, MOST_PIXELS + 1)
 
 
 @pytest.fixture
-def place(tmp_path: Path):
+def place(tmp_path: Path) -> Callable[..., Any]:
     """Return a function that writes a file of an age and reads it as a picture."""
 
     def write_and_read(data: bytes | None, written: datetime = NOW, now: datetime = NOW) -> Picture:
@@ -72,12 +74,14 @@ def chunk(kind: bytes, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("data", [PNG, JPEG, drawn("JPEG", 2000, 200), drawn("PNG", 200, 2000)])
-def test_a_whole_fresh_picture_is_handed_over_as_it_is(place, data) -> None:
+def test_a_whole_fresh_picture_is_handed_over_as_it_is(
+    place: Callable[..., Any], data: bytes
+) -> None:
     assert place(data) == Picture(data)
     assert place(data).flag == ""
 
 
-def test_a_progressive_jpeg_is_a_jpeg(place) -> None:
+def test_a_progressive_jpeg_is_a_jpeg(place: Callable[..., Any]) -> None:
     file = io.BytesIO()
     Image.open(io.BytesIO(PNG)).save(file, "JPEG", progressive=True)
     assert place(file.getvalue()).data == file.getvalue()
@@ -97,7 +101,9 @@ def test_a_progressive_jpeg_is_a_jpeg(place) -> None:
         (datetime(2200, 1, 1, tzinfo=UTC), NOW, "stale"),
     ],
 )
-def test_only_a_picture_of_this_bar_is_fresh(place, written, now, reason: str) -> None:
+def test_only_a_picture_of_this_bar_is_fresh(
+    place: Callable[..., Any], written: datetime, now: datetime, reason: str
+) -> None:
     assert place(PNG, written, now).reason == reason
 
 
@@ -131,7 +137,7 @@ BROKEN_JPEG = {
     [*BROKEN_PNG.values(), *BROKEN_JPEG.values()],
     ids=[f"png {name}" for name in BROKEN_PNG] + [f"jpeg {name}" for name in BROKEN_JPEG],
 )
-def test_half_a_picture_is_unreadable(place, data) -> None:
+def test_half_a_picture_is_unreadable(place: Callable[..., Any], data: bytes) -> None:
     found = place(data)
     assert (found.data, found.reason) == (None, "unreadable")
     assert found.flag == "picture:unreadable"
@@ -151,12 +157,12 @@ def test_half_a_picture_is_unreadable(place, data) -> None:
     ],
     ids=["gif", "bmp", "webp", "tiff", "svg", "exe", "shifted", "zeros"],
 )
-def test_other_formats_are_refused(place, data) -> None:
+def test_other_formats_are_refused(place: Callable[..., Any], data: bytes) -> None:
     assert place(data).reason == "type"
 
 
 def test_bytes_are_counted_before_they_are_looked_at(
-    place, monkeypatch: pytest.MonkeyPatch
+    place: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert place(b"").reason == "size"
     assert place(PNG[:1000]).reason == "size"
@@ -185,16 +191,18 @@ def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
         (900, MOST_PIXELS + 1),
     ],
 )
-def test_dimensions_are_limited(place, kind: str, sides) -> None:
+def test_dimensions_are_limited(
+    place: Callable[..., Any], kind: str, sides: tuple[int, int]
+) -> None:
     assert place(drawn(kind, *sides)).reason == "size"
 
 
-def test_a_claimed_size_is_not_believed_to_be_small(place) -> None:
+def test_a_claimed_size_is_not_believed_to_be_small(place: Callable[..., Any]) -> None:
     header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
     assert place(PNG[:8] + chunk(b"IHDR", header) + PNG[33:]).reason == "size"
 
 
-def test_what_is_no_file_is_no_picture(tmp_path: Path, place) -> None:
+def test_what_is_no_file_is_no_picture(tmp_path: Path, place: Callable[..., Any]) -> None:
     assert place(None).reason == "missing"
     path = tmp_path / "XAUUSD-M15.png"
     path.mkdir()
@@ -226,7 +234,7 @@ def test_a_link_to_a_picture_is_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [PermissionError(13, "secret text"), OSError(5, "secret text")])
 def test_a_file_that_will_not_open_is_unreadable(
-    place, monkeypatch: pytest.MonkeyPatch, error
+    place: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, error
 ) -> None:
     def refuse(*_args: object) -> int:
         raise error
@@ -238,7 +246,7 @@ def test_a_file_that_will_not_open_is_unreadable(
 
 
 def test_a_file_that_turns_into_something_else_is_looked_at_twice(
-    place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     ours = os.open
@@ -288,13 +296,13 @@ def test_a_good_path_is_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 @given(st.binary(max_size=4000), st.sampled_from([PNG[:8], PNG[:33], JPEG[:3], JPEG[:20], b""]))
-def test_no_bytes_make_it_raise(body: bytes, head) -> None:
+def test_no_bytes_make_it_raise(body: bytes, head: bytes) -> None:
     with suppress(chart_file._Refused):
         chart_file._dimensions(head + body)
 
 
 @pytest.mark.parametrize("whole", [PNG, JPEG], ids=["png", "jpeg"])
-def test_every_cut_is_noticed(whole) -> None:
+def test_every_cut_is_noticed(whole: bytes) -> None:
     for end in range(3, len(whole), max(1, len(whole) // 400)):
         with pytest.raises(chart_file._Refused):
             chart_file._dimensions(whole[:end])

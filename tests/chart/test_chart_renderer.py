@@ -384,7 +384,7 @@ def test_any_size_of_price_can_be_drawn(price: float, digits: int) -> None:
 @pytest.mark.parametrize("price", [1e-5, 1.0, 1e6])
 @pytest.mark.parametrize("count", [LEAST_BARS, HISTORY])
 @pytest.mark.parametrize("digits", [0, 10])
-def test_a_market_that_does_not_move_is_a_line(price: float, count, digits: int) -> None:
+def test_a_market_that_does_not_move_is_a_line(price: float, count: int, digits: int) -> None:
     time = pd.date_range("2024-03-04", periods=count, freq="15min", tz="UTC", name="time")
     columns = dict.fromkeys(("open", "high", "low", "close"), price)
     bars = pd.DataFrame({**columns, "volume": 0.0}, index=time)
@@ -393,7 +393,7 @@ def test_a_market_that_does_not_move_is_a_line(price: float, count, digits: int)
 
 
 @pytest.mark.parametrize("count", [LEAST_BARS, 95, 209, 210, 230])
-def test_a_short_history_leaves_lines_out(count, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_history_leaves_lines_out(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     bars = BARS.iloc[-count:]
     assert Image.open(io.BytesIO(btc(bars))).size == (WIDTH, HEIGHT)
     told = texts(monkeypatch, bars=bars)
@@ -402,7 +402,7 @@ def test_a_short_history_leaves_lines_out(count, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", [*AVERAGES, "bb_lower", "rsi14", "macd", "support", "swing_low"])
-def test_a_column_without_values_is_left_out(monkeypatch: pytest.MonkeyPatch, name) -> None:
+def test_a_column_without_values_is_left_out(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     scored = score_frame(BARS)
     scored[name] = np.nan
     told = texts(monkeypatch, scored=scored)
@@ -425,7 +425,7 @@ def test_too_few_bars_are_refused() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, -1.0])
 @pytest.mark.parametrize("column", ["open", "high", "low", "close"])
-def test_prices_that_are_none_are_refused(value, column: str) -> None:
+def test_prices_that_are_none_are_refused(value: float, column: str) -> None:
     bars = BARS.copy()
     bars.iloc[-5, list(bars).index(column)] = value
     with pytest.raises(ValueError, match="not finite and positive"):

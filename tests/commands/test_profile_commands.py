@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +15,7 @@ from torra.commands.profile import profile
 
 
 @pytest.fixture
-def home(tmp_path: Path):
+def home(tmp_path: Path) -> Path:
     stores.open_database(tmp_path, now=System().real_now).close()
     return tmp_path
 
@@ -37,7 +38,7 @@ def record(home):
         database.close()
 
 
-def test_a_setting_is_set_told_and_on_record(home) -> None:
+def test_a_setting_is_set_told_and_on_record(home: Path) -> None:
     document = told(home, "set", "default", "risk.max_positions", 2, "markov.cut_points",
                     "-0.5,-0.1,0.1,0.5")  # fmt: skip
     assert [(row["place"], row["after"], row["way"]) for row in document["changes"]] == [
@@ -55,7 +56,7 @@ def test_a_setting_is_set_told_and_on_record(home) -> None:
     assert told(home, "show", "default")["values"]["risk"]["max_positions"] == 2
 
 
-def test_loosening_needs_a_yes(home) -> None:
+def test_loosening_needs_a_yes(home: Path) -> None:
     refused = call(home, "set", "default", "risk.max_positions", 5)
     assert refused.exit_code == 2
     assert refused.stderr == "torra: this loosens risk.max_positions: add --yes if you mean it\n"
@@ -67,7 +68,7 @@ def test_loosening_needs_a_yes(home) -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2)])
 def test_a_person_at_a_terminal_is_asked(
-    home, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+    home: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
     monkeypatch.setattr("torra.commands.profile.on_terminal", lambda: True)
     asked = call(home, "set", "default", "risk.max_positions", 5, given=answer)
@@ -86,7 +87,9 @@ def test_a_person_at_a_terminal_is_asked(
         (("agents.active_agents", '["nobody"]'), "not there: nobody"),
     ],
 )
-def test_a_mistake_is_one_line_and_changes_nothing(home, words, said: str) -> None:
+def test_a_mistake_is_one_line_and_changes_nothing(
+    home: Path, words: tuple[Any, ...], said: str
+) -> None:
     answer = call(home, "set", "default", *words, "--yes")
     assert answer.exit_code == 2
     assert said in answer.stderr
@@ -94,7 +97,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(home, words, said: str) -> No
     assert not (home / "profiles").exists()
 
 
-def test_an_object_comes_and_goes(home) -> None:
+def test_an_object_comes_and_goes(home: Path) -> None:
     call(home, "set", "default", "timeframe_weights.M5", 0.1, "agents.role_models.technical", "m")
     values = told(home, "show", "default")["values"]
     assert values["timeframe_weights"] == {"M15": 0.4, "H1": 0.6, "M5": 0.1}
@@ -107,7 +110,7 @@ def test_an_object_comes_and_goes(home) -> None:
     assert told(home, "show", "default")["values"]["symbols"]["XAU.m"]["digits"] == 3
 
 
-def test_history_diff_and_undo(home) -> None:
+def test_history_diff_and_undo(home: Path) -> None:
     before = told(home, "show", "default")["digest"]
     told(home, "set", "default", "risk.max_positions", 2)
     (change,) = told(home, "diff", "default")["changes"]
@@ -125,7 +128,7 @@ def test_history_diff_and_undo(home) -> None:
     assert [row["action"] for row in record(home)] == ["profile.undo", "profile.set"]
 
 
-def test_every_profile_is_listed_a_broken_one_too(home) -> None:
+def test_every_profile_is_listed_a_broken_one_too(home: Path) -> None:
     (home / "profiles").mkdir()
     (home / "profiles" / "mine.json").write_text("{")
     rows = {row["profile"]: row for row in told(home, "show")["profiles"]}
@@ -136,7 +139,7 @@ def test_every_profile_is_listed_a_broken_one_too(home) -> None:
     assert (answer.exit_code, "is not JSON" in answer.stderr) == (2, True)
 
 
-def test_a_broken_profile_is_put_back_from_its_history(home) -> None:
+def test_a_broken_profile_is_put_back_from_its_history(home: Path) -> None:
     good = told(home, "set", "default", "risk.max_positions", 2)["digest"]
     (home / "profiles" / "default.json").write_text("{")
     answer = call(home, "show", "default")
@@ -144,7 +147,7 @@ def test_a_broken_profile_is_put_back_from_its_history(home) -> None:
     assert told(home, "undo", "default", 2)["digest"] == good
 
 
-def test_a_file_is_checked_before_it_becomes_the_profile(home, tmp_path: Path) -> None:
+def test_a_file_is_checked_before_it_becomes_the_profile(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "wish.json"
     file.write_text('{"timeframe_weights": {"H1": 1.0}}')
     answer = call(home, "check", "default", file, "--json")
@@ -155,7 +158,7 @@ def test_a_file_is_checked_before_it_becomes_the_profile(home, tmp_path: Path) -
     assert call(home, "check", "default").output == "default is in order\n"
 
 
-def test_a_name_that_cannot_be_is_a_mistake(home) -> None:
+def test_a_name_that_cannot_be_is_a_mistake(home: Path) -> None:
     answer = call(home, "show", "../desk")
     assert (answer.exit_code, "no name for a profile" in answer.stderr) == (2, True)
     answer = call(home, "undo", "default", 7, "--yes")

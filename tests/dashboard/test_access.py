@@ -6,11 +6,14 @@ import html
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from flask import request
+from flask import Flask, request
+from flask.testing import FlaskClient
 from werkzeug.http import parse_cookie
 
 from tests.conftest import Scale
@@ -104,7 +107,7 @@ def told(**changed):
     ids=["empty", "list", "scope missing", "number", "word", "twice"],
 )
 def test_a_file_that_is_no_list_of_good_tokens_is_refused(
-    tmp_path: Path, content, words: str
+    tmp_path: Path, content: str, words: str
 ) -> None:
     path = tmp_path / ACCESS
     path.write_text(content)
@@ -154,25 +157,25 @@ def test_a_home_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made():
+def made() -> tuple[Flask, Moved]:
     clock = Moved()
     return scripted_app(make_access(clock)), clock
 
 
 @pytest.fixture
-def clock(made):
+def clock(made: tuple[Flask, Moved]) -> Moved:
     """The clock of the app, days after whatever another test did."""
     made[1].pass_by(3 * IDLE_SECONDS)
     return made[1]
 
 
 @pytest.fixture
-def app(made, clock):
+def app(made: tuple[Flask, Moved], clock: Moved) -> Flask:
     return made[0]
 
 
 @pytest.fixture
-def client(app):
+def client(app: Flask) -> FlaskClient:
     return app.test_client()
 
 
@@ -180,7 +183,7 @@ def code(client, address="/api/v1/desk", **named):
     return client.get(address, **named).status_code
 
 
-def test_the_cookie_is_for_this_desk_alone_and_out_of_reach_of_scripts(client) -> None:
+def test_the_cookie_is_for_this_desk_alone_and_out_of_reach_of_scripts(client: FlaskClient) -> None:
     cookie = log_in(client, "read").headers["Set-Cookie"]
     name = next(iter(parse_cookie(cookie)))
     assert re.fullmatch(r"torra_session_[0-9a-f]{8}", name)
@@ -191,7 +194,7 @@ def test_the_cookie_is_for_this_desk_alone_and_out_of_reach_of_scripts(client) -
     assert TOKENS["read"] not in cookie
 
 
-def test_an_encrypted_request_gets_a_cookie_for_encrypted_ones(app) -> None:
+def test_an_encrypted_request_gets_a_cookie_for_encrypted_ones(app: Flask) -> None:
     headers = {**OURS, "Origin": "https://localhost"}
     answer = app.test_client().post(
         "/login", data={"token": TOKENS["read"]}, headers=headers, base_url="https://localhost"
@@ -200,7 +203,7 @@ def test_an_encrypted_request_gets_a_cookie_for_encrypted_ones(app) -> None:
     assert "; Secure" in answer.headers["Set-Cookie"]
 
 
-def test_a_session_ends_after_twelve_idle_hours(client, clock) -> None:
+def test_a_session_ends_after_twelve_idle_hours(client: FlaskClient, clock: Moved) -> None:
     log_in(client, "read")
     clock.pass_by(IDLE_SECONDS - 1)
     assert code(client) == 200
@@ -208,7 +211,9 @@ def test_a_session_ends_after_twelve_idle_hours(client, clock) -> None:
     assert code(client) == 401
 
 
-def test_pages_that_are_opened_keep_a_session_and_what_they_fetch_does_not(client, clock) -> None:
+def test_pages_that_are_opened_keep_a_session_and_what_they_fetch_does_not(
+    client: FlaskClient, clock: Moved
+) -> None:
     log_in(client, "read")
     for _ in range(3):
         clock.pass_by(IDLE_SECONDS - 1)
@@ -224,7 +229,7 @@ def test_pages_that_are_opened_keep_a_session_and_what_they_fetch_does_not(clien
     assert code(client) == 401, "figures that a page fetches are no sign of a person"
 
 
-def test_a_cookie_is_not_written_at_every_page(client, clock) -> None:
+def test_a_cookie_is_not_written_at_every_page(client: FlaskClient, clock: Moved) -> None:
     log_in(client, "read")
     clock.pass_by(RENEW_SECONDS - 1)
     assert "Set-Cookie" not in client.get("/help").headers
@@ -233,7 +238,7 @@ def test_a_cookie_is_not_written_at_every_page(client, clock) -> None:
 
 
 def test_a_session_ends_at_last_however_much_it_is_used(
-    client, clock, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, clock: Moved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert LONGEST_SECONDS == 60 * IDLE_SECONDS
     monkeypatch.setattr(access_module, "LONGEST_SECONDS", 3 * IDLE_SECONDS)
@@ -246,7 +251,7 @@ def test_a_session_ends_at_last_however_much_it_is_used(
     assert code(client) == 401
 
 
-def test_a_logout_ends_copies_of_the_cookie_too(app, client) -> None:
+def test_a_logout_ends_copies_of_the_cookie_too(app: Flask, client: FlaskClient) -> None:
     value = parse_cookie(log_in(client, "read").headers["Set-Cookie"])
     name = next(item for item in value if item.startswith("torra_session"))
     csrf = csrf_of(client)
@@ -261,7 +266,9 @@ def test_a_logout_ends_copies_of_the_cookie_too(app, client) -> None:
 
 
 @pytest.mark.parametrize("kind", ["data", "json"])
-def test_a_login_takes_the_place_of_the_session_before(app, client, clock, kind: str) -> None:
+def test_a_login_takes_the_place_of_the_session_before(
+    app: Flask, client: FlaskClient, clock: Moved, kind: str
+) -> None:
     """Whether it is an older one of this browser, or one that a stranger planted in it."""
     value = parse_cookie(log_in(client, "read").headers["Set-Cookie"])
     name = next(item for item in value if item.startswith("torra_session"))
@@ -286,7 +293,7 @@ def scope_of(app, client):
         return app.extensions["torra_agents"].access.session(request).scope
 
 
-def test_the_login_page_puts_the_end_of_no_session_off(client, clock) -> None:
+def test_the_login_page_puts_the_end_of_no_session_off(client: FlaskClient, clock: Moved) -> None:
     log_in(client, "read")
     clock.pass_by(RENEW_SECONDS)
     assert "Set-Cookie" not in client.get("/login").headers
@@ -303,7 +310,9 @@ def test_the_login_page_puts_the_end_of_no_session_off(client, clock) -> None:
     ],
     ids=["signature", "content", "unsigned", "empty"],
 )
-def test_a_changed_cookie_is_nobody(app, client, change) -> None:
+def test_a_changed_cookie_is_nobody(
+    app: Flask, client: FlaskClient, change: Callable[..., Any]
+) -> None:
     found = parse_cookie(log_in(client, "admin").headers["Set-Cookie"])
     name = next(item for item in found if item.startswith("torra_session"))
     other = app.test_client()
@@ -350,7 +359,7 @@ def test_without_a_good_file_nobody_is_let_in_and_then_again(
 # --- the login ------------------------------------------------------------------------------------
 
 
-def test_a_form_logs_in_and_leads_on(client) -> None:
+def test_a_form_logs_in_and_leads_on(client: FlaskClient) -> None:
     answer = client.post(
         "/login", data={"token": f" {TOKENS['read']} ", "next": "/help"}, headers=OURS
     )
@@ -358,7 +367,7 @@ def test_a_form_logs_in_and_leads_on(client) -> None:
     assert code(client) == 200
 
 
-def test_a_script_logs_in_with_json(client) -> None:
+def test_a_script_logs_in_with_json(client: FlaskClient) -> None:
     answer = client.post(
         "/login", json={"token": TOKENS["approve"], "next": "/signals"}, headers=OURS
     )
@@ -380,7 +389,9 @@ def test_a_script_logs_in_with_json(client) -> None:
     ],
     ids=["wrong", "none", "list", "null", "letters", "form", "empty form", "broken json"],
 )
-def test_a_wrong_token_is_refused_with_the_way_in(client, body) -> None:
+def test_a_wrong_token_is_refused_with_the_way_in(
+    client: FlaskClient, body: dict[str, Any]
+) -> None:
     answer = client.post("/login", headers=OURS, **body)
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
@@ -393,7 +404,9 @@ def test_a_wrong_token_is_refused_with_the_way_in(client, body) -> None:
 
 @pytest.mark.parametrize("method", ["get", "post"])
 @pytest.mark.parametrize("address", ["/", "/login", "/api/v1/desk", "/help"])
-def test_a_token_in_an_address_is_never_taken(client, method: str, address: str) -> None:
+def test_a_token_in_an_address_is_never_taken(
+    client: FlaskClient, method: str, address: str
+) -> None:
     for name in ("token", "access_token", "auth"):
         answer = getattr(client, method)(
             address, query_string={name: TOKENS["admin"]}, headers=OURS, data=None
@@ -405,7 +418,7 @@ def test_a_token_in_an_address_is_never_taken(client, method: str, address: str)
     assert code(client) == 401
 
 
-def test_the_login_page_tells_a_stranger_nothing(client) -> None:
+def test_the_login_page_tells_a_stranger_nothing(client: FlaskClient) -> None:
     for address in ("/login", "/login?next=/symbol/BTCUSD"):
         text = client.get(address).get_data(as_text=True).replace("/symbol/BTCUSD", "")
         for word in ("<nav", "BTCUSD", "Approvals", "data-csrf", "data-live", "0.1.0", "HALT"):
@@ -418,7 +431,7 @@ def guess(client, **more):
 
 
 def test_five_wrong_tokens_a_minute_from_one_address(
-    client, clock, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, clock: Moved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "FREE_FAILURES", 100)
     assert [guess(client).status_code for _ in range(6)] == [401] * 5 + [429]
@@ -429,7 +442,7 @@ def test_five_wrong_tokens_a_minute_from_one_address(
 
 
 def test_nobody_at_the_same_address_locks_the_owner_out(
-    app, client, clock, scaled: Scale, caplog: pytest.LogCaptureFixture
+    app: Flask, client: FlaskClient, clock: Moved, scaled: Scale, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Behind a proxy on this machine, and for its programs, everybody has one address."""
     caplog.set_level("CRITICAL")
@@ -443,7 +456,9 @@ def test_nobody_at_the_same_address_locks_the_owner_out(
     assert codes == {401, 429}
 
 
-def test_one_token_logs_in_sixty_times_a_minute_and_holds_no_other_up(client, clock) -> None:
+def test_one_token_logs_in_sixty_times_a_minute_and_holds_no_other_up(
+    client: FlaskClient, clock: Moved
+) -> None:
     codes = [log_in(client, "read").status_code for _ in range(LOGINS_A_MINUTE + 1)]
     assert codes == [303] * LOGINS_A_MINUTE + [429]
     assert log_in(client, "read").headers["Retry-After"] == "1"
@@ -453,7 +468,7 @@ def test_one_token_logs_in_sixty_times_a_minute_and_holds_no_other_up(client, cl
     assert log_in(client, "read").status_code == 303
 
 
-def test_who_fails_waits_twice_as_long_each_time(client, clock) -> None:
+def test_who_fails_waits_twice_as_long_each_time(client: FlaskClient, clock: Moved) -> None:
     def fail():
         return guess(client)
 
@@ -486,7 +501,7 @@ OUTWARD = (
 
 
 @pytest.mark.parametrize("path", OUTWARD, ids=[f"way {n}" for n in range(len(OUTWARD))])
-def test_a_login_never_leads_elsewhere(client, path) -> None:
+def test_a_login_never_leads_elsewhere(client: FlaskClient, path: str) -> None:
     assert own_path(path, "/") == "/"
     answer = client.post("/login", data={"token": TOKENS["read"], "next": path}, headers=OURS)
     assert answer.headers["Location"] == "/"
@@ -506,7 +521,7 @@ def test_a_hosts_own_pages_are_not_ours(path: str) -> None:
     assert own_path(path, "/torra/") == "/torra/"
 
 
-def test_a_person_is_sent_to_the_login_and_back(client) -> None:
+def test_a_person_is_sent_to_the_login_and_back(client: FlaskClient) -> None:
     answer = client.get("/signals?x=1", headers={"Accept": "text/html"})
     assert answer.status_code == 303
     assert answer.headers["Location"] == "/login?next=/signals?x%3D1"
@@ -515,7 +530,7 @@ def test_a_person_is_sent_to_the_login_and_back(client) -> None:
 
 
 @pytest.mark.parametrize("address", ["/api/v1/desk", "/api/v1/nothing"])
-def test_a_program_is_told_what_is_missing(client, address: str) -> None:
+def test_a_program_is_told_what_is_missing(client: FlaskClient, address: str) -> None:
     answer = client.get(address, headers={"Accept": "text/html"})
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="torra"'
@@ -527,11 +542,11 @@ def test_a_program_is_told_what_is_missing(client, address: str) -> None:
 @pytest.mark.parametrize(
     "given", ["Basic dXNlcjpwYXNz", "Bearer", "bearer ", "Token x", "Bearer \u00e9\u00ff"]
 )
-def test_other_words_are_no_token(client, given: str) -> None:
+def test_other_words_are_no_token(client: FlaskClient, given: str) -> None:
     assert code(client, headers={"Authorization": given}) == 401
 
 
-def test_a_wrong_bearer_is_not_saved_by_a_cookie(client) -> None:
+def test_a_wrong_bearer_is_not_saved_by_a_cookie(client: FlaskClient) -> None:
     log_in(client, "admin")
     assert code(client, headers={"Authorization": "Bearer wrong"}) == 401
 
@@ -572,7 +587,9 @@ def test_a_failure_is_forgotten_after_an_hour() -> None:
     assert known.wait("a") == 0.0
 
 
-def test_each_visitor_of_an_app_has_a_measure_of_his_own(app, client, clock) -> None:
+def test_each_visitor_of_an_app_has_a_measure_of_his_own(
+    app: Flask, client: FlaskClient, clock: Moved
+) -> None:
     addresses = "/audit/check"
     first = [code(client, addresses, headers=bearer("read")) for _ in range(7)]
     assert first == [200] * 6 + [429]
@@ -610,7 +627,9 @@ def refusals(client, clock, rule, sent):
 
 
 @pytest.mark.parametrize("sent", [FETCH, FORM], ids=["a script", "a form"])
-def test_a_refusal_is_told_in_the_way_that_was_asked(client, clock, sent) -> None:
+def test_a_refusal_is_told_in_the_way_that_was_asked(
+    client: FlaskClient, clock: Moved, sent: dict[str, str]
+) -> None:
     for code, answer in refusals(client, clock, "/api/v1/health/check", sent):
         assert answer.status_code == code
         assert ("Retry-After" in answer.headers) == (code == 429)
@@ -671,7 +690,7 @@ def test_tokens_end_even_where_the_record_cannot_be_written(tmp_path: Path) -> N
     [("--address", "127.0.0.1:5000", "--new"), ("--scope", "root")],
     ids=["address", "scope"],
 )
-def test_a_mistake_changes_nothing(tmp_path: Path, words) -> None:
+def test_a_mistake_changes_nothing(tmp_path: Path, words: tuple[Any, ...]) -> None:
     old = dict(Access.of_home(tmp_path)[0].tokens)
     assert command(tmp_path, *words).exit_code == 2
     assert dict(Access.of_home(tmp_path)[0].tokens) == old

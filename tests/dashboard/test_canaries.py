@@ -49,7 +49,7 @@ class Heard(logging.Handler):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory):
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A home whose desk ran on a vendor that quotes the key, and what stands behind its pages."""
     home = tmp_path_factory.mktemp("home")
     heard = Heard()
@@ -148,13 +148,13 @@ def everything(place: Place) -> Iterator[tuple[str, str]]:
         yield rule.format(row["bar_time"]), "html"
 
 
-def test_the_vendor_was_asked_and_its_answers_are_stored(place) -> None:
+def test_the_vendor_was_asked_and_its_answers_are_stored(place: Place) -> None:
     calls = place.database.newest_calls(50)
     assert {row["provider"] for row in calls} == {ANTHROPIC}
     assert len(calls) >= 4
 
 
-def test_no_answer_holds_a_canary(place, scaled: Scale) -> None:
+def test_no_answer_holds_a_canary(place: Place, scaled: Scale) -> None:
     """By day the admin's pages, who sees most; at night everybody's."""
     for scope in SCOPES[-scaled(len(SCOPES)) :]:
         check_answers(place, scope)
@@ -174,7 +174,7 @@ def check_answers(place, scope) -> None:
     assert {("html", 200), ("json", 200), ("csv", 200)} <= kinds
 
 
-def test_commands_tell_and_keep_no_canary(place) -> None:
+def test_commands_tell_and_keep_no_canary(place: Place) -> None:
     client = place.client("admin")
     page = client.get("/").get_data(as_text=True)
     csrf = re.search(r'data-csrf="([^"]+)"', page)[1]
@@ -196,7 +196,7 @@ def test_commands_tell_and_keep_no_canary(place) -> None:
         assert not place.leaks(wrong.get_data())
 
 
-def test_a_failed_login_is_told_without_what_was_tried(place) -> None:
+def test_a_failed_login_is_told_without_what_was_tried(place: Place) -> None:
     client = place.stranger()
     for body in ({"token": STRANGER}, {"token": place.tokens["admin"] + "x"}):
         answer = client.post("/login", data=body, headers=OURS)
@@ -207,7 +207,7 @@ def test_a_failed_login_is_told_without_what_was_tried(place) -> None:
         assert answer.status_code == 401, address
 
 
-def test_no_file_and_no_log_holds_a_canary(place, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_file_and_no_log_holds_a_canary(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
     """Here after a few pages, and once more when all tests of this file are through."""
     place.client("read").get("/health")
     place.check_traces()
@@ -215,7 +215,7 @@ def test_no_file_and_no_log_holds_a_canary(place, capfd: pytest.CaptureFixture[s
     assert not place.leaks(out.out + out.err)
 
 
-def test_the_canaries_are_found_where_they_are(place) -> None:
+def test_the_canaries_are_found_where_they_are(place: Place) -> None:
     """The search itself: it finds each of them, whatever stands around it."""
     assert len(place.canaries) >= 12
     for canary in place.canaries:

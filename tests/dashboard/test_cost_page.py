@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from agent_config import AgentSettings
 from instance_database import Database
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.worlds import desks
-from tests.worlds.desk_pages import PAYING, open_pages
+from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from torra.clock import iso, parse
 from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
@@ -40,7 +41,7 @@ def book(database, at, usd=None, *, profile="paying", role="technical", worst=0.
 
 
 @pytest.fixture(scope="module")
-def paying(tmp_path_factory: pytest.TempPathFactory):
+def paying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     pages = open_pages(tmp_path_factory.mktemp("paying"), (PAYER,), profile=PAYING)
     real = pages.desk.clock.real_now()
     for back, usd in ((0.2, 0.001), (0.4, None), (3, 0.01), (30, 0.1), (24 * 10, 0.3)):
@@ -52,7 +53,7 @@ def paying(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture(scope="module")
-def free(tmp_path_factory: pytest.TempPathFactory):
+def free(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     pages = open_pages(tmp_path_factory.mktemp("free"), steps=1)
     yield pages
     pages.desk.close()
@@ -61,7 +62,7 @@ def free(tmp_path_factory: pytest.TempPathFactory):
 # --- the figures ----------------------------------------------------------------------------------
 
 
-def test_page_and_command_tell_the_same(paying) -> None:
+def test_page_and_command_tell_the_same(paying: Pages) -> None:
     told = paying.json("/api/v1/costs")["report"]
     real = paying.desk.clock.real_now()
     again = cost_report.report(
@@ -74,7 +75,7 @@ def test_page_and_command_tell_the_same(paying) -> None:
     assert sum(row["usd"] for row in told["days"]) == pytest.approx(0.461)
 
 
-def test_the_page_shows_every_sum_in_words(paying) -> None:
+def test_the_page_shows_every_sum_in_words(paying: Pages) -> None:
     page = Page(paying.text("/costs"))
     check_structure(page)
     check_policy(page)
@@ -88,7 +89,7 @@ def test_the_page_shows_every_sum_in_words(paying) -> None:
         assert words in page.text or words in paying.text("/costs"), words
 
 
-def test_what_is_left_and_when_the_oldest_cost_leaves(paying) -> None:
+def test_what_is_left_and_when_the_oldest_cost_leaves(paying: Pages) -> None:
     (row,) = paying.json("/api/v1/costs")["report"]["profiles"]
     real = paying.desk.clock.real_now().replace(microsecond=0)
     assert (row["spent_usd"], row["left_usd"]) == (0.051, 0.449)
@@ -97,7 +98,7 @@ def test_what_is_left_and_when_the_oldest_cost_leaves(paying) -> None:
     assert row["ticks_an_hour"] == int(0.5 / row["worst_tick_usd"])
 
 
-def test_a_rung_says_why_and_since_when(paying) -> None:
+def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
     paying.database.set_rung("paying", UNASKED)
     number = book(paying.database, real, worst=0.4)
@@ -140,7 +141,7 @@ def test_the_day_is_read_in_stretches_of_an_hour() -> None:
         assert max(b - a for a, b in itertools.pairwise(edges)) <= HOUR
 
 
-def test_a_desk_that_pays_nobody_says_so(free) -> None:
+def test_a_desk_that_pays_nobody_says_so(free: Pages) -> None:
     page = Page(free.text("/costs"))
     check_structure(page)
     assert "Nothing is spent, and nothing can be" in page.text
@@ -149,7 +150,7 @@ def test_a_desk_that_pays_nobody_says_so(free) -> None:
     assert "Nothing was spent in the last 30 days." in page.text
 
 
-def test_a_blocked_provider_stands_there_with_the_remedy(paying) -> None:
+def test_a_blocked_provider_stands_there_with_the_remedy(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
     paying.database.block_provider("anthropic", "401: the key was <refused>", real + HOUR)
     try:
@@ -160,7 +161,7 @@ def test_a_blocked_provider_stands_there_with_the_remedy(paying) -> None:
         paying.database.clear_blocks()
 
 
-def test_changed_verdicts_are_told_soberly(paying) -> None:
+def test_changed_verdicts_are_told_soberly(paying: Pages) -> None:
     told = paying.json("/api/v1/costs")["report"]["changed"]
     changed, every = paying.database.verdict_changes("BTCUSD")
     assert told == {"changed": changed, "all": every}
@@ -169,7 +170,7 @@ def test_changed_verdicts_are_told_soberly(paying) -> None:
     assert "only a scorecard can say" in page.cells["changed.text"]
 
 
-def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying) -> None:
+def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
     folder = paying.backing.home / "profiles"
     folder.mkdir(exist_ok=True)
@@ -183,7 +184,7 @@ def test_a_profile_that_is_gone_or_broken_is_no_trouble(paying) -> None:
             paying.database.release(number)
 
 
-def test_a_request_under_way_is_told_apart(paying) -> None:
+def test_a_request_under_way_is_told_apart(paying: Pages) -> None:
     real = paying.desk.clock.real_now()
     row = Booking("gate", "risk_gate", 1, 1, "anthropic", "m", 0.01)
     (number,) = paying.database.book("paying", "a|b|c", [row], at=real, until=real + HOUR)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from flask.testing import FlaskClient
 
 from instance_database import TickKey
 from tests.doubles.visitors import open_app
@@ -17,6 +20,7 @@ from torra.config import DeskSettings, Profile
 from torra.dashboard.record import reasoning
 from torra.dashboard.view.desk_view import DatabaseView, _gain, neighbours
 from torra.dashboard.view.stream_reading import brief
+from torra.desk.schedule import Desk
 from torra.exhibits import figures
 from torra.store.brain import _profit
 from torra.verdict.risk_engine import Position
@@ -27,7 +31,7 @@ BOTH = ("M15", "H1")
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory):
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A desk after some closes, with one skipped tick at the end of BTCUSD M15."""
     made = desks.open_desk(tmp_path_factory.mktemp("desk"), SETTINGS.instances)
     desks.take_lease(made)
@@ -41,16 +45,16 @@ def desk(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture
-def view(desk):
+def view(desk: Desk) -> DatabaseView:
     return DatabaseView(desk.database, SETTINGS, desk)
 
 
 @pytest.fixture
-def client(view):
+def client(view: DatabaseView) -> FlaskClient:
     return open_app(view).test_client()
 
 
-def test_the_strip_tells_desk_time_role_and_cost(view, desk) -> None:
+def test_the_strip_tells_desk_time_role_and_cost(view: DatabaseView, desk: Desk) -> None:
     strip = view.desk()
     assert strip["now"] == iso(desk.clock.now())
     assert (strip["role"], strip["trading_state"]) == ("ACTIVE", "ACTIVE")
@@ -62,7 +66,9 @@ def test_the_strip_tells_desk_time_role_and_cost(view, desk) -> None:
         desk.epoch = epoch
 
 
-def test_a_provider_that_is_left_alone_shows_with_its_reason(view, desk, client) -> None:
+def test_a_provider_that_is_left_alone_shows_with_its_reason(
+    view: DatabaseView, desk: Desk, client: FlaskClient
+) -> None:
     real = desk.clock.real_now()
     desk.database.block_provider(
         "anthropic", "401: the key was <refused>", real + timedelta(hours=1)
@@ -76,7 +82,7 @@ def test_a_provider_that_is_left_alone_shows_with_its_reason(view, desk, client)
         desk.database.clear_blocks()
 
 
-def test_a_halt_shows_with_its_reason(view, desk, client) -> None:
+def test_a_halt_shows_with_its_reason(view: DatabaseView, desk: Desk, client: FlaskClient) -> None:
     desk.database.set_trading_state("HALTED", "the disk was full")
     try:
         assert view.desk()["trading_state"] == "HALTED"
@@ -85,7 +91,7 @@ def test_a_halt_shows_with_its_reason(view, desk, client) -> None:
         desk.database.set_trading_state("ACTIVE", "")
 
 
-def test_the_overview_has_every_stream_with_its_newest_tick(view, desk) -> None:
+def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, desk: Desk) -> None:
     shown = view.overview()
     assert [one["instance"] for one in shown["instances"]] == ["BTCUSD", "EURUSD"]
     for one in shown["instances"]:
@@ -102,7 +108,7 @@ def test_the_overview_has_every_stream_with_its_newest_tick(view, desk) -> None:
     assert btc["streams"][0]["skipped"]["reason"] == "stale"
 
 
-def test_a_stream_without_news_turns_stale(view, desk) -> None:
+def test_a_stream_without_news_turns_stale(view: DatabaseView, desk: Desk) -> None:
     moment = desk.clock.now()
     try:
         desk.clock.set(moment + timedelta(minutes=22))
@@ -113,7 +119,9 @@ def test_a_stream_without_news_turns_stale(view, desk) -> None:
         desk.clock.set(moment)
 
 
-def test_a_symbol_has_its_bars_and_ticks_and_nothing_from_the_future(view, desk) -> None:
+def test_a_symbol_has_its_bars_and_ticks_and_nothing_from_the_future(
+    view: DatabaseView, desk: Desk
+) -> None:
     data = view.symbol("BTCUSD", "M15", 50)
     times = [bar["time"] for bar in data["bars"]]
     assert times == sorted(times)
@@ -130,7 +138,7 @@ def test_a_symbol_has_its_bars_and_ticks_and_nothing_from_the_future(view, desk)
     ("name", "timeframe"), [("BTCUSD", "M15"), ("BTCUSD", "H1"), ("EURUSD", "H1")]
 )
 def test_every_tick_of_the_real_overlay_recomputes(
-    view, desk, client, name: str, timeframe: str
+    view: DatabaseView, desk: Desk, client: FlaskClient, name: str, timeframe: str
 ) -> None:
     rows = desk.database.ticks(name, timeframe, 50)
     assert rows
@@ -144,7 +152,9 @@ def test_every_tick_of_the_real_overlay_recomputes(
         assert figures.signed(row["consensus"], 5) in page.get_data(as_text=True)
 
 
-def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(view, desk, client) -> None:
+def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(
+    view: DatabaseView, desk: Desk, client: FlaskClient
+) -> None:
     skipped = desk.database.tick_states("BTCUSD", "M15", 1)[0]["bar_time"]
     newest = desk.database.ticks("BTCUSD", "M15", 2)
     record = view.tick("BTCUSD", "M15", newest[0]["bar_time"])
@@ -158,13 +168,13 @@ def test_ticks_are_linked_in_order_and_a_skipped_one_has_its_page(view, desk, cl
     "address",
     ["/", "/symbol/BTCUSD", "/symbol/EURUSD/H1", "/help", "/healthz", "/api/v1/symbol/BTCUSD/H1"],
 )
-def test_every_page_of_a_real_desk_opens(client, address: str) -> None:
+def test_every_page_of_a_real_desk_opens(client: FlaskClient, address: str) -> None:
     answer = client.get(address)
     assert answer.status_code == 200
     assert not re.search(r">\s*(None|nan|Undefined)\s*<", answer.get_data(as_text=True))
 
 
-def test_pages_write_nothing(client, desk) -> None:
+def test_pages_write_nothing(client: FlaskClient, desk: Desk) -> None:
     def contents():
         return [
             desk.database.signals(limit=1000),
@@ -190,13 +200,13 @@ def test_pages_write_nothing(client, desk) -> None:
         ("e", ("d", None)),
     ],
 )
-def test_neighbours(wanted: str, found) -> None:
+def test_neighbours(wanted: str, found: tuple[Any, ...]) -> None:
     row = neighbours(["a", "b", "d"], wanted)
     assert (row["previous"], row["next"]) == found
 
 
 @pytest.fixture
-def quick(tmp_path: Path):
+def quick(tmp_path: Path) -> Iterator[Desk]:
     """A desk of its own with a few ticks, to be changed by the test."""
     made = desks.open_desk(tmp_path, SETTINGS.instances)
     desks.take_lease(made)
@@ -222,7 +232,7 @@ def open_position(desk, side, price=None):
 
 
 @pytest.mark.parametrize("side", ["BUY", "SELL"])
-def test_an_open_position_counts_what_a_close_now_would_pay(quick, side: str) -> None:
+def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: str) -> None:
     sid = open_position(quick, side, 60_020.0)
     view = DatabaseView(quick.database, SETTINGS, quick)
     spec = quick.setups["BTCUSD"].profile.symbol("BTCUSD")
@@ -259,14 +269,14 @@ def test_the_gain_at_the_exit_is_the_one_that_was_shown() -> None:
         assert told["r_multiple"] == pytest.approx(ended.r_multiple)
 
 
-def test_an_opening_that_is_not_filled_has_no_gain(quick) -> None:
+def test_an_opening_that_is_not_filled_has_no_gain(quick: Desk) -> None:
     open_position(quick, "SELL")
     view = DatabaseView(quick.database, SETTINGS, quick)
     held = view.overview()["instances"][0]["position"]
     assert (held["profit"], held["r_multiple"], held["leave"]) == (None, None, None)
 
 
-def test_a_close_leads_to_the_trade_that_it_ended(quick) -> None:
+def test_a_close_leads_to_the_trade_that_it_ended(quick: Desk) -> None:
     sid = open_position(quick, "BUY", 60_020.0)
     now = quick.clock.now()
     row = {"sid": "C1", "kind": "close", "side": "SELL", "lots": 0.5, "closes": sid}
@@ -285,7 +295,7 @@ def skip(desk, bar_time, reason="no_bar") -> None:
     assert desk.database.skip_tick(key, reason, "told", desk.epoch)
 
 
-def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick) -> None:
+def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick: Desk) -> None:
     def stream():
         view = DatabaseView(quick.database, SETTINGS, quick)
         return view.overview()["instances"][0]["streams"][0]
@@ -308,7 +318,7 @@ def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick) -> N
     assert stream()["skipped"]["reason"] == "stale"
 
 
-def test_the_agents_changes_are_counted_from_the_chains(quick) -> None:
+def test_the_agents_changes_are_counted_from_the_chains(quick: Desk) -> None:
     view = DatabaseView(quick.database, SETTINGS, quick)
     (one, _) = view.overview()["instances"]
     rows = {name: quick.database.ticks("BTCUSD", name, 100) for name in BOTH}
@@ -316,7 +326,7 @@ def test_the_agents_changes_are_counted_from_the_chains(quick) -> None:
     assert view.symbol("BTCUSD", "H1", 5)["changes"]["all"] == len(rows["H1"])
 
 
-def test_an_accelerated_desk_tells_its_rate(quick) -> None:
+def test_an_accelerated_desk_tells_its_rate(quick: Desk) -> None:
     view = DatabaseView(quick.database, SETTINGS, quick)
     assert view.desk()["rate"] is None
     quick.clock = Scaled(desks.START, 90.0)

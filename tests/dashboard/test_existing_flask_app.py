@@ -5,8 +5,10 @@ from __future__ import annotations
 import runpy
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from flask import Flask
 
 from tests.worlds import desks, legacy_database
 from torra.clock import System
@@ -20,7 +22,7 @@ STEPS = 5
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory):
+def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A home in which a desk ran for some closes, and the host's file that it fed."""
     folder = tmp_path_factory.mktemp("host")
     file = legacy_database.build(folder / "sentiment.db", 3)
@@ -39,19 +41,21 @@ def place(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture
-def app(place):
+def app(place: tuple[Path, dict[str, Any]]) -> Flask:
     folder, _ = place
     example = runpy.run_path(str(ROOT / "examples" / "existing_flask_app.py"))
     return example["create_app"](str(folder / "sentiment.db"), str(folder / "home"))
 
 
 @pytest.fixture
-def reader(place):
+def reader(place: tuple[Path, dict[str, Any]]) -> dict[str, str]:
     access, _ = Access.of_home(place[0] / "home")
     return {"Authorization": f"Bearer {access.tokens['read']}"}
 
 
-def test_the_hosts_own_page_shows_the_desks_rows(app, place) -> None:
+def test_the_hosts_own_page_shows_the_desks_rows(
+    app: Flask, place: tuple[Path, dict[str, Any]]
+) -> None:
     rows = app.test_client().get("/sentiment").get_json()
     newest = place[1]
     row = next(row for row in rows if row["timeframe"] == "M15")
@@ -62,7 +66,9 @@ def test_the_hosts_own_page_shows_the_desks_rows(app, place) -> None:
     assert [row["timestamp"][:4] for row in rows[-3:]] == ["2025"] * 3, "its own rows are there"
 
 
-def test_torras_pages_stand_beside_it_and_show_the_same(app, place, reader) -> None:
+def test_torras_pages_stand_beside_it_and_show_the_same(
+    app: Flask, place: tuple[Path, dict[str, Any]], reader: dict[str, str]
+) -> None:
     client = app.test_client()
     assert client.get("/torra/").status_code == 401
     page = client.get("/torra/", headers=reader)
@@ -75,21 +81,25 @@ def test_torras_pages_stand_beside_it_and_show_the_same(app, place, reader) -> N
     assert "Content-Security-Policy" not in client.get("/").headers
 
 
-def test_no_thread_and_no_scheduler_is_started(app, reader) -> None:
+def test_no_thread_and_no_scheduler_is_started(app: Flask, reader: dict[str, str]) -> None:
     before = {thread.name for thread in threading.enumerate()}
     app.test_client().get("/torra/", headers=reader)
     assert {thread.name for thread in threading.enumerate()} == before
     assert not [name for name in before if "APScheduler" in name]
 
 
-def test_a_desk_that_stands_shows_the_time_at_which_it_stopped(app, place, reader) -> None:
+def test_a_desk_that_stands_shows_the_time_at_which_it_stopped(
+    app: Flask, place: tuple[Path, dict[str, Any]], reader: dict[str, str]
+) -> None:
     desk = app.test_client().get("/torra/api/v1/overview", headers=reader).get_json()["desk"]
     assert desk["role"] == "STANDBY"
     assert desk["now"] == place[1]["as_of"]
     assert desk["demo"] is True
 
 
-def test_the_hosts_command_line_tells_the_desk_and_how_to_log_in(app, place) -> None:
+def test_the_hosts_command_line_tells_the_desk_and_how_to_log_in(
+    app: Flask, place: tuple[Path, dict[str, Any]]
+) -> None:
     app.cli.add_command(group)
     status = app.test_cli_runner().invoke(args=["torra", "status"])
     assert status.exit_code == 0, status.output

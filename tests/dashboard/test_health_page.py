@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import bearer
 from tests.worlds import desks
-from tests.worlds.desk_pages import PAYING, open_pages
+from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from torra.clock import parse
 from torra.config import FEEDS, DeskSettings
 from torra.dashboard.screens import health_checks
@@ -27,14 +28,14 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory):
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     found = open_pages(tmp_path_factory.mktemp("health"), (desks.BTC, desks.EUR))
     yield found
     found.desk.close()
 
 
 @pytest.fixture(scope="module")
-def paying(tmp_path_factory: pytest.TempPathFactory):
+def paying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     found = open_pages(
         tmp_path_factory.mktemp("paying"), profile=PAYING, steps=1,
         environment={"ANTHROPIC_API_KEY": KEY},
@@ -57,7 +58,7 @@ def urgent(found):
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_a_healthy_desk_is_shown_whole(pages) -> None:
+def test_a_healthy_desk_is_shown_whole(pages: Pages) -> None:
     page = Page(pages.text("/health"))
     check_structure(page)
     told = pages.json("/api/v1/health")
@@ -74,7 +75,7 @@ def test_a_healthy_desk_is_shown_whole(pages) -> None:
     assert [s["name"] for s in told["signs"]["streams"]] == ["BTCUSD M15", "BTCUSD H1", "EURUSD H1"]
 
 
-def test_what_is_wrong_stands_on_top_the_worst_first(pages) -> None:
+def test_what_is_wrong_stands_on_top_the_worst_first(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
     pages.database.block_provider("google", "429: <quota>", real + HOUR)
     pages.database.set_trading_state("HALTED", "the disk was full")
@@ -97,7 +98,7 @@ def test_what_is_wrong_stands_on_top_the_worst_first(pages) -> None:
         pages.database.set_trading_state("ACTIVE", "")
 
 
-def test_a_stale_stream_names_what_to_start(pages) -> None:
+def test_a_stale_stream_names_what_to_start(pages: Pages) -> None:
     moment = pages.desk.clock.now()
     try:
         pages.desk.clock.set(moment + timedelta(minutes=23))
@@ -110,7 +111,7 @@ def test_a_stale_stream_names_what_to_start(pages) -> None:
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_every_feed_has_its_remedy(feed) -> None:
+def test_every_feed_has_its_remedy(feed: str) -> None:
     assert health_checks.FEEDS[feed]
 
 
@@ -140,7 +141,7 @@ def lease(found, **changes):
     )  # fmt: skip
 
 
-def test_who_holds_the_lease(pages) -> None:
+def test_who_holds_the_lease(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
 
     def told(**changes):
@@ -156,7 +157,7 @@ def test_who_holds_the_lease(pages) -> None:
     assert next(iter(health_checks.scheduler(nobody, real))).level == "warn"
 
 
-def test_a_clock_that_was_set_back_is_told(pages) -> None:
+def test_a_clock_that_was_set_back_is_told(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
     far = (real + HOUR).isoformat()
     later = (real + 2 * HOUR).isoformat()
@@ -164,7 +165,7 @@ def test_a_clock_that_was_set_back_is_told(pages) -> None:
     assert [one.level for one in found if one.name == "clock"] == ["warn"]
 
 
-def test_wakes_are_told_by_a_desk_that_tells_them(pages) -> None:
+def test_wakes_are_told_by_a_desk_that_tells_them(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
     behind = lease(pages)
     timers = {"BTCUSD": (real + timedelta(seconds=61), real), "EURUSD": (None, None)}
@@ -179,7 +180,7 @@ def test_wakes_are_told_by_a_desk_that_tells_them(pages) -> None:
 # --- bridges, providers, news ---------------------------------------------------------------------
 
 
-def test_a_bridge_that_denies_stands_there_with_its_facts(pages) -> None:
+def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     real = pages.desk.clock.real_now()
     pages.database.note_bridge(
         "main", deny="BRIDGE_DEAD", detail="no sign of life for 95 s",
@@ -197,7 +198,7 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages) -> None:
     assert ["Expert Advisor main", "1.4"] not in sign(pages, "versions", "versions")["facts"]
 
 
-def test_keys_are_set_or_not_and_never_shown(paying) -> None:
+def test_keys_are_set_or_not_and_never_shown(paying: Pages) -> None:
     one = sign(paying, "providers", "anthropic")
     assert ["key", "set"] in one["facts"] and ["used", "yes"] in one["facts"]
     assert ["key", "not set"] in sign(paying, "providers", "google")["facts"]
@@ -205,13 +206,13 @@ def test_keys_are_set_or_not_and_never_shown(paying) -> None:
         assert KEY not in paying.text(address)
 
 
-def test_a_provider_that_is_used_without_a_key_must_be_mended(paying) -> None:
+def test_a_provider_that_is_used_without_a_key_must_be_mended(paying: Pages) -> None:
     bare = replace(paying.backing, environment={})
     one = {found.name: found for found in health_checks.providers(bare)}["anthropic"]
     assert one.level == "alert" and "ANTHROPIC_API_KEY" in one.remedy
 
 
-def test_a_provider_is_judged_by_its_newest_calls(paying) -> None:
+def test_a_provider_is_judged_by_its_newest_calls(paying: Pages) -> None:
     def call(at, status, ms=100.0):
         return {"provider": "anthropic", "at": at, "status": status, "elapsed_ms": ms}
 
@@ -225,7 +226,7 @@ def test_a_provider_is_judged_by_its_newest_calls(paying) -> None:
     assert bad.level == "warn" and "1 of its newest 2 calls failed" in bad.detail
 
 
-def test_news_are_told_by_the_collector_where_there_is_one(pages) -> None:
+def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None:
     state = SimpleNamespace(
         source="finnhub", topic="crypto", status="refused", detail="the key was refused",
         asked=None, items=0, dropped=0, failures=3, due=30.0,
@@ -242,7 +243,7 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages) -> None:
 # --- database, access, checklist ------------------------------------------------------------------
 
 
-def test_the_database_is_read_through_on_demand(pages) -> None:
+def test_the_database_is_read_through_on_demand(pages: Pages) -> None:
     assert sign(pages, "database", "sound")["level"] == "unknown"
     asked = pages.client().post("/api/v1/health/check", json={}, headers=bearer("approve"))
     assert (asked.status_code, asked.get_json()["status"]) == (202, "accepted")
@@ -268,7 +269,7 @@ def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path: Path)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are of POSIX")
-def test_tokens_that_others_can_read_are_told(pages) -> None:
+def test_tokens_that_others_can_read_are_told(pages: Pages) -> None:
     path = pages.backing.home / "access.json"
     path.write_text("{}", encoding="utf-8")
     try:
@@ -282,7 +283,7 @@ def test_tokens_that_others_can_read_are_told(pages) -> None:
     assert reach.level == "warn"
 
 
-def test_the_checklist_is_what_doctor_finds_without_the_database(pages) -> None:
+def test_the_checklist_is_what_doctor_finds_without_the_database(pages: Pages) -> None:
     glance = [(item.name, item.level) for item in self_check.glance(pages.backing.home, {})]
     whole = [(item.name, item.level) for item in self_check.run(pages.backing.home)]
     assert whole[: len(glance)] == glance
@@ -291,7 +292,9 @@ def test_the_checklist_is_what_doctor_finds_without_the_database(pages) -> None:
     assert told["level"] in ("ok", "warn")
 
 
-def test_the_checklist_is_looked_at_once_a_minute(pages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checklist_is_looked_at_once_a_minute(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks = []
     monkeypatch.setattr("torra.dashboard.screens.health.glance", lambda *_: looks.append(1) or [])
     memory, now = type(checkup(pages.backing))(), parse("2026-11-21T10:00:00Z")

@@ -13,6 +13,7 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,14 +101,16 @@ class Skeleton(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory):
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     found = Home(tmp_path_factory.mktemp("home") / "home")
     yield found
     found.close()
 
 
 @pytest.fixture(scope="module")
-def harmless(home, tmp_path_factory: pytest.TempPathFactory, scaled: Scale):
+def harmless(
+    home: Home, tmp_path_factory: pytest.TempPathFactory, scaled: Scale
+) -> Iterator[Harmless]:
     found = Harmless(home, tmp_path_factory.mktemp("harmless"), scaled(100))
     yield found
     found.filled.close()
@@ -186,7 +189,7 @@ def test_the_corpus_is_large_and_of_every_kind() -> None:
 
 
 def test_no_text_of_a_stranger_becomes_more_than_text(
-    home, harmless, tmp_path: Path, scaled: Scale
+    home: Home, harmless: Harmless, tmp_path: Path, scaled: Scale
 ) -> None:
     for offset in offsets(scaled):
         hostile = home.filled(tmp_path / f"home{offset}", supply(TEXTS.values(), offset))
@@ -197,7 +200,7 @@ def test_no_text_of_a_stranger_becomes_more_than_text(
     assert seen["html"] > 40 and seen["json"] > 30 and seen["csv"] and seen["events"], seen
 
 
-def test_strangers_words_do_reach_the_pages(harmless) -> None:
+def test_strangers_words_do_reach_the_pages(harmless: Harmless) -> None:
     """What no page shows would be harmless for another reason."""
     expected = {
         "overview", "symbol", "tick", "approvals", "approval", "signals", "signal", "costs",
@@ -300,7 +303,9 @@ def check_events(body, where) -> None:
 # --- the test itself ------------------------------------------------------------------------------
 
 
-def test_a_page_that_trusts_a_stranger_is_found(home, harmless, tmp_path: Path) -> None:
+def test_a_page_that_trusts_a_stranger_is_found(
+    home: Home, harmless: Harmless, tmp_path: Path
+) -> None:
     """The check sees what it looks for: one template that takes a text as it is."""
     folder = tmp_path / "templates"
     (folder / "torra_agents").mkdir(parents=True)

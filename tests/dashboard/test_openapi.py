@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,9 @@ def test_the_names_of_operations_are_unique() -> None:
 
 
 @pytest.mark.parametrize(("path", "method", "told"), OPERATIONS, ids=NAMES)
-def test_an_operation_says_what_it_wants_and_answers(path, method, told) -> None:
+def test_an_operation_says_what_it_wants_and_answers(
+    path: str, method: str, told: dict[str, Any]
+) -> None:
     (route,) = [
         item for item in API if description.address(item) == path and method.upper() in item.methods
     ]
@@ -124,7 +127,7 @@ READING = [(path, told) for path, method, told in OPERATIONS if method == "get"]
 
 
 @pytest.mark.parametrize(("path", "told"), READING, ids=[path for path, _ in READING])
-def test_a_real_answer_is_what_the_description_says(path, told) -> None:
+def test_a_real_answer_is_what_the_description_says(path: str, told: dict[str, Any]) -> None:
     with scripted_client().get(filled(path)) as answer:
         code = str(answer.status_code)
         assert code in told["responses"], f"{code} is not described"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from flask.testing import FlaskClient
 
 from tests.doubles.entrance import (
     OURS,
@@ -17,7 +20,7 @@ from tests.doubles.entrance import (
     scripted_app,
 )
 from torra.dashboard.doors.access import CSRF_HEADER, LARGEST_BODY, Visitor
-from torra.dashboard.doors.routes import every_route
+from torra.dashboard.doors.routes import Route, every_route
 
 UNSAFE = [route for route in every_route() if set(route.methods) - {"GET"}]
 SCOPED = [route for route in UNSAFE if route.scope]
@@ -25,7 +28,7 @@ REFUSED = {400, 401, 403, 405, 413, 415, 500}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory):
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, FlaskClient, str]]:
     place = Place(tmp_path_factory.mktemp("origins"))
     client = place.app.test_client()
     assert log_in(client, "admin").status_code == 303
@@ -34,12 +37,12 @@ def made(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture
-def place(made):
+def place(made: tuple[Place, FlaskClient, str]) -> Place:
     return made[0]
 
 
 @pytest.fixture
-def person(made):
+def person(made: tuple[Place, FlaskClient, str]) -> tuple[FlaskClient, str]:
     """A browser that is logged in as admin, and the token of its session."""
     return made[1:]
 
@@ -73,7 +76,9 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("route", SCOPED, ids=ids_of(SCOPED))
-def test_a_session_alone_changes_nothing(place, person, route) -> None:
+def test_a_session_alone_changes_nothing(
+    place: Place, person: tuple[FlaskClient, str], route: Route
+) -> None:
     client, csrf = person
     before = place.changes()
     wrong = {
@@ -93,7 +98,9 @@ def test_a_session_alone_changes_nothing(place, person, route) -> None:
 
 
 @pytest.mark.parametrize("route", SCOPED, ids=ids_of(SCOPED))
-def test_a_page_from_elsewhere_changes_nothing(place, person, route) -> None:
+def test_a_page_from_elsewhere_changes_nothing(
+    place: Place, person: tuple[FlaskClient, str], route: Route
+) -> None:
     client, csrf = person
     before = place.changes()
     for words, headers in ELSEWHERE.items():
@@ -113,7 +120,9 @@ def test_a_page_from_elsewhere_changes_nothing(place, person, route) -> None:
 
 
 @pytest.mark.parametrize("route", SCOPED, ids=ids_of(SCOPED))
-def test_our_own_pages_are_heard(place, person, route) -> None:
+def test_our_own_pages_are_heard(
+    place: Place, person: tuple[FlaskClient, str], route: Route
+) -> None:
     client, csrf = person
     if route.name == "logout":
         place.clock.passed += 600
@@ -127,7 +136,7 @@ def test_our_own_pages_are_heard(place, person, route) -> None:
 @pytest.mark.parametrize(
     "headers", [OURS, origin("null")], ids=["a script", "a form under no-referrer"]
 )
-def test_a_form_of_ours_is_heard(place, headers) -> None:
+def test_a_form_of_ours_is_heard(place: Place, headers: dict[str, str]) -> None:
     place.clock.passed += 600
     log_in(client := place.app.test_client(), "read")
     csrf = csrf_of(client)
@@ -136,7 +145,7 @@ def test_a_form_of_ours_is_heard(place, headers) -> None:
 
 
 @pytest.mark.parametrize("words", list(ELSEWHERE))
-def test_a_login_from_elsewhere_is_refused_and_costs_no_try(place, words) -> None:
+def test_a_login_from_elsewhere_is_refused_and_costs_no_try(place: Place, words: str) -> None:
     place.clock.passed += 600
     client = place.app.test_client()
     for _ in range(7):
@@ -161,7 +170,7 @@ def test_a_login_from_elsewhere_is_refused_and_costs_no_try(place, words) -> Non
     ids=["ours", "port", "hidden", "evil", "none", "localhost", "address", "ipv6"],
 )
 def test_in_the_clear_from_another_machine_the_origin_decides(
-    host: str, headers, code: int
+    host: str, headers: dict[Any, Any], code: int
 ) -> None:
     """Browsers say Sec-Fetch-Site to encrypted addresses and to this machine only."""
     client = scripted_app(trusted_hosts=["desk.lan"]).test_client()
@@ -178,7 +187,9 @@ COMMANDS = [route for route in SCOPED if route.rule.startswith("/api/")]
 
 
 @pytest.mark.parametrize("route", COMMANDS, ids=ids_of(COMMANDS))
-def test_no_command_refuses_a_script_or_a_program_with_a_page(place, person, route) -> None:
+def test_no_command_refuses_a_script_or_a_program_with_a_page(
+    place: Place, person: tuple[FlaskClient, str], route: Route
+) -> None:
     client, _ = person
     stranger = {"Authorization": "Bearer wrong"}
     for headers, asker, code in (
@@ -206,7 +217,9 @@ class Untouched(io.BytesIO):
 
 @pytest.mark.parametrize("route", UNSAFE, ids=ids_of(UNSAFE))
 @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded"])
-def test_a_body_that_is_too_large_is_not_even_read(place, person, route, kind: str) -> None:
+def test_a_body_that_is_too_large_is_not_even_read(
+    place: Place, person: tuple[FlaskClient, str], route: Route, kind: str
+) -> None:
     client, csrf = person
     answer = place.ask(
         "POST",
@@ -247,7 +260,7 @@ def test_the_largest_body_is_taken() -> None:
         assert answer.status_code == code
 
 
-def test_a_large_body_of_a_get_is_refused_too(place) -> None:
+def test_a_large_body_of_a_get_is_refused_too(place: Place) -> None:
     answer = place.ask("GET", "/help", data=b"x" * (LARGEST_BODY + 1), headers=bearer("read"))
     assert answer.status_code == 413
 
@@ -257,7 +270,9 @@ KINDS = ("text/plain", "multipart/form-data; boundary=x", "application/xml", "te
 
 
 @pytest.mark.parametrize("route", UNSAFE, ids=ids_of(UNSAFE))
-def test_other_kinds_of_bodies_are_refused(place, person, route) -> None:
+def test_other_kinds_of_bodies_are_refused(
+    place: Place, person: tuple[FlaskClient, str], route: Route
+) -> None:
     client, csrf = person
     before = place.changes()
     for kind in KINDS:

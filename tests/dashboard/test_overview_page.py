@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.doubles.page_reader import check_policy, check_structure, client, get
@@ -98,7 +100,7 @@ SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
         ({"tick": {"reason": "GATE_VETO"}, "stream": {"stale": True}}, ["◷ stale M15", "⊘ VETO"]),
     ],
 )
-def test_each_reason_to_look_has_its_words(changes, told) -> None:
+def test_each_reason_to_look_has_its_words(changes: dict[Any, Any], told: list[Any]) -> None:
     assert [item.text for item in overview_cells.notices(instance(**changes), {})] == told
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def without_comments(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_a_script_writes_text_only_and_asks_nobody_else(path) -> None:
+def test_a_script_writes_text_only_and_asks_nobody_else(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not FROM_STRINGS.search(text)
     assert not HANDLER.search(text)
@@ -45,7 +46,7 @@ def test_a_script_writes_text_only_and_asks_nobody_else(path) -> None:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_a_script_says_what_it_is_for_and_loads_only_our_own(path) -> None:
+def test_a_script_says_what_it_is_for_and_loads_only_our_own(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("// ")
     assert len(text.splitlines()) < 500
@@ -55,7 +56,7 @@ def test_a_script_says_what_it_is_for_and_loads_only_our_own(path) -> None:
 
 
 @pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
-def test_a_sheet_loads_nothing(path) -> None:
+def test_a_sheet_loads_nothing(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"url\(|@import|expression\(|-moz-binding", text)
     assert text.startswith("/* ")
@@ -66,7 +67,7 @@ def test_a_sheet_loads_nothing(path) -> None:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_a_template_escapes_everything_and_has_no_inline_code(path) -> None:
+def test_a_template_escapes_everything_and_has_no_inline_code(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     found = UNSAFE_TEMPLATE.search(text)
     assert not found, text[max(0, found.start() - 60) : found.end() + 60]

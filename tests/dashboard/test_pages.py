@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -39,12 +42,12 @@ PAGES = [
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_has_structure_that_a_screen_reader_can_follow(address) -> None:
+def test_a_page_has_structure_that_a_screen_reader_can_follow(address: str) -> None:
     check_structure(get(address))
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_needs_nothing_that_the_policy_forbids(address) -> None:
+def test_a_page_needs_nothing_that_the_policy_forbids(address: str) -> None:
     check_policy(get(address))
 
 
@@ -52,7 +55,7 @@ def test_a_page_needs_nothing_that_the_policy_forbids(address) -> None:
     "address",
     [*PAGES, "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css", "/favicon.ico"],
 )
-def test_every_answer_has_the_security_headers(address) -> None:
+def test_every_answer_has_the_security_headers(address: str) -> None:
     answer = client().get(address, buffered=True)
     for name, value in HEADERS.items():
         assert answer.headers[name] == value
@@ -201,7 +204,9 @@ def test_the_overview_shows_the_whole_desk() -> None:
     ],
 )
 @pytest.mark.parametrize("address", ["/", "/symbol/BTCUSD/M15", "/help", PAGES[-1]])
-def test_a_banner_tells_the_state_on_every_page(state: str, banner: str | None, address) -> None:
+def test_a_banner_tells_the_state_on_every_page(
+    state: str, banner: str | None, address: str
+) -> None:
     page = get(address, state)
     shown = {
         attributes["data-live"]
@@ -451,7 +456,7 @@ def test_a_skipped_tick_has_its_row_and_its_page() -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_each_source_type_explains_itself(source) -> None:
+def test_each_source_type_explains_itself(source: str) -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
     assert figures.MARKS[source].text in page.text
     assert figures.SOURCES[source] in page.text
@@ -547,7 +552,7 @@ def test_a_person_can_recompute_the_tick_from_the_page(source: str) -> None:
         (lambda r: r.update(consensus=0.9), "consensus"),
     ],
 )
-def test_a_step_that_does_not_come_out_is_named(damage, named: str) -> None:
+def test_a_step_that_does_not_come_out_is_named(damage: Callable[..., Any], named: str) -> None:
     record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
     assert arithmetic.failed_checks(record, record["deliberation"]) == []
     damaged = json.loads(json.dumps(record))
@@ -666,7 +671,7 @@ def test_text_of_models_stays_text() -> None:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
-def test_templates_never_switch_escaping_off(path) -> None:
+def test_templates_never_switch_escaping_off(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"\|\s*(safe|tojson|urlize|xmlattr)|Markup|autoescape", text)
     assert not re.search(r"""=\{\{|='\{\{|\sstyle=|\son\w+=|javascript:|<script>|<style""", text)
@@ -678,7 +683,7 @@ def test_python_never_switches_escaping_off() -> None:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_scripts_write_text_only(path) -> None:
+def test_scripts_write_text_only(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function"

@@ -58,14 +58,14 @@ def number(text):
 
 
 @pytest.mark.parametrize("address", [*AT.values(), "/", "/symbol/BTCUSD/M15", "/help"])
-def test_a_page_of_the_full_desk_is_sound(address) -> None:
+def test_a_page_of_the_full_desk_is_sound(address: str) -> None:
     page = get(address, "desk")
     check_structure(page)
     check_policy(page)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_step_and_the_panel_recompute(case) -> None:
+def test_every_step_and_the_panel_recompute(case: str) -> None:
     record = record_of(case)
     assert arithmetic.failed_checks(record, record["deliberation"]) == []
     assert "every step comes out as stored" in page_of(case).text
@@ -164,7 +164,7 @@ def test_events_of_the_record_are_those_of_the_view() -> None:
 
 
 @pytest.mark.parametrize("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
-def test_why_there_is_no_news_is_told_in_plain_words(status) -> None:
+def test_why_there_is_no_news_is_told_in_plain_words(status: NewsStatus) -> None:
     shown = surroundings.news({"news": told_news(NewsView(status))})
     assert shown["trouble"] == surroundings.NEWS[status]
     assert len(shown["trouble"]) > 12
@@ -348,7 +348,7 @@ def test_the_news_agents_ordinals_and_the_researchers_falsifiers() -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "mute"])
-def test_conviction_follows_from_what_the_page_shows(case) -> None:
+def test_conviction_follows_from_what_the_page_shows(case: str) -> None:
     page = page_of(case)
     shown = re.search(
         r"Conviction, raw ([\d.]+) Calibrated: raw × \(1 − ([\d.]+) × opposition\) ([\d.]+)",
@@ -404,7 +404,7 @@ def test_disagreements_and_stances_are_listed() -> None:
         ("side", ["side of the desk"]),
     ],
 )
-def test_a_panel_that_does_not_come_out_is_named(name: str, told) -> None:
+def test_a_panel_that_does_not_come_out_is_named(name: str, told: list[str]) -> None:
     record = record_of("whole")
     record["deliberation"]["panel"][name] += 0.01
     assert arithmetic.failed_checks(record, record["deliberation"]) == told

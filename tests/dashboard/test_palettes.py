@@ -57,7 +57,7 @@ def test_the_contrast_is_computed_rightly() -> None:
 
 
 @pytest.mark.parametrize(("palette", "scheme"), COLOURS, ids=" ".join)
-def test_every_text_can_be_read_on_every_ground(palette, scheme) -> None:
+def test_every_text_can_be_read_on_every_ground(palette: str, scheme: str) -> None:
     colours = COLOURS[palette, scheme]
     pairs = [(ink, ground) for ink in INKS for ground in GROUNDS]
     pairs += [(ink, f"{ink}-ground") for ink in ("up", "down", "note", "warn", "alert")]
@@ -68,7 +68,7 @@ def test_every_text_can_be_read_on_every_ground(palette, scheme) -> None:
 
 
 @pytest.mark.parametrize(("palette", "scheme"), COLOURS, ids=" ".join)
-def test_every_line_bar_and_edge_can_be_seen(palette, scheme) -> None:
+def test_every_line_bar_and_edge_can_be_seen(palette: str, scheme: str) -> None:
     colours = COLOURS[palette, scheme]
     pairs = [(ink, ground) for ink in ("up", "down", "ink") for ground in ("track", "zone")]
     pairs += [(edge, ground) for edge in ("edge", "focus") for ground in ("surface", "ground")]

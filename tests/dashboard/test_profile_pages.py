@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from flask import Flask
+from flask.testing import FlaskClient
 
 from tests.doubles.page_reader import Page
 from tests.doubles.visitors import ACCESS, bearer, open_app
@@ -22,6 +26,7 @@ from torra.dashboard.settings.trials import Trials, bounded
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.roster import Refit
+from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.profiles.book import ProfileBook
 from torra.profiles.fields import DEFAULT, canonical, changed, settings
@@ -81,12 +86,12 @@ class Form(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory):
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
 @pytest.fixture(scope="module")
-def ran(home):
+def ran(home: Path) -> Iterator[Desk]:
     """A desk after some closes."""
     (home / "desk.json").write_text(SETTINGS.model_dump_json())
     made = desks.open_desk(home, SETTINGS.instances)
@@ -103,7 +108,7 @@ def ran(home):
 
 
 @pytest.fixture
-def desk(ran, home, monkeypatch: pytest.MonkeyPatch):
+def desk(ran: Desk, home: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.setattr(profiles, "_trials", Trials())
     monkeypatch.setattr(RateLimits, "wait", lambda *_: 0.0)
     shutil.rmtree(home / "profiles", ignore_errors=True)
@@ -114,18 +119,18 @@ def desk(ran, home, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture(scope="module")
-def backing(ran, home):
+def backing(ran: Desk, home: Path) -> Backing:
     return Backing(home, ran.database, SETTINGS, ran, {}, ran.adopt)
 
 
 @pytest.fixture(scope="module")
-def app(ran, backing):
+def app(ran: Desk, backing: Backing) -> Flask:
     """One app for most tests: its templates are compiled once."""
     return open_app(DatabaseView(ran.database, SETTINGS, ran), backing=backing)
 
 
 @pytest.fixture
-def client(app, desk):
+def client(app: Flask, desk: Desk) -> FlaskClient:
     return app.test_client()
 
 
@@ -156,7 +161,9 @@ def save(client, places, **more):
 # --- the pages ------------------------------------------------------------------------------------
 
 
-def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(client, home) -> None:
+def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(
+    client: FlaskClient, home: Path
+) -> None:
     (home / "profiles").mkdir()
     (home / "profiles" / "mine.json").write_text('{"risk": {"max_positions": 1}}')
     page = Page(client.get("/profiles").get_data(as_text=True))
@@ -169,7 +176,7 @@ def test_the_list_tells_who_uses_what_and_where_the_desk_file_lies(client, home)
     assert rows["EURUSD"][5] == "paper"
 
 
-def test_a_channels_key_is_shown_only_as_set_or_not(desk, home) -> None:
+def test_a_channels_key_is_shown_only_as_set_or_not(desk: Desk, home: Path) -> None:
     with_channel = DeskSettings.model_validate(
         {"channels": {"main": {"account": 7, "key_variable": "TORRA_CHANNEL_KEY"}}}
     )
@@ -191,14 +198,14 @@ def test_a_view_without_a_home_says_so() -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "CON", "a%00b"])
-def test_a_profile_that_cannot_be_is_not_here(client, name: str) -> None:
+def test_a_profile_that_cannot_be_is_not_here(client: FlaskClient, name: str) -> None:
     assert client.get(f"/profiles/{name}").status_code == 404
     assert client.get(f"/api/v1/profiles/{name}").status_code == 404
     for what in ("check", "save", "undo", "trial", "adopt"):
         assert client.post(f"/api/v1/profiles/{name}/{what}", json={}).status_code == 404
 
 
-def test_every_setting_is_in_the_form_once_with_its_label(client) -> None:
+def test_every_setting_is_in_the_form_once_with_its_label(client: FlaskClient) -> None:
     form = Form(client.get("/profiles/default").get_data(as_text=True))
     names = [name for name, _ in form.fields if name not in profile_form.COMMANDS]
     assert sorted(names) == sorted(item.name for item in settings(DEFAULT))
@@ -206,7 +213,7 @@ def test_every_setting_is_in_the_form_once_with_its_label(client) -> None:
     assert len({form.ids[name] for name in names}) == len(names)
 
 
-def test_a_form_that_comes_back_untouched_changes_nothing(client, home) -> None:
+def test_a_form_that_comes_back_untouched_changes_nothing(client: FlaskClient, home: Path) -> None:
     book = ProfileBook(home, SETTINGS, now=desks.System().real_now)
     rich = {
         ("agents", "role_models"): {"technical": "mine:8b"},
@@ -222,7 +229,9 @@ def test_a_form_that_comes_back_untouched_changes_nothing(client, home) -> None:
     assert answer.json["digest"] == sent["digest"] == book.read("default").digest
 
 
-def test_strangers_text_is_inert_and_keeps_its_reading_direction(client, home) -> None:
+def test_strangers_text_is_inert_and_keeps_its_reading_direction(
+    client: FlaskClient, home: Path
+) -> None:
     values = changed(
         DEFAULT,
         {("agents", "role_models"): {HOSTILE: HOSTILE}, ("news", "file"): "",
@@ -238,7 +247,9 @@ def test_strangers_text_is_inert_and_keeps_its_reading_direction(client, home) -
     assert "\\u202e" not in found.lower()
 
 
-def test_what_differs_and_what_is_guarded_is_marked_in_words(client, home) -> None:
+def test_what_differs_and_what_is_guarded_is_marked_in_words(
+    client: FlaskClient, home: Path
+) -> None:
     save(client, {"risk.max_positions": 2})
     text = client.get("/profiles/default").get_data(as_text=True)
     assert text.count("◆ differs</span>") == 1
@@ -247,7 +258,7 @@ def test_what_differs_and_what_is_guarded_is_marked_in_words(client, home) -> No
     assert 'name="risk.max_positions" value="2" type="number" step="1" min="0"' in text
 
 
-def test_the_models_of_the_roles_are_told_with_what_decides_them(client) -> None:
+def test_the_models_of_the_roles_are_told_with_what_decides_them(client: FlaskClient) -> None:
     save(client, {"agents.role_models.technical": "mine", "agents.deep_think_model": "deep"})
     rows = {row[0]: row for row in Page(client.get("/profiles/default").get_data(True)).rows if row}
     assert rows["technical analyst"][3:] == ["mine", "agents.role_models.technical"]
@@ -255,7 +266,9 @@ def test_the_models_of_the_roles_are_told_with_what_decides_them(client) -> None
     assert rows["risk gate"][3:] == ["rules", "the default of rules"]
 
 
-def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(client, home) -> None:
+def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(
+    client: FlaskClient, home: Path
+) -> None:
     good = save(client, {"risk.max_positions": 2}).json["digest"]
     (home / "profiles" / "default.json").write_text('{"risk": {"max_position": 2}}')
     text = client.get("/profiles/default").get_data(as_text=True)
@@ -269,7 +282,9 @@ def test_a_broken_file_is_shown_with_its_fault_and_the_last_good_one(client, hom
 # --- check and save -------------------------------------------------------------------------------
 
 
-def test_a_check_tells_faults_by_field_and_stores_nothing(client, home, desk) -> None:
+def test_a_check_tells_faults_by_field_and_stores_nothing(
+    client: FlaskClient, home: Path, desk: Desk
+) -> None:
     entries = len(desk.database.audit_entries())
     told = post(client, "check", {"settings": {"risk.max_positions": -1, "risk.no": 1}}).json
     assert [fault["name"] for fault in told["faults"]] == ["risk.max_positions", ""]
@@ -278,7 +293,7 @@ def test_a_check_tells_faults_by_field_and_stores_nothing(client, home, desk) ->
     assert not (home / "profiles").exists()
 
 
-def test_a_check_tells_the_difference_and_who_may(client) -> None:
+def test_a_check_tells_the_difference_and_who_may(client: FlaskClient) -> None:
     body = {"settings": {"risk.max_positions": 2, "thresholds.buy": 0.6}}
     told = post(client, "check", body).json
     assert [(row["place"], row["before"], row["after"], row["way"]) for row in told["changes"]] == [
@@ -290,7 +305,9 @@ def test_a_check_tells_the_difference_and_who_may(client) -> None:
     assert refused == "risk.max_positions: only an administrator may"
 
 
-def test_a_save_reaches_the_desk_the_history_and_the_record(client, desk) -> None:
+def test_a_save_reaches_the_desk_the_history_and_the_record(
+    client: FlaskClient, desk: Desk
+) -> None:
     answer = save(client, {"risk.max_positions": 2})
     assert (answer.status_code, answer.json["status"]) == (200, "done")
     assert "BTCUSD, EURUSD runs with it" in answer.json["reason"]
@@ -306,7 +323,7 @@ def test_a_save_reaches_the_desk_the_history_and_the_record(client, desk) -> Non
     assert told["waiting"] == []
 
 
-def test_an_old_page_is_told_what_changed_meanwhile(client) -> None:
+def test_an_old_page_is_told_what_changed_meanwhile(client: FlaskClient) -> None:
     page = digest(client)
     save(client, {"thresholds.buy": 0.7})
     late = post(client, "save", {"digest": page, "settings": {"thresholds.sell": 0.6}})
@@ -316,7 +333,7 @@ def test_an_old_page_is_told_what_changed_meanwhile(client) -> None:
     ]
 
 
-def test_a_save_without_a_digest_is_refused(client) -> None:
+def test_a_save_without_a_digest_is_refused(client: FlaskClient) -> None:
     answer = post(client, "save", {"settings": {"thresholds.buy": 0.7}})
     assert (answer.status_code, "digest" in answer.json["reason"]) == (409, True)
 
@@ -334,13 +351,17 @@ def test_a_save_without_a_digest_is_refused(client) -> None:
         ("admin", {"risk.capital": 0}, 422),
     ],
 )
-def test_who_may_save_what(client, scope: str, places, code: int) -> None:
+def test_who_may_save_what(
+    client: FlaskClient, scope: str, places: dict[str, Any], code: int
+) -> None:
     before = digest(client)
     assert save(client, places, headers=bearer(scope)).status_code == code
     assert (digest(client) != before) == (code == 200)
 
 
-def test_loosening_is_refused_with_the_command_and_goes_on_record(client, desk) -> None:
+def test_loosening_is_refused_with_the_command_and_goes_on_record(
+    client: FlaskClient, desk: Desk
+) -> None:
     answer = save(client, {"risk.max_positions": 5})
     assert answer.json["command"] == "torra profile set default risk.max_positions 5"
     assert answer.json["command"] in answer.json["reason"]
@@ -350,7 +371,9 @@ def test_loosening_is_refused_with_the_command_and_goes_on_record(client, desk) 
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 3
 
 
-def test_what_a_running_desk_cannot_take_waits_for_its_next_start(client, desk) -> None:
+def test_what_a_running_desk_cannot_take_waits_for_its_next_start(
+    client: FlaskClient, desk: Desk
+) -> None:
     answer = save(client, {"agents.include_news": True})
     assert (answer.status_code, answer.json["status"]) == (202, "accepted")
     assert "agents.include_news takes effect at the next start" in answer.json["reason"]
@@ -359,14 +382,18 @@ def test_what_a_running_desk_cannot_take_waits_for_its_next_start(client, desk) 
     assert "◐ saved, not running yet" in client.get("/profiles").get_data(as_text=True)
 
 
-def test_pages_without_a_running_desk_say_when_it_takes_effect(desk, backing) -> None:
+def test_pages_without_a_running_desk_say_when_it_takes_effect(
+    desk: Desk, backing: Backing
+) -> None:
     client = with_backing(desk, replace(backing, adopt=None))
     answer = save(client, {"thresholds.buy": 0.6})
     assert answer.json["status"] == "accepted"
     assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
-def test_a_file_from_the_command_line_is_taken_by_the_button(client, desk, home) -> None:
+def test_a_file_from_the_command_line_is_taken_by_the_button(
+    client: FlaskClient, desk: Desk, home: Path
+) -> None:
     (home / "profiles").mkdir()
     (home / "profiles" / "default.json").write_text('{"risk": {"max_positions": 9}}')
     assert "Let the desk take the file" in client.get("/profiles/default").get_data(as_text=True)
@@ -392,7 +419,13 @@ WAITING = [
 @pytest.mark.parametrize(("scope", "places", "reason"), WAITING)
 @pytest.mark.parametrize("what", ["save", "undo"])
 def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
-    client, desk, home, scope, places, reason, what: str
+    client: FlaskClient,
+    desk: Desk,
+    home: Path,
+    scope: str,
+    places: dict[str, Any],
+    reason: str,
+    what: str,
 ) -> None:
     before = desk.setups["BTCUSD"].profile.digest()
     from_the_command_line(home, places)
@@ -413,7 +446,9 @@ def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
     assert desk.setups["BTCUSD"].profile.digest() == digest(client)
 
 
-def test_a_harmless_change_that_waits_goes_along(client, desk, home) -> None:
+def test_a_harmless_change_that_waits_goes_along(
+    client: FlaskClient, desk: Desk, home: Path
+) -> None:
     from_the_command_line(home, {"thresholds.sell": 0.7})
     answer = save(client, {"thresholds.buy": 0.7}, headers=bearer("approve"))
     assert answer.json["status"] == "done"
@@ -425,14 +460,16 @@ def test_a_harmless_change_that_waits_goes_along(client, desk, home) -> None:
     }  # fmt: skip
 
 
-def test_an_administrators_guarded_change_that_tightens_goes_along(client, desk, home) -> None:
+def test_an_administrators_guarded_change_that_tightens_goes_along(
+    client: FlaskClient, desk: Desk, home: Path
+) -> None:
     from_the_command_line(home, {"risk.max_positions": 1})
     assert save(client, {"thresholds.buy": 0.7}).json["status"] == "done"
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 1
 
 
 def test_a_desk_that_stands_by_takes_nothing_and_says_so(
-    client, desk, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desk, "epoch", None)
     answer = save(client, {"thresholds.buy": 0.7})
@@ -442,7 +479,9 @@ def test_a_desk_that_stands_by_takes_nothing_and_says_so(
     assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
-def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home) -> None:
+def test_the_pages_show_what_runs_where_the_file_differs(
+    client: FlaskClient, desk: Desk, home: Path
+) -> None:
     from_the_command_line(home, {"risk.max_positions": 9, "thresholds.buy": 0.7})
     desk.roster.setups = {
         **desk.setups,
@@ -468,7 +507,7 @@ def test_the_pages_show_what_runs_where_the_file_differs(client, desk, home) -> 
 
 
 def test_a_save_during_a_tick_says_that_it_runs_yet(
-    client, desk, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.desk.adoption.PATIENCE", 0.0)
     told = threading.Event()
@@ -486,7 +525,7 @@ def test_a_save_during_a_tick_says_that_it_runs_yet(
     assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.6
 
 
-def test_an_undo_puts_the_very_profile_back(client, desk) -> None:
+def test_an_undo_puts_the_very_profile_back(client: FlaskClient, desk: Desk) -> None:
     before = digest(client)
     save(client, {"thresholds.buy": 0.7, "agents.role_models.technical": "mine"})
     answer = post(client, "undo", {"number": 1})
@@ -495,12 +534,12 @@ def test_an_undo_puts_the_very_profile_back(client, desk) -> None:
 
 
 @pytest.mark.parametrize("number", ["", "x", "99", "-1", "1" * 12])
-def test_an_undo_to_nothing_fails_with_the_reason(client, number: str) -> None:
+def test_an_undo_to_nothing_fails_with_the_reason(client: FlaskClient, number: str) -> None:
     answer = post(client, "undo", {"number": number})
     assert (answer.status_code, answer.json["status"]) == (409, "failed")
 
 
-def test_an_undo_that_would_loosen_is_refused(client) -> None:
+def test_an_undo_that_would_loosen_is_refused(client: FlaskClient) -> None:
     save(client, {"risk.max_positions": 1})
     answer = post(client, "undo", {"number": 1})
     assert (answer.status_code, answer.json["outcome"]) == (403, "loosens")
@@ -509,7 +548,7 @@ def test_an_undo_that_would_loosen_is_refused(client) -> None:
 # --- without scripts ------------------------------------------------------------------------------
 
 
-def test_the_form_works_without_scripts(client) -> None:
+def test_the_form_works_without_scripts(client: FlaskClient) -> None:
     sent = fields(client) | {"risk.max_positions": "-2", "thresholds.buy": "0.6"}
     wrong = post(client, "check", None, data=sent).get_data(as_text=True)
     assert "✕ 1 to mend before it can be saved." in wrong
@@ -531,7 +570,7 @@ def test_the_form_works_without_scripts(client) -> None:
     assert "Somebody was faster" in late.get_data(as_text=True)
 
 
-def test_a_session_needs_its_own_token_to_save(client) -> None:
+def test_a_session_needs_its_own_token_to_save(client: FlaskClient) -> None:
     client.post("/login", data={"token": ACCESS.tokens["admin"]}, headers=OURS)
     sent = fields(client) | {"thresholds.buy": "0.6"}
     assert sent["csrf"]
@@ -551,7 +590,7 @@ def wait_for(client, answer):
     return client.get(answer.json["url"]).json
 
 
-def test_a_trial_shows_the_last_tick_then_and_now(client, desk) -> None:
+def test_a_trial_shows_the_last_tick_then_and_now(client: FlaskClient, desk: Desk) -> None:
     ticks = desk.database.ticks("BTCUSD", "M15", 99)
     body = {
         "instance": "BTCUSD",
@@ -570,7 +609,7 @@ def test_a_trial_shows_the_last_tick_then_and_now(client, desk) -> None:
     assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
 
 
-def test_a_trial_of_nothing_new_is_the_tick_again(client) -> None:
+def test_a_trial_of_nothing_new_is_the_tick_again(client: FlaskClient) -> None:
     told = wait_for(client, post(client, "trial", {"instance": "EURUSD"}))
     assert {row["what"] for row in told["rows"] if row["differs"]} <= {"Profile"}
 
@@ -585,14 +624,16 @@ def test_a_trial_of_nothing_new_is_the_tick_again(client) -> None:
     ],
     ids=["none", "stranger", "faults", "path"],
 )
-def test_a_trial_that_cannot_be_says_why(client, body, reason: str) -> None:
+def test_a_trial_that_cannot_be_says_why(
+    client: FlaskClient, body: dict[Any, Any], reason: str
+) -> None:
     answer = post(client, "trial", body)
     assert answer.status_code == 409
     assert reason in answer.json["reason"]
 
 
 def test_a_vendor_is_asked_only_after_an_explicit_yes(
-    desk, backing, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, backing: Backing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
     asked = []
@@ -617,9 +658,9 @@ def test_a_vendor_is_asked_only_after_an_explicit_yes(
     ids=["runs tighter", "saved tighter", "both loose", "broken file", "nothing runs"],
 )
 def test_a_trial_costs_no_more_than_what_runs(
-    desk,
-    home,
-    backing,
+    desk: Desk,
+    home: Path,
+    backing: Backing,
     monkeypatch: pytest.MonkeyPatch,
     running: float | None,
     saved: float | None,
@@ -647,7 +688,7 @@ def test_a_trial_costs_no_more_than_what_runs(
 
 
 def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(
-    desk, home, backing, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, home: Path, backing: Backing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desk.roster, "setups", {})
     (home / "profiles").mkdir()
@@ -665,7 +706,12 @@ def test_a_trial_where_nobody_has_set_a_ceiling_is_refused(
 )
 @pytest.mark.parametrize("where", ["asked", "waiting"])
 def test_a_trial_of_guarded_settings_needs_an_administrator(
-    desk, home, backing, monkeypatch: pytest.MonkeyPatch, places, where: str
+    desk: Desk,
+    home: Path,
+    backing: Backing,
+    monkeypatch: pytest.MonkeyPatch,
+    places: dict[str, Any],
+    where: str,
 ) -> None:
     asked = []
     monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words) or {"rows": []})
@@ -684,7 +730,7 @@ def test_a_trial_of_guarded_settings_needs_an_administrator(
 
 
 def test_one_trial_at_a_time_and_one_that_hangs_is_not_waited_for(
-    client, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, go = [100.0], threading.Event()
     monkeypatch.setattr(profiles, "_trials", Trials(lambda: now[0]))
@@ -740,6 +786,8 @@ def test_a_trial_runs_within_bounds() -> None:
     assert canonical(bounded(Profile(), 2.0)) == DEFAULT
 
 
-def test_a_trial_needs_the_scope_approve_and_an_unknown_one_is_not_here(client) -> None:
+def test_a_trial_needs_the_scope_approve_and_an_unknown_one_is_not_here(
+    client: FlaskClient,
+) -> None:
     assert client.post(f"{API}/trial", json={}, headers=bearer("read")).status_code == 403
     assert client.get("/api/v1/trials/none").status_code == 404

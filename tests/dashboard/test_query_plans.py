@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from flask.testing import FlaskClient
 
+from instance_database import Database
 from tests.doubles.page_reader import COMPILED
 from tests.doubles.visitors import open_app
 from tests.worlds import large_database
@@ -81,7 +84,7 @@ class Recorder:
 
 
 @pytest.fixture(scope="module")
-def recorder():
+def recorder() -> Iterator[Recorder]:
     found, connect = Recorder(), store_connection.connect
 
     def traced(path, busy_seconds):
@@ -123,7 +126,9 @@ def values(database, desk):
 
 
 @pytest.fixture(scope="module")
-def pages(recorder, tmp_path_factory: pytest.TempPathFactory):
+def pages(
+    recorder: Recorder, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Database, FlaskClient, dict[str, str]]]:
     database, client, filling = open_pages(tmp_path_factory.mktemp("pages"), 1200, 3)
     yield database, client, filling
     database.close()
@@ -176,7 +181,9 @@ def first_rows_only(statement, rows):
 
 
 @pytest.mark.parametrize("name", sorted(ROUTES))
-def test_no_statement_of_a_page_reads_a_table_through(name, pages, recorder) -> None:
+def test_no_statement_of_a_page_reads_a_table_through(
+    name: str, pages: tuple[Database, FlaskClient, dict[str, str]], recorder: Recorder
+) -> None:
     database, client, filling = pages
     with recorder.recording() as said:
         answer = client.get(address(ROUTES[name], filling))
@@ -186,7 +193,9 @@ def test_no_statement_of_a_page_reads_a_table_through(name, pages, recorder) -> 
     assert answer.status_code < 500
 
 
-def test_the_pages_of_the_desk_do_ask_the_database(pages, recorder) -> None:
+def test_the_pages_of_the_desk_do_ask_the_database(
+    pages: tuple[Database, FlaskClient, dict[str, str]], recorder: Recorder
+) -> None:
     _, client, filling = pages
     for name, least in (("overview", 8), ("symbol", 10), ("tick", 8)):
         with recorder.recording() as said:
@@ -204,11 +213,15 @@ def test_the_pages_of_the_desk_do_ask_the_database(pages, recorder) -> None:
         "SELECT * FROM journal ORDER BY at LIMIT 3",
     ],
 )
-def test_a_statement_that_reads_a_table_through_is_found_out(statement: str, pages) -> None:
+def test_a_statement_that_reads_a_table_through_is_found_out(
+    statement: str, pages: tuple[Database, FlaskClient, dict[str, str]]
+) -> None:
     assert faults(pages[0], statement)
 
 
-def test_what_is_limited_in_its_own_order_passes(pages) -> None:
+def test_what_is_limited_in_its_own_order_passes(
+    pages: tuple[Database, FlaskClient, dict[str, str]],
+) -> None:
     for table in ("signals", "desk_state"):
         key = "seq" if table == "signals" else "id"
         assert not faults(pages[0], f"SELECT * FROM {table} ORDER BY {key} DESC LIMIT 20")

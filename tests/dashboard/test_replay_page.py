@@ -7,15 +7,17 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import Scale
 from tests.doubles.browser import DESK, PHONE, Site, Visit, chromium, findings, needs_browser
 from tests.doubles.page_reader import Page, check_policy, check_structure
-from tests.worlds.desk_pages import open_pages
+from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.replay_exhibits import demo_document
 from torra.clock import iso, parse
 from torra.config import ROOT
@@ -32,14 +34,14 @@ EARLIER = "2020-01-01T00:00:00Z"
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory):
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     found = open_pages(tmp_path_factory.mktemp("replays"), steps=2)
     yield found
     found.desk.close()
 
 
 @pytest.fixture
-def put(pages):
+def put(pages: Pages) -> Iterator[Callable[..., Any]]:
     """Write a file into the folder; everything is gone after the test."""
     folder = pages.backing.home / "replays"
     folder.mkdir()
@@ -62,7 +64,7 @@ def listed(pages):
     return {row["name"]: row for row in pages.json("/api/v1/replays")["replays"]}
 
 
-def test_without_a_file_the_page_says_what_one_is_and_how_it_comes(pages) -> None:
+def test_without_a_file_the_page_says_what_one_is_and_how_it_comes(pages: Pages) -> None:
     page = Page(pages.text("/replays"))
     check_structure(page)
     check_policy(page)
@@ -74,7 +76,10 @@ def test_without_a_file_the_page_says_what_one_is_and_how_it_comes(pages) -> Non
 
 
 def test_the_program_of_the_docs_runs(
-    pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    pages: Pages,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     home = pages.backing.home.resolve()
     (tmp_path / "torra_home").symlink_to(home)
@@ -91,7 +96,7 @@ def test_the_program_of_the_docs_runs(
     assert all(" same {}" in line for line in lines)
 
 
-def test_a_file_is_shown_whole(pages, put) -> None:
+def test_a_file_is_shown_whole(pages: Pages, put: Callable[..., Any]) -> None:
     put("btc-december")
     page = Page(pages.text("/replays"))
     check_structure(page)
@@ -136,7 +141,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file_is_listed_with_the_reason(pages, put, name) -> None:
+def test_a_broken_file_is_listed_with_the_reason(
+    pages: Pages, put: Callable[..., Any], name: str
+) -> None:
     told, reason = BROKEN[name]
     put(name, told)
     assert reason in listed(pages)[name]["problem"]
@@ -146,19 +153,23 @@ def test_a_broken_file_is_listed_with_the_reason(pages, put, name) -> None:
     assert reason in pages.json(f"/api/v1/replays/{name}", 422)["problem"]
 
 
-def test_a_file_must_have_the_name_that_it_bears(pages, put) -> None:
+def test_a_file_must_have_the_name_that_it_bears(pages: Pages, put: Callable[..., Any]) -> None:
     put("other", json.dumps(EXAMPLE))
     assert "it calls itself btc-december" in listed(pages)["other"]["problem"]
 
 
-def test_a_file_that_is_too_large_is_not_read(pages, put, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_large_is_not_read(
+    pages: Pages, put: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replay_files, "LARGEST", 2000)
     put("large", summary="x" * 600, warnings=["y" * 2000])
     assert "more than the 2,000 that are read" in listed(pages)["large"]["problem"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
-def test_no_link_leads_out_of_the_folder(pages, put, tmp_path: Path) -> None:
+def test_no_link_leads_out_of_the_folder(
+    pages: Pages, put: Callable[..., Any], tmp_path: Path
+) -> None:
     secret = tmp_path / "outside.json"
     secret.write_text(json.dumps({**EXAMPLE, "name": "link"}), encoding="utf-8")
     (pages.backing.home / "replays" / "link.json").symlink_to(secret)
@@ -178,7 +189,7 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_that_no_file_may_have_is_not_there(pages, name) -> None:
+def test_a_name_that_no_file_may_have_is_not_there(pages: Pages, name: str) -> None:
     for address in (f"/replays/{name}", f"/api/v1/replays/{name}"):
         assert pages.client().get(address).status_code in (308, 404)
     assert not allowed(name)
@@ -201,7 +212,7 @@ def test_the_newest_files_are_listed_and_the_others_counted(tmp_path: Path) -> N
 
 
 def test_a_file_is_read_again_only_when_it_changed(
-    pages, put, monkeypatch: pytest.MonkeyPatch
+    pages: Pages, put: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = put("one")
     shelf, reads = ReplayShelf(pages.backing.home), []
@@ -218,13 +229,13 @@ def test_a_file_is_read_again_only_when_it_changed(
 
 
 @pytest.fixture
-def demo(pages, put):
+def demo(pages: Pages, put: Callable[..., Any]) -> Document:
     """Put the report with every kind of exhibit into the home, and return its document."""
     report.write(pages.backing.home, demo_document())
     return demo_document()
 
 
-def test_the_page_has_the_exhibits_of_the_report_in_its_order(pages, demo) -> None:
+def test_the_page_has_the_exhibits_of_the_report_in_its_order(pages: Pages, demo: Document) -> None:
     page = Page(pages.text("/replays/btc-december"))
     check_structure(page)
     check_policy(page)
@@ -245,13 +256,15 @@ def test_the_page_has_the_exhibits_of_the_report_in_its_order(pages, demo) -> No
     assert shapes[-len(on_paper) :] == on_paper
 
 
-def test_the_list_says_over_which_time_and_how_many(pages, demo) -> None:
+def test_the_list_says_over_which_time_and_how_many(pages: Pages, demo: Document) -> None:
     page = Page(pages.text("/replays"))
     assert "2021-11-15 to 2021-12-31, 8 compared" in page.text
     assert demo.summary in page.text and "! 2 warnings" in page.text
 
 
-def test_the_report_is_served_with_a_policy_that_lets_its_own_sheet_in_alone(pages, put) -> None:
+def test_the_report_is_served_with_a_policy_that_lets_its_own_sheet_in_alone(
+    pages: Pages, put: Callable[..., Any]
+) -> None:
     put("btc-december")
     answer = pages.client().get("/replays/btc-december/report.html")
     assert answer.status_code == 200 and answer.mimetype == "text/html"
@@ -265,7 +278,7 @@ def test_the_report_is_served_with_a_policy_that_lets_its_own_sheet_in_alone(pag
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_file_that_cannot_be_shown_has_no_report(pages, put) -> None:
+def test_a_file_that_cannot_be_shown_has_no_report(pages: Pages, put: Callable[..., Any]) -> None:
     put("bad", "{")
     assert "Report to print" not in pages.text("/replays/bad")
     pages.text("/replays/bad/report.html", 404)
@@ -284,20 +297,26 @@ PLOTTED = {
 
 
 @pytest.mark.parametrize("name", PLOTTED)
-def test_a_bad_plot_makes_the_file_a_broken_one(pages, put, name) -> None:
+def test_a_bad_plot_makes_the_file_a_broken_one(
+    pages: Pages, put: Callable[..., Any], name: str
+) -> None:
     changes, reason = PLOTTED[name]
     plain = {"title": "p", "kind": "line", "lines": [{"name": "a", "points": [[iso(START), 1]]}]}
     put("plotted", plots=[{**plain, **changes}])
     assert reason in listed(pages)["plotted"]["problem"]
 
 
-def test_a_time_that_no_clock_has_is_a_broken_file_and_no_broken_page(pages, put) -> None:
+def test_a_time_that_no_clock_has_is_a_broken_file_and_no_broken_page(
+    pages: Pages, put: Callable[..., Any]
+) -> None:
     put("early", created_at="0001-01-01T00:00:00+05:00")
     assert "years 1 to 9999" in listed(pages)["early"]["problem"]
     assert "This file cannot be shown" in pages.text("/replays/early")
 
 
-def test_a_line_of_the_older_form_is_drawn_with_its_gaps_and_ends(pages, put) -> None:
+def test_a_line_of_the_older_form_is_drawn_with_its_gaps_and_ends(
+    pages: Pages, put: Callable[..., Any]
+) -> None:
     points = [[iso(START + timedelta(hours=at)), at % 7] for at in range(5000)]
     points[10][1] = None
     put("lines", tables=[], plots=[], series=[{"title": "s", "points": points}])
@@ -312,7 +331,9 @@ def test_a_line_of_the_older_form_is_drawn_with_its_gaps_and_ends(pages, put) ->
 
 
 @needs_browser
-def test_page_and_report_are_right_in_a_browser_and_on_paper(pages, demo, scaled: Scale) -> None:
+def test_page_and_report_are_right_in_a_browser_and_on_paper(
+    pages: Pages, demo: Document, scaled: Scale
+) -> None:
     looks = [(PHONE, "dark"), (DESK, "light"), (PHONE, "light"), (DESK, "dark")]
     with Site(pages.app) as site, chromium() as browser:
         for screen, scheme in looks[: scaled(4)]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.conftest import Scale
 from tests.doubles.entrance import Place, bearer, ids_of
-from torra.dashboard.doors.routes import every_route
+from torra.dashboard.doors.routes import Route, every_route
 
 ROUTES = every_route()
 RANK = {"read": 0, "approve": 1, "admin": 2}
@@ -29,14 +31,14 @@ WRONG = ("DELETE", "POST", "OPTIONS", "PUT", "PATCH", "TRACE")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory):
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     place = Place(tmp_path_factory.mktemp("matrix"))
     yield place
     place.close()
 
 
 @pytest.fixture
-def place(made):
+def place(made: Place) -> Place:
     made.real = True
     return made
 
@@ -73,7 +75,7 @@ def check(place, route, method, visitor, headers) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
-def test_who_may_ask(place, route, scaled: Scale) -> None:
+def test_who_may_ask(place: Place, route: Route, scaled: Scale) -> None:
     """The first who may ask is answered by the screen itself, at night all of them."""
     for method in route.methods:
         answered = 0
@@ -84,7 +86,7 @@ def test_who_may_ask(place, route, scaled: Scale) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
-def test_no_other_method_is_answered(place, route, scaled: Scale) -> None:
+def test_no_other_method_is_answered(place: Place, route: Route, scaled: Scale) -> None:
     place.real = False
     at_rule = {method for one in ROUTES if one.rule == route.rule for method in one.methods}
     wrong = [method for method in WRONG if method not in at_rule]
@@ -103,7 +105,7 @@ def test_no_other_method_is_answered(place, route, scaled: Scale) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
-def test_a_rebound_name_is_refused_before_all_else(place, route) -> None:
+def test_a_rebound_name_is_refused_before_all_else(place: Place, route: Route) -> None:
     for method in route.methods:
         answer = place.ask(method, route.rule, headers={"Host": "evil.test", **bearer("admin")})
         assert answer.status_code == 400, (method, route.rule)
@@ -111,7 +113,7 @@ def test_a_rebound_name_is_refused_before_all_else(place, route) -> None:
 
 
 @pytest.mark.parametrize("host", FOREIGN, ids=[f"host {n}" for n in range(len(FOREIGN))])
-def test_names_that_are_not_ours_are_refused(place, host) -> None:
+def test_names_that_are_not_ours_are_refused(place: Place, host: str) -> None:
     answer = place.ask("GET", "/help", headers={"Host": host, **bearer("admin")})
     assert answer.status_code == 400
 
@@ -119,12 +121,12 @@ def test_names_that_are_not_ours_are_refused(place, host) -> None:
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:5000", "127.0.0.1:80", "[::1]", "[::1]:5"]
 )
-def test_names_of_this_machine_are_answered(place, host: str) -> None:
+def test_names_of_this_machine_are_answered(place: Place, host: str) -> None:
     answer = place.ask("GET", "/help", headers={"Host": host, **bearer("read")})
     assert answer.status_code == 200
 
 
-def test_asking_changes_nothing_and_a_head_is_like_a_get(place) -> None:
+def test_asking_changes_nothing_and_a_head_is_like_a_get(place: Place) -> None:
     before = place.changes()
     for route in ROUTES:
         if "GET" in route.methods:

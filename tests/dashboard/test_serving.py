@@ -7,8 +7,10 @@ import http.client
 import os
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import request
@@ -24,7 +26,7 @@ SELECT_ENDS = 1024
 
 
 @pytest.fixture
-def taken():
+def taken() -> Iterator[int]:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
@@ -32,7 +34,7 @@ def taken():
 
 
 @pytest.mark.parametrize("start", ["open_server", "serve", "check_port"])
-def test_a_taken_port_is_one_line_with_the_remedy(taken, start: str) -> None:
+def test_a_taken_port_is_one_line_with_the_remedy(taken: int, start: str) -> None:
     where = ("127.0.0.1", taken)
     arguments = where if start == "check_port" else (open_app(ScriptedView()), *where)
     with pytest.raises(ConfigError) as caught:
@@ -90,7 +92,7 @@ def test_a_free_port_is_left_free() -> None:
 
 
 @pytest.fixture
-def running():
+def running() -> Iterator[Callable[..., Any]]:
     """A served app, and a function that asks it and returns the answer with its body."""
     app = open_app(ScriptedView(), trusted_hosts=["desk.lan"])
     app.add_url_rule("/seen", view_func=lambda: f"{request.scheme} {request.remote_addr}")
@@ -114,7 +116,7 @@ def running():
     assert not thread.is_alive()
 
 
-def test_the_server_answers_and_ends(running) -> None:
+def test_the_server_answers_and_ends(running: Callable[..., Any]) -> None:
     answer, _ = running("GET", "/healthz")
     assert answer.status == 200
     assert answer.getheader("Server") is None
@@ -122,7 +124,7 @@ def test_the_server_answers_and_ends(running) -> None:
 
 
 @pytest.fixture
-def many_files():
+def many_files() -> Iterator[None]:
     """A process that already has more files open than select() can name."""
     resource = pytest.importorskip("resource", reason="files are counted on POSIX")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -135,16 +137,16 @@ def many_files():
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_process_with_many_open_files_still_answers(running) -> None:
+def test_a_process_with_many_open_files_still_answers(running: Callable[..., Any]) -> None:
     assert running("GET", "/healthz")[0].status == 200
 
 
-def test_a_body_is_limited_before_it_is_taken_off_the_line(running) -> None:
+def test_a_body_is_limited_before_it_is_taken_off_the_line(running: Callable[..., Any]) -> None:
     answer, _ = running("POST", "/login", Content_Length=str(server.MOST_BYTES + 1))
     assert answer.status == 413
 
 
-def test_a_body_in_pieces_is_measured_as_a_whole(running) -> None:
+def test_a_body_in_pieces_is_measured_as_a_whole(running: Callable[..., Any]) -> None:
     ours = {"Sec_Fetch_Site": "same-origin", "Content_Type": "application/json"}
     for size, status in ((10, 401), (LARGEST_BODY + 1, 413)):
         pieces = iter([b"x" * (size // 2), b"x" * (size - size // 2)])
@@ -165,6 +167,6 @@ def test_a_body_in_pieces_is_measured_as_a_whole(running) -> None:
     ids=["nothing", "proto", "forwarded", "for and host"],
 )
 def test_a_proxy_on_this_machine_is_believed_about_encryption_alone(
-    running, told, seen: str
+    running: Callable[..., Any], told: dict[Any, Any], seen: str
 ) -> None:
     assert running("GET", "/seen", **told)[1] == f"{seen} 127.0.0.1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from torra.config import DeskSettings
 from torra.dashboard.app import create_app
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk.schedule import Desk
 
 
 @pytest.fixture
-def desk(tmp_path: Path):
+def desk(tmp_path: Path) -> Iterator[Desk]:
     made = desks.open_desk(tmp_path, (desks.BTC,))
     yield made
     made.close()
@@ -36,7 +38,7 @@ def read(desk, address, scope="admin"):
     return page
 
 
-def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk) -> None:
+def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk: Desk) -> None:
     page = read(desk, "/")
     assert "⊘ Halt trading" in page.text
     assert not [a for a in page.all("button") if "disabled" in a]
@@ -47,7 +49,7 @@ def test_a_halted_desk_offers_no_halt_and_leads_to_resume(desk) -> None:
     assert "Signals and positions: resume" in page.text
 
 
-def test_every_visitor_finds_the_audit_log_and_no_stranger(desk) -> None:
+def test_every_visitor_finds_the_audit_log_and_no_stranger(desk: Desk) -> None:
     assert "/audit" in [a.get("href") for a in read(desk, "/help", "read").all("a")]
     assert [a["data-login"] for a in read(desk, "/help", "read").all("html")] == ["/login"]
     assert "/audit" not in [a.get("href") for a in read(desk, "/login", "").all("a")]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from torra.dashboard.screens import streaming
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.stream_slots import MOST
 from torra.desk.event_stream import EventStream
+from torra.desk.schedule import Desk
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.providers.registry import open_provider
 from torra.store.envelopes import DESK_STREAM
@@ -236,7 +238,10 @@ def until(met: Callable[[], bool]) -> bool:
 
 @pytest.mark.timeout(1500)
 def test_a_thousand_streams_in_a_storm(
-    stormy, scaled: Scale, tmp_path: Path, record_property: Callable[[str, object], None]
+    stormy: tuple[Desk, Mortal, Random],
+    scaled: Scale,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
     desk, events, chance = stormy
     database, before = desk.database, set(threading.enumerate())

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from flask import Flask, Response
+from flask.testing import FlaskClient
 from werkzeug.test import EnvironBuilder
 
 from instance_database import Database
@@ -110,7 +111,9 @@ def seqs(body: bytes) -> list[int]:
 # --- one stream -----------------------------------------------------------------------------------
 
 
-def test_a_stream_is_replayed_from_its_beginning_to_its_end(client, database, backing) -> None:
+def test_a_stream_is_replayed_from_its_beginning_to_its_end(
+    client: FlaskClient, database: Database, backing: Backing
+) -> None:
     write(database, WHOLE)
     answer = client.get("/api/v1/streams/t")
     assert answer.status_code == 200
@@ -127,7 +130,7 @@ def test_a_stream_is_replayed_from_its_beginning_to_its_end(client, database, ba
     assert backing.slots.held == 0
 
 
-def test_replay_from_any_event_gives_the_same_rest(client, database) -> None:
+def test_replay_from_any_event_gives_the_same_rest(client: FlaskClient, database: Database) -> None:
     write(database, WHOLE)
     every = read(client.get("/api/v1/streams/t").data)
     for seen in range(len(WHOLE)):
@@ -140,7 +143,9 @@ def test_replay_from_any_event_gives_the_same_rest(client, database) -> None:
 
 
 @pytest.mark.parametrize("seen", ["5", "6", "9" * 40])
-def test_who_has_seen_the_end_is_told_to_stop(client, database, backing, seen: str) -> None:
+def test_who_has_seen_the_end_is_told_to_stop(
+    client: FlaskClient, database: Database, backing: Backing, seen: str
+) -> None:
     write(database, WHOLE)
     answer = client.get("/api/v1/streams/t", headers={"Last-Event-ID": seen})
     assert (answer.status_code, answer.data) == (204, b"")
@@ -148,18 +153,20 @@ def test_who_has_seen_the_end_is_told_to_stop(client, database, backing, seen: s
 
 
 @pytest.mark.parametrize("seen", ["", "-1", "x", "1.5", "٣", "0"])
-def test_a_number_that_is_none_is_the_beginning(client, database, seen: str) -> None:
+def test_a_number_that_is_none_is_the_beginning(
+    client: FlaskClient, database: Database, seen: str
+) -> None:
     write(database, WHOLE)
     answer = client.get("/api/v1/streams/t", query_string={"after": seen})
     assert seqs(answer.data) == [1, 2, 3, 4, 5]
 
 
-def test_an_unknown_stream_is_not_there(client) -> None:
+def test_an_unknown_stream_is_not_there(client: FlaskClient) -> None:
     answer = client.get("/api/v1/streams/nowhere")
     assert answer.status_code == 404 and answer.json["status"] == 404
 
 
-def test_nobody_follows_without_a_token(backing) -> None:
+def test_nobody_follows_without_a_token(backing: Backing) -> None:
     client = open_app(ScriptedView(), backing=backing).test_client()
     for path in ("/api/v1/streams", "/api/v1/streams/t", "/api/v1/events"):
         answer = client.get(path, headers={"Authorization": "Bearer wrong"})
@@ -174,7 +181,7 @@ def test_without_a_desk_there_is_nothing_to_follow() -> None:
     assert client.get("/api/v1/streams").status_code == 404
 
 
-def test_a_history_that_was_cut_is_said_to_be(client, database) -> None:
+def test_a_history_that_was_cut_is_said_to_be(client: FlaskClient, database: Database) -> None:
     write(database, WHOLE)
     database._change("DELETE FROM stream_events WHERE seq < 3")
     told = read(client.get("/api/v1/streams/t").data)
@@ -183,14 +190,18 @@ def test_a_history_that_was_cut_is_said_to_be(client, database) -> None:
     assert seqs(client.get("/api/v1/streams/t?after=2").data) == [3, 4, 5]
 
 
-def test_a_question_about_the_answer_alone_holds_nothing(client, database, backing) -> None:
+def test_a_question_about_the_answer_alone_holds_nothing(
+    client: FlaskClient, database: Database, backing: Backing
+) -> None:
     write(database, [START])
     answer = client.head("/api/v1/streams/t")
     assert answer.mimetype == "text/event-stream" and answer.data == b""
     assert backing.slots.held == 0
 
 
-def test_an_answer_that_nobody_reads_gives_its_slot_back(client, database, backing) -> None:
+def test_an_answer_that_nobody_reads_gives_its_slot_back(
+    client: FlaskClient, database: Database, backing: Backing
+) -> None:
     write(database, [START])
     environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
     body = client.application.wsgi_app(environ, lambda *_: None)
@@ -199,7 +210,9 @@ def test_an_answer_that_nobody_reads_gives_its_slot_back(client, database, backi
     assert backing.slots.held == 0
 
 
-def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(client, database, backing) -> None:
+def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(
+    client: FlaskClient, database: Database, backing: Backing
+) -> None:
     write(database, [START])
     environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
     body = client.application.wsgi_app(environ, lambda *_: None)
@@ -212,7 +225,11 @@ def test_a_stream_that_was_begun_and_dropped_gives_its_slot_back(client, databas
 
 @pytest.mark.parametrize("part", ["Response", "Follower.frames"])
 def test_an_answer_that_cannot_be_made_holds_nothing(
-    client, database, backing, monkeypatch: pytest.MonkeyPatch, part: str
+    client: FlaskClient,
+    database: Database,
+    backing: Backing,
+    monkeypatch: pytest.MonkeyPatch,
+    part: str,
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("not now")
@@ -225,7 +242,7 @@ def test_an_answer_that_cannot_be_made_holds_nothing(
 
 @pytest.mark.parametrize("way", ["fails", "replaces"])
 def test_a_host_that_drops_an_answer_holds_nothing(
-    backing, database, way: str, caplog: pytest.LogCaptureFixture
+    backing: Backing, database: Database, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether its own after_request breaks, or answers something else in its place."""
 
@@ -243,7 +260,9 @@ def test_a_host_that_drops_an_answer_holds_nothing(
     assert backing.slots.held == 0
 
 
-def test_what_strangers_said_comes_without_hostile_characters(client, database) -> None:
+def test_what_strangers_said_comes_without_hostile_characters(
+    client: FlaskClient, database: Database
+) -> None:
     hostile = {
         "summary": "a\u202eb\u0007\u2066c <img onerror=x>",
         "evidence": [{"\u202eid": "\x1b"}],
@@ -253,7 +272,9 @@ def test_what_strangers_said_comes_without_hostile_characters(client, database) 
     assert told["payload"] == {"summary": "abc <img onerror=x>", "evidence": [{"id": ""}]}
 
 
-def test_the_streams_of_a_tick_are_listed_newest_first(client, database) -> None:
+def test_the_streams_of_a_tick_are_listed_newest_first(
+    client: FlaskClient, database: Database
+) -> None:
     write(database, [START, END], "first")
     database._change("UPDATE streams SET at = '2026-02-13T11:00:00.000Z'")
     write(database, [START], "second")
@@ -278,7 +299,7 @@ def followed(database: Database, clock: Moments, **how: Any) -> bytes:
     return body
 
 
-def test_what_is_written_meanwhile_is_sent_in_order(database) -> None:
+def test_what_is_written_meanwhile_is_sent_in_order(database: Database) -> None:
     write(database, [START])
     clock = Moments(
         lambda: None,
@@ -290,7 +311,7 @@ def test_what_is_written_meanwhile_is_sent_in_order(database) -> None:
     assert clock.moment == 4 * streaming.POLL_SECONDS
 
 
-def test_a_silent_stream_beats_and_ends_with_its_life(database) -> None:
+def test_a_silent_stream_beats_and_ends_with_its_life(database: Database) -> None:
     write(database, [START])
     clock = Moments()
     body = followed(database, clock)
@@ -299,31 +320,31 @@ def test_a_silent_stream_beats_and_ends_with_its_life(database) -> None:
     assert seqs(body) == [1]
 
 
-def test_a_reader_that_is_gone_is_noticed(database) -> None:
+def test_a_reader_that_is_gone_is_noticed(database: Database) -> None:
     write(database, [START])
     clock = Moments()
     followed(database, clock, left=lambda: clock.moment >= 2.0)
     assert clock.moment == 2.0
 
 
-def test_a_stream_that_is_removed_meanwhile_ends(database) -> None:
+def test_a_stream_that_is_removed_meanwhile_ends(database: Database) -> None:
     write(database, [START])
     clock = Moments(lambda: database._change("DELETE FROM streams"))
     followed(database, clock)
     assert clock.moment == streaming.BEAT_SECONDS
 
 
-def test_a_database_that_fails_ends_the_stream(database) -> None:
+def test_a_database_that_fails_ends_the_stream(database: Database) -> None:
     write(database, [START])
     assert seqs(followed(database, Moments(database.close))) == [1]
 
 
-def test_more_than_is_read_at_once_comes_whole(database) -> None:
+def test_more_than_is_read_at_once_comes_whole(database: Database) -> None:
     write(database, [START, *[WORD] * (3 * streaming.AT_ONCE), END])
     assert seqs(followed(database, Moments())) == list(range(1, 3 * streaming.AT_ONCE + 3))
 
 
-def test_a_reader_waits_in_no_transaction(database) -> None:
+def test_a_reader_waits_in_no_transaction(database: Database) -> None:
     write(database, [START])
     seen = []
     clock = Moments(
@@ -334,7 +355,9 @@ def test_a_reader_waits_in_no_transaction(database) -> None:
     assert seen == [False]
 
 
-def test_a_reader_that_falls_behind_is_told(database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_falls_behind_is_told(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(event_store, "DESK_EVENTS", 3)
     write(database, [WORD] * 2, DESK_STREAM)
     clock = Moments(
@@ -396,8 +419,8 @@ def nothing(**_: Any) -> None: ...
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_stream_tells_nothing_more_to_who_is_let_in_no_more(
-    backing,
-    database,
+    backing: Backing,
+    database: Database,
     monkeypatch: pytest.MonkeyPatch,
     happens: Callable[..., None],
     by: str,
@@ -447,7 +470,7 @@ def app_of(backing: Backing, access: Access, *, hosted: bool) -> Flask:
     return compiled(host)
 
 
-def test_a_quiet_stream_notices_within_a_second(database) -> None:
+def test_a_quiet_stream_notices_within_a_second(database: Database) -> None:
     write(database, [START])
     clock = Moments()
     body = followed(database, clock, still_in=lambda: clock.moment < 3.0)
@@ -478,7 +501,9 @@ def shared(client: Any, database: Database, address: str = "/api/v1/events", **h
         return found
 
 
-def test_the_shared_stream_begins_now_and_goes_on_after_what_was_seen(client, database) -> None:
+def test_the_shared_stream_begins_now_and_goes_on_after_what_was_seen(
+    client: FlaskClient, database: Database
+) -> None:
     assert [one["event"] for one in shared(client, database)] == ["reset"]
     write(database, [WORD] * 5, DESK_STREAM)
     (first,) = shared(client, database)
@@ -490,7 +515,9 @@ def test_the_shared_stream_begins_now_and_goes_on_after_what_was_seen(client, da
     assert [one["seq"] for one in shared(client, database, "/api/v1/streams/desk?after=4")] == [5]
 
 
-def test_six_streams_two_to_a_session(backing, database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_six_streams_two_to_a_session(
+    backing: Backing, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Slots.take, "__defaults__", (0.0,))  # without patience
     write(database, [START])
     app = open_app(ScriptedView(), backing=backing)
@@ -582,7 +609,7 @@ def line_with(answer: http.client.HTTPResponse, word: bytes) -> bytes:
     pytest.fail(f"the stream ended without {word!r}")
 
 
-def test_a_reader_is_woken_by_what_is_written(backing, database) -> None:
+def test_a_reader_is_woken_by_what_is_written(backing: Backing, database: Database) -> None:
     events = EventStream(database, gather=0.0)
     backing = Backing(
         backing.home, database, backing.settings, backing.desk, environment={}, events=events
@@ -606,7 +633,7 @@ def test_a_reader_is_woken_by_what_is_written(backing, database) -> None:
 
 
 def test_a_reader_that_leaves_gives_its_slot_back(
-    backing, database, monkeypatch: pytest.MonkeyPatch
+    backing: Backing, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streaming, "BEAT_SECONDS", 0.02)
     monkeypatch.setattr(streaming, "POLL_SECONDS", 0.02)
@@ -627,7 +654,7 @@ def test_a_reader_that_leaves_gives_its_slot_back(
 
 
 def test_a_host_hears_of_ticks_and_changes_and_cannot_break_them(
-    database, caplog: pytest.LogCaptureFixture
+    database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     events, heard = EventStream(database, gather=0.0), []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -83,7 +84,7 @@ def test_a_long_gap_is_a_narrow_mark_and_the_table_tells_its_length() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from(figures.STATES)), max_size=60))
-def test_blocks_fill_the_picture_without_overlap(steps) -> None:
+def test_blocks_fill_the_picture_without_overlap(steps: list[Any]) -> None:
     moment, made = START, []
     for wait, value in steps:
         moment += wait * STEP
@@ -250,7 +251,9 @@ def test_the_chart_is_told_every_score_and_decision_by_bar() -> None:
     ],
     ids=["approved", "automatic", "other_side", "not_filled", "ended"],
 )
-def test_a_fill_that_no_tick_tells_has_an_arrow(action: str, position, trades, marked) -> None:
+def test_a_fill_that_no_tick_tells_has_an_arrow(
+    action: str, position: dict[str, str] | None, trades, marked: list[Any]
+) -> None:
     opened = {"opened_at": "2026-02-13T00:20:07Z"}
     data = {
         "timeframe": "M15",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -30,12 +32,12 @@ def story_of(case, before=None):
 
 
 @pytest.fixture
-def page_of():
+def page_of() -> Callable[..., Any]:
     return lambda case: get(f"/symbol/BTCUSD/M15/{TIMES[-1 - CASES.index(case)]}", "desk")
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_link_inside_a_page_leads_somewhere(page_of, case) -> None:
+def test_every_link_inside_a_page_leads_somewhere(page_of: Callable[..., Any], case: str) -> None:
     page = page_of(case)
     ids = {a["id"] for _, a in page.tags if "id" in a}
     inside = [a["href"][1:] for a in page.all("a") if a.get("href", "").startswith("#")]
@@ -59,7 +61,9 @@ def test_the_stages_stand_in_their_order_and_everybody_in_them() -> None:
     assert said[0]["reasoning"] == SAYS["technical"]
 
 
-def test_a_case_that_a_later_round_replaced_stands_in_its_own_round(page_of) -> None:
+def test_a_case_that_a_later_round_replaced_stands_in_its_own_round(
+    page_of: Callable[..., Any],
+) -> None:
     _, first, second, _ = story_of("rounds")["transcript"]
     bull, bear = first["entries"]
     assert (bull["reasoning"], bull["replaced"]) == (FIRST_CASE, True)
@@ -86,7 +90,9 @@ def test_a_case_that_a_later_round_replaced_stands_in_its_own_round(page_of) -> 
         (["timeout", "timeout"], 0, {}),
     ],
 )
-def test_each_report_finds_the_round_in_which_it_was_given(words, reports: int, expected) -> None:
+def test_each_report_finds_the_round_in_which_it_was_given(
+    words: list[str], reports: int, expected: dict[Any, Any]
+) -> None:
     told = [{"agent_id": "bull_researcher", "reasoning": str(n)} for n in range(reports)]
     found = transcripts._kept(
         {
@@ -101,7 +107,7 @@ def test_each_report_finds_the_round_in_which_it_was_given(words, reports: int, 
     assert {place[1]: int(row["reasoning"]) for place, row in found.items()} == expected
 
 
-def test_a_number_that_was_clamped_tells_what_was_meant(page_of) -> None:
+def test_a_number_that_was_clamped_tells_what_was_meant(page_of: Callable[..., Any]) -> None:
     (entry,) = [
         entry
         for entry in transcripts.entries_of(story_of("wrong")["transcript"])
@@ -164,7 +170,7 @@ def test_a_citation_is_judged_as_the_overlay_judges_it(name: str, value, state: 
         assert grounded([Evidence(name, value)], FEATURES) == (state == "equal")
 
 
-def test_what_is_cited_stands_in_one_table_with_who_cites_it(page_of) -> None:
+def test_what_is_cited_stands_in_one_table_with_who_cites_it(page_of: Callable[..., Any]) -> None:
     cited = {row["id"]: row for row in story_of("wrong")["cited"]}
     assert set(cited) == {
         "technical.rsi14", "technical.adx14", "technical.momo", "market.spread_atr"
@@ -218,7 +224,9 @@ def test_nobody_is_shown_a_headline_but_the_news_agent() -> None:
 # --- what each was given ---
 
 
-def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(page_of) -> None:
+def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(
+    page_of: Callable[..., Any],
+) -> None:
     told = {one["name"]: one for one in story_of("whole")["inputs"]}
     assert told["technical"]["others"] == []
     analysts = ["Technical", "Sentiment", "News", "Key levels", "Momentum"]
@@ -283,7 +291,7 @@ def test_texts_are_cut_to_what_a_page_holds() -> None:
 # --- the strip ---
 
 
-def test_the_strip_counts_requests_retries_and_second_looks(page_of) -> None:
+def test_the_strip_counts_requests_retries_and_second_looks(page_of: Callable[..., Any]) -> None:
     told = story_of("silent")["summary"]
     assert (told["requests"], told["retries"], told["looks"]) == ("8", "0", "2")
     told = story_of("degraded")["summary"]
@@ -297,7 +305,7 @@ def test_the_strip_counts_requests_retries_and_second_looks(page_of) -> None:
     assert [a["data-state"] for a in seats].count("failed") == 1
 
 
-def test_cost_and_time_stand_against_their_limits(page_of) -> None:
+def test_cost_and_time_stand_against_their_limits(page_of: Callable[..., Any]) -> None:
     record = record_of("whole")
     told = story_of("whole")["summary"]
     assert told["cost"]["width"] == pytest.approx(record["cost_usd"] / 2.0 * 100, abs=0.01)
@@ -322,7 +330,9 @@ def test_cost_and_time_stand_against_their_limits(page_of) -> None:
         ("AGENT_SKIPPED", [], "no answer could have changed this verdict"),
     ],
 )
-def test_a_state_says_what_it_means_and_what_to_do(source: str, flags, words: str) -> None:
+def test_a_state_says_what_it_means_and_what_to_do(
+    source: str, flags: list[Any], words: str
+) -> None:
     told = summary.note({"source_type": source}, {"flags": flags})
     assert (told is None) == (words == "")
     if told:
@@ -330,7 +340,7 @@ def test_a_state_says_what_it_means_and_what_to_do(source: str, flags, words: st
         assert len(told["do"]) > 20
 
 
-def test_gone_texts_are_said_to_be_gone(page_of) -> None:
+def test_gone_texts_are_said_to_be_gone(page_of: Callable[..., Any]) -> None:
     page = page_of("pruned")
     assert "older than desk.json keeps them" in page.text
     assert not page.all("pre")
@@ -340,7 +350,7 @@ def test_gone_texts_are_said_to_be_gone(page_of) -> None:
 # --- since the tick before ---
 
 
-def test_the_difference_tells_what_moved_and_no_more(page_of) -> None:
+def test_the_difference_tells_what_moved_and_no_more(page_of: Callable[..., Any]) -> None:
     now, old = record_of("whole"), record_of("whole")
     assert difference.changes(now, old)["rows"] == []
     old["verdict"], old["gate"] = "BUY", {**old["gate"], "multiplier": 0.9}
@@ -369,7 +379,7 @@ def test_the_difference_tells_what_moved_and_no_more(page_of) -> None:
         ({"skipped": {"reason": "stale"}}, "the tick before was skipped: stale"),
     ],
 )
-def test_nothing_to_compare_is_said(before, why: str) -> None:
+def test_nothing_to_compare_is_said(before: dict[str, dict[str, str]] | None, why: str) -> None:
     told = difference.changes(record_of("whole"), before)
     assert (told["there"], told["why"]) == (False, why)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -59,7 +60,7 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory, scaled: Scale):
+def small(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Iterator[Opened]:
     """What counts in the present hour, for all its profiles, is as much as in the large one."""
     booked = large_database.BOOKED * scaled(50, least=3) // 3
     opened = Opened(tmp_path_factory.mktemp("small"), SMALL, 3, booked=booked)
@@ -68,7 +69,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, scaled: Scale):
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory, scaled: Scale):
+def large(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Iterator[Opened]:
     rows, instances = scaled(1_000_000, least=LARGER), scaled(50, least=3)
     opened = Opened(tmp_path_factory.mktemp("large"), rows, instances)
     yield opened
@@ -97,7 +98,9 @@ def steps(opened, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_costs_the_same_however_much_is_stored(name, small, large) -> None:
+def test_a_page_costs_the_same_however_much_is_stored(
+    name: str, small: Opened, large: Opened
+) -> None:
     if len(large.desk.instances) > 3:
         few = large.desk.model_copy(update={"instances": large.desk.instances[:3]})
         large = large_of_three(large, few)
@@ -112,7 +115,7 @@ def large_of_three(large, few):
     return seen
 
 
-def test_pages_are_quick(large, scaled: Scale) -> None:
+def test_pages_are_quick(large: Opened, scaled: Scale) -> None:
     requests = scaled(100, least=4)
     client = large.client()
     asked = bench_pages.addresses_of(large.database, large.desk, requests + bench_pages.WARM)
@@ -139,7 +142,7 @@ def test_the_benchmark_checks_its_targets() -> None:
 
 
 @pytest.fixture
-def fresh(tmp_path: Path):
+def fresh(tmp_path: Path) -> Iterator[Opened]:
     opened = Opened(tmp_path, 60, 2)
     yield opened
     opened.database.close()
@@ -156,7 +159,7 @@ def add_tick(opened, instance, close, score):
     return key
 
 
-def test_a_new_tick_is_seen_at_once(fresh) -> None:
+def test_a_new_tick_is_seen_at_once(fresh: Opened) -> None:
     view, name = fresh.view(), fresh.desk.instances[0].id
     client = fresh.client(view)
     before = view.overview()["instances"][0]
@@ -178,7 +181,7 @@ def test_a_new_tick_is_seen_at_once(fresh) -> None:
     assert cells.headline(data["latest"]) in client.get("/").get_data(as_text=True)
 
 
-def test_a_tick_that_came_late_takes_its_place(fresh) -> None:
+def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
     """A bar that was waited for while the next one ran: the newest tick stays the newest."""
     view, name = fresh.view(), fresh.desk.instances[0].id
     close = large_database.NOW
@@ -196,7 +199,7 @@ def test_a_tick_that_came_late_takes_its_place(fresh) -> None:
     assert view.symbol(name, "M15", 300)["ticks"][1]["torra_key"] == key
 
 
-def test_ages_and_waits_go_on_while_rows_are_kept(fresh) -> None:
+def test_ages_and_waits_go_on_while_rows_are_kept(fresh: Opened) -> None:
     client = fresh.client()
     first = Page(client.get("/").get_data(as_text=True)).cells
     fresh.looking.clock.set(large_database.NOW + timedelta(minutes=9))
@@ -205,7 +208,7 @@ def test_ages_and_waits_go_on_while_rows_are_kept(fresh) -> None:
     assert (first["i0.s0.next"], later["i0.s0.next"]) == ("14:20", "6:00")
 
 
-def test_what_a_person_changes_is_seen_at_once(fresh) -> None:
+def test_what_a_person_changes_is_seen_at_once(fresh: Opened) -> None:
     client = fresh.client()
     before = client.get("/api/v1/overview").get_json()
     told = before["cells"]["glance.waiting"]["text"], before["cells"]["glance.alarms"]["text"]
@@ -221,7 +224,7 @@ def test_what_a_person_changes_is_seen_at_once(fresh) -> None:
     assert not after["banner.halted"]["hidden"]
 
 
-def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh) -> None:
+def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh: Opened) -> None:
     view, name = fresh.view(), fresh.desk.instances[0].id
     changed = large_database.profile().model_copy(
         update={"thresholds": type(large_database.profile().thresholds)(buy=0.3, sell=0.7)}
@@ -231,7 +234,7 @@ def test_a_profile_that_is_changed_while_the_desk_runs_is_seen_at_once(fresh) ->
     assert view.overview()["instances"][0]["thresholds"] == {"buy": 0.3, "sell": 0.7}
 
 
-def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh) -> None:
+def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh: Opened) -> None:
     """The cells made from what is kept are those of the whole record."""
 
     def link(*parts):
@@ -249,7 +252,7 @@ def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_glance_of_every_kind_of_tick_needs_no_more(case) -> None:
+def test_a_glance_of_every_kind_of_tick_needs_no_more(case: str) -> None:
     for place in (69, 92, 329):
         whole = desk_record("BTCUSD", "M15", place, case)
         whole = {**whole, "denied": [*whole["denied"], "ANOTHER_REASON"]}
@@ -313,7 +316,7 @@ def test_a_kept_row_is_known_by_everything_that_it_shows() -> None:
     assert hash(known) == hash(overview_cells._shown("BTC", "/symbol/BTC", told))
 
 
-def test_addresses_are_those_of_the_routes(fresh) -> None:
+def test_addresses_are_those_of_the_routes(fresh: Opened) -> None:
     app = fresh.client().application
     parts = ("BTC.USD_x-1", "M15", "2021-12-01T10:15:00Z")
     with app.test_request_context("/"):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from flask.testing import FlaskClient
 
 from agent_config import MODES
 from agents.contracts import VECTORS, ModelUnavailable
@@ -38,6 +41,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.rendering import MENU
 from torra.desk.event_stream import EventStream
+from torra.desk.schedule import Desk
 from torra.exhibits import figures
 from torra.providers.rules.provider import RulesProvider
 from torra.store import envelopes
@@ -132,7 +136,7 @@ def test_who_is_at_work_has_a_clock_and_who_is_done_a_time() -> None:
         (fails("technical", None), "failed", "no reason is told"),
     ],
 )
-def test_each_way_to_end_has_its_state(event, state: str, about: str) -> None:
+def test_each_way_to_end_has_its_state(event: tuple[Any, ...], state: str, about: str) -> None:
     picture = told(start(), begins("technical"), event)
     one = picture["agents"][0]
     assert (one["state"], one["about"]) == (state, about)
@@ -211,7 +215,7 @@ def test_strangers_words_are_cleaned_and_odd_events_passed_over() -> None:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory):
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     made = desks.open_desk(tmp_path_factory.mktemp("desk"), (desks.BTC,))
     made.events = EventStream(made.database, gather=0.0)
     desks.take_lease(made)
@@ -232,7 +236,7 @@ def app_of(desk, folder):
 
 
 @pytest.fixture(scope="module")
-def client(desk):
+def client(desk: Desk) -> FlaskClient:
     app = app_of(desk, "home")
     app.wsgi_app = LoggedIn(app.wsgi_app, "read")
     return app.test_client()
@@ -242,7 +246,7 @@ BARS = count(1000)
 
 
 @pytest.fixture
-def key():
+def key() -> str:
     """Return the key of a tick that no other test uses."""
     moment = desks.START + next(BARS) * timedelta(minutes=15)
     return f"BTCUSD|M15|{iso(moment)}"
@@ -270,7 +274,9 @@ def read(client, address, status=200):
     return page
 
 
-def test_a_running_debate_is_listed_and_shown_as_far_as_it_is(desk, client, key) -> None:
+def test_a_running_debate_is_listed_and_shown_as_far_as_it_is(
+    desk: Desk, client: FlaskClient, key: str
+) -> None:
     address = write(desk, WHOLE[:4], key)
     page = read(client, "/watch")
     bar = figures.moment(key.split("|")[2])
@@ -287,7 +293,7 @@ def test_a_running_debate_is_listed_and_shown_as_far_as_it_is(desk, client, key)
     assert (debate["data-seq"], debate["data-over"]) == ("4", "")
 
 
-def test_a_debate_that_ended_leads_to_its_tick(desk, client, key) -> None:
+def test_a_debate_that_ended_leads_to_its_tick(desk: Desk, client: FlaskClient, key: str) -> None:
     address = write(desk, WHOLE, key)
     page = read(client, address)
     (link,) = [a for a in page.all("a") if a.get("id") == "to-tick"]
@@ -301,7 +307,7 @@ def test_a_debate_that_ended_leads_to_its_tick(desk, client, key) -> None:
     assert (listed[address]["kind"], listed[address]["ended"]) == ("decision", True)
 
 
-def test_a_failed_attempt_leads_to_the_next(desk, client, key) -> None:
+def test_a_failed_attempt_leads_to_the_next(desk: Desk, client: FlaskClient, key: str) -> None:
     lost = ("error", {"code": "producer_lost", "message": "", "recoverable": True})
     first = write(desk, [start(), lost], key)
     page = read(client, first)
@@ -312,7 +318,9 @@ def test_a_failed_attempt_leads_to_the_next(desk, client, key) -> None:
     assert (onward["href"], "hidden" in onward) == (second, False)
 
 
-def test_a_tick_that_is_worked_on_leads_to_its_debate(desk, client, key) -> None:
+def test_a_tick_that_is_worked_on_leads_to_its_debate(
+    desk: Desk, client: FlaskClient, key: str
+) -> None:
     address = f"/symbol/BTCUSD/M15/{key.split('|')[2]}"
     assert client.get(address).status_code == 404
     watch = write(desk, WHOLE[:2], key)
@@ -323,7 +331,7 @@ def test_a_tick_that_is_worked_on_leads_to_its_debate(desk, client, key) -> None
 
 
 @pytest.mark.parametrize("address", ["/watch/none", "/watch/desk", "/api/v1/watch/none"])
-def test_what_is_no_debate_is_not_here(desk, client, address: str) -> None:
+def test_what_is_no_debate_is_not_here(desk: Desk, client: FlaskClient, address: str) -> None:
     desk.database.open_stream("desk", "desk", "", "we")
     assert client.get(address).status_code == 404
 
@@ -337,7 +345,9 @@ def test_what_is_no_debate_is_not_here(desk, client, address: str) -> None:
     ],
     ids=["rules", "vendor", "one role"],
 )
-def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(agents, brief: bool) -> None:
+def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(
+    agents: dict[Any, Any], brief: bool
+) -> None:
     profile = Profile.model_validate({"agents": agents})
     behind = SimpleNamespace(
         desk=SimpleNamespace(setups={"A": SimpleNamespace(profile=profile),
@@ -360,7 +370,7 @@ def test_an_empty_list_of_rules_debates_leads_to_the_ended(tmp_path: Path) -> No
     assert [a for a in page.all("div") if a.get("id") == "debates"]
 
 
-def test_the_overview_and_the_menu_lead_to_the_debates(client) -> None:
+def test_the_overview_and_the_menu_lead_to_the_debates(client: FlaskClient) -> None:
     page = read(client, "/")
     links = [a for a in page.all("a") if a.get("href") == "/watch"]
     assert [a["data-key"] for a in links if "data-key" in a] == ["w"]
@@ -377,7 +387,7 @@ def test_without_a_database_there_is_nothing_to_watch() -> None:
     assert app.test_client().get("/api/v1/watch").get_json() == {"debates": []}
 
 
-def test_attacks_in_a_debate_stay_text(desk, client, key) -> None:
+def test_attacks_in_a_debate_stay_text(desk: Desk, client: FlaskClient, key: str) -> None:
     address = write(desk, [start(), says("technical", ATTACK), fails(ATTACK, ATTACK)], key)
     raw = client.get(address).text
     assert "<script>alert" not in raw
@@ -393,7 +403,9 @@ JPEG = b"\xff\xd8\xff\xe0" + b"0" * 20
 
 
 @pytest.mark.parametrize(("data", "kind"), [(PNG, "image/png"), (JPEG, "image/jpeg")])
-def test_a_stored_picture_is_shown_as_what_it_is(desk, client, data, kind: str) -> None:
+def test_a_stored_picture_is_shown_as_what_it_is(
+    desk: Desk, client: FlaskClient, data: bytes, kind: str
+) -> None:
     name = desk.database.store_picture(data)
     answer = client.get(f"/pictures/{name}.png")
     assert (answer.status_code, answer.mimetype, answer.data) == (200, kind, data)
@@ -404,17 +416,19 @@ def test_a_stored_picture_is_shown_as_what_it_is(desk, client, data, kind: str) 
 
 
 @pytest.mark.parametrize("data", [b"<svg xmlns='x'/>", b"<html>", b"GIF89a", b"", b"\xff\xd8"])
-def test_what_is_no_picture_is_not_shown(desk, client, data: bytes) -> None:
+def test_what_is_no_picture_is_not_shown(desk: Desk, client: FlaskClient, data: bytes) -> None:
     name = desk.database.store_picture(data)
     assert client.get(f"/pictures/{name}.png").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["0" * 64, "0" * 63, "A" * 64, "..", "a/b", "x"])
-def test_an_unknown_picture_is_not_here(client, name: str) -> None:
+def test_an_unknown_picture_is_not_here(client: FlaskClient, name: str) -> None:
     assert client.get(f"/pictures/{name}.png").status_code == 404
 
 
-def test_the_page_of_a_real_tick_knows_its_limits_and_the_tick_before(desk, client) -> None:
+def test_the_page_of_a_real_tick_knows_its_limits_and_the_tick_before(
+    desk: Desk, client: FlaskClient
+) -> None:
     for _ in range(2):
         desks.step(desk)
     newest, before = desk.database.ticks("BTCUSD", "M15", 2)
@@ -544,7 +558,7 @@ def cite_it(visit) -> None:
     page.locator("article.voice details[open]").first.wait_for()
 
 
-def test_strangers_may_watch_nothing(desk, key) -> None:
+def test_strangers_may_watch_nothing(desk: Desk, key: str) -> None:
     address = write(desk, WHOLE[:2], key)
     client = app_of(desk, "home").test_client()
     for one in ("/watch", address, f"/api/v1{address}", f"/pictures/{'0' * 64}.png"):

@@ -132,7 +132,7 @@ def test_the_page_shows_each_call_as_a_bar_and_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case) -> None:
+def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> None:
     record = record_of(case)
     told = record["deliberation"]
     for vector, chart in zip(VECTORS, waterfall.score_charts(record, told), strict=True):
@@ -170,7 +170,7 @@ def test_a_side_without_the_other_moves_nothing() -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_source_type_has_its_charts(source) -> None:
+def test_every_source_type_has_its_charts(source: str) -> None:
     time = TIMES[-1 - SOURCES.index(source)]
     record = ScriptedView().tick("BTCUSD", "M15", time)
     for vector, chart in zip(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from torra.desk import adoption, wiring
 from torra.desk.adoption import fixed
 from torra.desk.outlook import Outlook
 from torra.desk.roster import Refit
+from torra.desk.schedule import Desk
 from torra.desk.wiring import with_models
 from torra.errors import ConfigError, StoreUnavailable
 from torra.providers.registry import open_provider
@@ -27,7 +29,7 @@ def fit(setup, profile):
 
 
 @pytest.fixture
-def desk(tmp_path: Path):
+def desk(tmp_path: Path) -> Iterator[Desk]:
     made = desks.open_desk(tmp_path, (desks.BTC, desks.EUR))
     desks.take_lease(made)
     made.roster.refit = Refit(fit)
@@ -50,7 +52,7 @@ def newest(desk, instance="BTCUSD", timeframe="M15"):
     return desk.database.latest_tick(instance, timeframe)
 
 
-def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk) -> None:
+def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk: Desk) -> None:
     desks.step(desk)
     before = newest(desk)
     provider = desk.setups["BTCUSD"].provider
@@ -65,12 +67,12 @@ def test_the_next_tick_runs_with_the_new_profile_and_says_so(desk) -> None:
     assert (after["profile"], after["thresholds"]["buy"]) == (CAREFUL.digest(), 0.9)
 
 
-def test_another_profile_touches_nobody(desk) -> None:
+def test_another_profile_touches_nobody(desk: Desk) -> None:
     desk.adopt("mine", CAREFUL)
     assert set(digests(desk).values()) == {Profile().digest()}
 
 
-def test_a_desk_that_stands_by_applies_nothing(desk) -> None:
+def test_a_desk_that_stands_by_applies_nothing(desk: Desk) -> None:
     epoch, desk.epoch = desk.epoch, None
     desk.adopt(NAME, CAREFUL)
     assert desk.database.applied_profile("BTCUSD") is None
@@ -78,7 +80,9 @@ def test_a_desk_that_stands_by_applies_nothing(desk) -> None:
     desk.epoch = epoch
 
 
-def test_an_adoption_waits_for_the_tick_that_runs(desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adoption_waits_for_the_tick_that_runs(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     told = threading.Event()
     desk.roster.refit = Refit(fit, lambda setup: told.set())
@@ -94,7 +98,7 @@ def test_an_adoption_waits_for_the_tick_that_runs(desk, monkeypatch: pytest.Monk
     assert digests(desk)["BTCUSD"] == third.digest()  # the newest wish, not the first
 
 
-def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk) -> None:
+def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk: Desk) -> None:
     """The setup is looked up under its lock, not before it."""
     ran = []
     looked = threading.Event()
@@ -118,20 +122,22 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk) -> N
     assert newest(desk)["profile"] == CAREFUL.digest()
 
 
-def test_what_cannot_be_opened_changes_nothing(desk) -> None:
+def test_what_cannot_be_opened_changes_nothing(desk: Desk) -> None:
     with pytest.raises(ConfigError, match="cannot be asked here"):
         desk.adopt(NAME, changed(agents={"provider": "anthropic"}))
     assert set(digests(desk).values()) == {Profile().digest()}
     assert desk.roster.wished == {}
 
 
-def test_a_desk_without_a_way_to_open_says_so(desk) -> None:
+def test_a_desk_without_a_way_to_open_says_so(desk: Desk) -> None:
     desk.roster.refit = None
     with pytest.raises(ConfigError, match="at its start only"):
         desk.adopt(NAME, CAREFUL)
 
 
-def test_a_database_that_fails_keeps_the_old_profile(desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_fails_keeps_the_old_profile(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*_) -> None:
         raise StoreUnavailable("the disk is full")
 
@@ -142,7 +148,7 @@ def test_a_database_that_fails_keeps_the_old_profile(desk, monkeypatch: pytest.M
 
 
 def test_conditions_of_a_symbol_do_not_change_under_an_open_position(
-    desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wider = changed(symbols={"BTCUSD": {"spread": 20.0}})
     monkeypatch.setattr(
@@ -172,7 +178,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize("case", WAITS)
-def test_what_waits_for_the_next_start(case) -> None:
+def test_what_waits_for_the_next_start(case: str) -> None:
     before, after, names = WAITS[case]
     found = fixed(changed(**before), changed(**after), [desks.BTC])
     assert [text.split(" ")[0].split(".asset")[0] for text in found] == names
@@ -201,7 +207,7 @@ def test_answers_that_came_late_are_still_booked_after_a_change() -> None:
 
 
 def test_a_database_that_fails_at_the_second_instance_changes_neither(
-    desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = desk.database.apply_profile
 
@@ -219,7 +225,9 @@ def test_a_database_that_fails_at_the_second_instance_changes_neither(
     assert not any(setup.lock.locked() for setup in desk.setups.values())
 
 
-def test_all_busy_setups_together_cost_one_patience(desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_busy_setups_together_cost_one_patience(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each try to lock a setup that is busy takes as long as it may; the clock tells it."""
     waited = []
 
@@ -245,7 +253,7 @@ def test_all_busy_setups_together_cost_one_patience(desk, monkeypatch: pytest.Mo
 
 
 def test_an_undo_of_a_wish_that_waits_is_the_newest_wish(
-    desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     lock = desk.setups["BTCUSD"].lock
@@ -272,7 +280,7 @@ def late_failure(desk, monkeypatch: pytest.MonkeyPatch):
     "error", [StoreUnavailable("locked"), ValueError("anything")], ids=["store", "else"]
 )
 def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
-    desk, monkeypatch: pytest.MonkeyPatch, error
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error
 ) -> None:
     real = desk.database.apply_profile
 
@@ -304,7 +312,7 @@ def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
 
 
 def test_a_position_that_the_running_tick_opens_keeps_the_conditions(
-    desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adoption, "PATIENCE", 0.0)
     threads = set(threading.enumerate())
@@ -353,7 +361,7 @@ def breaks(*_) -> None:
 
 
 @pytest.mark.parametrize("saved", [TIGHT, CAREFUL], ids=["adopted", "for the next start"])
-def test_a_take_over_goes_by_the_files(tmp_path: Path, saved) -> None:
+def test_a_take_over_goes_by_the_files(tmp_path: Path, saved: Profile) -> None:
     desk, told = taking_over(tmp_path, lambda _: saved)
     assert digests(desk) == {"BTCUSD": saved.digest()}
     assert told == [saved.digest()]
@@ -399,7 +407,7 @@ def test_what_ran_last_stays_the_last_applied_when_a_desk_halts(tmp_path: Path) 
     desk.close()
 
 
-def test_a_take_over_forgets_wishes_of_before(desk) -> None:
+def test_a_take_over_forgets_wishes_of_before(desk: Desk) -> None:
     desk.roster.wished["BTCUSD"] = fit(desk.setups["BTCUSD"], CAREFUL)
     desk.roster.refit = Refit(fit, read=lambda _: TIGHT)
     adoption.take_over(desk.roster, pytest.fail)

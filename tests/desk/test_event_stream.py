@@ -258,7 +258,9 @@ def test_the_fallback_is_heard_too(answers: bool) -> None:
 # --- hearing --------------------------------------------------------------------------------------
 
 
-def test_what_comes_too_late_changes_nothing(opened, database: Database) -> None:
+def test_what_comes_too_late_changes_nothing(
+    opened: Callable[..., Any], database: Database
+) -> None:
     events = opened()
     events.on_event("agent_start", ABOUT)
     events.on_event("tick_start", START)
@@ -271,7 +273,9 @@ def test_what_comes_too_late_changes_nothing(opened, database: Database) -> None
     assert [kinds(stream) for stream in told(database)] == [["tick_start", "decision"]]
 
 
-def test_an_attempt_that_never_ended_is_ended_by_the_next(opened, database: Database) -> None:
+def test_an_attempt_that_never_ended_is_ended_by_the_next(
+    opened: Callable[..., Any], database: Database
+) -> None:
     events = opened()
     events.on_event("tick_start", START)
     settled(events)
@@ -284,7 +288,9 @@ def test_an_attempt_that_never_ended_is_ended_by_the_next(opened, database: Data
     assert error["code"] == "producer_lost" and error["recoverable"] is True
 
 
-def test_a_full_queue_leaves_out_all_but_the_end(opened, database: Database) -> None:
+def test_a_full_queue_leaves_out_all_but_the_end(
+    opened: Callable[..., Any], database: Database
+) -> None:
     """The writer is held up by another that writes; nobody who tells has to wait for it."""
     events = opened(capacity=8)
     with held(database):
@@ -330,7 +336,10 @@ class held:  # noqa: N801 - reads as a word
 
 
 def test_events_wait_while_the_database_cannot_be_written(
-    opened, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    opened: Callable[..., Any],
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(event_stream, "RETRY_SECONDS", 0.01)
     append, refused = database.append_events, []
@@ -352,7 +361,10 @@ def test_events_wait_while_the_database_cannot_be_written(
 
 
 def test_what_cannot_be_written_ends_its_stream(
-    opened, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    opened: Callable[..., Any],
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     append = database.append_events
 
@@ -374,7 +386,7 @@ def test_what_cannot_be_written_ends_its_stream(
 
 
 def test_nothing_that_is_told_raises(
-    opened, database: Database, caplog: pytest.LogCaptureFixture
+    opened: Callable[..., Any], database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     events = opened()
     events.on_event("tick_start", {})
@@ -394,7 +406,9 @@ def test_nothing_that_is_told_raises(
 # --- life -----------------------------------------------------------------------------------------
 
 
-def test_the_next_desk_ends_what_a_killed_one_left_open(opened, database: Database) -> None:
+def test_the_next_desk_ends_what_a_killed_one_left_open(
+    opened: Callable[..., Any], database: Database
+) -> None:
     killed, after = opened(owner="killed"), opened(owner="after")
     killed.on_event("tick_start", START)
     settled(killed)
@@ -416,7 +430,9 @@ def test_the_next_desk_ends_what_a_killed_one_left_open(opened, database: Databa
     assert not after.active
 
 
-def test_closing_writes_what_waits_and_ends_what_runs(opened, database: Database) -> None:
+def test_closing_writes_what_waits_and_ends_what_runs(
+    opened: Callable[..., Any], database: Database
+) -> None:
     events = opened(gather=5.0)
     events.on_event("tick_start", START)
     events.on_event("tick_start", {**START, "torra_key": "done"})
@@ -432,7 +448,9 @@ def test_closing_writes_what_waits_and_ends_what_runs(opened, database: Database
     assert told(database, "late") == []
 
 
-def test_a_desk_that_is_killed_writes_nothing_more(opened, database: Database) -> None:
+def test_a_desk_that_is_killed_writes_nothing_more(
+    opened: Callable[..., Any], database: Database
+) -> None:
     events = opened(gather=0.05)
     events.on_event("tick_start", START)
     settled(events)
@@ -442,7 +460,9 @@ def test_a_desk_that_is_killed_writes_nothing_more(opened, database: Database) -
     assert events._writer is not None and not events._writer.is_alive()
 
 
-def test_changes_by_others_are_seen_and_told(opened, database: Database) -> None:
+def test_changes_by_others_are_seen_and_told(
+    opened: Callable[..., Any], database: Database
+) -> None:
     moments = iter(range(0, 10_000, 2))
     heard: list[str] = []
     events = opened(monotonic=lambda: float(next(moments)))
@@ -459,7 +479,9 @@ def test_changes_by_others_are_seen_and_told(opened, database: Database) -> None
     assert {one["what"] for one in changes(database)} >= {"proposals", "tick", "state"}
 
 
-def test_changes_of_one_sort_in_one_batch_are_one(opened, database: Database) -> None:
+def test_changes_of_one_sort_in_one_batch_are_one(
+    opened: Callable[..., Any], database: Database
+) -> None:
     events = opened(gather=0.05)
     for number in range(5):
         events.changed("running", instance="BTCUSD", timeframe="M15", bar_time=str(number))
@@ -470,7 +492,7 @@ def test_changes_of_one_sort_in_one_batch_are_one(opened, database: Database) ->
     ]  # fmt: skip
 
 
-def test_every_tick_of_a_batch_is_told(opened, database: Database) -> None:
+def test_every_tick_of_a_batch_is_told(opened: Callable[..., Any], database: Database) -> None:
     events = opened(gather=0.05)
     for number in range(3):
         events.changed("tick", instance="BTCUSD", timeframe="M15", bar_time=str(number))
@@ -479,7 +501,7 @@ def test_every_tick_of_a_batch_is_told(opened, database: Database) -> None:
 
 
 def test_a_listener_that_raises_stops_nobody(
-    opened, database: Database, caplog: pytest.LogCaptureFixture
+    opened: Callable[..., Any], database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     events, heard = opened(), []
 

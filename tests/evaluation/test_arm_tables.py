@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_the_criteria_take_what_the_arms_tell_and_leave_what_was_told() -> None:
     [[], [ArmSeen("l1", (), ())], [arm_of([1.0], "budget")], [arm_of([], "l1")]],
     ids=["none", "nothing-seen", "no-control", "no-trade"],
 )
-def test_whatever_is_missing_there_is_a_report(arms) -> None:
+def test_whatever_is_missing_there_is_a_report(arms: list[Any]) -> None:
     for one in arm_exhibits(Compared(arms)):
         shows_no_gaps(one)
         assert not one.enough or one.name == "criteria"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_everything_measured() -> None:
         ("fallback", {"lost": None}, CANNOT_TELL),
     ],
 )
-def test_a_criterion_is_met_only_beyond_doubt(name: str, change, told) -> None:
+def test_a_criterion_is_met_only_beyond_doubt(name: str, change: dict[str, Any], told: str) -> None:
     assert met(replace(ALL, **change), name) == told
     shows_no_gaps(criteria_exhibit(replace(ALL, **change)))
 

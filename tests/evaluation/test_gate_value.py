@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,7 +155,7 @@ def test_signals_are_joined_with_their_ticks() -> None:
     ],
     ids=["none", "unknown", "one", "never", "alike"],
 )
-def test_too_little_is_said_to_be_too_little(signals) -> None:
+def test_too_little_is_said_to_be_too_little(signals: tuple[Any, ...]) -> None:
     found = gate_value("full", signals, rng())
     shows_no_gaps(gate_exhibit([found]))
     assert found.p is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -87,7 +89,7 @@ def test_a_block_is_never_shorter_than_the_horizon(size: int, horizon: int, bloc
     [[], [0.4], [1.0, -1.0], [2.0] * 50, [0.1 + 0.2] * 400, [float("nan"), float("inf")]],
     ids=["none", "one", "two", "alike", "alike-but-for-rounding", "not-finite"],
 )
-def test_a_sample_that_tells_nothing_has_no_interval(values) -> None:
+def test_a_sample_that_tells_nothing_has_no_interval(values: list[Any]) -> None:
     found = mean_of(values, np.random.default_rng(2))
     assert found.low is found.high is found.p is found.se is None
 

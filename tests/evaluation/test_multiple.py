@@ -61,7 +61,9 @@ def allowed(runs: int) -> int:
 
 @pytest.mark.parametrize("shape", NO_EDGE)
 @pytest.mark.parametrize("count", [100, 400])
-def test_without_an_edge_claims_stay_within_the_level(shape, count: int, scaled: Scale) -> None:
+def test_without_an_edge_claims_stay_within_the_level(
+    shape: str, count: int, scaled: Scale
+) -> None:
     """Every placebo is taken as beaten, so that the other rules alone hold the level."""
     runs = scaled(4_000, SEEDS)
     false = 0
@@ -115,7 +117,7 @@ def good(trades: int = 800, hits: int = 400, p: float = 0.001, low: float = 0.05
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_every_rule_is_needed(one, beaten: bool | None, trials: int, why: str) -> None:
+def test_every_rule_is_needed(one: ArmFigures, beaten: bool | None, trials: int, why: str) -> None:
     (claim,) = claims([one], {"full": beaten}, trials)
     assert claim.edge is (why == "every rule holds")
     assert claim.why.startswith(why)

@@ -24,7 +24,7 @@ from torra.evaluation import power
         (power.two_shares_count(0.5, 0.6), 385),
     ],
 )
-def test_the_counts_of_the_method(found, count: int) -> None:
+def test_the_counts_of_the_method(found: int, count: int) -> None:
     assert found == count
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import empyrical
 import numpy as np
@@ -88,7 +89,7 @@ def test_a_record_of_the_minimum_length_is_credible() -> None:
 @pytest.mark.parametrize(
     "days", [[], [0.01] * (LEAST_DAYS - 1), [0.0] * 400, [0.001] * 400], ids=len
 )
-def test_days_that_tell_nothing_have_no_ratio(days) -> None:
+def test_days_that_tell_nothing_have_no_ratio(days: list[Any]) -> None:
     one = sharpe_of(days, 252, 2.0)
     assert one.daily is one.ratio is one.error is None
     assert probabilistic(one) is deflated(one, 10, 0.1) is minimum_record(one) is None
@@ -121,7 +122,7 @@ def test_over_a_year_the_best_is_held_against_what_trials_find_by_luck() -> None
 
 
 @pytest.mark.parametrize("arms", [[], [ArmSeen("l1", (), ())], [arm_of([1.0])]], ids=len)
-def test_too_little_is_said_to_be_too_little(arms) -> None:
+def test_too_little_is_said_to_be_too_little(arms: list[Any]) -> None:
     found = sharpe_exhibit(arms)
     shows_no_gaps(found)
     assert "no Sharpe ratio can be computed" in found.says

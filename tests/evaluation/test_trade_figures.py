@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import empyrical
 import numpy as np
@@ -160,7 +161,7 @@ def test_no_loss_no_profit_factor() -> None:
 
 
 @pytest.mark.parametrize("results", [[], [1.0], [-1.0] * 12, [2.0, -1.0]])
-def test_few_trades_are_said_to_be_few(results) -> None:
+def test_few_trades_are_said_to_be_few(results: list[Any]) -> None:
     arm = arm_of(results)
     found = arms_exhibit([arm], [arm_figures(arm, rng())])
     shows_no_gaps(found)

@@ -12,7 +12,7 @@ from torra.evaluation.wording import UNKNOWN, signed, span
     [(0.104, "+0.10"), (-0.104, "\N{MINUS SIGN}0.10"), (-0.001, "0.00"), (None, UNKNOWN)],
     ids=["above", "below", "nothing", "unknown"],
 )
-def test_a_minus_is_the_true_one(value: float | None, told) -> None:
+def test_a_minus_is_the_true_one(value: float | None, told: str) -> None:
     assert signed(value) == told
 
 

@@ -78,7 +78,9 @@ def headlines(found: NewsView) -> list[str]:
         (NewsSubject("X", terms=("a.b",)), "an A.B case", "an aXb case"),
     ],
 )
-def test_a_headline_concerns_a_symbol_by_its_words(subject, about: str, not_about: str) -> None:
+def test_a_headline_concerns_a_symbol_by_its_words(
+    subject: NewsSubject, about: str, not_about: str
+) -> None:
     tagged = item(about, tickers=("AAPL",) if subject is APPLE else ())
     assert concerns(tagged, subject)
     assert concerns(item("Something", summary=about), subject) or subject is APPLE

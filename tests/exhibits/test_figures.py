@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -58,7 +59,7 @@ def test_a_written_zero_has_no_side(value: float | None, decimals: int, tone: st
 
 
 @given(SCORES)
-def test_a_signed_score_reads_back(value) -> None:
+def test_a_signed_score_reads_back(value: float) -> None:
     text = figures.signed(value, 5).replace(figures.MINUS, "-")
     assert float(text) == pytest.approx(value, abs=5.1e-6)
     assert "-" not in figures.signed(value, 5)
@@ -84,7 +85,7 @@ def test_nothing_raises_and_nothing_missing_becomes_zero(value) -> None:
 
 
 @given(st.floats(-3, 3) | st.none())
-def test_a_bar_stays_in_its_frame_and_grows_from_the_middle(value) -> None:
+def test_a_bar_stays_in_its_frame_and_grows_from_the_middle(value: float | None) -> None:
     bar = figures.signed_bar(value)
     assert 0 <= bar["x"] <= bar["x"] + bar["width"] <= figures.BAR_WIDTH + 0.01
     middle = figures.BAR_WIDTH / 2
@@ -99,7 +100,7 @@ def test_a_bar_stays_in_its_frame_and_grows_from_the_middle(value) -> None:
 
 
 @given(st.lists(SCORES | st.none(), max_size=60))
-def test_a_small_line_shows_every_known_value_and_leaves_gaps(values) -> None:
+def test_a_small_line_shows_every_known_value_and_leaves_gaps(values: list[Any]) -> None:
     path = figures.spark(values)
     assert len(re.findall(r"[ML]", path)) == sum(value is not None for value in values)
     gaps = sum(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -76,7 +77,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_plot_is_refused_at_the_door(name) -> None:
+def test_what_is_no_plot_is_refused_at_the_door(name: str) -> None:
     make, lines, more, why = REFUSED[name]
     with pytest.raises(ValidationError, match=why):
         make(*lines, **more)
@@ -118,7 +119,7 @@ def test_every_time_has_its_place_between_round_marks(begin: float, length: floa
     ],
     ids=["a day", "days", "months", "years"],
 )
-def test_times_are_marked_at_days_months_and_years(days: int, words) -> None:
+def test_times_are_marked_at_days_months_and_years(days: int, words: list[str]) -> None:
     begin = parse("2021-01-01T00:00:00Z").timestamp()
     found = [word for _, word in ticks.of_times(begin, begin + days * 86_400).ticks]
     assert found[:1] == words[:1] and set(words) <= set(found)
@@ -184,7 +185,7 @@ def test_the_first_and_the_last_time_there_is_can_be_drawn(kind: str) -> None:
      [[1, FAR], [1, FAR - 1]]],
     ids=["one time", "one number", "one category", "far", "tiny", "level", "same x"],
 )  # fmt: skip
-def test_one_point_and_extreme_numbers_have_a_drawing(kind: str, points) -> None:
+def test_one_point_and_extreme_numbers_have_a_drawing(kind: str, points: list[Any]) -> None:
     found = plots.drawn(plot(points, kind=kind))
     written = " ".join(path for _, path in found.paths)
     written += str([shape.attributes for shape in (*found.back, *found.front)])
@@ -199,7 +200,7 @@ def test_one_point_and_extreme_numbers_have_a_drawing(kind: str, points) -> None
     ids=["no line", "no point", "gaps", "no value"],
 )
 @pytest.mark.parametrize("kind", ["line", "bars"])
-def test_a_plot_without_a_number_is_none(kind: str, lines) -> None:
+def test_a_plot_without_a_number_is_none(kind: str, lines: tuple[Any, ...]) -> None:
     empty = plot(*lines, kind=kind)
     assert plots.drawn(empty) is None
     assert plots.table(empty)["rows"] == [] or "—" in plots.table(empty)["rows"][0]

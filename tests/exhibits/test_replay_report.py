@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,19 +69,19 @@ class Strict(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def demo():
+def demo() -> Document:
     return demo_document()
 
 
 @pytest.fixture(scope="module")
-def page(demo):
+def page(demo: Document) -> Strict:
     return Strict(report.html(demo))
 
 
 # --- from exhibits --------------------------------------------------------------------------------
 
 
-def test_a_document_holds_every_exhibit_with_its_sentence_figures_and_plots(demo) -> None:
+def test_a_document_holds_every_exhibit_with_its_sentence_figures_and_plots(demo: Document) -> None:
     assert [table.name for table in demo.tables] == [one.name for one in exhibits()]
     assert demo.arms == ARMS and demo.period.start == BEGIN
     few = demo.tables[1]
@@ -121,7 +122,9 @@ def test_long_lines_are_thinned_and_numbers_of_numpy_are_plain() -> None:
     ],
     ids=["cell", "figure", "plot", "short row"],
 )
-def test_a_figure_that_is_none_is_refused_with_the_exhibits_name(changes, named: str) -> None:
+def test_a_figure_that_is_none_is_refused_with_the_exhibits_name(
+    changes: dict[str, Any], named: str
+) -> None:
     with pytest.raises(ValueError, match=named):
         demo_document(exhibits=[replace(PLAIN, **changes)])
 
@@ -134,14 +137,18 @@ def test_two_exhibits_of_one_name_are_refused() -> None:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def test_a_document_is_moved_in_whole_and_found_by_the_shelf(tmp_path: Path, demo) -> None:
+def test_a_document_is_moved_in_whole_and_found_by_the_shelf(
+    tmp_path: Path, demo: Document
+) -> None:
     path = report.write(tmp_path, demo)
     assert path == tmp_path / "replays" / "btc-december.json"
     assert ReplayShelf(tmp_path).document("btc-december") == demo
     assert [entry.name for entry in path.parent.iterdir()] == ["btc-december.json"]
 
 
-def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(tmp_path: Path, demo) -> None:
+def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(
+    tmp_path: Path, demo: Document
+) -> None:
     path = report.write(tmp_path, demo)
     other = demo.model_copy(update={"title": "Another"})
     with pytest.raises(ConfigError, match="is there already"):
@@ -153,7 +160,7 @@ def test_a_file_that_is_there_is_kept_unless_it_may_be_overwritten(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "CON", "nul.x", "a" * 33, ".hidden", "b."])
-def test_a_name_that_no_file_may_have_is_refused(tmp_path: Path, demo, name: str) -> None:
+def test_a_name_that_no_file_may_have_is_refused(tmp_path: Path, demo: Document, name: str) -> None:
     with pytest.raises(ConfigError, match="no name of a report"):
         demo_document(name)
     with pytest.raises(ConfigError, match="no name of a report"):
@@ -162,7 +169,7 @@ def test_a_name_that_no_file_may_have_is_refused(tmp_path: Path, demo, name: str
 
 
 def test_a_crash_while_writing_leaves_the_old_file(
-    tmp_path: Path, demo, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, demo: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report.write(tmp_path, demo)
 
@@ -177,7 +184,7 @@ def test_a_crash_while_writing_leaves_the_old_file(
 
 
 def test_a_file_system_without_links_is_written_all_the_same(
-    tmp_path: Path, demo, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, demo: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none(*_) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -198,7 +205,7 @@ def test_a_report_that_is_too_large_to_be_read_is_not_written(tmp_path: Path) ->
 # --- the file -------------------------------------------------------------------------------------
 
 
-def test_the_file_needs_nothing_and_nobody(page, demo) -> None:
+def test_the_file_needs_nothing_and_nobody(page: Strict, demo: Document) -> None:
     raw = report.html(demo)
     assert not re.search(r"https?://|//[a-z]|url\(|@import|srcset|javascript:", raw)
     tags = {tag for tag, _ in page.tags}
@@ -213,7 +220,7 @@ def test_the_file_needs_nothing_and_nobody(page, demo) -> None:
     assert "default-src 'none'" in pages.policy() and "unsafe" not in pages.policy()
 
 
-def test_the_file_has_everything_in_its_order(page, demo) -> None:
+def test_the_file_has_everything_in_its_order(page: Strict, demo: Document) -> None:
     heads = ["Read with care", "Contents", *(table.title for table in demo.tables)]
     places = [page.text.rindex(words) for words in (demo.title, *heads[:2])]
     assert places[1:] == sorted(places[1:])
@@ -245,7 +252,7 @@ def test_a_table_with_many_columns_and_few_rows_is_turned() -> None:
     assert narrow["kinds"] == ["brief", "num"]
 
 
-def test_every_plot_can_be_read_without_seeing_it(page, demo) -> None:
+def test_every_plot_can_be_read_without_seeing_it(page: Strict, demo: Document) -> None:
     images = [named for tag, named in page.tags if named.get("role") == "img"]
     assert len(images) == len(demo.plots)
     for named in images:
@@ -311,7 +318,7 @@ def test_a_document_of_the_older_form_is_drawn_too() -> None:
 # --- for a terminal -------------------------------------------------------------------------------
 
 
-def test_the_terminal_gets_the_arms_and_every_sentence(demo) -> None:
+def test_the_terminal_gets_the_arms_and_every_sentence(demo: Document) -> None:
     lines = report.text(demo).splitlines()
     assert max(map(len, lines)) <= report.WIDTH
     assert not [line for line in lines if line != line.rstrip()]
@@ -335,7 +342,7 @@ def test_a_narrow_table_stands_as_it_is() -> None:
 
 
 @needs_browser
-def test_the_file_is_right_from_a_disk(demo, tmp_path: Path, scaled: Scale) -> None:
+def test_the_file_is_right_from_a_disk(demo: Document, tmp_path: Path, scaled: Scale) -> None:
     """By day the same file is looked at as the desk serves it
     (tests.dashboard.test_replay_page)."""
     only_nightly(scaled)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,12 +34,12 @@ def test_what_is_asked_for_is_pinned_and_has_a_purpose() -> None:
         ("", [""]),
     ],
 )
-def test_a_licence_that_nobody_has_read_is_refused(expression: str, strange) -> None:
+def test_a_licence_that_nobody_has_read_is_refused(expression: str, strange: list[Any]) -> None:
     assert dependencies.unknown(expression) == strange
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
-def test_every_pin_has_hashes_and_names_no_place(lock) -> None:
+def test_every_pin_has_hashes_and_names_no_place(lock: Path) -> None:
     text = lock.read_text("utf-8")
     assert "://" not in text and "--index" not in text and "--find-links" not in text
     pinned = re.split(r"\n(?=[A-Za-z0-9])", text.strip())

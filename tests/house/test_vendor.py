@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_a_vendored_file_is_the_one_that_was_listed(name) -> None:
+def test_a_vendored_file_is_the_one_that_was_listed(name: str) -> None:
     digest = hashlib.sha384((VENDOR / name).read_bytes()).digest()
     assert FILES[name] == "sha384-" + base64.b64encode(digest).decode()
 
@@ -38,7 +39,7 @@ def test_nothing_lies_there_unlisted() -> None:
 
 
 @pytest.mark.parametrize("package", LISTED, ids=lambda package: package["name"])
-def test_a_package_names_version_licence_and_source(package) -> None:
+def test_a_package_names_version_licence_and_source(package: dict[str, Any]) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", package["version"])
     assert package["licence"] == "Apache-2.0"
     assert package["version"] in package["source"]

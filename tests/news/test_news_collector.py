@@ -636,7 +636,9 @@ def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
         (NewsSubject("S", "stock"), ("general",), ("theme.financial_markets",)),
     ],
 )
-def test_what_is_asked_about_a_subject(subject, finnhub, alpha_vantage) -> None:
+def test_what_is_asked_about_a_subject(
+    subject: NewsSubject, finnhub: tuple[Any, ...], alpha_vantage: tuple[str]
+) -> None:
     place = address("finnhub", {"FINNHUB_API_KEY": "k" * 20})
     assert Finnhub(place).topics(subject) == finnhub
     assert AlphaVantage(place).topics(subject) == alpha_vantage

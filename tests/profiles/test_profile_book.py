@@ -7,6 +7,7 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -53,7 +54,7 @@ def loaded(book, name="default"):
 
 
 @pytest.fixture
-def book(tmp_path: Path):
+def book(tmp_path: Path) -> ProfileBook:
     return open_book(tmp_path)
 
 
@@ -83,7 +84,7 @@ RICH = changed(
 
 
 @pytest.mark.parametrize("values", [DEFAULT, RICH], ids=["default", "rich"])
-def test_what_is_written_into_a_form_is_read_back_as_it_was(values) -> None:
+def test_what_is_written_into_a_form_is_read_back_as_it_was(values: dict[str, Any]) -> None:
     here = flat(values)
     again = {
         item.place: read(item, written(here.get(item.place, ABSENT)))
@@ -147,7 +148,7 @@ def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value) 
         ("no.such.thing", ("no", "such.thing")),
     ],
 )
-def test_a_name_stands_for_a_place(name: str, place) -> None:
+def test_a_name_stands_for_a_place(name: str, place: tuple[Any, ...]) -> None:
     assert place_of(DEFAULT, name) == place
 
 
@@ -206,7 +207,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("case", WAYS)
-def test_the_direction_of_a_change_is_told(case) -> None:
+def test_the_direction_of_a_change_is_told(case: str) -> None:
     place, base, looser, tighter = WAYS[case]
     before = changed(DEFAULT, {place: base})
     for after, way in ((looser, "loosens"), (tighter, "tightens")):
@@ -295,7 +296,7 @@ def test_a_check_accepts_what_the_models_accept_and_nothing_else(
     hold()
 
 
-def test_faults_stand_at_their_setting_with_place_value_and_remedy(book) -> None:
+def test_faults_stand_at_their_setting_with_place_value_and_remedy(book: ProfileBook) -> None:
     found = book.check(
         "default",
         changed(DEFAULT, {("risk", "max_position"): 2, ("agents", "debate_rounds"): 9,
@@ -318,7 +319,7 @@ def test_faults_stand_at_their_setting_with_place_value_and_remedy(book) -> None
     ids=["timeframe", "agents", "roles"],
 )
 def test_a_check_holds_the_profile_against_its_instances(
-    book, change, name: str, text: str
+    book: ProfileBook, change: dict[Any, Any], name: str, text: str
 ) -> None:
     (fault,) = book.check("default", changed(DEFAULT, change)).faults
     assert fault.name == name
@@ -334,7 +335,7 @@ def test_a_missing_key_is_a_fault_where_the_desk_runs_and_else_a_warning(tmp_pat
     assert here.profile is None
 
 
-def test_a_check_warns_of_what_waits_for_the_next_start(book) -> None:
+def test_a_check_warns_of_what_waits_for_the_next_start(book: ProfileBook) -> None:
     found = book.check("default", changed(DEFAULT, {("agents", "include_news"): True}))
     assert found.warnings == ("agents.include_news takes effect at the next start of the desk",)
 
@@ -342,7 +343,7 @@ def test_a_check_warns_of_what_waits_for_the_next_start(book) -> None:
 # --- saving ---------------------------------------------------------------------------------------
 
 
-def test_a_save_is_whole_kept_and_told(book, tmp_path: Path) -> None:
+def test_a_save_is_whole_kept_and_told(book: ProfileBook, tmp_path: Path) -> None:
     before = book.read("default")
     assert before.shipped
     saved = save(book, {POSITIONS: 2, ("thresholds", "buy"): 0.6})
@@ -361,12 +362,12 @@ def test_a_save_is_whole_kept_and_told(book, tmp_path: Path) -> None:
     assert not list((tmp_path / "profiles").rglob("*.partial"))
 
 
-def test_nothing_to_save_saves_nothing(book, tmp_path: Path) -> None:
+def test_nothing_to_save_saves_nothing(book: ProfileBook, tmp_path: Path) -> None:
     assert save(book, {}).outcome == "unchanged"
     assert not (tmp_path / "profiles").exists()
 
 
-def test_a_save_on_an_old_page_is_refused_with_what_the_other_changed(book) -> None:
+def test_a_save_on_an_old_page_is_refused_with_what_the_other_changed(book: ProfileBook) -> None:
     page = book.read("default").digest
     assert save(book, {("thresholds", "buy"): 0.7}, digest=page, actor="bob").outcome == "saved"
     late = save(book, {("thresholds", "sell"): 0.8}, digest=page)
@@ -391,7 +392,9 @@ def test_a_file_that_changes_during_a_save_is_not_overwritten(tmp_path: Path) ->
     assert loaded(book)["thresholds"] == {"buy": 0.9, "sell": 0.5}
 
 
-def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(book, tmp_path: Path) -> None:
+def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(
+    book: ProfileBook, tmp_path: Path
+) -> None:
     save(book, {("thresholds", "buy"): 0.7})
     (tmp_path / "profiles" / "default.json").write_text('{"thresholds": {"buy": 0.9}}')
     save(book, {("thresholds", "sell"): 0.8})
@@ -415,7 +418,9 @@ def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(book, tmp_
         ("loosen", {("risk", "capital"): -1.0}, "invalid"),
     ],
 )
-def test_who_may_save_what(book, may: str, change, outcome: str) -> None:
+def test_who_may_save_what(
+    book: ProfileBook, may: str, change: dict[Any, Any], outcome: str
+) -> None:
     before = book.read("default").digest
     saved = save(book, change, may=may)
     assert saved.outcome == outcome
@@ -424,7 +429,7 @@ def test_who_may_save_what(book, may: str, change, outcome: str) -> None:
         assert saved.command.startswith("torra profile set default risk.")
 
 
-def test_edited_and_undone_is_the_same_profile(book) -> None:
+def test_edited_and_undone_is_the_same_profile(book: ProfileBook) -> None:
     before = book.read("default").digest
     save(book, {("thresholds", "buy"): 0.7, ("timeframe_weights", "M5"): 0.1})
     undone = book.undo("default", 1, digest=None, may="harmless", actor="ann")
@@ -432,7 +437,7 @@ def test_edited_and_undone_is_the_same_profile(book) -> None:
     assert [entry.action for entry in book.history("default")] == ["undo to 1", "save", "shipped"]
 
 
-def test_an_undo_that_would_loosen_is_refused(book) -> None:
+def test_an_undo_that_would_loosen_is_refused(book: ProfileBook) -> None:
     save(book, {POSITIONS: 1})
     undone = book.undo("default", 1, digest=None, may="guarded", actor="ann")
     assert undone.outcome == "loosens"
@@ -440,19 +445,19 @@ def test_an_undo_that_would_loosen_is_refused(book) -> None:
     assert book.undo("default", 1, digest=None, may="loosen", actor="me").outcome == "saved"
 
 
-def test_an_entry_that_is_not_there_cannot_be_gone_back_to(book) -> None:
+def test_an_entry_that_is_not_there_cannot_be_gone_back_to(book: ProfileBook) -> None:
     with pytest.raises(ConfigError, match="no entry 7"):
         book.undo("default", 7, digest=None, may="loosen", actor="me")
 
 
-def test_the_history_keeps_the_newest(book, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_keeps_the_newest(book: ProfileBook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_book, "KEPT_ENTRIES", 4)
     for number in range(6):
         save(book, {("thresholds", "buy"): round(0.3 + number / 100, 2)})
     assert [entry.number for entry in book.history("default")] == [7, 6, 5, 4]
 
 
-def test_a_broken_entry_is_left_out(book, tmp_path: Path) -> None:
+def test_a_broken_entry_is_left_out(book: ProfileBook, tmp_path: Path) -> None:
     save(book, {("thresholds", "buy"): 0.7})
     (tmp_path / "profiles" / ".history" / "default" / "2.json").write_text("{")
     assert [entry.number for entry in book.history("default")] == [1]
@@ -463,7 +468,9 @@ def test_a_broken_entry_is_left_out(book, tmp_path: Path) -> None:
 # --- broken files ---------------------------------------------------------------------------------
 
 
-def test_a_broken_file_is_told_and_mended_from_its_history(book, tmp_path: Path) -> None:
+def test_a_broken_file_is_told_and_mended_from_its_history(
+    book: ProfileBook, tmp_path: Path
+) -> None:
     good = save(book, {POSITIONS: 2}).digest
     (tmp_path / "profiles" / "default.json").write_text('{"risk": {"max_positions": -1}}')
     broken = book.read("default")
@@ -475,7 +482,9 @@ def test_a_broken_file_is_told_and_mended_from_its_history(book, tmp_path: Path)
     assert (mended.outcome, book.read("default").digest) == ("saved", good)
 
 
-def test_a_broken_file_without_a_history_needs_the_command_line(book, tmp_path: Path) -> None:
+def test_a_broken_file_without_a_history_needs_the_command_line(
+    book: ProfileBook, tmp_path: Path
+) -> None:
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "default.json").write_text("{")
     assert save(book, {POSITIONS: 2}).outcome == "loosens"
@@ -495,13 +504,13 @@ def test_a_profile_that_an_instance_names_and_nobody_wrote_is_told(tmp_path: Pat
     ["", ".hidden", "../up", "a/b", "a\\b", "con", "NUL.txt", "Com1", "lpt9.x", "a.", "x" * 33, "ä",
      "a\n", "a b", "a:b"],
 )  # fmt: skip
-def test_names_that_no_profile_may_have(book, name: str) -> None:
+def test_names_that_no_profile_may_have(book: ProfileBook, name: str) -> None:
     assert not usable(name)
     with pytest.raises(ConfigError, match="no name for a profile"):
         book.read(name)
 
 
-def test_a_file_that_leads_out_of_its_folder_is_refused(book, tmp_path: Path) -> None:
+def test_a_file_that_leads_out_of_its_folder_is_refused(book: ProfileBook, tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     (tmp_path / "elsewhere.json").write_text("{}")
     (tmp_path / "profiles" / "mine.json").symlink_to(tmp_path / "elsewhere.json")

@@ -25,7 +25,7 @@ def at(url: str, vendor: str = "openai_compatible", **more: str):
 
 
 @pytest.mark.parametrize("vendor", WORDS)
-def test_without_more_the_vendor_is_reached_with_its_key(vendor) -> None:
+def test_without_more_the_vendor_is_reached_with_its_key(vendor: str) -> None:
     place = address(vendor, KEYS)
     assert place.base_url == HOSTS[vendor]
     assert place.key == KEYS[f"{WORDS[vendor]}_API_KEY"]
@@ -33,7 +33,7 @@ def test_without_more_the_vendor_is_reached_with_its_key(vendor) -> None:
 
 
 @pytest.mark.parametrize("vendor", WORDS)
-def test_a_missing_key_is_named(vendor) -> None:
+def test_a_missing_key_is_named(vendor: str) -> None:
     with pytest.raises(ConfigError, match=f"{WORDS[vendor]}_API_KEY"):
         address(vendor, {f"{WORDS[vendor]}_API_KEY": "  "})
 
@@ -57,7 +57,7 @@ def test_google_has_two_names_for_its_key() -> None:
         "http://127.255.255.254/x",
     ],
 )
-def test_another_server_never_gets_the_vendors_key(vendor, url: str) -> None:
+def test_another_server_never_gets_the_vendors_key(vendor: str, url: str) -> None:
     place = at(url, vendor)
     assert place.key == DUMMY_KEY
     assert not place.official
@@ -118,7 +118,7 @@ def test_an_odd_key_is_refused_without_quoting_it(key: str) -> None:
 
 
 @pytest.mark.parametrize("vendor", WORDS)
-def test_an_address_does_not_show_its_key(vendor) -> None:
+def test_an_address_does_not_show_its_key(vendor: str) -> None:
     assert "canary" not in repr(address(vendor, KEYS)) + str(address(vendor, KEYS))
 
 

@@ -38,7 +38,7 @@ def test_no_model_stands_there_twice() -> None:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 @pytest.mark.parametrize("tier", ["quick", "deep"])
-def test_the_defaults_are_known_and_not_about_to_end(vendor, tier: str) -> None:
+def test_the_defaults_are_known_and_not_about_to_end(vendor: str, tier: str) -> None:
     row = BY_NAME[vendor, MODELS[vendor][tier]]
     assert row.retired is None and not row.replaced_by
     assert tier in row.note

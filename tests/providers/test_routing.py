@@ -77,7 +77,7 @@ def warm(way: Bench, *vendors: str) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_model_goes_to_its_vendor_and_the_record_says_so(vendor) -> None:
+def test_a_model_goes_to_its_vendor_and_the_record_says_so(vendor: str) -> None:
     with bench() as way:
         plain = ask(way.provider(vendor), MODELS[vendor]["quick"])
         named = ask(way.provider("rules"), f"{vendor}:{MODELS[vendor]['deep']}")
@@ -164,7 +164,9 @@ DOWN = [
 
 
 @pytest.mark.parametrize(("detail", "how", "billed"), DOWN, ids=[row[0] for row in DOWN])
-def test_while_the_first_vendor_is_down_the_tick_goes_to_the_fallback(detail, how, billed) -> None:
+def test_while_the_first_vendor_is_down_the_tick_goes_to_the_fallback(
+    detail: str, how, billed: bool
+) -> None:
     with bench(failing(how, "anthropic")) as way:
         provider = way.provider("anthropic", **SPARE)
         first = ask(provider)
@@ -321,7 +323,7 @@ def test_the_rules_need_no_switchboard() -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_vendor_needs_a_switchboard_and_a_key(vendor) -> None:
+def test_a_vendor_needs_a_switchboard_and_a_key(vendor: str) -> None:
     settings = AgentSettings(provider=vendor)
     with pytest.raises(ConfigError, match=vendor):
         open_provider(settings)
@@ -337,7 +339,7 @@ def test_a_vendor_needs_a_switchboard_and_a_key(vendor) -> None:
         {"quick_think_model": "google:gemini-3.8-flash"},
     ],
 )
-def test_every_vendor_of_a_desk_needs_its_key(settings) -> None:
+def test_every_vendor_of_a_desk_needs_its_key(settings: dict[str, Any]) -> None:
     environment = {"ANTHROPIC_API_KEY": "k"}
     with (
         bench(environment=environment) as way,
@@ -355,7 +357,7 @@ def test_every_vendor_of_a_desk_needs_its_key(settings) -> None:
         {"provider": "google", "fallback_model": "anthropic:claude-sonnet-4-20250514"},
     ],
 )
-def test_a_model_that_is_gone_is_refused_at_start(settings) -> None:
+def test_a_model_that_is_gone_is_refused_at_start(settings: dict[str, Any]) -> None:
     with bench() as way, pytest.raises(ConfigError, match="claude-sonnet-5-5"):
         open_provider(AgentSettings(**settings), way.switchboard)
 

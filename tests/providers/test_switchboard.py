@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -57,7 +57,7 @@ def _closed_at_the_end() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_an_answer_comes_back_with_its_tokens_and_its_price(vendor) -> None:
+def test_an_answer_comes_back_with_its_tokens_and_its_price(vendor: str) -> None:
     with bench() as way:
         assert way.ask(vendor) == Completion(
             text="{}",
@@ -88,7 +88,7 @@ def test_all_input_is_counted_with_the_part_that_a_cache_took_or_gave() -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_server_that_counts_nothing_costs_the_worst_case(vendor) -> None:
+def test_a_server_that_counts_nothing_costs_the_worst_case(vendor: str) -> None:
     without = {"usage": None, "usageMetadata": None}
     with bench(lambda request: httpx2.Response(200, json=body(vendor) | without)) as way:
         assert way.ask(vendor).cost_usd == 1000.0
@@ -124,7 +124,9 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("vendor", "said", "meant"), STOPS)
-def test_how_a_reply_ended_is_told_in_our_words_with_its_tokens(vendor, said, meant) -> None:
+def test_how_a_reply_ended_is_told_in_our_words_with_its_tokens(
+    vendor: str, said: str, meant: str
+) -> None:
     with bench(lambda request: httpx2.Response(200, json=body(vendor, "{", said))) as way:
         found = way.ask(vendor)
     assert found.stop_reason == meant
@@ -147,7 +149,7 @@ def test_a_refusal_and_a_prompt_that_is_filtered_keep_their_tokens() -> None:
 @pytest.mark.parametrize(
     "odd", [{}, {"content": 7, "candidates": 7, "choices": 7}, {"choices": [7, None]}, {"usage": 7}]
 )
-def test_a_reply_without_words_is_an_empty_one(vendor, odd) -> None:
+def test_a_reply_without_words_is_an_empty_one(vendor: str, odd: dict[Any, Any]) -> None:
     with bench(lambda _: httpx2.Response(200, json=odd)) as way:
         assert way.ask(vendor).text == ""
 
@@ -224,7 +226,15 @@ CASES = [(vendor, *row[:3], *row[4:]) for row in FAILURES for vendor in row[3]]
 @pytest.mark.parametrize(
     ("vendor", "status", "headers", "answer", "detail", "again", "blocks"), CASES
 )
-def test_an_error_of_a_vendor(vendor, status, headers, answer, detail, again, blocks) -> None:
+def test_an_error_of_a_vendor(
+    vendor: str,
+    status: int,
+    headers: dict[Any, Any],
+    answer: dict[Any, Any],
+    detail: str,
+    again: float | None,
+    blocks: bool,
+) -> None:
     response = httpx2.Response(status, headers=headers, json=answer)
     with bench(lambda _: response) as way:
         error = way.failure(vendor)
@@ -253,7 +263,9 @@ DATE = {"date": "Mon, 05 Jan 2026 10:00:00 GMT"}
         ({}, 0.5),
     ],
 )  # fmt: skip
-def test_when_a_busy_vendor_wants_to_be_asked_again(headers, seconds: float) -> None:
+def test_when_a_busy_vendor_wants_to_be_asked_again(
+    headers: dict[Any, Any], seconds: float
+) -> None:
     assert retry_after(headers, {}) == seconds
 
 
@@ -279,7 +291,9 @@ RAW = [
 @pytest.mark.parametrize(
     ("raw", "headers", "reason", "again"), RAW, ids=[str(row[0][:10]) for row in RAW]
 )
-def test_a_reply_that_cannot_be_read(vendor, raw, headers, reason, again) -> None:
+def test_a_reply_that_cannot_be_read(
+    vendor: str, raw: bytes, headers: dict[Any, Any], reason: str, again: float | None
+) -> None:
     with bench(lambda _: httpx2.Response(200, stream=Chunks(raw), headers=headers)) as way:
         error = way.failure(vendor)
         assert (error.reason, error.again, error.billed) == (reason, again, True)
@@ -287,7 +301,7 @@ def test_a_reply_that_cannot_be_read(vendor, raw, headers, reason, again) -> Non
 
 
 @pytest.mark.parametrize("squeeze", [gzip.compress, zlib.compress])
-def test_a_compressed_reply_is_read(squeeze) -> None:
+def test_a_compressed_reply_is_read(squeeze: Callable[..., Any]) -> None:
     encoding = {"content-encoding": "gzip" if squeeze is gzip.compress else "deflate"}
     raw = squeeze(json.dumps(body("anthropic", "{}")).encode())
     with bench(lambda _: httpx2.Response(200, stream=Chunks(raw), headers=encoding)) as way:
@@ -313,7 +327,9 @@ BROKEN = [
 @pytest.mark.parametrize(
     ("raised", "detail", "again", "billed"), BROKEN, ids=[type(row[0]).__name__ for row in BROKEN]
 )
-def test_a_connection_that_fails(vendor, raised, detail, again, billed) -> None:
+def test_a_connection_that_fails(
+    vendor: str, raised, detail: str, again: float | None, billed: bool
+) -> None:
     def answer(request) -> None:
         raise raised
 
@@ -392,7 +408,7 @@ def warm(way: Switchboard, vendors=VENDORS) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor, tries: Tries) -> None:
+def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor: str, tries: Tries) -> None:
     word = {"anthropic": "ANTHROPIC", "google": "GOOGLE"}.get(vendor, "OPENAI")
     for attempt in tries():
         with (
@@ -736,7 +752,9 @@ def test_what_a_look_up_finds_or_raises_comes_back() -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_only_our_headers_and_our_key_are_sent(vendor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_our_headers_and_our_key_are_sent(
+    vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("ANTHROPIC_CUSTOM_HEADERS", "OPENAI_CUSTOM_HEADERS"):
         lines = "X-Evil: 1\nAuthorization: Bearer evil\nUser-Agent: evil\nanthropic-version: 1\n"
         monkeypatch.setenv(name, lines + "x-goog-api-key: evil\nHost: evil.example.com")
@@ -768,7 +786,7 @@ def test_only_our_headers_and_our_key_are_sent(vendor, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_path_in_the_address_is_kept(vendor) -> None:
+def test_a_path_in_the_address_is_kept(vendor: str) -> None:
     word = {"anthropic": "ANTHROPIC", "google": "GOOGLE"}.get(vendor, "OPENAI")
     url = "https://Models.Example.com:443/gate/way"
     with bench(environment={f"TORRA_{word}_BASE_URL": url}) as way:
@@ -778,7 +796,7 @@ def test_a_path_in_the_address_is_kept(vendor) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor) -> None:
+def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor: str) -> None:
     def answer(request):
         headers = {"location": "https://evil.example.com/", "set-cookie": "a=b"}
         return httpx2.Response(307, headers=headers)
@@ -818,12 +836,12 @@ def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own() -> None:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_no_key_is_in_a_log_or_an_exception(
-    vendor, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    vendor: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_LOG", "debug")
     monkeypatch.setenv("OPENAI_LOG", "debug")
     caplog.set_level(logging.DEBUG)
-    key = next(value for value in KEYS.values() if vendor.split("_")[0] in value)
+    key = next(value for value in KEYS.values() if vendor.split("_", maxsplit=1)[0] in value)
     answers = iter([httpx2.Response(500, text=key), httpx2.Response(200, text=key)])
     with bench(
         lambda request: next(answers, None) or httpx2.Response(401, text=key), fresh=True
@@ -837,8 +855,8 @@ def test_no_key_is_in_a_log_or_an_exception(
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_key_that_a_server_quotes_is_not_kept(vendor) -> None:
-    key = next(value for value in KEYS.values() if vendor.split("_")[0] in value)
+def test_a_key_that_a_server_quotes_is_not_kept(vendor: str) -> None:
+    key = next(value for value in KEYS.values() if vendor.split("_", maxsplit=1)[0] in value)
     quoting = body(vendor, f"Your key is {key}.", f"bad_{key}")
     with bench(lambda _: httpx2.Response(200, json=quoting)) as way:
         found = way.ask(vendor)
@@ -875,7 +893,7 @@ def test_what_all_roles_share_is_marked_for_the_cache(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_picture_is_sent_to_a_model_that_sees_and_only_if_it_is_one(vendor) -> None:
+def test_a_picture_is_sent_to_a_model_that_sees_and_only_if_it_is_one(vendor: str) -> None:
     model = {"openai_compatible": "gpt-6-luna"} | MODEL
     with bench() as way:
         way.ask(vendor, model[vendor], picture=PNG + b"1")
@@ -901,7 +919,7 @@ def test_a_picture_is_known_by_its_first_bytes() -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_no_temperature_is_sent(vendor) -> None:
+def test_no_temperature_is_sent(vendor: str) -> None:
     with bench() as way:
         way.ask(vendor)
         way.ask(vendor, "made-up")
@@ -933,7 +951,7 @@ def picky(*taken: str, status: int = 400):
     ],
 )
 def test_a_server_is_asked_in_the_form_that_it_takes_which_is_remembered(
-    taken, first, status: int
+    taken: tuple[Any, ...], first: list[str], status: int
 ) -> None:
     with bench(picky(*taken, status=status), LOCAL) as way:
         assert way.ask("openai_compatible", "llama3:8b").text == "{}"
@@ -1023,7 +1041,7 @@ FENCED = '```json\n{"a": 1}\n```'
         ("``````", "``````"),
     ],
 )
-def test_a_reply_that_is_one_fence_is_unwrapped(said, read: str) -> None:
+def test_a_reply_that_is_one_fence_is_unwrapped(said: str, read: str) -> None:
     assert unfenced(said) == read
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import Scale
 from tests.worlds import desks
+from torra.config import Instance
 
 LEAST, MOST = 0.01, 0.25
 """Share of the valid ticks of an instance that each of BUY and SELL may take."""
@@ -20,7 +21,10 @@ ALL_BARS = 9000
 @pytest.mark.parametrize("instance", [desks.BTC, desks.EUR], ids=lambda item: item.id)
 @pytest.mark.timeout(3000)
 def test_each_verdict_is_neither_rare_nor_common(
-    instance, tmp_path: Path, scaled: Scale, record_property: Callable[[str, object], None]
+    instance: Instance,
+    tmp_path: Path,
+    scaled: Scale,
+    record_property: Callable[[str, object], None],
 ) -> None:
     bars = scaled(ALL_BARS)
     desk = desks.open_desk(tmp_path, (instance,))

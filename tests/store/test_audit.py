@@ -6,11 +6,15 @@ import csv
 import io
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from flask import Flask
+from flask.testing import FlaskClient
 
+from instance_database import Database
 from tests.doubles.entrance import OURS, TOKENS, bearer, csrf_of, desk_app, log_in, scripted_app
 from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import desks, stores
@@ -30,7 +34,7 @@ def fill(database, count, **more) -> None:
 
 
 @pytest.fixture
-def database(tmp_path: Path):
+def database(tmp_path: Path) -> Iterator[Database]:
     opened = stores.open_database(tmp_path)
     yield opened
     opened.close()
@@ -47,7 +51,7 @@ def tamper(database, sql, *values) -> None:
 # --- the chain ------------------------------------------------------------------------------------
 
 
-def test_a_log_that_nobody_touched_holds(database) -> None:
+def test_a_log_that_nobody_touched_holds(database: Database) -> None:
     assert database.broken_entry() is None
     fill(database, 7)
     assert database.broken_entry() is None
@@ -59,7 +63,7 @@ def test_a_log_that_nobody_touched_holds(database) -> None:
 
 
 @pytest.mark.parametrize("column", [name for name in SEALED if name != "seq"])
-def test_a_changed_entry_is_found(database, column) -> None:
+def test_a_changed_entry_is_found(database: Database, column: str) -> None:
     fill(database, 5)
     tamper(database, f"UPDATE audit SET {column} = 'x' WHERE seq = 3")
     for page in (1, 2, 3, 500):
@@ -67,13 +71,13 @@ def test_a_changed_entry_is_found(database, column) -> None:
 
 
 @pytest.mark.parametrize("seq", [1, 2, 4])
-def test_an_entry_that_is_gone_is_found(database, seq: int) -> None:
+def test_an_entry_that_is_gone_is_found(database: Database, seq: int) -> None:
     fill(database, 5)
     tamper(database, "DELETE FROM audit WHERE seq = ?", seq)
     assert database.broken_entry(2) == Break(seq + 1, f"entry {seq} is missing before it")
 
 
-def test_an_entry_that_was_sealed_anew_breaks_the_one_after_it(database) -> None:
+def test_an_entry_that_was_sealed_anew_breaks_the_one_after_it(database: Database) -> None:
     fill(database, 5)
     row = {**database.audit_entries()[2], "outcome": "never happened"}
     tamper(
@@ -82,7 +86,7 @@ def test_an_entry_that_was_sealed_anew_breaks_the_one_after_it(database) -> None
     assert database.broken_entry() == Break(4, "it does not follow the entry before it")
 
 
-def test_entries_that_changed_places_are_found(database) -> None:
+def test_entries_that_changed_places_are_found(database: Database) -> None:
     fill(database, 4)
     tamper(database, "UPDATE audit SET seq = 9 WHERE seq = 2")
     tamper(database, "UPDATE audit SET seq = 2 WHERE seq = 3")
@@ -90,14 +94,14 @@ def test_entries_that_changed_places_are_found(database) -> None:
     assert database.broken_entry() == Break(2, "it was changed: its hash is another")
 
 
-def test_the_whole_log_is_never_in_memory(database) -> None:
+def test_the_whole_log_is_never_in_memory(database: Database) -> None:
     fill(database, 7)
     pages = [len(rows) for rows in database.every_audit_entry(page=3)]
     assert pages == [3, 3, 1]
     assert first_break([], {"seq": 0, "hash": ""}) is None
 
 
-def test_entries_are_found_by_action_and_by_actor(database) -> None:
+def test_entries_are_found_by_action_and_by_actor(database: Database) -> None:
     fill(database, 3)
     fill(database, 2, action="resume", actor="token:admin")
     fill(database, 1, action="resume")
@@ -114,7 +118,7 @@ def test_entries_are_found_by_action_and_by_actor(database) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory):
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Flask, Database]]:
     home = tmp_path_factory.mktemp("desk")
     desk = desks.open_desk(home)
     desks.take_lease(desk)
@@ -123,7 +127,7 @@ def place(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture
-def client(place):
+def client(place: tuple[Flask, Database]) -> FlaskClient:
     return place[0].test_client()
 
 
@@ -139,7 +143,9 @@ def page_of(client, address):
     return read
 
 
-def test_the_page_shows_who_did_what_and_leads_on(client, place) -> None:
+def test_the_page_shows_who_did_what_and_leads_on(
+    client: FlaskClient, place: tuple[Flask, Database]
+) -> None:
     _, database = place
     fill(database, 60, action="page", target=MARKUP)
     text = get(client, "/audit?action=page").get_data(as_text=True)
@@ -160,7 +166,9 @@ def test_the_page_shows_who_did_what_and_leads_on(client, place) -> None:
     assert "No entry is like that" in page_of(client, "/audit?actor=nobody").text
 
 
-def test_a_page_checks_its_own_entries_and_the_whole_when_asked(place, client) -> None:
+def test_a_page_checks_its_own_entries_and_the_whole_when_asked(
+    place: tuple[Flask, Database], client: FlaskClient
+) -> None:
     _, database = place
     fill(database, 3, action="held")
     newest = database.audit_entries(limit=1)[0]["seq"]
@@ -170,7 +178,7 @@ def test_a_page_checks_its_own_entries_and_the_whole_when_asked(place, client) -
     assert get(client, "/api/v1/audit?limit=2").get_json()["broken"] is None
 
 
-def test_a_login_a_logout_and_their_address_are_on_record(place) -> None:
+def test_a_login_a_logout_and_their_address_are_on_record(place: tuple[Flask, Database]) -> None:
     app, database = place
     client = app.test_client()
     log_in(client, "approve", environ_overrides={"REMOTE_ADDR": "127.0.0.9"})
@@ -182,7 +190,7 @@ def test_a_login_a_logout_and_their_address_are_on_record(place) -> None:
 
 
 def test_a_login_does_not_need_the_record(
-    place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    place: tuple[Flask, Database], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     app, database = place
 
@@ -195,7 +203,9 @@ def test_a_login_does_not_need_the_record(
     assert "not on record" in caplog.text
 
 
-def test_the_api_pages_through_all_of_it(place, client) -> None:
+def test_the_api_pages_through_all_of_it(
+    place: tuple[Flask, Database], client: FlaskClient
+) -> None:
     _, database = place
     fill(database, 5, action="walk")
     seen, before = [], ""
@@ -212,7 +222,7 @@ def test_the_api_pages_through_all_of_it(place, client) -> None:
 @pytest.mark.parametrize(
     "asked", ["limit=0", "limit=501", "limit=x", "limit=-1", "before=0", "before=1e3"]
 )
-def test_a_wrong_parameter_of_the_api_is_told(client, asked: str) -> None:
+def test_a_wrong_parameter_of_the_api_is_told(client: FlaskClient, asked: str) -> None:
     answer = client.get(f"/api/v1/audit?{asked}", headers=bearer("read"))
     assert answer.status_code == 400
     assert "limit is 1 to 500" in answer.get_json()["error"]
@@ -233,7 +243,7 @@ FORMULAS = (
 
 
 @pytest.mark.parametrize("text", FORMULAS, ids=[f"formula {n}" for n in range(len(FORMULAS))])
-def test_a_cell_cannot_start_a_formula(text) -> None:
+def test_a_cell_cannot_start_a_formula(text: str) -> None:
     assert cell(text) == f"'{text}"
 
 
@@ -242,7 +252,9 @@ def test_other_cells_are_as_they_are(text: str) -> None:
     assert cell(text) == text
 
 
-def test_the_file_has_every_entry_and_can_be_checked_elsewhere(place, client) -> None:
+def test_the_file_has_every_entry_and_can_be_checked_elsewhere(
+    place: tuple[Flask, Database], client: FlaskClient
+) -> None:
     _, database = place
     fill(database, 2, action="=HYPERLINK()", target='quote " and\nline, comma')
     answer = get(client, "/audit.csv")
@@ -259,7 +271,7 @@ def test_the_file_has_every_entry_and_can_be_checked_elsewhere(place, client) ->
 
 
 def test_a_file_that_cannot_be_read_is_refused_before_it_begins(
-    place, client, monkeypatch: pytest.MonkeyPatch
+    place: tuple[Flask, Database], client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_) -> None:
         raise StoreUnavailable("the disk is gone")
@@ -283,7 +295,7 @@ def command(home, *words):
     return CliRunner().invoke(access_commands.audit, words, obj=home, catch_exceptions=False)
 
 
-def test_the_command_shows_and_checks_the_log(tmp_path: Path, database) -> None:
+def test_the_command_shows_and_checks_the_log(tmp_path: Path, database: Database) -> None:
     assert "Nothing was done yet" in command(tmp_path).output
     fill(database, 3, target=MARKUP + "\x1b[2J")
     shown = command(tmp_path, "--limit", "2").output

@@ -144,7 +144,7 @@ ticks = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(ticks=ticks)
 def test_every_chain_is_the_mean_of_its_latest_fresh_composites(
-    tmp_path_factory: pytest.TempPathFactory, ticks
+    tmp_path_factory: pytest.TempPathFactory, ticks: list[Any]
 ) -> None:
     """Against a plain search through everything that was stored, in any order of arrival."""
     database = open_database(tmp_path_factory.mktemp("brain"))
@@ -383,7 +383,7 @@ batches = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(batches=batches)
 def test_the_highest_price_is_that_of_a_plain_search(
-    tmp_path_factory: pytest.TempPathFactory, batches
+    tmp_path_factory: pytest.TempPathFactory, batches: list[Any]
 ) -> None:
     """Bars arrive late, twice and changed; the newest revision of each counts."""
     database = open_database(tmp_path_factory.mktemp("bars"))

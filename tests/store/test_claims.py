@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -178,7 +179,9 @@ lives = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(lives=lives)
-def test_no_close_is_ever_forgotten(tmp_path_factory: pytest.TempPathFactory, lives) -> None:
+def test_no_close_is_ever_forgotten(
+    tmp_path_factory: pytest.TempPathFactory, lives: list[Any]
+) -> None:
     """Whatever desks do and die of, a calm desk at the end leaves every close done or skipped."""
     now = Hand()
     database = open_database(tmp_path_factory.mktemp("claims"), now)

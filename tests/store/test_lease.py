@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -157,7 +158,9 @@ steps = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(steps=steps)
-def test_two_never_hold_it_at_once(tmp_path_factory: pytest.TempPathFactory, steps) -> None:
+def test_two_never_hold_it_at_once(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Any]
+) -> None:
     """Against a model: who believes to hold it, until when, and epochs that only grow."""
     now = Hand()
     database = open_database(tmp_path_factory.mktemp("lease"), now)

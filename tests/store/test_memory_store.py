@@ -238,7 +238,9 @@ SIGNAL_STEPS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(steps=SIGNAL_STEPS)
-def test_signals_go_the_same_way_in_memory(tmp_path_factory: pytest.TempPathFactory, steps) -> None:
+def test_signals_go_the_same_way_in_memory(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Any]
+) -> None:
     """Every step, and every refusal of one, is the database's; so are the books at each moment."""
     database = stores.open_database(tmp_path_factory.mktemp("signals"))
     memory = MemoryStore()
@@ -299,7 +301,9 @@ HISTORY = st.lists(
 
 
 @given(history=HISTORY, limit=st.integers(1, 20))
-def test_moves_counted_as_they_come_are_those_of_the_newest_ticks(history, limit: int) -> None:
+def test_moves_counted_as_they_come_are_those_of_the_newest_ticks(
+    history: list[Any], limit: int
+) -> None:
     moves = sentiment_rules.MarkovMoves("M15", Markov(), limit)
     close, seen = datetime(2024, 1, 1, tzinfo=UTC), []
     for steps, value in history:

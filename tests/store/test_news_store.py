@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ ITEM = NewsItem(
 
 
 @pytest.fixture
-def database(tmp_path: Path):
+def database(tmp_path: Path) -> Iterator[Database]:
     found = desks.open_database(tmp_path)
     yield found
     found.close()

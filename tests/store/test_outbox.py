@@ -55,7 +55,9 @@ def test_a_signal_that_is_no_signal_is_refused(database: Database, wrong: dict[s
 
 
 @pytest.mark.parametrize("wrong", [{"stop": None}, {"lots": 0.0}, {"side": "LONG"}])
-def test_the_schema_refuses_what_cannot_be_traded(database: Database, wrong) -> None:
+def test_the_schema_refuses_what_cannot_be_traded(
+    database: Database, wrong: dict[str, Any]
+) -> None:
     with pytest.raises(Exception, match="CHECK constraint"):
         database.enqueue_signal(opening(**wrong))
     assert count(database, "signal_events") == 0
@@ -265,7 +267,9 @@ acts = st.lists(
 
 @settings(max_examples=50, deadline=None)
 @given(acts=acts)
-def test_an_instance_never_holds_two(tmp_path_factory: pytest.TempPathFactory, acts) -> None:
+def test_an_instance_never_holds_two(
+    tmp_path_factory: pytest.TempPathFactory, acts: list[Any]
+) -> None:
     """Whatever is tried, in any order, the books stay right."""
     database = open_database(tmp_path_factory.mktemp("outbox"))
     for number, act in acts:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.worlds import desks, legacy_database
 from torra.clock import System
 from torra.config import Instance
+from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.store.host_files import SymbolDatabases, files_of
 from torra.store.sentiment import FED
@@ -55,7 +58,7 @@ def host(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk(tmp_path: Path):
+def desk(tmp_path: Path) -> Iterator[Desk]:
     heard: list = []
     made = desks.open_desk(tmp_path / "desk", events=Heard(heard))
     made.heard = heard
@@ -70,7 +73,7 @@ def files(desk, host: Path) -> SymbolDatabases:
     return made
 
 
-def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(desk, host) -> None:
+def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(desk: Desk, host: Path) -> None:
     before = rows_of_legacy(host)
     ours = files(desk, host)
     desks.step(desk)  # before the files are fed: found by the comparison
@@ -93,7 +96,7 @@ def rows_of_legacy(path: Path) -> list[tuple]:
         return connection.execute(sql).fetchall()
 
 
-def test_a_row_is_there_once_however_often_it_is_written(desk, host) -> None:
+def test_a_row_is_there_once_however_often_it_is_written(desk: Desk, host: Path) -> None:
     ours = files(desk, host)
     for _ in range(3):
         desks.step(desk)
@@ -103,7 +106,7 @@ def test_a_row_is_there_once_however_often_it_is_written(desk, host) -> None:
     assert fed(host) == wanted(desk)
 
 
-def test_what_a_crash_left_out_is_found_at_the_next_start(desk, host) -> None:
+def test_what_a_crash_left_out_is_found_at_the_next_start(desk: Desk, host: Path) -> None:
     ours = files(desk, host)
     for _ in range(5):
         desks.step(desk)
@@ -117,7 +120,7 @@ def test_what_a_crash_left_out_is_found_at_the_next_start(desk, host) -> None:
 
 
 def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(
-    desk, host, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
     ours = files(desk, host)
@@ -147,7 +150,7 @@ def wait_for(true, seconds=10.0) -> None:
 
 
 def test_what_nobody_told_is_found_by_the_comparison(
-    desk, host, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.store.host_files.COMPARE_EVERY", 3)
     ours = files(desk, host)
@@ -162,7 +165,7 @@ def test_what_nobody_told_is_found_by_the_comparison(
     ours.rest()
 
 
-def test_rows_that_their_owner_took_out_stay_out(desk, host) -> None:
+def test_rows_that_their_owner_took_out_stay_out(desk: Desk, host: Path) -> None:
     ours = files(desk, host)
     for _ in range(6):
         desks.step(desk)
@@ -176,7 +179,7 @@ def test_rows_that_their_owner_took_out_stay_out(desk, host) -> None:
 
 
 def test_a_file_that_is_busy_at_the_start_is_made_ready_later(
-    desk, host, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
     with closing(sqlite3.connect(host, isolation_level=None)) as other:
@@ -187,7 +190,7 @@ def test_a_file_that_is_busy_at_the_start_is_made_ready_later(
     assert ours.repair("BTCUSD") == len(wanted(desk))
 
 
-def test_an_index_that_was_lost_is_made_anew(desk, host) -> None:
+def test_an_index_that_was_lost_is_made_anew(desk: Desk, host: Path) -> None:
     files(desk, host)
     with closing(sqlite3.connect(host)) as connection, connection:
         connection.execute("DROP INDEX sentiment_torra_key")
@@ -195,14 +198,14 @@ def test_an_index_that_was_lost_is_made_anew(desk, host) -> None:
     assert files(desk, host).repair("BTCUSD") == len(wanted(desk))
 
 
-def test_a_rule_that_our_rows_would_break_is_refused_at_start(desk, host) -> None:
+def test_a_rule_that_our_rows_would_break_is_refused_at_start(desk: Desk, host: Path) -> None:
     with closing(sqlite3.connect(host)) as connection, connection:
         connection.execute("CREATE UNIQUE INDEX mine ON sentiment (timestamp)")
     with pytest.raises(ConfigError, match="same timestamp"):
         files(desk, host)
 
 
-def test_the_file_keeps_its_journal_mode(desk, host) -> None:
+def test_the_file_keeps_its_journal_mode(desk: Desk, host: Path) -> None:
     ours = files(desk, host)
     desks.step(desk)
     ours.repair("BTCUSD")
@@ -225,7 +228,7 @@ def test_the_file_keeps_its_journal_mode(desk, host) -> None:
     ids=["missing", "no-database", "no-table", "no-column", "a-demand"],
 )
 def test_a_file_that_is_no_scorers_is_refused_at_start(
-    desk, tmp_path: Path, make, said: str
+    desk: Desk, tmp_path: Path, make: Callable[..., Any], said: str
 ) -> None:
     path = tmp_path / "wrong.db"
     make(path)

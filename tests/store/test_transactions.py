@@ -391,7 +391,7 @@ def test_closing_under_other_threads_ends_them_plainly() -> None:
     assert ran.stderr == ""
 
 
-def test_a_closed_database_lets_a_running_transaction_end(database) -> None:
+def test_a_closed_database_lets_a_running_transaction_end(database: Database) -> None:
     begun, go, done = threading.Event(), threading.Event(), []
 
     def work() -> None:

@@ -78,7 +78,7 @@ def of(record: Any, name: str) -> AgentReport:
 
 
 @pytest.mark.parametrize("name", OPINIONS)
-def test_a_report_of_low_confidence_gets_exactly_one(name) -> None:
+def test_a_report_of_low_confidence_gets_exactly_one(name: str) -> None:
     provider = Scripted({name: [LOW, SURE]})
     record = sit(provider)
     assert [request.attempt for request in provider.asked(name)] == [1, 2]
@@ -106,7 +106,7 @@ def test_a_second_report_may_be_as_unsure_as_the_first() -> None:
     ],
     ids=["medium", "high", "abstained"],
 )
-def test_no_other_report_gets_one(first) -> None:
+def test_no_other_report_gets_one(first: Callable[..., Any]) -> None:
     provider = Scripted({"technical": [first, SURE]})
     record = sit(provider)
     assert len(provider.asked("technical")) == 1
@@ -142,7 +142,7 @@ def test_an_agent_that_abstains_without_a_call_gets_none() -> None:
     ],
     ids=lambda value: " ".join(map(str, value.values())) if isinstance(value, dict) else "",
 )
-def test_the_profile_says_who_looks_again(chosen, asked: bool) -> None:
+def test_the_profile_says_who_looks_again(chosen: dict[str, Any], asked: bool) -> None:
     scripted = Scripted({"technical": [LOW, SURE]})
     record = sit(scripted, **chosen)
     assert len(scripted.asked("technical")) == 1 + asked
@@ -212,7 +212,7 @@ FAILING = {
 
 @pytest.mark.parametrize("name", ["technical", "news", "bear_researcher"])
 @pytest.mark.parametrize("kind", FAILING)
-def test_the_first_report_stands_whatever_becomes_of_the_second(kind, name: str) -> None:
+def test_the_first_report_stands_whatever_becomes_of_the_second(kind: str, name: str) -> None:
     provider = Scripted({name: [LOW, FAILING[kind], SURE]})
     record = sit(provider)
     assert len(provider.asked(name)) == 2, "there is no third request"

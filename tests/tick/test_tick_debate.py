@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -64,7 +64,7 @@ def profile(**agents: Any) -> Profile:
 
 
 @pytest.fixture
-def paid_desk(tmp_path: Path):
+def paid_desk(tmp_path: Path) -> Iterator[Callable[..., Any]]:
     made = []
 
     def make(**agents: Any) -> tuple[Any, Paid]:

@@ -104,7 +104,7 @@ def looked_at(rows: Iterable[Row], *several: BrokerBooks) -> tuple[tuple[Row, ..
 
 
 @pytest.mark.parametrize("state", SENT)
-def test_an_opening_whose_answer_was_lost_is_found(state) -> None:
+def test_an_opening_whose_answer_was_lost_is_found(state: str) -> None:
     (finding,) = found([opening(state=state)], books(position(), deal_in()))
     assert finding == Filled(SID, "FILLED", "501", 2000.2, 0.5, NOON, "9001")
     (row,) = apply_to_rows([opening(state=state)], [finding], at=NOON + seconds(60))
@@ -135,7 +135,9 @@ def test_a_partial_fill_is_the_mean_of_its_deals() -> None:
         ("by hand", False),
     ],
 )
-def test_a_comment_may_be_cut_or_changed_but_must_name_the_signal(comment, known: bool) -> None:
+def test_a_comment_may_be_cut_or_changed_but_must_name_the_signal(
+    comment: str, known: bool
+) -> None:
     findings = found([opening()], books(position(comment=comment)))
     assert [type(finding) for finding in findings] == ([Filled] if known else [External])
 
@@ -219,7 +221,7 @@ def test_a_fill_is_known_though_the_position_does_not_show_yet() -> None:
         *((word, "CLOSED") for word in ("client", "expert", "stop_out", "other", "")),
     ],
 )
-def test_the_broker_says_why_a_position_ended(word, reason) -> None:
+def test_the_broker_says_why_a_position_ended(word: str, reason: str) -> None:
     (end,) = found([held()], books(deal_in(), deal_out(reason=word)))
     assert isinstance(end, Closed) and (end.close_reason, end.by) == (reason, word)
 
@@ -243,7 +245,7 @@ def test_the_later_of_two_deals_in_one_second_has_the_higher_number() -> None:
 
 
 @pytest.mark.parametrize("entries", [(), (deal_in(),), (deal_in(), deal_out(lots=0.49))])
-def test_a_position_that_cannot_be_seen_is_not_flat(entries) -> None:
+def test_a_position_that_cannot_be_seen_is_not_flat(entries: tuple[Any, ...]) -> None:
     """Without closing deals for all of it, it is missing: counted once for each set of books."""
     rows, findings = [held()], []
     for look in range(1, 7):
@@ -339,7 +341,7 @@ def test_an_order_is_never_sent_after_three_looks_and_a_minute() -> None:
         ((deal_in(position="", comment=SID),), {}),
     ],
 )
-def test_in_doubt_an_order_stays_unknown(entries, more) -> None:
+def test_in_doubt_an_order_stays_unknown(entries: tuple[Any, ...], more: dict[Any, Any]) -> None:
     """The deals do not reach back far enough, or something of the same magic number is unclear."""
     rows, findings = unknown_looks(opening(state="UNKNOWN"), *entries, **more)
     assert rows[0]["state"] == "UNKNOWN" and rows[0]["misses"] == 6
@@ -355,7 +357,7 @@ def test_in_doubt_an_order_stays_unknown(entries, more) -> None:
         (deal_in(comment="", time=NOON - seconds(600)), deal_out(time=NOON - seconds(500))),
     ],
 )
-def test_others_and_the_past_cast_no_doubt(entries) -> None:
+def test_others_and_the_past_cast_no_doubt(entries: tuple[Any, ...]) -> None:
     rows, _ = unknown_looks(opening(state="UNKNOWN"), *entries)
     assert rows[0]["state"] == "NOT_SENT"
 
@@ -422,7 +424,7 @@ def test_a_close_that_opened_a_position_instead_is_a_stranger() -> None:
 
 
 @pytest.mark.parametrize("state", UNEXECUTED)
-def test_an_order_that_was_executed_after_its_end_is_late(state) -> None:
+def test_an_order_that_was_executed_after_its_end_is_late(state: str) -> None:
     row = opening(state=state)
     (finding,) = found([row], books(position(), deal_in()))
     assert finding == Late(SID, state, "501", True)
@@ -456,7 +458,7 @@ def test_a_signal_that_is_not_marked_as_sent_yet_explains_its_position() -> None
     ],
 )
 @pytest.mark.parametrize("state", SENT)
-def test_a_close_whose_answer_was_lost_is_done(state, made) -> None:
+def test_a_close_whose_answer_was_lost_is_done(state: str, made: dict[str, Any]) -> None:
     close = closing(state=state)
     told = books(deal_in(), deal_out(price=2011.0, **made))
     rows, (end, done) = looked_at([held(), close], told)
@@ -485,7 +487,9 @@ def test_a_close_whose_answer_was_lost_is_done(state, made) -> None:
         {"reason": "expert", "time": NOON - seconds(30)},
     ],
 )
-def test_a_close_that_something_else_forestalled_is_over(state: str, end: str, other) -> None:
+def test_a_close_that_something_else_forestalled_is_over(
+    state: str, end: str, other: dict[str, Any]
+) -> None:
     close = closing(state=state)
     rows, findings = looked_at([held(), close], books(deal_in(), deal_out(**other)))
     assert findings[1] == CloseDone(close["sid"], end, executed=False)
@@ -508,7 +512,7 @@ def test_a_close_that_was_not_sent_has_no_deals() -> None:
 
 
 @pytest.mark.parametrize("row", [held(state="CLOSED"), opening(state="EXPIRED"), None])
-def test_a_close_of_what_ended_before_is_over(row) -> None:
+def test_a_close_of_what_ended_before_is_over(row: dict[str, Any] | None) -> None:
     rows = [closing(state="PUBLISHED")] + ([row] if row else [])
     (finding,) = found(rows, books())
     assert finding == CloseDone("TCLOSECLOSE22", "CANCELLED", executed=False)

@@ -41,7 +41,14 @@ def chart(scores, moves):
     Thresholds(), {"H1": 1.0}, 0.0, 0.0,
 )  # fmt: skip
 def test_no_skipped_tick_could_have_changed_its_verdict(
-    l1, moves, ath, weight_of, limits, timeframe_weights, other_l1, other_final
+    l1: dict[str, float],
+    moves: dict[str, float],
+    ath: float,
+    weight_of: SentimentWeights,
+    limits: Thresholds,
+    timeframe_weights: dict[str, float],
+    other_l1: float,
+    other_final: float,
 ) -> None:
     """Any other composites of the chains, any adjustments within the bound, any weights."""
     own, *others = sorted(timeframe_weights)

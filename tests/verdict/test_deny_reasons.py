@@ -28,7 +28,7 @@ GIVERS = {
     ("page", "written"),
     [("deny_reasons.md", deny_table()), ("guards.md", guard_table(GUARDS))],
 )
-def test_the_page_is_what_the_code_writes(page: str, written) -> None:
+def test_the_page_is_what_the_code_writes(page: str, written: str) -> None:
     found = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert found == written, "write the page anew: see its last line"
 
@@ -46,7 +46,7 @@ def test_every_reason_is_given_by_a_part_that_there_is() -> None:
 
 
 @pytest.mark.parametrize("giver", GIVERS)
-def test_the_last_column_names_the_part_that_gives_the_reason(giver) -> None:
+def test_the_last_column_names_the_part_that_gives_the_reason(giver: str) -> None:
     paths = [path for pattern in GIVERS[giver] for path in ROOT.glob(pattern)]
     source = "".join(path.read_text(encoding="utf-8") for path in paths)
     given = {DenyReason(name) for name in re.findall(r"\bDenyReason\.([A-Z_]+)\b", source)}

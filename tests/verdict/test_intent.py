@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,7 +77,7 @@ def review(verdict: str = "BUY", position: Position | None = None, **changes):
     ],
 )  # fmt: skip
 def test_what_verdict_and_position_ask_for(
-    verdict: str, side: str | None, on_opposite: str, name: str, legs, reason: str
+    verdict: str, side: str | None, on_opposite: str, name: str, legs: tuple[Any, ...], reason: str
 ) -> None:
     position = held(side) if side else None
     assert risk_engine.intent(verdict, position, on_opposite) == (name, legs, reason)
@@ -157,14 +158,16 @@ COOLING = Risk(cooldown_bars=2)
 
 
 @pytest.mark.parametrize(("change", "reasons"), DENIED)
-def test_a_denied_opening_is_a_hold(change, reasons) -> None:
+def test_a_denied_opening_is_a_hold(change: dict[str, Any], reasons: tuple[Any, ...]) -> None:
     action = review("BUY", profile=Profile(risk=COOLING), **change)
     assert (action.name, action.reason, action.drafts) == ("HOLD", reasons[0].value, ())
     assert (action.denied, action.halt) == (reasons, None)
 
 
 @pytest.mark.parametrize(("change", "reasons"), DENIED)
-def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(change, reasons) -> None:
+def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(
+    change: dict[str, Any], reasons: tuple[Any, ...]
+) -> None:
     changed = {
         **change,
         "gross_notional": change.get("gross_notional", 0.0) + 4_700.0,
@@ -176,7 +179,7 @@ def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(change, r
 
 
 @pytest.mark.parametrize(("change", "reasons"), DENIED)
-def test_nothing_but_a_halt_stops_a_close(change, reasons) -> None:
+def test_nothing_but_a_halt_stops_a_close(change: dict[str, Any], reasons: tuple[Any, ...]) -> None:
     action = review("SELL", held("LONG"), **change)
     assert (action.name, action.reason, action.denied) == ("CLOSE", "OPPOSITE_VERDICT", ())
 
@@ -193,21 +196,25 @@ HALTING = [
 
 @pytest.mark.parametrize(("change", "reasons"), HALTING)
 @pytest.mark.parametrize("verdict", ["BUY", "SELL"])
-def test_an_opening_too_many_halts_the_desk(verdict: str, change, reasons) -> None:
+def test_an_opening_too_many_halts_the_desk(
+    verdict: str, change: dict[str, Any], reasons: tuple[Any, ...]
+) -> None:
     action = review(verdict, **change)
     assert (action.name, action.drafts, action.denied) == ("HOLD", (), reasons)
     assert (action.halt, action.reason) == (reasons[-1], reasons[-1].value)
 
 
 @pytest.mark.parametrize(("change", "reasons"), HALTING)
-def test_a_halting_reversal_sends_nothing(change, reasons) -> None:
+def test_a_halting_reversal_sends_nothing(change: dict[str, Any], reasons: tuple[Any, ...]) -> None:
     """A halted desk closes nothing either; the stop of the position lies with the broker."""
     action = review("SELL", held("LONG"), profile=REVERSING, **change)
     assert (action.name, action.drafts, action.halt) == ("HOLD", (), reasons[-1])
 
 
 @pytest.mark.parametrize(("change", "reasons"), HALTING)
-def test_an_opening_that_would_not_have_gone_out_anyway_halts_nothing(change, reasons) -> None:
+def test_an_opening_that_would_not_have_gone_out_anyway_halts_nothing(
+    change: dict[str, Any], reasons: tuple[Any, ...]
+) -> None:
     """A desk that only closes must go on closing."""
     for other, reason in (
         ({"trading_state": "REDUCING"}, R.TRADING_REDUCING),
@@ -219,7 +226,9 @@ def test_an_opening_that_would_not_have_gone_out_anyway_halts_nothing(change, re
 
 
 @pytest.mark.parametrize(("change", "reasons"), HALTING)
-def test_a_plain_close_passes_when_the_rate_is_used_up(change, reasons) -> None:
+def test_a_plain_close_passes_when_the_rate_is_used_up(
+    change: dict[str, Any], reasons: tuple[Any, ...]
+) -> None:
     action = review("SELL", held("LONG"), **change)
     assert (action.name, action.denied, action.halt) == ("CLOSE", (), None)
     assert len(action.drafts) == 1
@@ -269,7 +278,7 @@ def test_a_runaway_is_capped_and_then_halted(scaled: Scale) -> None:
 @pytest.mark.parametrize("state", ["HALTED", "", "unknown"])
 @pytest.mark.parametrize("profile", [Profile(), REVERSING])
 @pytest.mark.parametrize("side", [None, "LONG"])
-def test_halted_stops_both_legs(state: str, profile, side: str | None) -> None:
+def test_halted_stops_both_legs(state: str, profile: Profile, side: str | None) -> None:
     position = held(side) if side else None
     action = review("SELL", position, profile=profile, trading_state=state)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "TRADING_HALTED", ())
@@ -305,7 +314,7 @@ def test_every_reason_that_applies_is_recorded_the_gate_first() -> None:
         ({"day_loss": -1_000.0}, True),
     ],
 )
-def test_the_limits_of_the_account_at_their_edges(change, opens: bool) -> None:
+def test_the_limits_of_the_account_at_their_edges(change: dict[str, Any], opens: bool) -> None:
     assert (review("BUY", **change).name == "OPEN_BUY") is opens
 
 
@@ -356,7 +365,7 @@ def test_rounding_of_the_books_is_not_a_broken_number() -> None:
     [(0.001, R.LOT_BELOW_MIN), (0.11, R.LOT_ABOVE_MAX), (0.015, R.LOT_STEP), (0.0, R.SIZE_ZERO)],
 )
 def test_a_size_that_breaks_a_rule_is_caught_by_the_second_look(
-    monkeypatch: pytest.MonkeyPatch, lots: float, reason
+    monkeypatch: pytest.MonkeyPatch, lots: float, reason: DenyReason
 ) -> None:
     monkeypatch.setattr(risk_engine, "size", lambda *_args: lots)
     spec = BTC.model_copy(update={"lot_max": 0.1})
@@ -380,7 +389,7 @@ def test_a_size_that_risks_too_much_is_caught_by_the_second_look(
     ],
 )
 def test_levels_that_are_degenerate_are_caught_by_the_second_look(
-    monkeypatch: pytest.MonkeyPatch, stop: float, target: float, reasons
+    monkeypatch: pytest.MonkeyPatch, stop: float, target: float, reasons: tuple[Any, ...]
 ) -> None:
     """Document 000: stop equals entry, wrong side, beyond 4 ATR: refused."""
     planned = Levels(48_000.0, stop, target, 200.0)
@@ -442,7 +451,9 @@ figures = st.floats() | st.sampled_from((0.0, -1.0, 48_000.0, 200.0, 1e308))
     ),
     by_side=st.dictionaries(st.sampled_from(("BUY", "SELL")), figures),
 )  # fmt: skip
-def test_no_number_makes_review_raise(verdict: str, side: str | None, lots, asked, by_side) -> None:
+def test_no_number_makes_review_raise(
+    verdict: str, side: str | None, lots: float, asked: dict[Any, Any], by_side: dict[Any, Any]
+) -> None:
     position = held(side, lots=lots) if side else None
     action = review(verdict, position, profile=REVERSING, bars_since_loss=by_side, **asked)
     for draft in action.drafts:

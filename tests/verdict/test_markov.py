@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -100,7 +101,7 @@ def test_without_history_nothing_is_claimed() -> None:
     st.lists(st.tuples(st.sampled_from(rules.STATES), st.booleans()), max_size=40),
     st.floats(0.01, 10),
 )
-def test_against_a_count_by_hand(steps, smoothing: float) -> None:
+def test_against_a_count_by_hand(steps: list[Any], smoothing: float) -> None:
     stream, time = [], T
     for name, gap in steps:
         time += STEP * (3 if gap else 1)
@@ -163,7 +164,7 @@ def test_sessions_follow_the_wall_clocks(moment: str, expected: str) -> None:
         ([0.3, -0.3, 0.3, -0.3, 0.3], "flat"),
     ],
 )
-def test_trend_direction(values, expected: str) -> None:
+def test_trend_direction(values: list[Any], expected: str) -> None:
     assert rules.trend_direction(values) == expected
 
 
@@ -171,7 +172,7 @@ def test_trend_direction(values, expected: str) -> None:
     ("profits", "streak"),
     [([], 0), ([5.0, -1.0], 0), ([-1.0, -2.0, 3.0, -4.0], 2), ([-1.0, -1.0], 2), ([0.0, -1.0], 0)],
 )
-def test_losing_streak(profits, streak: int) -> None:
+def test_losing_streak(profits: list[Any], streak: int) -> None:
     assert rules.losing_streak(profits) == streak
 
 

@@ -148,7 +148,7 @@ EDGES: list[Edge] = [
 @pytest.mark.parametrize(
     "edge", EDGES, ids=[f"{number}-{edge[0]}" for number, edge in enumerate(EDGES)]
 )
-def test_a_limit_below_at_and_above(edge, side: str) -> None:
+def test_a_limit_below_at_and_above(edge: tuple[Any, ...], side: str) -> None:
     reason, change, applies, also = edge
     for step, expected in zip((-1, 0, 1), applies, strict=True):
         found = set(case(side, **change(step)).denied())
@@ -174,7 +174,7 @@ def test_a_limit_below_at_and_above(edge, side: str) -> None:
         ({"lots": -1.0}, R.SIZE_ZERO),
     ],
 )
-def test_what_is_so_or_not(change, reason, side: str) -> None:
+def test_what_is_so_or_not(change: dict[str, Any], reason: DenyReason, side: str) -> None:
     assert case(side).denied() == ()
     assert case(side, **change).denied() == (reason,)
 
@@ -250,13 +250,13 @@ def with_number(base: Case, name: str, number: float) -> Case:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("name", [*TICKET_NUMBERS, *ACCOUNT_NUMBERS])
-def test_a_broken_number_denies_by_itself(name, number: float) -> None:
+def test_a_broken_number_denies_by_itself(name: str, number: float) -> None:
     assert R.BAD_NUMBER in with_number(case(), name, number).denied()
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, -0.0, 1e12 + 1, 1e308])
 @pytest.mark.parametrize("name", TICKET_NUMBERS[:5])
-def test_a_price_that_cannot_be_one(name, number) -> None:
+def test_a_price_that_cannot_be_one(name: str, number: float) -> None:
     assert with_number(case(), name, number).denied() == (R.BAD_NUMBER,)
 
 
@@ -272,7 +272,7 @@ def test_broken_statistics_deny() -> None:
 
 
 @pytest.mark.parametrize("name", TICKET_NUMBERS[:5])
-def test_a_broken_ticket_hides_nothing_that_does_not_need_it(name) -> None:
+def test_a_broken_ticket_hides_nothing_that_does_not_need_it(name: str) -> None:
     base = case(**WORSE, signals_last_hour=6)
     assert with_number(base, name, math.nan).denied() == (
         R.GATE_VETO, R.COOLDOWN, R.BAD_NUMBER, R.EXPOSURE_CAP, R.MARGIN, R.MESSAGE_RATE,
@@ -297,7 +297,7 @@ anything = st.floats() | st.sampled_from((0.0, -0.0, 5e-324, 1e308, 1e12, 48_000
 
 
 @given(st.sampled_from(("BUY", "SELL")), st.tuples(*[anything] * 17))
-def test_no_number_makes_check_raise(side: str, numbers) -> None:
+def test_no_number_makes_check_raise(side: str, numbers: tuple[float, ...]) -> None:
     found = case(side, min_trades_for_ev=1, win_rates=(1, 2))
     for name, number in zip((*TICKET_NUMBERS, *ACCOUNT_NUMBERS), numbers, strict=True):
         found = with_number(found, name, number)
@@ -321,7 +321,7 @@ WORSENED: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", WORSENED)
-def test_what_makes_the_account_worse_never_lets_an_opening_through(name) -> None:
+def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -> None:
     """Risk only shrinks: from left to right reasons are added and none goes away."""
     rest = {"cooldown_bars": 3, "free_margin": 60.0, "leverage": 90.0, "win_rates": (14, 30)}
     told = [set(case(**{**rest, name: value}).denied()) for value in WORSENED[name]]

@@ -59,7 +59,9 @@ def dec(value: float) -> Decimal:
         ("BUY", 2_345.104, 3.352, GOLD, (2_345.1, 2_338.4, 2_358.5)),
     ],
 )
-def test_levels_of_the_shipped_symbols(side: str, price: float, atr: float, spec, expected) -> None:
+def test_levels_of_the_shipped_symbols(
+    side: str, price: float, atr: float, spec: SymbolSpec, expected: tuple[float, float, float]
+) -> None:
     levels = risk_engine.levels(side, price, atr, spec)
     assert (levels.entry, levels.stop, levels.target) == expected
     assert levels.atr == atr
@@ -86,7 +88,9 @@ def test_levels_of_the_shipped_symbols(side: str, price: float, atr: float, spec
         (2_000.0, 1e12 + 1, DenyReason.BAD_NUMBER),
     ],
 )
-def test_levels_are_denied_and_never_raise(side: str, price, atr, reason) -> None:
+def test_levels_are_denied_and_never_raise(
+    side: str, price: float, atr: float, reason: DenyReason
+) -> None:
     assert risk_engine.levels(side, price, atr, GOLD) is reason
 
 
@@ -117,7 +121,9 @@ def test_the_highest_target_is_the_largest_price() -> None:
 
 
 @given(sides, st.floats(0, 1e9), st.floats(0, 1e6), specs)
-def test_levels_are_whole_ticks_at_two_atr_and_two_r(side, price: float, atr: float, spec) -> None:
+def test_levels_are_whole_ticks_at_two_atr_and_two_r(
+    side: str, price: float, atr: float, spec: SymbolSpec
+) -> None:
     levels = risk_engine.levels(side, price, atr, spec)
     assume(isinstance(levels, Levels))
     tick = dec(spec.tick_size)
@@ -142,7 +148,9 @@ def test_levels_are_whole_ticks_at_two_atr_and_two_r(side, price: float, atr: fl
         (BTC, 48_000.0, 42_000.0, 0.0),  # 50 / 6,000 = 0.0083
     ],
 )
-def test_size_of_the_shipped_symbols(spec, entry: float, stop: float, expected: float) -> None:
+def test_size_of_the_shipped_symbols(
+    spec: SymbolSpec, entry: float, stop: float, expected: float
+) -> None:
     assert risk_engine.size(Levels(entry, stop, 1.0, 1.0), spec, Risk()) == expected
 
 
@@ -183,7 +191,7 @@ def test_a_broken_level_buys_nothing(broken: float) -> None:
 
 @given(*[st.floats()] * 4, st.floats())
 def test_no_number_makes_a_size_or_a_value_raise(
-    entry, stop, target, atr, multiplier: float
+    entry: float, stop: float, target: float, atr: float, multiplier: float
 ) -> None:
     lots = risk_engine.size(Levels(entry, stop, target, atr), GOLD, Risk(), multiplier)
     assert 0 <= lots <= GOLD.lot_max
@@ -249,7 +257,7 @@ def _within_every_limit(lots: Decimal, levels: Levels, spec: SymbolSpec, risk: R
 
 @given(specs, risks, st.floats(1, 1e5), st.floats(0.001, 0.2), st.floats(0, 1), st.floats(0, 1))
 def test_a_lower_multiplier_never_buys_more(
-    spec, risk, price: float, share: float, first: float, second: float
+    spec: SymbolSpec, risk: Risk, price: float, share: float, first: float, second: float
 ) -> None:
     levels = risk_engine.levels("BUY", price, price * share, spec)
     assume(isinstance(levels, Levels))
@@ -268,7 +276,7 @@ def test_a_lower_multiplier_never_buys_more(
         (math.nan, DenyReason.BAD_NUMBER), (math.inf, DenyReason.BAD_NUMBER),
     ],
 )  # fmt: skip
-def test_lot_rules(lots: float, reason) -> None:
+def test_lot_rules(lots: float, reason: DenyReason | None) -> None:
     assert risk_engine.lot_denial(lots, GOLD) is reason
 
 
@@ -283,7 +291,9 @@ def test_every_lot_rule_that_is_broken_is_told() -> None:
     ("lots", "price", "spec", "expected"),
     [(0.12, 48_000.0, BTC, 5_760.0), (0.08, 1.13, EUR, 9_040.0), (0.05, 2_000.0, GOLD, 10_000.0)],
 )
-def test_notional_is_in_account_currency(lots: float, price: float, spec, expected: float) -> None:
+def test_notional_is_in_account_currency(
+    lots: float, price: float, spec: SymbolSpec, expected: float
+) -> None:
     assert risk_engine.notional(lots, price, spec) == expected
 
 

@@ -44,7 +44,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 def test_no_ticket_is_let_through_or_held_back_wrongly(
-    scaled: Scale, seed, record_property: Any
+    scaled: Scale, seed: int, record_property: Any
 ) -> None:
     count, passed = scaled(100_000), 0
     told: Counter[DenyReason] = Counter()
@@ -102,7 +102,7 @@ def question(chance: Random) -> Question:
 
 
 def test_the_loss_at_the_stop_stays_in_its_budget(
-    scaled: Scale, seed, record_property: Any
+    scaled: Scale, seed: int, record_property: Any
 ) -> None:
     """Realised risk after rounding is never above its share, and no step is given away."""
     count, sized = scaled(100_000), 0
@@ -188,7 +188,7 @@ def said_of(asked: dict[str, Any], account: Account) -> tuple[set[str], float, L
 
 
 def test_a_plan_is_looked_at_like_any_other_ticket(
-    scaled: Scale, seed, record_property: Any
+    scaled: Scale, seed: int, record_property: Any
 ) -> None:
     """`review` opens what the oracle lets through, and denies for the oracle's reasons."""
     count = scaled(20_000)

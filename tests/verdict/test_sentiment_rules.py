@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -28,7 +29,9 @@ weights = st.builds(
 
 
 @given(vectors, scores, weights)
-def test_composite_is_the_weighted_mean(vector, ath, weights) -> None:
+def test_composite_is_the_weighted_mean(
+    vector: dict[str, float], ath: float, weights: SentimentWeights
+) -> None:
     table = {name: Fraction(value) for name, value in weights.model_dump().items()}
     values = {**vector, "ath": ath}
     exact = sum(table[name] * Fraction(values[name]) for name in table) / sum(table.values())
@@ -44,7 +47,9 @@ def test_composite_of_the_shipped_weights() -> None:
 
 
 @given(vectors, scores, weights, st.sampled_from((*VECTORS, "ath")), scores)
-def test_raising_a_vector_never_lowers_the_composite(vector, ath, weights, name, other) -> None:
+def test_raising_a_vector_never_lowers_the_composite(
+    vector: dict[str, float], ath: float, weights: SentimentWeights, name: str, other: float
+) -> None:
     raised = {**vector, "ath": ath}
     raised[name] = max(raised[name], other)
     higher = raised.pop("ath")
@@ -52,7 +57,9 @@ def test_raising_a_vector_never_lowers_the_composite(vector, ath, weights, name,
 
 
 @given(scores, scores, scores)
-def test_raising_a_composite_never_lowers_consensus_or_verdict(low, high, hour) -> None:
+def test_raising_a_composite_never_lowers_consensus_or_verdict(
+    low: float, high: float, hour: float
+) -> None:
     low, high = sorted((low, high))
     rank = {"SELL": -1, "HOLD": 0, "BUY": 1}
     below, above = (
@@ -138,7 +145,9 @@ def test_an_opening_stands_without_the_gates_help(
 
 
 @given(vectors, vectors)
-def test_low_and_high_enclose_both_blends(gated, ungated) -> None:
+def test_low_and_high_enclose_both_blends(
+    gated: dict[str, float], ungated: dict[str, float]
+) -> None:
     low, high = rules.low_high(gated, ungated)
     for vector in VECTORS:
         assert {low[vector], high[vector]} == {gated[vector], ungated[vector]}
@@ -156,7 +165,9 @@ against = dict.fromkeys(VECTORS, -0.3)
 
 @given(ticks, st.tuples(st.floats(0, 1), st.floats(0, 1)))
 @example([(strong, against, 1.0, 0.0, "H1"), (strong, against, 1.0, 1.0, "M15")], (0.05, 0.05))
-def test_a_lower_multiplier_never_adds_or_reverses_an_opening(stream, thresholds) -> None:
+def test_a_lower_multiplier_never_adds_or_reverses_an_opening(
+    stream: list[tuple[Any, ...]], thresholds: tuple[float, float]
+) -> None:
     """Agents argue with an adjustment; the gate scales it by m. Compare m with a lower m'."""
     limits = Thresholds(buy=0.05 + thresholds[0] * 0.9, sell=0.05 + thresholds[1] * 0.9)
     runs = [_openings(stream, limits, lower) for lower in (False, True)]

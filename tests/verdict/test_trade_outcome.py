@@ -63,7 +63,7 @@ def ended(row: dict[str, Any], price: float, profit: float | None = None, **more
     ],
 )
 def test_a_trade_is_judged_by_its_result(
-    row, price: float, r: float, outcome: str, evolution: str
+    row: dict[str, float | str], price: float, r: float, outcome: str, evolution: str
 ) -> None:
     found = ended(row, price)
     assert (found.r_multiple, found.outcome, found.evolution) == (r, outcome, evolution)
@@ -92,7 +92,7 @@ def test_why_it_ended_does_not_decide_what_it_was(reason: str) -> None:
     ],
 )
 def test_costs_count_and_outside_a_scratch_the_account_decides(
-    r, profit: float | None, outcome: str
+    r: float, profit: float | None, outcome: str
 ) -> None:
     assert outcome_of(r, profit) == outcome
 
@@ -160,7 +160,7 @@ def test_where_no_risk_was_planned_nothing_is_said() -> None:
     ],
 )
 def test_the_thesis_of_an_open_trade_by_half_the_way(
-    row, price: float | None, evolution: str
+    row: dict[str, float | str], price: float | None, evolution: str
 ) -> None:
     assert evolution_of(row, price) == evolution
 
@@ -219,7 +219,9 @@ def test_paper_and_judge_agree_on_r(scaled: Callable[..., int]) -> None:
 
 @given(ticks, ticks, ticks, ticks, st.sampled_from(["LONG", "SHORT"]))
 @settings(max_examples=60)
-def test_r_is_the_same_for_a_mirrored_trade(entry, price, stop, target, side: str) -> None:
+def test_r_is_the_same_for_a_mirrored_trade(
+    entry: float, price: float, stop: float, target: float, side: str
+) -> None:
     """Turned upside down around 2000 a long is a short."""
     other = "SHORT" if side == "LONG" else "LONG"
     turned = (4000 - value for value in (entry, price, stop, target))
