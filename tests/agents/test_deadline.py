@@ -18,7 +18,7 @@ import pytest
 from agent_config import MODES
 from agent_framework import blend, deliberate
 from agents.contracts import VECTORS, ModelUnavailable, SourceType
-from agents.debate import asking, stages
+from agents.debate import asking, replies, stages
 from agents.registry import AGENTS, Agent
 from tests import ROOT
 from tests.doubles.scripted import (
@@ -220,14 +220,14 @@ def test_a_late_answer_is_recorded_and_not_used(tries: Tries) -> None:
 
 def held_parsing(released, monkeypatch: pytest.MonkeyPatch):
     """The busy machine of a `left_behind` desk holds up the parsing of a reply."""
-    real = asking.replies.report
+    real = replies.report
 
     def parse(reply, role, features):
         if role.id == "technical":
             released.wait()
         return real(reply, role, features)
 
-    monkeypatch.setattr(asking.replies, "report", parse)
+    monkeypatch.setattr(replies, "report", parse)
     return AGENTS
 
 

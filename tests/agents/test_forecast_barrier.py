@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import torra_trader
 from agent_config import GateSettings
 from agents.contracts import VECTORS, Feature, Request
 from agents.registry import AGENTS
@@ -104,7 +103,7 @@ def test_a_wild_forecast_changes_nothing_that_is_decided(
     true = ticks(tmp_path / "true", script, mode)
     chance = random.Random(3)
     wild = build_with(lambda: {name: chance.choice(WILD) for name in FORECAST})
-    monkeypatch.setattr(torra_trader.feature_bundle, "build", wild)
+    monkeypatch.setattr(feature_bundle, "build", wild)
     changed = ticks(tmp_path / "wild", script, mode)
     assert [decided(record) for record in changed] == [decided(record) for record in true]
     assert all(forecast_of(a) != forecast_of(b) for a, b in zip(true, changed, strict=True))
@@ -122,7 +121,7 @@ def test_agents_that_read_the_forecast_see_it(
     """Else the test above could not fail: the change does reach whoever looks."""
     true = ticks(tmp_path / "true", None, "budget", 1)[0]
     far = {"forecast.drift_pct": -50.0, "forecast.low_pct": -51.0, "forecast.high_pct": -49.0}
-    monkeypatch.setattr(torra_trader.feature_bundle, "build", build_with(lambda: far))
+    monkeypatch.setattr(feature_bundle, "build", build_with(lambda: far))
     changed = ticks(tmp_path / "wild", None, "budget", 1)[0]
     assert changed["l1"] == true["l1"]
     assert changed["agents"] != true["agents"]

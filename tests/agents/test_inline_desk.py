@@ -80,7 +80,7 @@ def test_who_answers_at_once() -> None:
 
 
 def test_such_a_desk_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages.threading, "Thread", lambda **_: pytest.fail("a thread"))
+    monkeypatch.setattr(threading, "Thread", lambda **_: pytest.fail("a thread"))
     seen: list[threading.Thread] = []
     record = held(immediate(asking(seen)))
     assert record.source_type == "AGENT_FULL"

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents import fence
-from agents.contracts import Prompt
+from agents.contracts import VECTORS, Prompt
 from agents.lazy_text import later
 from agents.registry import AGENTS
 from scoring_rubric import build_interpretive_prompt
@@ -96,6 +96,6 @@ def test_the_same_features_are_read_once_and_others_anew() -> None:
     for name in ("technical.rsi14", readings.ADX):
         changed = {**features, name: replace(features[name], value=12.5)}
         other = common_readings(changed, regime(changed))
-        assert other == readings.readings(changed, regime(changed), readings.VECTORS)
+        assert other == readings.readings(changed, regime(changed), VECTORS)
         assert other != first
         first = other

@@ -30,6 +30,7 @@ from torra.bridges.torra.messages import (
     decode,
     encode,
     seal,
+    signal_of,
 )
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, ConfigError
@@ -656,7 +657,7 @@ def test_mixed_versions_refuse_to_talk(
 ) -> None:
     """Promise R8, from both sides: neither publishes to nor executes for another version."""
     torra, advisor = pair
-    signed = torra_files.encode
+    signed = encode
     monkeypatch.setattr(torra_files, "PROTOCOL", torra)
     stage.ea = stage.new_ea(version=advisor)
     bridge = stage.bridge = stage.new_bridge()
@@ -669,7 +670,7 @@ def test_mixed_versions_refuse_to_talk(
     assert f"version {advisor}, this side speaks {torra}" in denied(stage)[1]
     with pytest.raises(BridgeUnavailable, match="install the TorraBridge"):
         bridge.submit(order())
-    forced = torra_files.signal_of(order(), channel="main", account=ACCOUNT)
+    forced = signal_of(order(), channel="main", account=ACCOUNT)
     (stage.folder / "inbox" / name_of()).write_bytes(signed(forced, KEY, version=torra))
     stage.tick()
     assert stage.broker.executions == []

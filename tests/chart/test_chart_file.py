@@ -239,7 +239,7 @@ def test_a_file_that_will_not_open_is_unreadable(
     def refuse(*_args: object) -> int:
         raise error
 
-    monkeypatch.setattr(chart_file.os, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     found = place(PNG)
     assert found.reason == "unreadable"
     assert "secret" not in found.detail
@@ -250,7 +250,7 @@ def test_a_file_that_turns_into_something_else_is_looked_at_twice(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     ours = os.open
-    monkeypatch.setattr(chart_file.os, "open", lambda _path, flags: ours(tmp_path / "pipe", flags))
+    monkeypatch.setattr(os, "open", lambda _path, flags: ours(tmp_path / "pipe", flags))
     assert place(PNG).reason == "type"
 
 

@@ -27,6 +27,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import given
 from torra.dashboard.view.rendering import EXTENSION
 from torra.errors import ConfigError, StoreUnavailable
+from torra.home import HALT
 from torra.store.audit import seal
 from torra.trading import by_hand, kill_switch
 from torra.trading.kill_switch import KillSwitch
@@ -115,7 +116,7 @@ def too_late(backing: Backing) -> None:
 
 def halted(backing: Backing) -> None:
     (backing.home / "control").mkdir()
-    (backing.home / kill_switch.HALT).touch()
+    (backing.home / HALT).touch()
 
 
 def moved(backing: Backing) -> None:

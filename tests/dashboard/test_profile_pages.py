@@ -19,6 +19,7 @@ from tests.doubles.page_reader import Page
 from tests.doubles.visitors import ACCESS, bearer, open_app
 from tests.worlds import desks
 from tests.worlds.demo_view import ScriptedView
+from torra.clock import System
 from torra.config import DeskSettings, Profile
 from torra.dashboard.doors.limits import RateLimits
 from torra.dashboard.settings import profile_form, profiles, trials
@@ -214,7 +215,7 @@ def test_every_setting_is_in_the_form_once_with_its_label(client: FlaskClient) -
 
 
 def test_a_form_that_comes_back_untouched_changes_nothing(client: FlaskClient, home: Path) -> None:
-    book = ProfileBook(home, SETTINGS, now=desks.System().real_now)
+    book = ProfileBook(home, SETTINGS, now=System().real_now)
     rich = {
         ("agents", "role_models"): {"technical": "mine:8b"},
         ("symbols", "XAU.m"): {**DEFAULT["symbols"]["XAUUSD"], "news_terms": ["a\nb", HOSTILE]},
@@ -403,7 +404,7 @@ def test_a_file_from_the_command_line_is_taken_by_the_button(
 
 
 def from_the_command_line(home, places) -> None:
-    book = ProfileBook(home, SETTINGS, now=desks.System().real_now)
+    book = ProfileBook(home, SETTINGS, now=System().real_now)
     wanted = {tuple(name.split(".")): value for name, value in places.items()}
     book.save("default", lambda v: changed(v, wanted), digest=None, may="loosen", actor="cli")
 

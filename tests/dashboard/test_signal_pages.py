@@ -14,7 +14,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.doubles.page_reader import Page, check_structure
-from tests.worlds import demo_orders
+from tests.worlds import demo_orders, stores
 from tests.worlds.demo_view import HOSTILE
 from tests.worlds.stores import closing
 from torra.dashboard.trade import signals, trade_rows
@@ -146,7 +146,7 @@ def test_a_short_position_pays_the_spread(backing: Backing) -> None:
     spec = profile.symbol("XAUUSD")
     sold = {"instance": "XAUUSD", "symbol": "XAUUSD", "side": "SELL", "lots": 0.5}
     levels = {"entry": 1850.0, "stop": 1860.0, "target": 1830.0}
-    row = demo_orders.stores.opening("TSHORT", **sold, **levels)
+    row = stores.opening("TSHORT", **sold, **levels)
     backing.database.enqueue_signal(row)
     demo_orders._lead(backing.database, "TSHORT", ("PENDING", "PUBLISHED", "FILLED"), backing.now())
     cells = read(backing, "/signals").cells

@@ -27,6 +27,7 @@ from tests.worlds.stores import flat
 from torra.clock import duration, iso
 from torra.dashboard.cells import common as cells
 from torra.dashboard.cells import overview_cells
+from torra.dashboard.record.reasoning import headline
 from torra.dashboard.screens import views
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
@@ -178,7 +179,7 @@ def test_a_new_tick_is_seen_at_once(fresh: Opened) -> None:
     data = view.symbol(name, "M15", 300)
     assert [t["torra_key"] for t in data["ticks"][1:]] == [t["torra_key"] for t in listed]
     assert data["markov"]["history"][-1]["close_time"] == iso(large_database.NOW + duration("M15"))
-    assert cells.headline(data["latest"]) in client.get("/").get_data(as_text=True)
+    assert headline(data["latest"]) in client.get("/").get_data(as_text=True)
 
 
 def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:

@@ -14,8 +14,9 @@ from tests.worlds import desks
 from torra.config import DeskSettings, Profile
 from torra.desk import adoption, wiring
 from torra.desk.adoption import fixed
+from torra.desk.bar_closes import next_close
 from torra.desk.outlook import Outlook
-from torra.desk.roster import Refit
+from torra.desk.roster import InstanceSetup, Refit
 from torra.desk.schedule import Desk
 from torra.desk.wiring import with_models
 from torra.errors import ConfigError, StoreUnavailable
@@ -109,7 +110,7 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk: Desk
             return super().__getitem__(name)
 
     desk.roster.setups = Watched(desk.setups)
-    desk.clock.set(desks.next_close(desk.clock.now(), ["M15"]))
+    desk.clock.set(next_close(desk.clock.now(), ["M15"]))
     with desk.setups["BTCUSD"].lock:
         looked.clear()
         waking = threading.Thread(target=lambda: ran.append(desk.wake("BTCUSD")))
@@ -197,7 +198,7 @@ def test_answers_that_came_late_are_still_booked_after_a_change() -> None:
         def provider(self, settings):
             return "provider"
 
-    before = desks.InstanceSetup(desks.BTC, Profile(), None, None, threading.Lock(), Account("old"))
+    before = InstanceSetup(desks.BTC, Profile(), None, None, threading.Lock(), Account("old"))
     after = with_models(Models())(before, CAREFUL)
     assert (after.account.late, after.provider, after.profile) == ("old", "provider", CAREFUL)
     assert after.lock is before.lock

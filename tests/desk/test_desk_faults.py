@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-import torra_trader
 from instance_database import TickKey
 from tests.tries import Tries
 from tests.worlds import desks
@@ -26,6 +25,7 @@ from torra.errors import DataUnavailable, StoreUnavailable
 from torra.feeds.frame import FrameFeed
 from torra.tick import record as tick_record
 from torra.tick.bar_window import HistoryWindow, LiveWindow
+from torra.verdict import sentiment_rules
 
 H1 = timedelta(hours=1)
 
@@ -80,14 +80,14 @@ def test_a_lease_lost_in_the_middle_of_a_tick_keeps_nothing_of_it(
 ) -> None:
     desk = desks.open_desk(tmp_path, (desks.EUR,))
     desks.take_lease(desk, seconds=0.001)
-    build = torra_trader.tick_record.build
+    build = tick_record.build
 
     def stolen(**words: Any) -> Any:
         row = "update lease set epoch = epoch + 1"
         desk.database.connection().conn.execute(row)
         return build(**words)
 
-    monkeypatch.setattr(torra_trader.tick_record, "build", stolen)
+    monkeypatch.setattr(tick_record, "build", stolen)
     (outcome,) = desk.wake("EURUSD")
     assert outcome.reason == "error" and "epoch" in outcome.detail
     assert rows(desk, "select * from sentiment") == []
@@ -311,8 +311,8 @@ def test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done(
         desks.step(desk)
     assert states(desk, "BTCUSD", "M15")[iso(late + desks.QUARTER)] == "done"
     missing.clear()
-    monkeypatch.setattr(torra_trader.sentiment_rules, "verdict", lambda *_: "BUY")
-    monkeypatch.setattr(torra_trader.sentiment_rules, "opening_stands", lambda *_: True)
+    monkeypatch.setattr(sentiment_rules, "verdict", lambda *_: "BUY")
+    monkeypatch.setattr(sentiment_rules, "opening_stands", lambda *_: True)
     for outcome in desk.wake("BTCUSD"):
         assert outcome.record is not None
         assert (outcome.record["action"], outcome.record["reason"]) == ("HOLD", "EXECUTION_OFF")

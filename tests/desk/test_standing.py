@@ -25,6 +25,7 @@ from torra.desk import promotion, schedule
 from torra.desk.promotion import Promotions, PromotionSubject, fingerprint
 from torra.desk.schedule import Desk
 from torra.errors import StoreUnavailable
+from torra.evaluation import promotion_evidence
 from torra.evaluation.promotion_rule import PromotionEvidence, Rule
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
@@ -173,7 +174,7 @@ def test_a_look_sees_the_same_whenever_it_is_taken(
     def drawn(pool: Any, look: Any, chance: Any) -> PromotionEvidence:
         return replace(passing(), ticks=int(pool.within(look).sum()), beats=chance.random())
 
-    monkeypatch.setattr(promotion.promotion_evidence, "evidence", drawn)
+    monkeypatch.setattr(promotion_evidence, "evidence", drawn)
     found = []
     for number in range(2):
         (tmp_path / str(number)).mkdir()
@@ -204,7 +205,7 @@ def test_nothing_is_read_before_a_look_can_be_due(
 
 
 def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(promotion.promotion_evidence, "evidence", passing)
+    monkeypatch.setattr(promotion_evidence, "evidence", passing)
     desk = run(tmp_path, RulesProvider(), "earned", 24)
     desk.promotions.rule = Rule(looks=(10,), later=1_000)
     assert desk.look_at_agents() == 1
@@ -222,7 +223,7 @@ def test_a_promotion_counts_from_the_next_tick_on(tmp_path: Path, monkeypatch: A
 def test_a_look_that_fails_changes_nothing_and_stops_nobody(
     lived: Desk, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(promotion.promotion_evidence, "evidence", lambda *_: 1 / 0)
+    monkeypatch.setattr(promotion_evidence, "evidence", lambda *_: 1 / 0)
     with caplog.at_level(logging.ERROR, logger="torra"):
         assert promotions(lived).look() == []
     assert "the agents of default could not be looked at" in caplog.text

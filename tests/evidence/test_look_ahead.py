@@ -36,7 +36,7 @@ from torra.clock import iso
 from torra.config import NewsSettings
 from torra.evidence import feature_bundle
 from torra.evidence.feature_bundle import Bundle
-from torra.evidence.news_digest import NewsItem, NewsStatus, NewsSubject
+from torra.evidence.news_digest import NewsItem, NewsStatus, NewsSubject, view
 from torra.evidence.scheduled_events import ScheduledEvent, around
 from torra.market import structure as market_structure
 from torra.providers.rules.provider import RulesProvider
@@ -355,7 +355,7 @@ def unfiltered(self: NewsStore, *, since: datetime, as_of: datetime) -> list[New
 
 stored_news = NewsStore.news
 stored_figures = NewsStore.fundamentals
-honest_view = news_collector.view
+honest_view = view
 
 
 def by_published(items: Any, subject: NewsSubject, *, as_of: datetime, **more: Any) -> Any:

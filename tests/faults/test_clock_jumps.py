@@ -27,7 +27,9 @@ from tests.tries import Tries
 from tests.worlds import desks, stores
 from torra.clock import Scaled, System, duration, iso, parse
 from torra.desk import schedule, timers
+from torra.desk.bar_closes import BarCloses
 from torra.errors import StoreUnavailable
+from torra.verdict import sentiment_rules
 from torra.verdict.signal_states import SIGNAL_LIFE
 
 STOP_SECONDS = 600.0
@@ -83,7 +85,7 @@ class Life:
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """Note what ran, what was decided and sent, and when the desk woke."""
-        run, write, wake = schedule.run_tick, signal_bridge.write_signal, self.desk.wake
+        run, write, wake = torra_trader.run_tick, signal_bridge.write_signal, self.desk.wake
         rouse, afterwards = self.desk._rouse, torra_trader._afterwards
         publish = signal_bridge.publish_pending
 
@@ -120,8 +122,8 @@ class Life:
         patch.setattr(torra_trader, "_afterwards", fails_at_times)
         patch.setattr(self.desk, "wake", woken)
         patch.setattr(self.desk, "_rouse", roused)
-        patch.setattr(torra_trader.sentiment_rules, "verdict", self.verdict)
-        patch.setattr(torra_trader.sentiment_rules, "opening_stands", lambda *_: True)
+        patch.setattr(sentiment_rules, "verdict", self.verdict)
+        patch.setattr(sentiment_rules, "opening_stands", lambda *_: True)
 
     def verdict(self, *_: Any) -> str:
         return str(self.dice.choice(("BUY", "SELL", "HOLD")))
@@ -232,7 +234,7 @@ def test_timers_that_die_are_noticed_and_set_anew(
     try:
         until(lambda: count(desk.database) >= 2, 20, "the desk ticks")
         with monkeypatch.context() as patch:
-            patch.setattr(schedule.BarCloses, "get_next_fire_time", lambda *_: 1 / 0)
+            patch.setattr(BarCloses, "get_next_fire_time", lambda *_: 1 / 0)
             until(lambda: desk._timers._scheduler.dead, 20, "its timers are dead")
         before = count(desk.database)
         until(lambda: count(desk.database) >= before + 3, 20, "it ticks again")

@@ -36,6 +36,7 @@ from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
+from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import DenyReason
 from torra_trader import Outcome
 
@@ -366,8 +367,8 @@ def test_nothing_is_sent_on_data_that_is_too_old(
     """(M1) A tick that comes late opens nothing past gate.max_bar_age; bars that end early give no
     tick at all. Up to the limit both do what they should.
     """
-    monkeypatch.setattr(torra_trader.sentiment_rules, "verdict", lambda *_: "BUY")
-    monkeypatch.setattr(torra_trader.sentiment_rules, "opening_stands", lambda *_: True)
+    monkeypatch.setattr(sentiment_rules, "verdict", lambda *_: "BUY")
+    monkeypatch.setattr(sentiment_rules, "opening_stands", lambda *_: True)
     cases = scaled(1000, least=28)
     seen: Counter[str] = Counter()
     for number in range(cases):

@@ -26,6 +26,7 @@ from torra.bridges.torra.limited_disk import LimitedDisk
 from torra.clock import System
 from torra.desk import wiring
 from torra.errors import BridgeUnavailable
+from torra.home import HALT
 from torra.time_limit import TimeLimit
 from torra.trading import channels, kill_switch
 from torra.trading.kill_switch import KillSwitch
@@ -141,7 +142,7 @@ def test_a_person_can_halt_while_a_channel_hangs(
     home, away = tmp_path / "home", tmp_path / "share" / "main"
     for folder in (home, away):
         (folder / "control").mkdir(parents=True)
-    files = {name: folder / kill_switch.HALT for name, folder in (("desk", home), ("main", away))}
+    files = {name: folder / HALT for name, folder in (("desk", home), ("main", away))}
     database = desks.open_database(tmp_path)
     switch = KillSwitch(files, database)
     assert switch.engaged() == ""

@@ -30,7 +30,6 @@ from click.testing import CliRunner
 from agents.contracts import ModelUnavailable, Request
 from instance_database import open_home
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
-from torra.bridges import guarded
 from torra.bridges.protocol import Health, Order, Recall
 from torra.commands.command_line import main
 from torra.config import ROOT, NewsSettings, Profile, load_desk
@@ -43,6 +42,7 @@ from torra.providers.guarded import GuardedProvider
 from torra.providers.prices import PriceList
 from torra.tick import record as tick_record
 from torra.tick.ladder import tick_worst_case
+from torra.time_limit import TimeLimit
 from torra.trading import channels
 from torra.verdict.deny_reasons import DenyReason
 
@@ -329,7 +329,7 @@ def test_a_plug_in_that_breaks_holds_nobody_up(
     acme = importlib.import_module("acme_bridge")
     for name in ("submit", "recall", "poll", "settle", "health", "books", "terms", "heartbeat"):
         monkeypatch.setattr(acme.AcmeBridge, name, odd)
-    monkeypatch.setattr(bridge, "_limit", guarded.TimeLimit("acme", 0.05))
+    monkeypatch.setattr(bridge, "_limit", TimeLimit("acme", 0.05))
     began = time.monotonic()
     assert not bridge.health().ok and bridge.books() is None and dict(bridge.terms()) == {}
     assert list(bridge.poll()) == []

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import pytest
 
+from tests import ROOT
 from tests.faults import promises, prove
-from tests.faults.promises import MUTANTS, PAGE, PROOFS, ROOT, Promise
+from tests.faults.promises import MUTANTS, PAGE, PROOFS, Promise
 
 LIST: Final = [
     f"{group}{number}"

@@ -27,6 +27,7 @@ from instance_database import Database
 from tests.doubles import scripted
 from tests.worlds import desks, journals
 from torra.chart import renderer as chart_renderer
+from torra.clock import Simulated
 from torra.config import ROOT, Profile, validate
 from torra.replay.rerun.journal_replay import Comparison, ThenPayer, profile_then, replay
 from torra.replay.rerun.replay_store import JournalDatabase
@@ -348,7 +349,7 @@ def test_what_the_paper_bridge_lived_through_on_a_failed_tick_comes_first(
 def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: Path) -> None:
     record, _ = source.journal_row(source.journalled("BTCUSD")[-1])
     past = JournalDatabase.at(tmp_path / "torra.db")
-    clock = desks.Simulated(FUTURE)
+    clock = Simulated(FUTURE)
     past.begin(source, "BTCUSD", source.journalled("BTCUSD")[-1])
     told = {**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}
     past.enter(told, clock, source)

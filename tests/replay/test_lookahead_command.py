@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
@@ -163,7 +164,7 @@ def test_hours_that_know_the_next_hour_are_caught() -> None:
 def test_a_future_keeps_the_past_and_passes_the_door(kind: str) -> None:
     bars = subject(hours=True)
     as_of = (BARS.index[601] + pd.Timedelta("15min")).to_pydatetime()
-    rng = lookahead.np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     made = futures.world(bars.frames, bars.derived, as_of, kind, rng)
     pd.testing.assert_frame_equal(made["M15"].iloc[:602], BARS.iloc[:602], check_freq=False)
     assert not made["M15"].iloc[602:].equals(BARS.iloc[602:])

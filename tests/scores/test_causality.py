@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import technical_calculator
-from technical_calculator import COLUMNS, HISTORY, VECTORS, WARM_UP, score_frame
+from agents.contracts import VECTORS
+from technical_calculator import COLUMNS, HISTORY, WARM_UP, score_frame
 from tests.worlds.price_series import SAMPLES, sample, walk
 from torra.market import structure as market_structure
 from torra.market.structure import PIVOT_BARS, Swings, swings

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import technical_calculator
+from agents.contracts import VECTORS
 from technical_calculator import INDICATORS, WARM_UP, explain, score_frame
 from tests.worlds.price_series import mirrored, sample, walk
 
@@ -300,7 +301,7 @@ def test_a_market_that_never_moves_says_nothing() -> None:
 def test_a_market_that_stops_falls_silent_without_noise() -> None:
     bars = walk(1100, 4, flat=(500, 1100))
     frame = score_frame(bars)
-    assert np.isfinite(frame[list(technical_calculator.VECTORS)][209:]).all(axis=None)
+    assert np.isfinite(frame[list(VECTORS)][209:]).all(axis=None)
     quiet = frame.iloc[-1]
     assert quiet["atr14"] == 0 and quiet["rsi14"] == 50 and quiet["cci20"] == 0
     assert quiet["stoch_k"] == 50 and quiet["adx14"] == 0

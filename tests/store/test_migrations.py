@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlite_utils
 
 from instance_database import Database
 from tests.conftest import Scale
@@ -112,7 +113,7 @@ def test_a_table_of_someone_else_is_not_taken(tmp_path: Path) -> None:
 def of_step(folder: Path, step: str) -> Path:
     """Return a scorer's file that a Torra took over which did not know this step yet."""
     path = legacy(folder)
-    db = store_connection.sqlite_utils.Database(path)
+    db = sqlite_utils.Database(path)
     migrations.steps.apply(db, stop_before=step)
     db.close()
     return path
@@ -187,7 +188,7 @@ def test_every_step_is_registered_in_order() -> None:
 
 
 def _empty():
-    return store_connection.sqlite_utils.Database(memory=True)
+    return sqlite_utils.Database(memory=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -34,6 +34,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import schedule, wiring
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
+from torra.providers.registry import open_provider
 
 DAY = timedelta(days=1)
 STEP = duration("M15")
@@ -372,7 +373,7 @@ def tick_while_pruning(folder: Path, old: int) -> tuple[float, float, bool, str]
 
         def close(self) -> None: ...
 
-    rules = desks.open_provider(profile.agents)
+    rules = open_provider(profile.agents)
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=Waits())
     desks.take_lease(desk)
     old_texts(desk.database, old)

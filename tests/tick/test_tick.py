@@ -22,8 +22,10 @@ from tests.tries import Tries
 from tests.worlds import desks
 from torra.clock import Simulated, duration, iso
 from torra.config import Profile, validate
+from torra.evidence import feature_bundle
 from torra.providers.registry import open_provider
 from torra.providers.rules.provider import RulesProvider
+from torra.tick import record as tick_record
 from torra.tick.bar_window import LiveWindow
 
 OPINIONS = ("technical", "bull_researcher", "bear_researcher")
@@ -204,7 +206,7 @@ def test_a_tick_that_raises_gives_its_claim_back(tmp_path: Path, monkeypatch: An
     desks.take_lease(desk)
     run = direct(desk)
     with monkeypatch.context() as broken:
-        broken.setattr(torra_trader.feature_bundle, "build", lambda **_: 1 / 0)
+        broken.setattr(feature_bundle, "build", lambda **_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run()
     assert run().state == "done"
@@ -214,16 +216,16 @@ def test_a_tick_that_raises_gives_its_claim_back(tmp_path: Path, monkeypatch: An
 def test_a_tick_that_raises_is_tried_again(tmp_path: Path, monkeypatch: Any) -> None:
     desk = desks.open_desk(tmp_path, (desks.EUR,))
     desks.take_lease(desk)
-    build = torra_trader.tick_record.build
+    build = tick_record.build
 
     def broken(**_: Any) -> dict[str, Any]:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(torra_trader.tick_record, "build", broken)
+    monkeypatch.setattr(tick_record, "build", broken)
     (outcome,) = desk.wake("EURUSD")
     assert (outcome.state, outcome.reason) == ("late", "error")
     assert not list(desk.database.connection().query("select * from sentiment"))
-    monkeypatch.setattr(torra_trader.tick_record, "build", build)
+    monkeypatch.setattr(tick_record, "build", build)
     (outcome,) = desk.wake("EURUSD")
     assert outcome.state == "done"
     desk.database.close()
@@ -238,7 +240,7 @@ def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
     def broken(**_: Any) -> dict[str, Any]:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(torra_trader.tick_record, "build", broken)
+    monkeypatch.setattr(tick_record, "build", broken)
     for _ in range(4):
         desks.step(desk)
     states = desk.database.tick_states("EURUSD", "H1", 10)

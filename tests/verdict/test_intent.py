@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_config import GateSettings
 from tests.conftest import Scale
-from torra.config import SYMBOLS, GateSettings, Profile, Risk
+from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import CLOSING, DenyReason, Leg, Levels, Position
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_config import GateSettings
 from torra.bridges.protocol import Health
-from torra.config import SYMBOLS, GateSettings, Profile, Risk
+from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.risk_engine import HALTING, Account, Levels, Ticket, check

@@ -13,8 +13,9 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from agent_config import GateSettings
 from tests.worlds.risk_oracle import exactly
-from torra.config import SYMBOLS, GateSettings, Profile, Risk, SymbolSpec
+from torra.config import SYMBOLS, Profile, Risk, SymbolSpec
 from torra.verdict.risk_engine import Account, Levels, Ticket
 
 PLAIN = Profile()
