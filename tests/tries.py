@@ -2,10 +2,12 @@
 
 A deadline that is missed is a fault of the program, or of a machine that gave its process no
 second to keep it in. A witness beside each try tells the two apart: a thread that asks for a moment
-again and again, and adds up what it got late while its own process did not use the time either. A
-try that failed is excused when that comes to LOST seconds; a process that is busy itself, or waits
-for what does not come, is never excused. A full collection of garbage falls into no try: it looks
-at all that the tests before have left, which no program of a user holds, for up to 0.7 s. So
+again and again, adds up what it got late while its own process did not use the time either, and
+asks the kernel how long the threads of this process and of its children stood in the queue for a
+processor. A try that failed is excused when that comes to LOST seconds and to a SHARE of the try; a
+process that waits for what does not come is never excused. A full collection of garbage falls into
+no try: it looks at all that the tests before have left, which no program of a user holds, for up to
+0.7 s. So
 
     for attempt in tries():
         record, took = timed(seconds=1.0)
@@ -32,12 +34,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import psutil
 import pytest
 
 COUNT: Final = 3
 
 LOST: Final = 0.2
 """Seconds that a machine must have stood still in a try that it excuses."""
+
+SHARE: Final = 0.1
+"""Part of a try that must have been lost: one that takes for ever is not excused by little."""
+
+QUEUE_EVERY: Final = 0.25
+"""Seconds after which the kernel is asked who stood in the queue."""
+
+MOST_PATIENT: Final = 10.0
+"""How many times its seconds `until` waits at most on a busy machine."""
 
 MOMENT: Final = 0.01
 """Seconds after which a witness looks again."""
@@ -58,11 +70,67 @@ NEVER: Final = 2**31 - 1
 """Collections of the middle generation before a full one: as many as the collector can count."""
 
 
+def until(check: Callable[[], object], seconds: float, what: str = "it came about") -> float:
+    """Wait until a check holds; return the seconds it took, AssertionError after `seconds` of them.
+
+    A machine on which more wants to run than it has processors gets so many times the seconds, up
+    to MOST_PATIENT: such a test is slower there and not red.
+    """
+    begun = time.monotonic()
+    while not check():
+        took = time.monotonic() - begun
+        assert took < seconds * _patience(), f"not within {took:.1f} s: {what}"
+        time.sleep(MOMENT)
+    return time.monotonic() - begun
+
+
+def _patience() -> float:
+    if not hasattr(os, "getloadavg"):
+        return MOST_PATIENT
+    return min(MOST_PATIENT, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
+
+
+class Queue:
+    """How long this process and its children have stood in the queue for a processor.
+
+    Linux tells it of every thread (proc(5), schedstat); elsewhere nothing is known of it.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[int, str], float] = {}
+        self._last: dict[tuple[int, str], float] = {}
+        self.look()
+
+    def look(self) -> None:
+        """Ask the kernel once more; threads that have ended keep what was told of them."""
+        try:
+            children = psutil.Process().children(recursive=True)
+        except psutil.Error:
+            children = []
+        for pid in (os.getpid(), *(child.pid for child in children)):
+            for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+                try:
+                    stood = int(path.read_text(encoding="ascii").split()[1]) / 1e9
+                except (OSError, IndexError):
+                    continue
+                thread = (pid, path.parent.name)
+                self._first.setdefault(thread, stood)
+                self._last[thread] = stood
+
+    def stood(self) -> float:
+        """Return the seconds of the process that stood longest, all its threads together."""
+        found: dict[int, float] = {}
+        for thread, last in self._last.items():
+            found[thread[0]] = found.get(thread[0], 0.0) + last - self._first[thread]
+        return max(found.values(), default=0.0)
+
+
 class Witness:
     """Adds up, as `lost`, the seconds that this process neither used nor was given."""
 
     def __init__(self) -> None:
         self.lost = 0.0
+        self._queue = Queue()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="witness", daemon=True)
         self._thread.start()
@@ -71,12 +139,18 @@ class Witness:
         """Look a last time; return what was lost."""
         self._over.set()
         self._thread.join()
-        return self.lost
+        self._queue.look()
+        return max(self.lost, self._queue.stood())
 
     def _look(self) -> None:
         over = False
         before, used = time.monotonic(), time.process_time()
+        ask = before + QUEUE_EVERY
         while not over:
+            if before > ask:
+                self._queue.look()
+                before, used = time.monotonic(), time.process_time()
+                ask = before + QUEUE_EVERY
             over = self._over.wait(MOMENT)
             now, using = time.monotonic(), time.process_time()
             late = now - before - MOMENT - (using - used)
@@ -135,6 +209,7 @@ class Attempt:
         self.again = ""
         self.entered = False
         self.lost_before = 0.0
+        self._begun = time.monotonic()
         self._witness = Witness()
 
     def folder(self, parent: Path) -> Path:
@@ -157,9 +232,8 @@ class Attempt:
         trace: TracebackType | None,
     ) -> bool:
         lost = self.lost_before + self.end()
-        if lost >= LOST and isinstance(
-            error, AssertionError | TimeoutError | pytest.fail.Exception
-        ):
+        least = max(LOST, SHARE * (time.monotonic() - self._begun))
+        if lost >= least and isinstance(error, LATENESS):
             self.again = f"held up for {lost:.1f} s: {_line(error)}"
         return bool(self.again)
 

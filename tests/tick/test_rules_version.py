@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from torra.tick.rules_version import RULES, RULES_VERSION
 
 import scoring_rubric
 import technical_calculator
 from tests.worlds import rule_outcomes
 from tests.worlds.rule_outcomes import DIGITS, digests, golden, made_with, outcomes
 from torra.tick import record
-from torra.tick.rules_version import RULES, RULES_VERSION
 from torra.verdict import sentiment_rules
 
 REMEDY = (

@@ -17,6 +17,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
+from torra.tick.rules_version import RULES_VERSION
+
 from agents.contracts import VECTORS, Completion, Request
 from tests.doubles import scripted
 from tests.worlds import desks
@@ -24,7 +26,6 @@ from torra.config import ROOT, Profile, validate
 from torra.providers.registry import open_provider
 from torra.store.connection import to_json
 from torra.tick.record import versions
-from torra.tick.rules_version import RULES_VERSION
 
 GOLDEN: Final = ROOT / "tests" / "tick" / "golden" / "rules.json"
 CLOSES: Final = 20
