@@ -70,7 +70,7 @@ NEVER: Final = 2**31 - 1
 """Collections of the middle generation before a full one: as many as the collector can count."""
 
 
-def until(check: Callable[[], object], seconds: float, what: str = "it came about") -> float:
+def until(check: Callable[[], object], seconds: float = 10.0, what: str = "it came about") -> float:
     """Wait until a check holds; return the seconds it took, AssertionError after `seconds` of them.
 
     A machine on which more wants to run than it has processors gets so many times the seconds, up

@@ -36,7 +36,7 @@ from tests.doubles.scripted import (
     ruling,
     settings,
 )
-from tests.tries import Tries
+from tests.tries import Tries, until
 from torra.tick.chart_scorer import score_chart
 
 DESK = MODES["budget"].seats
@@ -48,13 +48,6 @@ def released() -> Iterator[Event]:
     """An event that blocked threads wait for; set at the end, so that they drain."""
     with released_after() as event:
         yield event
-
-
-def wait_until(done, seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        threading.Event().wait(0.005)
 
 
 def took(provider, seconds, **more):
@@ -71,7 +64,7 @@ def released_after():
         yield event
     finally:
         event.set()
-        wait_until(lambda: stages.abandoned() == 0)
+        until(lambda: stages.abandoned() == 0)
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -254,7 +247,7 @@ def test_no_call_of_an_agent_that_was_left_behind_is_ok(
 
             def gate(request, released=released):
                 released.set()  # the analysts' stage is over; now its agent ends
-                wait_until(lambda: stages.abandoned() == 0)
+                until(lambda: stages.abandoned() == 0)
                 return ruling(request)
 
             provider = Scripted({"technical": [reply, honest], "risk_gate": gate})
@@ -326,7 +319,7 @@ def test_too_many_threads_left_behind_mean_l1_until_they_drain(
     assert "threads_exhausted" in record.flags
     assert provider.requests == []
     released.set()
-    wait_until(lambda: stages.abandoned() == 0)
+    until(lambda: stages.abandoned() == 0)
     assert debate(Scripted()).source_type is SourceType.AGENT_BUDGET
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from tests.doubles.fake_dwx import START, HandClock
 from tests.doubles.fake_metatrader5 import NO_IPC, FakeMetaTrader5
+from tests.tries import until
 from torra.bridges.mt5 import terminal as mt5_terminal
 from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL, Mt5Direct
 from torra.bridges.mt5.request import filling_of, lots_of, price_of, request_of
@@ -630,17 +631,8 @@ def test_a_blocked_terminal_is_dead_and_costs_one_thread(world: World) -> None:
     assert world.package.calls.count("account_info") == 2
     released.set()
     world.package.blocked.clear()
-    wait_for(lambda: world.bridge.health().ok)
+    until(lambda: world.bridge.health().ok)
     assert len(world.package.threads) == 1
-
-
-def wait_for(true: Callable[[], object]) -> None:
-    """Wait, in real time, until a blocked call has returned."""
-    for _ in range(500):
-        if true():
-            return
-        threading.Event().wait(0.01)
-    pytest.fail("it never came back")
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -657,7 +649,7 @@ def test_an_order_in_a_blocked_terminal_is_looked_up_when_it_comes_back(
     world.bridge.submit(order())
     released.set()
     world.package.blocked.clear()
-    wait_for(lambda: world.bridge.health().ok)
+    until(lambda: world.bridge.health().ok)
     assert world.settled(CONFIRM_SECONDS + 1).status == ("FILLED" if arrives else "UNKNOWN")
     assert len(world.package.requests) == 1
 
@@ -675,7 +667,7 @@ def test_a_terminal_that_blocks_to_the_end_lets_the_desk_go(
     world.bridge.close()
     assert world.bridge.health().deny == "BRIDGE_DEAD"
     released.set()
-    wait_for(lambda: not world.package.initialized)
+    until(lambda: not world.package.initialized)
 
 
 def test_an_exception_of_the_package_is_no_answer(

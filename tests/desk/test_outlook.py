@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import torra.desk.outlook
+from tests.tries import until
 from tests.worlds import desks
 from torra.clock import System, iso
 from torra.config import ROOT, Instance, Profile, validate
@@ -303,13 +304,6 @@ def next_in(outlook: Outlook) -> float | None:
 
 def calendar_threads() -> list[threading.Thread]:
     return [one for one in threading.enumerate() if one.name == "calendars"]
-
-
-def until(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.002)
 
 
 def test_a_thread_reads_a_calendar_that_changes(

@@ -6,13 +6,13 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.tries import until
 from tests.worlds import desks
-from torra.clock import Scaled, System, iso
+from torra.clock import Scaled, iso
 
 TAKEOVER = 10.0
 """Seconds after a kill within which the other desk must hold the lease."""
@@ -35,16 +35,6 @@ def start(folder: Path) -> multiprocessing.process.BaseProcess:
     process = context.Process(target=life, args=(str(folder),), daemon=True)
     process.start()
     return process
-
-
-def until(check: Callable[[], bool], seconds: float, what: str) -> float:
-    """Wait for something, as long as it may take; return how long it took."""
-    clock = System()
-    begin = clock.monotonic()
-    while not check():
-        assert clock.monotonic() - begin < seconds, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
-    return clock.monotonic() - begin
 
 
 def test_the_second_desk_stands_by_and_takes_over(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ import signal_bridge
 import torra_trader
 from instance_database import Database
 from tests.faults.jumping_world import World, any_jump, live, open_desk
-from tests.tries import Tries
+from tests.tries import Tries, until
 from tests.worlds import desks, stores
-from torra.clock import Scaled, System, duration, iso, parse
+from torra.clock import Scaled, duration, iso, parse
 from torra.desk import schedule, timers
 from torra.desk.bar_closes import BarCloses
 from torra.errors import StoreUnavailable
@@ -204,14 +204,6 @@ def test_a_signal_from_the_future_is_not_sent_when_the_clock_was_set_back(tmp_pa
 
 
 # --- real timers, real processes ------------------------------------------------------------------
-
-
-def until(check: Any, seconds: float, what: str) -> None:
-    clock = System()
-    end = clock.monotonic() + seconds
-    while not check():
-        assert clock.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 def count(database: Database, where: str = "state = 'done'") -> int:

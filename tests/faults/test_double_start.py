@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 
 from tests.faults import lives
-from tests.tries import DiskWitness, Tries, Witness, without_full_collections
+from tests.tries import DiskWitness, Tries, Witness, until, without_full_collections
 from tests.worlds import desks
-from torra.clock import Scaled, System, parse
+from torra.clock import Scaled, parse
 from torra.desk.schedule import LEASE_SECONDS, Desk
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
@@ -150,16 +150,6 @@ def forked(life: Callable[[], None]) -> int:
         finally:
             os._exit(1)
     return pid
-
-
-def until(check: Callable[[], bool], seconds: float, what: str) -> float:
-    """Wait for something, as long as it may take; return how long it took."""
-    clock = System()
-    begin = clock.monotonic()
-    while not check():
-        assert clock.monotonic() - begin < seconds, f"not within {seconds:g} s: {what}"
-        time.sleep(0.01)
-    return clock.monotonic() - begin
 
 
 @dataclass(frozen=True)

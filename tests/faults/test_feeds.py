@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ import pandas as pd
 import pytest
 
 import torra_trader
-from tests.tries import Tries
+from tests.tries import Tries, until
 from tests.worlds import desks
 from tests.worlds.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
 from torra.clock import Scaled, Simulated, System, duration, iso
@@ -99,14 +98,6 @@ def give(desk: Any, name: str, feed: Any) -> None:
 
 
 # --- feeds that do not answer ---------------------------------------------------------------------
-
-
-def until(check: Any, seconds: float, what: str) -> None:
-    clock = System()
-    end = clock.monotonic() + seconds
-    while not check():
-        assert clock.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 def test_a_feed_that_blocks_for_ever_stops_no_other_instance_and_not_the_lease(

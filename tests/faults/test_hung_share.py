@@ -7,7 +7,6 @@ touches the folder waits a limited time once, and those after them are refused a
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 
 from tests.bridges import test_dwx
 from tests.faults.hung_share import Share
-from tests.tries import Tries
+from tests.tries import Tries, until
 from tests.worlds import channels as stages
 from tests.worlds import desks
 from tests.worlds.channels import ENVIRONMENT, Stage, order
@@ -208,18 +207,15 @@ def test_a_desk_whose_channel_hangs_ticks_on_keeps_its_lease_and_closes(
         found = desk.database.tick_states(name, "M15", 1000)
         return sum(row["state"] == "done" for row in found)
 
-    def until(name: str, count: int) -> None:
-        end = System().monotonic() + 30
-        while done(name) < count:
-            assert System().monotonic() < end, f"{name} ticks no more"
-            time.sleep(0.02)
+    def ticks_until(name: str, count: int) -> None:
+        until(lambda: done(name) >= count, 30, f"{name} ticks")
 
-    until("PAPER", 1)
-    until("LIVE", 1)
+    ticks_until("PAPER", 1)
+    ticks_until("LIVE", 1)
     share.hang()
     before = {name: done(name) for name in ("PAPER", "LIVE")}
     for name, count in before.items():
-        until(name, count + 2)
+        ticks_until(name, count + 2)
     lease = desk.database.lease()
     assert lease is not None and lease["alive"] and lease["epoch"] == 1
     assert share.most >= 1, "nobody touched the share: this shows nothing"

@@ -7,7 +7,6 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from news_collector import (
 )
 from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer, Said
-from tests.tries import Tries
+from tests.tries import Tries, until
 from tests.worlds.stores import Hand, open_database
 from torra.config import NewsSettings
 from torra.errors import ConfigError, StoreUnavailable
@@ -429,13 +428,6 @@ def test_what_a_source_raises_is_told_by_its_type_alone(caplog: pytest.LogCaptur
     state = desk.collector.status()[0]
     assert state.status is S.BROKEN and "OSError" in state.detail
     assert "CANARY" not in repr(state) + caplog.text
-
-
-def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.005)
-    assert true()
 
 
 def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path, tries: Tries) -> None:

@@ -34,7 +34,7 @@ from tests.doubles.switchboards import (
     good,
     vendor_of,
 )
-from tests.tries import Tries
+from tests.tries import Tries, until
 from torra.providers.vendors import switchboard as module
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.event_loop import EventLoop
@@ -591,13 +591,6 @@ def test_a_future_that_its_caller_cancels_ends_the_call() -> None:
         until(lambda: way.sent)
         assert future.cancel()
         assert ended.wait(5)
-
-
-def until(done, seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 # Blocks

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,7 +17,7 @@ import pandas as pd
 import pytest
 
 from tests.house.test_floors import MODULES
-from tests.tries import Tries
+from tests.tries import Tries, until
 from tests.worlds import shard_jobs
 from tests.worlds.price_series import sample, walk
 from torra.config import ROOT
@@ -295,13 +294,6 @@ def test_a_stopped_program_leaves_what_is_done_and_no_process(
     assert 3 <= kept < 40
     before = shard_jobs.attempts(tries)
     assert sum(before.values()) <= kept + 2
-
-
-def until(true: Any, seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def _alive(pid: int) -> bool:

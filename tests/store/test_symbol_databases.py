@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.tries import until
 from tests.worlds import desks, legacy_database
 from torra.clock import System
 from torra.config import Instance
@@ -132,21 +132,12 @@ def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(
         begun = monotonic()
         desks.step(desk)
         assert monotonic() - begun < 5
-        wait_for(lambda: "locked" in ours.behind().get("BTCUSD", ""))
+        until(lambda: "locked" in ours.behind().get("BTCUSD", ""))
         other.execute("ROLLBACK")
     desks.step(desk)
-    wait_for(lambda: not ours.behind())
+    until(lambda: not ours.behind())
     ours.rest()
     assert fed(host) == wanted(desk)
-
-
-def wait_for(true, seconds=10.0) -> None:
-    pause = threading.Event()
-    for _ in range(int(seconds / 0.02)):
-        if true():
-            return
-        pause.wait(0.02)
-    raise AssertionError("it did not come")
 
 
 def test_what_nobody_told_is_found_by_the_comparison(
@@ -156,12 +147,12 @@ def test_what_nobody_told_is_found_by_the_comparison(
     ours = files(desk, host)
     desks.step(desk)
     ours.start()
-    wait_for(lambda: not ours.behind())
+    until(lambda: not ours.behind())
     desks.step(desk)  # nobody listens
     desk.heard.append(ours.on_change)
     for _ in range(3):
         desks.step(desk)
-    wait_for(lambda: fed(host) == wanted(desk))
+    until(lambda: fed(host) == wanted(desk))
     ours.rest()
 
 
