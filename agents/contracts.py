@@ -34,6 +34,10 @@ RESEARCHER_BOUND: Final = 0.15
 BLEND_WEIGHT: Final = 0.20
 """Share of layer 2 in the blended score; the deterministic layer keeps 0.80 (document 001)."""
 
+PNG: Final = b"\x89PNG\r\n\x1a\n"
+JPEG: Final = b"\xff\xd8\xff"
+"""The first bytes of a picture."""
+
 SCORE_DECIMALS: Final = 8
 """Scores are rounded to this many decimals before they are compared, stored or hashed."""
 

@@ -152,6 +152,10 @@ class Simulated(System):
             self._moment += timedelta(seconds=max(0.0, seconds))
 
 
+real_sleep: Final = System().sleep
+"""Waits for some real seconds."""
+
+
 def duration(timeframe: str) -> timedelta:
     """Return the length of a bar; raises ValueError for a timeframe that Torra does not know."""
     try:
@@ -195,6 +199,11 @@ def parse(text: str) -> datetime:
     """Read ISO 8601; a time without a zone is taken as UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text.strip())
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def time_of(told: str | datetime) -> datetime:
+    """Return a time that may still be the text it is stored as. Raises ValueError."""
+    return told if isinstance(told, datetime) else parse(told)
 
 
 def token(size: int = 12) -> str:

@@ -1,36 +1,59 @@
-"""Atomic file writing: after a crash or power cut a file is there whole or not at all."""
+"""Atomic file writing: after a crash or power cut a file is there whole or not at all.
+
+`write_whole` is the one way to write a file. Three writers take the steps by themselves and say
+why: the folders of channels (torra.bridges.torra.drop_folder, torra.bridges.dwx.files), and
+torra.desk.first_files, where two files change together.
+"""
 
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from torra.clock import token
 
+ANYBODY: Final = 0o666
+"""The rights of a new file, of which the process's umask takes away what it must not have."""
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file into an existing folder, in place of any older one; raises OSError.
+
+def write_whole(path: Path, content: bytes, *, mode: int = ANYBODY, replace: bool = True) -> None:
+    """Write a file into an existing folder; raises OSError, and leaves no part of it then.
 
     After a crash or a power cut it is the old one or the new one. Of two writers at once the later
-    one's is whole too.
+    one's is whole too. Nobody has more rights than `mode` at any moment. Unless it may `replace`,
+    a name that is taken, even by a dangling link, is FileExistsError.
     """
     # A name of chance: two writers at once must not share a partial file.
-    partial = path.with_name(f".{path.name}.{token(4)}.partial")
+    unnamed = path.with_name(f".{path.name}.{token(4)}.partial")
     try:
-        write_synced(partial, content)
-        partial.replace(path)
+        _write(unnamed, content, "xb", mode)
+        if replace:
+            unnamed.replace(path)
+        else:
+            _name_if_free(unnamed, path)
     finally:
-        partial.unlink(missing_ok=True)
-    # The rename itself is on the disk only when the folder is.
+        # Also after success: a hard link leaves the first name behind.
+        unnamed.unlink(missing_ok=True)
+    # The name is on the disk only when the folder is.
     sync_folder(path.parent)
 
 
 def write_synced(path: Path, content: bytes) -> None:
     """Write a file and wait until the disk has it; raises OSError."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    _write(path, content, "wb", ANYBODY)
+
+
+def name_once(unnamed: Path, path: Path) -> None:
+    """Give a finished file its name in one step; raises FileExistsError where the name is taken.
+
+    Any other OSError: the disk has no such step, or fails. The file may keep its first name too.
+    """
+    if os.name == "nt":
+        unnamed.rename(path)  # refuses to replace, unlike elsewhere
+    else:
+        os.link(unnamed, path)
 
 
 def sync_folder(folder: Path) -> None:
@@ -42,3 +65,25 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _write(path: Path, content: bytes, how: str, mode: int) -> None:
+    # With its rights from the first moment, which Path.open has no word for.
+    with open(path, how, opener=partial(os.open, mode=mode)) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _name_if_free(unnamed: Path, path: Path) -> None:
+    try:
+        name_once(unnamed, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.name == "nt":
+            raise
+        # A disk without hard links: whoever makes the empty file has the name, and a crash right
+        # here leaves it empty.
+        path.open("xb").close()
+        unnamed.replace(path)

@@ -298,7 +298,7 @@ def test_a_restore_asks_first_and_a_no_changes_nothing(
     plan = told("restore", kept, home=home)
     assert plan["restored"] is False and plan["present"]["ticks_lost"] == 0
     assert [row["sid"] for row in plan["present"]["under_way"]] == ["T1"]
-    monkeypatch.setattr("torra.commands.backup.is_asked", lambda: True)
+    monkeypatch.setattr("torra.commands.backup.on_terminal", lambda: True)
     result = torra("restore", kept, home=home, input="\n")
     assert result.exit_code == 0 and "Nothing was changed." in result.stdout
     assert "May be in the market now: open BUY 0.5 of BTCUSD, T1 PENDING" in result.stdout

@@ -41,6 +41,7 @@ class FaultyDisk(Disk):
     """Counts the steps that write; the step number `fails` raises `error`."""
 
     def __init__(self, fails: int = 0, error: OSError | None = None, lasts: int = 1) -> None:
+        super().__init__()
         self.steps = 0
         self.fails = range(fails, fails + lasts) if fails else range(0)
         self.error = error or OSError(errno.ENOSPC, "No space left on device")
@@ -423,6 +424,7 @@ class LookedAtDisk(Disk):
     """Takes forty bytes at a time, and lets `reader` look after each of them."""
 
     def __init__(self, reader: Reader) -> None:
+        super().__init__()
         self._reader = reader
 
     def write(self, handle: int, data: bytes) -> int:

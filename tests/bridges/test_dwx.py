@@ -628,15 +628,15 @@ def test_an_error_of_a_share_passes_for_sent(world: World, monkeypatch: pytest.M
 def test_names_that_windows_keeps_busy_are_tried_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy, turns = dwx_files.place, []
+    busy, turns = dwx_files.name_once, []
 
-    def place(temporary: Path, target: Path) -> None:
+    def name_once(temporary: Path, target: Path) -> None:
         turns.append(target)
         if len(turns) < 5:
             raise PermissionError(errno.EACCES, "in use")
         busy(temporary, target)
 
-    monkeypatch.setattr(dwx_files, "place", place)
+    monkeypatch.setattr(dwx_files, "name_once", name_once)
     assert world.opened().status == "FILLED"
     assert len(turns) == 5
     turns.clear()

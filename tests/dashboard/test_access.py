@@ -147,6 +147,23 @@ def test_a_disk_without_links_gets_one_file_too(
     assert Access.of_home(tmp_path)[0].tokens == first.tokens
 
 
+def test_a_full_disk_keeps_the_old_tokens_and_no_part_of_new_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    first, _ = Access.of_home(tmp_path)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        access_file.replace(tmp_path)
+    with pytest.raises(ConfigError, match="No space left"):
+        access_file.read_or_make(tmp_path / "empty")
+    assert {path.name for path in tmp_path.rglob("*")} == {ACCESS, "empty"}
+    assert Access.of_home(tmp_path)[0].tokens == first.tokens
+
+
 def test_a_home_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
     with pytest.raises(ConfigError, match=r"cannot (read|write)"):

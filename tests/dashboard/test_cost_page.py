@@ -22,7 +22,7 @@ from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
-from torra.tick.ladder import UNASKED, rung
+from torra.tick.ladder import UNASKED, rung, to_climb
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 NOW = parse("2026-11-21T18:20:31Z")
@@ -123,7 +123,7 @@ def test_what_a_rung_needs_is_what_the_ladder_asks_for(tmp_path: Path, ceiling: 
     agents = AgentSettings(provider="anthropic", max_api_cost_per_hour=ceiling)
     database = Database.open(tmp_path / "torra.db", now=lambda: NOW)
     worst = cost_report._worst(prices, agents, {})["budget"]
-    needed = cost_report._needed(worst, ceiling, 0.01)
+    needed = to_climb(worst, ceiling, 0.01)
     assert worst < needed < ceiling
     for more, climbs in ((1e-6, True), (-1e-6, False)):
         database.set_rung("p", UNASKED)

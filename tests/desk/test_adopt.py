@@ -300,7 +300,7 @@ def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
         return raising(*words)
 
     monkeypatch.setattr(desk.database, "raise_alarm", raise_alarm)
-    monkeypatch.setattr(adoption, "REAL_SLEEP", lambda _: None)
+    monkeypatch.setattr(adoption, "real_sleep", lambda _: None)
     for thread in late_failure(desk, monkeypatch):
         thread.join(20)
     assert digests(desk) == {"BTCUSD": Profile().digest(), "EURUSD": CAREFUL.digest()}

@@ -267,7 +267,7 @@ def test_a_tick_touches_no_calendar_s_disk(tmp_path: Path, monkeypatch: Any) -> 
     write_events(tmp_path, 40.0)
     desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
     (tmp_path / CALENDAR).unlink()
-    monkeypatch.setattr(event_file, "_signature", lambda _: pytest.fail("the disk is touched"))
+    monkeypatch.setattr(event_file, "signature", lambda _: pytest.fail("the disk is touched"))
     desks.step(desk)
     assert newest(desk)["gate"]["veto"]
     assert newest(desk)["events"]["status"] != "broken"
@@ -341,7 +341,7 @@ def test_nothing_ends_the_thread(tmp_path: Path, outlook: Outlook, monkeypatch: 
         raise RuntimeError("out of luck")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_file, "_signature", broken)
+        patch.setattr(event_file, "signature", broken)
         assert failing.wait(10)
     write_events(tmp_path, 11.0, 400.0)
     until(lambda: next_in(outlook) == 11.0)
@@ -358,7 +358,7 @@ def test_a_start_from_two_threads_starts_one(outlook: Outlook) -> None:
 
 def test_a_dead_drive_holds_up_neither_start_nor_close(outlook: Outlook, monkeypatch: Any) -> None:
     hangs = threading.Event()
-    monkeypatch.setattr(event_file, "_signature", lambda _: hangs.wait(30) and None)
+    monkeypatch.setattr(event_file, "signature", lambda _: hangs.wait(30) and None)
     for name in ("FIRST_SECONDS", "CLOSE_SECONDS"):
         monkeypatch.setattr(torra.desk.outlook, name, 0.02)
     begun = time.monotonic()

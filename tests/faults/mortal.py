@@ -95,6 +95,7 @@ class MortalDisk(Disk):
     """Files whose every step may be their owner's last."""
 
     def __init__(self, doom: Doom) -> None:
+        super().__init__()
         for name in STEPS:
             setattr(self, name, functools.partial(self._step, doom, name))
 

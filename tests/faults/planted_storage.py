@@ -425,8 +425,8 @@ STORAGE: Final = (
         "D5",
         "a signal's text is not synced before it has its name",
         DROP,
-        '"""Wait until the file is on the disk."""\n        os.fsync(handle)',
-        '"""Wait until the file is on the disk."""\n        del handle',
+        "self._run(partial(os.fsync, handle))",
+        "del handle",
         (SYNCED, ORDER_SYNCED),
     ),
     Fault(
@@ -434,8 +434,8 @@ STORAGE: Final = (
         "D5",
         "a folder's names are not synced",
         DROP,
-        "        try:\n            os.fsync(handle)\n        except OSError as error:",
-        "        try:\n            pass\n        except OSError as error:",
+        "    try:\n        sync_folder(path)\n",
+        "    try:\n        pass\n",
         (SYNCED, ORDER_SYNCED),
     ),
     Fault(
@@ -499,8 +499,8 @@ STORAGE: Final = (
         "D4",
         "a signal's file replaces one of the same name",
         DROP,
-        "            os.link(source, target)\n",
-        "            source.replace(target)\n",
+        "        name_once(source, target)\n",
+        "        source.replace(target)\n",
         (FOLDER + "test_a_name_is_never_replaced",),
     ),
     Fault(

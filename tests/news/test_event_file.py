@@ -341,14 +341,14 @@ def test_whoever_asks_for_events_touches_no_disk(
     file = CalendarFile(write(calendar, PAYROLLS))
     good = file.events()
     write(calendar, PAYROLLS, RATES)
-    hangs, end, real = threading.Event(), threading.Event(), event_file._signature
+    hangs, end, real = threading.Event(), threading.Event(), event_file.signature
 
     def dead(path: Path) -> Any:
         hangs.set()
         end.wait(30)
         return real(path)
 
-    monkeypatch.setattr(event_file, "_signature", dead)
+    monkeypatch.setattr(event_file, "signature", dead)
     reader = threading.Thread(target=file.refresh)
     reader.start()
     assert hangs.wait(10)

@@ -29,7 +29,7 @@ import sqlite_utils
 from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import BACKUP_NAME, backups
-from torra.store.connection import connect_guest, connect_reader, copy, explain, stamp
+from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, explain, stamp
 from torra.store.migrations import STEPS, schema
 from torra.whole_files import sync_folder, write_whole
 
@@ -58,7 +58,6 @@ SENTIMENT: Final = "sentiment"
 BEGUN: Final = "SELECT applied_at FROM _sqlite_migrations ORDER BY rowid LIMIT 1"
 """When a database was begun, or taken over: no two desks have the same microsecond."""
 
-BUSY_SECONDS: Final = 5.0
 
 LEFT_BEHIND: Final = timedelta(days=1)
 """Age from which a half-written backup counts as left behind."""

@@ -42,7 +42,7 @@ from torra.clock import System, parse
 from torra.config import load_desk
 from torra.errors import MALFORMED, ConfigError, TorraError
 from torra.home import BACKUP_FOLDER, DATABASE, HALT, backups
-from torra.store.connection import connect_guest, connect_reader, copy, stamp
+from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, stamp
 from torra.store.ticks import lives
 from torra.trading.by_hand import COMMAND_LINE, files_to_halt
 from torra.trading.kill_switch import put_down
@@ -65,7 +65,6 @@ SHARED_SIZE: Final = 510
 """Bytes of a database file on which SQLite holds a lock while somebody has it open in WAL mode
 (sqlite.org, os.h: PENDING_BYTE + 2)."""
 
-BUSY_SECONDS: Final = 5.0
 ADVICE: Final = (
     "look at the positions and orders in MetaTrader 5, start the desk, compare them with its "
     "pages, then: "

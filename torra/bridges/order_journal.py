@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 from torra.bridges.protocol import Order, Report, Status
 from torra.clock import iso, parse
 from torra.errors import MALFORMED, ConfigError
-from torra.whole_files import sync_folder
+from torra.whole_files import sync_folder, write_whole
 
 KEEP: Final = timedelta(days=30)
 """An order whose end is settled is forgotten this long after its expiry.
@@ -171,13 +171,7 @@ class OrderJournal:
         if len(kept) == len(self._entries):
             return
         body = b"".join(map(_line, kept.values()))
-        temporary = self._path.with_suffix(".tmp")
-        with temporary.open("wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
-        sync_folder(self._path.parent)
+        write_whole(self._path, body)
         self._entries, self._size = kept, len(body)
 
     def _append(self, line: bytes) -> None:

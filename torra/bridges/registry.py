@@ -18,7 +18,7 @@ from torra.bridges.mt5.bridge import Mt5Direct
 from torra.bridges.mt5.terminal import Terminal, load_package
 from torra.bridges.protocol import Bridge
 from torra.bridges.torra.bridge import TorraFiles, folder_of, key_of
-from torra.bridges.torra.limited_disk import LimitedDisk
+from torra.bridges.torra.drop_folder import Disk
 from torra.clock import Clock
 from torra.config import Channel
 from torra.errors import ConfigError
@@ -91,7 +91,7 @@ def _torra_files(place: BridgePlace) -> Bridge:
     folder = folder_of(place.name, place.channel, place.environment)
     return TorraFiles(
         place.name, place.channel, place.clock,
-        environment=place.environment, disk=LimitedDisk(of_folder(folder)), halts=place.halts,
+        environment=place.environment, disk=Disk(of_folder(folder).run), halts=place.halts,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from agents.contracts import JPEG, PNG
 from torra.clock import duration
 from torra.errors import ConfigError
 
@@ -47,11 +48,8 @@ MOST_PIXELS: Final = 2000
 CLOCK_SLACK: Final = timedelta(seconds=2)
 """How far in the future a file's time may lie: file systems round it."""
 
-PNG: Final = b"\x89PNG\r\n\x1a\n"
 PNG_HEADER: Final = b"\0\0\0\x0dIHDR"
 """Length and name of the first chunk."""
-
-JPEG: Final = b"\xff\xd8\xff"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
+from torra.dashboard.doors.access_file import SCOPES
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
 from torra.whole_files import write_whole
@@ -26,7 +27,6 @@ from torra.whole_files import write_whole
 if TYPE_CHECKING:
     from torra.dashboard.doors.access_file import Tokens
 
-SCOPES: Final = ("read", "approve", "admin")
 ADDRESS: Final = "http://127.0.0.1:5000"
 """Address of the pages when no desk has noted another."""
 

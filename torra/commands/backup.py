@@ -9,7 +9,6 @@ imports stand inside the functions, as in every command.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
+from torra.commands.options import on_terminal
 from torra.errors import ConfigError
 from torra.home import BACKUP_FOLDER, DATABASE, backups
 
@@ -91,17 +91,12 @@ def _agreed(found: RestorePlan, *, yes: bool, as_json: bool) -> bool:
     if as_json:
         click.echo(_json({**found.as_dict(), "restored": False}))
         return False
-    if not is_asked():
+    if not on_terminal():
         raise ConfigError("nothing was changed: there is nobody to ask, so add --yes to do it")
     if click.confirm("Do it", default=False, err=True):
         return True
     click.echo("Nothing was changed.")
     return False
-
-
-def is_asked() -> bool:
-    """Return whether somebody sits at a terminal and can answer."""
-    return sys.stdin.isatty()
 
 
 # --- what they do ---------------------------------------------------------------------------------

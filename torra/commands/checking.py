@@ -7,7 +7,6 @@ exit code 1 means that something was found which must be mended.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
-from torra.commands.options import ModeName
+from torra.commands.options import ModeName, print_json
 from torra.errors import ConfigError
 
 LOOKAHEAD_POINTS: Final = 20
@@ -181,6 +180,6 @@ def _told(exhibit: Any) -> dict[str, Any]:
 
 def _answer(document: dict[str, Any], text: str, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+        print_json(document)
     else:
         click.echo(text)

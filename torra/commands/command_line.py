@@ -7,7 +7,6 @@ them, so that `torra --help` answers at once.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,15 +19,10 @@ from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import plainly
 from torra.commands.init import init
-from torra.commands.options import ModeName
+from torra.commands.options import ModeName, print_json
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import scorecard, standing
-
-
-def print_json(document: object) -> None:
-    """Write one JSON document to standard output."""
-    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
 
 
 def _answer(

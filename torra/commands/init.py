@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from torra.clock import EPOCH, TIMEFRAMES, token
+from torra.commands.options import print_json
 from torra.desk.first_files import put_both, recover
 from torra.errors import ConfigError
 from torra.home import DESK
@@ -118,7 +119,7 @@ def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) ->
     found = plan(home, *gather(ask, environment, look))
     write(found, force=flags["force"])
     if flags["as_json"]:
-        click.echo(json.dumps(found.document(), ensure_ascii=False, allow_nan=False, indent=2))
+        print_json(found.document())
     else:
         click.echo(found.table())
 

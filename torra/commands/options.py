@@ -1,7 +1,9 @@
-"""Options that several commands share, and that cost no import until one is given."""
+"""What several commands share, and what costs no import until it is used."""
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any
 
 import click
@@ -19,3 +21,13 @@ class ModeName(click.ParamType[str]):
         if value not in MODES:
             self.fail(f"{value!r} is no desk of agents; there are {', '.join(MODES)}", param, ctx)
         return str(value)
+
+
+def print_json(document: object) -> None:
+    """Write one JSON document to standard output."""
+    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def on_terminal() -> bool:
+    """Return whether somebody sits at a terminal and can answer."""
+    return sys.stdin.isatty()

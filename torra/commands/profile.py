@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
+from torra.commands.options import on_terminal, print_json
 from torra.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -309,11 +310,6 @@ def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool
     _answer(document, as_json)
 
 
-def on_terminal() -> bool:
-    """Return whether a person could answer."""
-    return sys.stdin.isatty()
-
-
 def _every(book: ProfileBook) -> dict[str, Any]:
     from torra.profiles.fields import DEFAULT, canonical  # noqa: PLC0415
     from torra.profiles.guard import compare  # noqa: PLC0415
@@ -384,6 +380,6 @@ def _change_lines(changes: Sequence[Change]) -> list[str]:
 def _answer(document: dict[str, Any], as_json: bool) -> None:
     lines = document.pop("table")
     if as_json:
-        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+        print_json(document)
     else:
         click.echo("\n".join(lines))

@@ -7,7 +7,6 @@ a model, takes a look or changes a trade. A home without a database stays withou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torra.commands.cli_errors import plainly
+from torra.commands.options import print_json
 from torra.home import DATABASE
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def scorecard(
         reports.put(report, pages.html(found.document))
         click.echo(f"report: {report}", err=True)
     if as_json:
-        _print(found.as_json())
+        print_json(found.as_json())
     elif found.document is None:
         click.echo(found.says)
     else:
@@ -60,7 +60,7 @@ def standing(home: Path, /, as_json: bool) -> None:
     """Show which agents have a say, by the promotion rule, when the next look is due, and why."""
     found = [told(one) for one in accounts(home)]
     if as_json:
-        _print({"rule": rule(), "profiles": found})
+        print_json({"rule": rule(), "profiles": found})
     else:
         click.echo(table(found))
 
@@ -161,7 +161,3 @@ def _profile(row: Mapping[str, Any]) -> list[str]:
 def _look(each: Mapping[str, Any], name: str) -> str:
     then = "" if each["profile"] == name else f" as profile {each['profile']}"
     return f"  look {each['look']} on {each['at']}{then}: {each['reason']}"
-
-
-def _print(document: object) -> None:
-    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))

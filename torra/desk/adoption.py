@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from torra.clock import System
+from torra.clock import real_sleep
 from torra.config import Instance, Profile, validate
 from torra.desk.outlook import Outlook
 from torra.desk.roster import InstanceSetup, Refit, Roster
@@ -45,7 +45,6 @@ ALARM_TRIES: Final = 60
 ALARM_SECONDS: Final = 5.0
 """How often an alarm is tried to be put on record, and real seconds between two tries."""
 
-REAL_SLEEP: Final = System().sleep
 
 log = logging.getLogger("torra")
 
@@ -208,7 +207,7 @@ def _raise_alarm(roster: Roster, name: str, told: str) -> None:
             roster.database.raise_alarm(alarm_key(name), ALARM, told)
         except StoreUnavailable as error:
             log.error("the alarm of %s: %s", name, error)
-            REAL_SLEEP(ALARM_SECONDS)
+            real_sleep(ALARM_SECONDS)
         else:
             return
 

@@ -24,7 +24,7 @@ from torra.errors import ConfigError
 from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
 from torra.providers.vendors.addresses import address
-from torra.tick.ladder import HYSTERESIS, UNASKED, rung_name, tick_worst_case
+from torra.tick.ladder import UNASKED, rung_name, tick_worst_case, to_climb
 from torra.tick.spending import HOUR
 
 DAY: Final = timedelta(days=1)
@@ -370,7 +370,7 @@ def _against(
             {
                 "rung": name,
                 "worst_tick_usd": _round(usd),
-                "needs_usd": _round(_needed(usd, ceiling, spent)),
+                "needs_usd": _round(to_climb(usd, ceiling, spent)),
                 "here": name == rung,
             }
             for name, usd in worst.items()
@@ -390,11 +390,6 @@ def _worst(
 
     told = {name: tick_worst_case(prices, each, local) for name, each in rungs.items()}
     return {**told, UNASKED: 0.0}
-
-
-def _needed(usd: float, ceiling: float, spent: float) -> float:
-    """Return what must be left of the hour to climb to a rung (torra.tick.spending)."""
-    return min(HYSTERESIS * usd, (usd + ceiling) / 2.0) if spent and usd else usd
 
 
 def _ticks(usd: float, worst: float) -> int | None:

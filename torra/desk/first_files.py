@@ -2,7 +2,8 @@
 
 `torra init` calls `put_both`. A note in the home says what is under way, so that the next `torra
 init` or `torra run` undoes what a kill or a power cut between the two renames left (`recover`). A
-note that cannot have been written here moves and removes nothing: ConfigError.
+note that cannot have been written here moves and removes nothing: ConfigError. What is left over
+must have names that the note tells, so nothing here is written by `write_whole`.
 torra.commands.desk_plan decides what stands in the files.
 """
 

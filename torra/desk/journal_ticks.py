@@ -74,7 +74,7 @@ def opinions(reports: Sequence[Row], failures: Mapping[str, str]) -> tuple[Opini
     An agent that this version does not know is left out: its focus is not known either.
     """
     heard = [_opinion(told) for told in reports if told["agent_id"] in AGENTS]
-    failed = [_silent(name) for name in failures if name in AGENTS]
+    failed = [silent(name) for name in failures if name in AGENTS]
     return (*heard, *failed)
 
 
@@ -85,7 +85,7 @@ def _opinion(told: Row) -> Opinion:
         agent_id=name,
         kind=AGENTS[name].role.kind,
         adjustments=tuple(votes.get(vector) for vector in VECTORS),
-        focus=_focus(name),
+        focus=focus_of(name),
         trust=trust(AgentReport(name, {}, confidence=word, flags=flags)),
         confidence=word,
         abstained=told["abstained"],
@@ -94,11 +94,13 @@ def _opinion(told: Row) -> Opinion:
     )
 
 
-def _silent(name: str) -> Opinion:
-    return Opinion(name, AGENTS[name].role.kind, focus=_focus(name), answered=False)
+def silent(name: str) -> Opinion:
+    """Return the opinion of an agent that gave none."""
+    return Opinion(name, AGENTS[name].role.kind, focus=focus_of(name), answered=False)
 
 
-def _focus(name: str) -> Four:
+def focus_of(name: str) -> Four:
+    """Return the weight of an agent's word on each vector; the gate has none on any."""
     role = AGENTS[name].role
     if role.kind == "gate":
         return NOTHING

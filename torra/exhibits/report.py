@@ -10,7 +10,6 @@ has None for what is not known.
 from __future__ import annotations
 
 import json
-import os
 import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -19,7 +18,6 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
-from torra.clock import token
 from torra.errors import ConfigError
 from torra.evaluation import exhibits as shown
 from torra.exhibits import pages, thinning
@@ -31,7 +29,7 @@ from torra.exhibits.documents import (
     Document,
     allowed,
 )
-from torra.whole_files import sync_folder
+from torra.whole_files import write_whole
 
 WIDTH: Final = 100
 """Characters of a line in a terminal."""
@@ -104,22 +102,13 @@ def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
 
 def put(path: Path, text: str, *, overwrite: bool = True) -> None:
     """Write a file whole or not at all; raises ConfigError if it exists or cannot be written."""
-    partial = path.with_name(f".{path.name}.{token(6)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            # before the move: else a power cut could leave the name on an empty file
-            os.fsync(file.fileno())
-        _move(partial, path, overwrite=overwrite)
+        write_whole(path, text.encode(), replace=overwrite)
     except FileExistsError:
         raise ConfigError(f"{path} is there already: take another name or overwrite it") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        # also after success: a link leaves the partial name behind
-        partial.unlink(missing_ok=True)
 
 
 def as_json(found: Document) -> str:
@@ -225,28 +214,6 @@ def _where(place: Sequence[int | str], found: Sequence[shown.Exhibit]) -> str:
         known = names.get(str(place[0]), [])
         told = f"{known[place[1]]}, {told}" if place[1] < len(known) else told
     return told
-
-
-def _move(partial: Path, path: Path, *, overwrite: bool) -> None:
-    if overwrite:
-        partial.replace(path)
-    else:
-        _move_if_free(partial, path)
-    # the new name must survive a power cut as well
-    sync_folder(path.parent)
-
-
-def _move_if_free(partial: Path, path: Path) -> None:
-    """Give a file its name; raises FileExistsError if any other file has it."""
-    # exists() is False for a dangling link, which replace() below would overwrite
-    if path.exists() or path.is_symlink():
-        raise FileExistsError(path)
-    try:
-        os.link(partial, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        partial.replace(path)  # a file system without links
 
 
 # --- for a terminal -------------------------------------------------------------------------------

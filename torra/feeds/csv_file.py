@@ -51,6 +51,8 @@ ENCODINGS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+"""The mark at the beginning of a text, and its encoding."""
+
 MEANINGS: Final = {
     "datetime": "time",
     "tickvol": "tick_volume",

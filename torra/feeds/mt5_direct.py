@@ -23,12 +23,11 @@ import pandas as pd
 
 from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
-from torra.feeds.protocol import COLUMNS
+from torra.feeds.protocol import COLUMNS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
 
 NO_BARS: Final = "no_bars"
-SERVER_CLOCK: Final = "server_clock"
-"""Reasons of DataUnavailable."""
+"""Reason of DataUnavailable."""
 
 SETTLE: Final = timedelta(seconds=5)
 """How long after its time a bar without a follower may still change."""

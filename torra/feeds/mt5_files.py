@@ -18,7 +18,6 @@ A file is read again when its time, size or number has changed. Threads may shar
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import hmac
 import logging
@@ -35,12 +34,12 @@ import pandas as pd
 
 from torra.clock import EPOCH, duration
 from torra.errors import ConfigError, DataUnavailable
-from torra.feeds.protocol import COLUMNS
+from torra.feeds.csv_file import ENCODINGS
+from torra.feeds.protocol import COLUMNS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, check, offsets_used, shown
 
 NO_FILE: Final = "no_file"
 BAD_FILE: Final = "bad_file"
-SERVER_CLOCK: Final = "server_clock"
 """Reasons of DataUnavailable."""
 
 FOLDER: Final = "bars"
@@ -49,12 +48,6 @@ ROW: Final = re.compile(r"\d{1,10}(?:,-?\d{1,12}(?:\.\d{1,12})?){4},\d{1,19},\d{
 END: Final = re.compile(r"end,(\d{1,7}),(-?\d{1,6}),([0-9a-f]{64})", re.ASCII)
 MAX_BYTES: Final = 4_000_000
 """A longer file is cut, and so refused; a thousand bars have a fiftieth of this."""
-
-MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 log = logging.getLogger("torra")
 
@@ -205,7 +198,7 @@ def read_sheet(raw: bytes, key: str) -> BarSheet:
 
 
 def _text(raw: bytes) -> str:
-    encoding = next((name for mark, name in MARKS if raw.startswith(mark)), "ascii")
+    encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "ascii")
     return raw.decode(encoding)
 
 

@@ -19,6 +19,9 @@ FRESH_BARS: Final = 2
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
 
+SERVER_CLOCK: Final = "server_clock"
+"""Reason of DataUnavailable: the server's clock is not the one of desk.json."""
+
 
 class Feed(Protocol):
     """A source of closed bars."""

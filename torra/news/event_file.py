@@ -16,7 +16,6 @@ import csv
 import io
 import json
 import logging
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -26,13 +25,14 @@ from typing import Any, Final, NamedTuple, get_args
 
 from torra.errors import ConfigError
 from torra.evidence.scheduled_events import EVERY_CURRENCY, Impact, ScheduledEvent
+from torra.trading_terms import CURRENCY
 
 log = logging.getLogger("torra")
 
 FIELDS: Final = ("time", "currency", "impact", "name")
 IMPACTS: Final[tuple[Impact, ...]] = get_args(Impact)
-CURRENCY: Final = re.compile(r"[A-Z]{3}")
-"""Three capitals; the word for all of them, EVERY_CURRENCY, has the same form."""
+Signature = tuple[int, int, int]
+"""What changes when a file does: its time, its size, its place on the disk."""
 
 MAX_NAME: Final = 80
 """Characters of an event's name."""
@@ -62,7 +62,7 @@ class CalendarFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._reading = threading.Lock()
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: Signature | None = None
         self._held: EventReading | None = None
         self._trouble = ""
 
@@ -80,13 +80,13 @@ class CalendarFile:
         Raises ConfigError while no reading has succeeded yet.
         """
         with self._reading:
-            seen = _signature(self.path)
+            seen = signature(self.path)
             # A file that cannot be seen is tried each time, so that its return is noticed.
             if self._held is None or seen is None or seen != self._seen:
                 self._held = self._read(self._held, seen)
             return self._held
 
-    def _read(self, held: EventReading | None, seen: tuple[int, int, int] | None) -> EventReading:
+    def _read(self, held: EventReading | None, seen: Signature | None) -> EventReading:
         """Return the file's events; those of before while it changes or cannot be read."""
         trouble: ConfigError | None = None
         events: tuple[ScheduledEvent, ...] = ()
@@ -95,7 +95,7 @@ class CalendarFile:
         except ConfigError as error:
             trouble = error
         # A file that changed while it was read may be half of each version.
-        whole = seen == _signature(self.path)
+        whole = seen == signature(self.path)
         self._seen = seen if whole and not isinstance(trouble, Unreachable) else None
         if held is None:
             if trouble is not None:
@@ -140,8 +140,8 @@ class _Row(NamedTuple):
     values: Mapping[str, Any]
 
 
-def _signature(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file does; None for a file that cannot be seen."""
+def signature(path: Path) -> Signature | None:
+    """Return what changes when a file does; None when it cannot be seen."""
     try:
         found = path.stat()
     except (OSError, ValueError):

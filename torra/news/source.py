@@ -50,6 +50,7 @@ from torra.evidence.news_digest import (
     coin,
 )
 from torra.evidence.news_shelf import ShelvedNews
+from torra.news.event_file import Signature, signature
 from torra.news.plug_in import NewsPlace, PlugInSource
 from torra.news.reading import (
     MAX_ITEMS,
@@ -479,10 +480,6 @@ def _check(status: int) -> None:
 # --- the file -------------------------------------------------------------------------------------
 
 
-Signature = tuple[int, int, int]
-"""What changes when a file does: its time, its size, its place on the disk."""
-
-
 class HeadlineFile:
     """Headlines in a file of JSON lines. Raises ConfigError when the first reading fails.
 
@@ -540,15 +537,6 @@ class HeadlineFile:
         if told != self.reading.told:
             logger.warning("%s; the last good reading is used", told)
         self.reading = replace(self.reading, status=status, told=told)
-
-
-def signature(path: Path) -> Signature | None:
-    """Return what changes when a file does; None when it cannot be seen."""
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def read_file(path: Path) -> list[NewsItem]:

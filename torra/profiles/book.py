@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from typing import Any, Final, Literal
 from pydantic import ValidationError
 
 from torra.clock import iso
-from torra.config import ROOT, DeskSettings, Instance, Profile, faults, read
+from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, read
 from torra.desk.adoption import fixed
 from torra.errors import ConfigError
 from torra.home import DESK
@@ -34,7 +33,6 @@ from torra.profiles.fields import canonical, settings
 from torra.profiles.guard import Change, command_line, compare, loosening
 from torra.whole_files import write_whole
 
-PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 DEVICES: Final = {"CON", "PRN", "AUX", "NUL"} | {
     f"{a}{n}" for a in ("COM", "LPT") for n in range(10)
 }
@@ -397,7 +395,7 @@ class ProfileBook:
 def usable(name: str) -> bool:
     """Return whether a profile may have this name, on every system."""
     return bool(
-        PLAIN_NAME.fullmatch(name)
+        NAME.fullmatch(name)
         and not name.endswith(".")
         and name.partition(".")[0].upper() not in DEVICES
     )

@@ -17,7 +17,6 @@ from torra.evaluation.wording import count, percent
 from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS
 from torra.replay.replaying import ReplayPlan
-from torra.replay.voices import is_paid
 
 PAPER: Final = (
     "A replay fills at the next bar's open and knows no queue, no requote and no news gap inside a "
@@ -62,7 +61,7 @@ def _of_the_bars(plan: ReplayPlan) -> Iterator[str]:
 
 def _of_the_run(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> Iterator[str]:
     provider = plan.profile.agents.provider
-    if is_paid(plan.profile):
+    if plan.profile.agents.paid():
         yield MEMORY
     if plan.history.derived:
         names = ", ".join(plan.history.derived)

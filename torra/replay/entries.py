@@ -12,9 +12,7 @@ from numpy.random import Generator
 from torra.config import Profile
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.random_entries import DRAWS, RandomEntries, drawn, outcomes
-
-END = "END"
-"""How a trade ended that the history left open: it has no exit of its own."""
+from torra.replay.l1.trades import END
 
 
 class Beside(NamedTuple):

@@ -262,7 +262,7 @@ def _here(
         folders.taken(folder),
     ):
         logged = folders.begin(home, plan)
-        ticks = estimate(plan, voices.is_paid(plan.profile), say, folders.done(home, plan))
+        ticks = estimate(plan, bool(plan.profile.agents.paid()), say, folders.done(home, plan))
         with progress(ticks * len(plan.arms), plan.name) as forward:
             seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
     return seen, logged

@@ -40,11 +40,11 @@ from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers
 from torra.evaluation.state_timeline import states_exhibit
+from torra.replay.arms import CONTROL
 from torra.replay.arms import REFERENCES as SOURCES
 from torra.replay.entries import Beside, beside_random
 from torra.replay.vetoes import vetoed, would_have_come_to
 
-CONTROL: Final = "l1"
 REFERENCES: Final = (*reversed(MODES), "analysts", "final", "recomposed", "legacy")
 """Whose agents are looked at one by one: the first of these that is there."""
 

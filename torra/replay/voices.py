@@ -41,11 +41,6 @@ LONGEST: Final = 32
 log = logging.getLogger("torra")
 
 
-def is_paid(profile: Profile) -> bool:
-    """Return whether a replay with this profile asks somebody who may have to be paid."""
-    return bool(profile.agents.paid())
-
-
 @contextmanager
 def opened(
     home: Path, profile: Profile, symbol: str, name: str, *, max_cost: float | None
@@ -63,7 +58,7 @@ def opened(
             recorded = RecordedProvider(_recalled(home, database, symbol))
             yield _speaker(recorded.submit, recorded.name, None)
             return
-        if not is_paid(profile):
+        if not profile.agents.paid():
             rules = RulesProvider()
             yield _speaker(rules.submit, rules.name, None)
             return

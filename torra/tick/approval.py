@@ -26,6 +26,7 @@ from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.tick.keeper import Keeper
 from torra.verdict import risk_engine
+from torra.verdict.deny_reasons import ENGINE
 from torra.verdict.risk_engine import Action, DenyReason, Intent, Levels, SignalDraft
 
 PROPOSED: Final = "AWAITS_APPROVAL"
@@ -37,9 +38,6 @@ POSITION_CHANGED: Final = "POSITION_CHANGED"
 DRIFT_ATR: Final = 0.5
 """How far the price may have moved since the proposal, ATRs (design, section 8)."""
 
-
-ENGINE: Final = "risk_engine"
-"""Giver of the reasons that stand for checks of an opening (deny_reasons.Denial.given_by)."""
 
 CHECKED: Final = tuple(
     reason for reason, denial in risk_engine.DENIALS.items() if ENGINE in denial.given_by

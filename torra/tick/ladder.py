@@ -125,6 +125,11 @@ def ladder(settings: AgentSettings) -> list[Rung]:
     return [*rungs, Rung(settings, UNASKED, asked=False)]
 
 
+def to_climb(cost: float, ceiling: float, spent: float) -> float:
+    """Return what must be left to climb to a rung; halfway to the ceiling is always enough."""
+    return min(HYSTERESIS * cost, (cost + ceiling) / 2.0) if spent else cost
+
+
 def rung_name(settings: AgentSettings) -> str:
     """Return what the rung of a desk is called: its mode, or custom."""
     return CUSTOM if settings.active_agents else settings.mode
@@ -142,7 +147,8 @@ def _choose(
     if highest >= stood:
         return highest
     climbed = next(
-        (at for at, cost in enumerate(costs) if _ample(cost, ceiling, spent) <= left), stood
+        (at for at, cost in enumerate(costs) if to_climb(cost, ceiling, spent) <= left),
+        stood,
     )
     return min(stood, climbed)
 
@@ -184,8 +190,3 @@ class SpendingAccount:
             local=self.local, now=self.now, monotonic=monotonic, deadline=deadline,
             late=self.late, most=self.most,
         )  # fmt: skip
-
-
-def _ample(cost: float, ceiling: float, spent: float) -> float:
-    """Return what must be left to climb to a rung; halfway to the ceiling is always enough."""
-    return min(HYSTERESIS * cost, (cost + ceiling) / 2.0) if spent else cost

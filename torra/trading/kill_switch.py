@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 
 from instance_database import Database
 from torra.bridges.torra.bridge import folder_of
-from torra.clock import System
+from torra.clock import real_sleep
 from torra.config import DeskSettings
 from torra.errors import StoreUnavailable, TorraError
 from torra.home import HALT, STATE_FOLDER
@@ -39,7 +39,6 @@ RESUME_TRIES: Final = 5
 RESUME_SECONDS: Final = 0.5
 """How often, and after how many seconds each, resuming makes sure that it has held."""
 
-REAL_SLEEP: Final = System().sleep
 
 log = logging.getLogger("torra")
 
@@ -128,7 +127,7 @@ class KillSwitch:
     def resume(
         self,
         reason: str,
-        sleep: Callable[[float], None] = REAL_SLEEP,
+        sleep: Callable[[float], None] = real_sleep,
         record: Callable[[], object] = lambda: None,
     ) -> None:
         """Let trading go on, as a person wants it; raises OSError when a file cannot go.

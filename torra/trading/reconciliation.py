@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from torra.bridges.protocol import OFFSET_TOLERANCE, BrokerBooks, BrokerDeal, BrokerPosition
-from torra.clock import parse
+from torra.clock import time_of
 from torra.trading.findings import (
     LOOKS,
     Amended,
@@ -135,7 +135,7 @@ class _Index:
 
     def passed(self, moment: str | datetime, seconds: float) -> bool:
         """Return whether so many seconds had passed since a moment when the books were written."""
-        return self.at >= _moment(moment) + timedelta(seconds=seconds)
+        return self.at >= time_of(moment) + timedelta(seconds=seconds)
 
 
 class _Desk:
@@ -313,7 +313,7 @@ class _Desk:
         # A deal that another close has made, by name or number, is not this one's.
         if name in self._closes or deal.deal in self._closes.values():
             return name == _head(row["sid"])
-        decided = _moment(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
+        decided = time_of(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
         ours = deal.magic == self._magics.get(row["instance"]) and deal.reason in BY_ADVISOR
         return ours and deal.time >= decided
 
@@ -343,7 +343,7 @@ class _Desk:
     def _looks(self, row: Row) -> int:
         """Return how many books have missed it, with these: the same ones count once."""
         missed_at = row.get("missed_at")
-        again = missed_at is not None and self._index.at <= _moment(missed_at)
+        again = missed_at is not None and self._index.at <= time_of(missed_at)
         return int(row["misses"]) + (not again)
 
     def _overdue(self, row: Row) -> bool:
@@ -356,7 +356,7 @@ class _Desk:
         A position that nobody explains casts doubt on an opening however old it looks, on a close
         (its own position is there, or this is not asked) only when it is younger.
         """
-        decided = _moment(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
+        decided = time_of(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
         # The clocks of the two sides may differ by this much.
         if not self._index.passed(row["changed_at"], UNSEEN_SECONDS) or self._index.since > decided:
             return False
@@ -436,7 +436,3 @@ def _plain(text: str) -> str:
 
 def _head(text: str) -> str:
     return _plain(text)[:SURE_PREFIX]
-
-
-def _moment(told: str | datetime) -> datetime:
-    return told if isinstance(told, datetime) else parse(told)

@@ -58,7 +58,7 @@ class Denial(NamedTuple):
     given_by: str
 
 
-_ENGINE: Final = "risk_engine"
+ENGINE: Final = "risk_engine"
 _R = DenyReason
 DENIALS: Final[Mapping[DenyReason, Denial]] = {
     _R.TRADING_HALTED: Denial(
@@ -70,37 +70,37 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
     _R.GATE_VETO: Denial(
         "the gate vetoes the opening, or a veto of this side still holds",
         "document 001; docs/debate.md",
-        _ENGINE,
+        ENGINE,
     ),
     _R.GATE_CANNOT_OPEN: Denial(
         "the opening would stand only because the gate lowered an adjustment",
         "design, section 5",
-        _ENGINE,
+        ENGINE,
     ),
     _R.DUPLICATE_SIGNAL: Denial(
         "the position is being closed already, or the decision has its signal",
         "15c3-5, duplicates",
-        _ENGINE,
+        ENGINE,
     ),
     _R.COOLDOWN: Denial(
-        "fewer than cooldown_bars bars since this side's last losing trade", "freqtrade", _ENGINE
+        "fewer than cooldown_bars bars since this side's last losing trade", "freqtrade", ENGINE
     ),
     _R.STALE_BAR: Denial(
-        "the deciding bar closed more than gate.max_bar_age bars ago", "freqtrade", _ENGINE
+        "the deciding bar closed more than gate.max_bar_age bars ago", "freqtrade", ENGINE
     ),
     _R.STALE_SCORE: Denial(
-        "the verdict has outlived its signal, or its proposal", "freqtrade", _ENGINE
+        "the verdict has outlived its signal, or its proposal", "freqtrade", ENGINE
     ),
     _R.CLOCK_SKEW: Denial(
         "the clocks of the two sides differ, or the desk's was set back while the signal waited",
         "freqtrade",
         "risk_engine, signal_bridge, bridge",
     ),
-    _R.MARKET_CLOSED: Denial("the symbol is not traded now", "freqtrade", _ENGINE),
+    _R.MARKET_CLOSED: Denial("the symbol is not traded now", "freqtrade", ENGINE),
     _R.BAD_NUMBER: Denial(
         "a price, an ATR, a level, a size or an account figure is not a usable number",
         "nautilus",
-        _ENGINE,
+        ENGINE,
     ),
     _R.PRICE_COLLAR: Denial(
         "the entry is more than price_collar_atr ATRs from the last price, or the price has left "
@@ -109,68 +109,68 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "risk_engine, approval",
     ),
     _R.STOP_WRONG_SIDE: Denial(
-        "the stop is on the wrong side of the entry, or on it", "document 000", _ENGINE
+        "the stop is on the wrong side of the entry, or on it", "document 000", ENGINE
     ),
     _R.STOP_TOO_CLOSE: Denial(
         "the ATR is below one tick, or the stop nearer than spread + one tick (or the broker's "
         "stops level, when that is more)",
         "document 000",
-        _ENGINE,
+        ENGINE,
     ),
-    _R.STOP_TOO_FAR: Denial("the stop is more than 4 ATR away", "document 000", _ENGINE),
+    _R.STOP_TOO_FAR: Denial("the stop is more than 4 ATR away", "document 000", ENGINE),
     _R.TARGET_WRONG_SIDE: Denial(
-        "the target is on the wrong side of the entry, or on it", "document 000", _ENGINE
+        "the target is on the wrong side of the entry, or on it", "document 000", ENGINE
     ),
     _R.SIZE_ZERO: Denial(
         "risk, notional and lot limits, the gate's multiplier and the desk's conviction leave less "
         "than the smallest order",
         "document 000",
-        _ENGINE,
+        ENGINE,
     ),
-    _R.LOT_BELOW_MIN: Denial("below the symbol's smallest order", "broker", _ENGINE),
-    _R.LOT_ABOVE_MAX: Denial("above the symbol's largest order", "broker", _ENGINE),
-    _R.LOT_STEP: Denial("no multiple of the symbol's lot step", "broker", _ENGINE),
+    _R.LOT_BELOW_MIN: Denial("below the symbol's smallest order", "broker", ENGINE),
+    _R.LOT_ABOVE_MAX: Denial("above the symbol's largest order", "broker", ENGINE),
+    _R.LOT_STEP: Denial("no multiple of the symbol's lot step", "broker", ENGINE),
     _R.RISK_PER_TRADE: Denial(
-        "the loss at the stop is above risk_per_trade_pct of the capital", "document 000", _ENGINE
+        "the loss at the stop is above risk_per_trade_pct of the capital", "document 000", ENGINE
     ),
     _R.MAX_NOTIONAL: Denial(
-        "the position is worth more than max_notional_pct of the capital", "document 000", _ENGINE
+        "the position is worth more than max_notional_pct of the capital", "document 000", ENGINE
     ),
     _R.EXPOSURE_CAP: Denial(
         "with it the desk's gross notional is above exposure_cap_pct",
         "document 000; 15c3-5, capital",
-        _ENGINE,
+        ENGINE,
     ),
     _R.MARGIN: Denial(
         "with it the desk's gross notional is above account_leverage_cap times the capital, or the "
         "broker's free margin does not carry it",
         "documents 000, 003",
-        _ENGINE,
+        ENGINE,
     ),
-    _R.MAX_POSITIONS: Denial("the desk holds max_positions already", "document 000", _ENGINE),
+    _R.MAX_POSITIONS: Denial("the desk holds max_positions already", "document 000", ENGINE),
     _R.DAILY_LOSS_CAP: Denial(
         "the UTC day has lost daily_loss_cap_pct, or this trade alone could",
         "document 000",
-        _ENGINE,
+        ENGINE,
     ),
     _R.MESSAGE_RATE: Denial(
         "the instance has sent its signals of the hour; one opening more halts the desk",
         "RTS 6 Art. 15(1)(d)",
-        _ENGINE,
+        ENGINE,
     ),
     _R.REPEATED_EXECUTION: Denial(
         "the instance has opened this side max_same_openings_per_hour times within the hour; one "
         "more halts the desk",
         "RTS 6 Art. 15(3)",
-        _ENGINE,
+        ENGINE,
     ),
     _R.NEGATIVE_EV: Denial(
         "with the replayed win rate the trade is worth nothing or less after the spread",
         "document 003",
-        _ENGINE,
+        ENGINE,
     ),
     _R.SPREAD: Denial(
-        "the spread of now is above gate.max_spread_atr of the ATR", "design, section 8", _ENGINE
+        "the spread of now is above gate.max_spread_atr of the ATR", "design, section 8", ENGINE
     ),
     _R.BRIDGE_DEAD: Denial(
         "the other side gives no sign of life, or cannot trade",

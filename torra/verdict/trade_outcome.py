@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final, Literal
 
-from torra.clock import parse
+from torra.clock import time_of
 from torra.verdict.risk_engine import OPENS, TARGET_R, PositionSide
 
 Outcome = Literal["win", "loss", "scratch"]
@@ -123,7 +123,7 @@ def judge(
         planned_stop_pct=_percent(_gain(side, entry, stop), entry),
         planned_target_pct=_percent(_gain(side, entry, target), entry),
         realized_pct=_percent(_gain(side, fill, left), fill),
-        hours_held=_hours(closed_at, _moment(opening.get("opened_at") or opening["decided_at"])),
+        hours_held=_hours(closed_at, time_of(opening.get("opened_at") or opening["decided_at"])),
         profit=money,
     )
 
@@ -183,7 +183,7 @@ def remembered(trades: Iterable[Mapping[str, Any]], as_of: datetime) -> list[dic
     the end of a trade at a bar's open is known when that bar has closed. What a row from before
     there were outcomes lacks is derived from its profit and R multiple.
     """
-    known = (trade for trade in trades if _moment(trade["closed_at"]) < as_of)
+    known = (trade for trade in trades if time_of(trade["closed_at"]) < as_of)
     return [_told(trade, as_of) for trade in islice(known, REMEMBERED)]
 
 
@@ -196,7 +196,7 @@ def _told(trade: Mapping[str, Any], as_of: datetime) -> dict[str, Any]:
         # + 0.0 makes a negative zero a plain one.
         "r_multiple": round(r_multiple, REMEMBERED_DECIMALS) + 0.0,
         "evolution": trade.get("evolution") or VERDICTS[outcome],
-        "hours_ago": round((as_of - _moment(trade["closed_at"])) / HOUR, REMEMBERED_DECIMALS),
+        "hours_ago": round((as_of - time_of(trade["closed_at"])) / HOUR, REMEMBERED_DECIMALS),
     }
 
 
@@ -216,10 +216,6 @@ def _percent(gain: float, entry: float) -> float:
 def _hours(closed: datetime, opened: datetime) -> float:
     """Return hours held; clocks that disagree make no negative ones."""
     return round(max(closed - opened, timedelta(0)) / HOUR, HOUR_DECIMALS)
-
-
-def _moment(told: str | datetime) -> datetime:
-    return told if isinstance(told, datetime) else parse(told)
 
 
 def _price(name: str, value: Any) -> float:

@@ -33,8 +33,8 @@ from typing import Any, Final, Generic, TypeVar
 from torra.clock import Clock
 from torra.errors import MALFORMED, BridgeUnavailable
 from torra.failpoints import failpoint
-from torra.time_limit import TimeLimit, of_folder
-from torra.whole_files import sync_folder
+from torra.time_limit import Run, TimeLimit, at_once, of_folder
+from torra.whole_files import name_once, write_whole
 
 ORDERS: Final = "DWX_Orders.txt"
 MESSAGES: Final = "DWX_Messages.txt"
@@ -149,7 +149,7 @@ class LastGood(Generic[Parsed]):
 
     path: Path
     parse: Callable[[Any], Parsed]
-    limit: TimeLimit | None = None
+    run: Run = at_once
     value: Parsed | None = None
     at: float = 0.0
     _seen: tuple[int, int] = field(default=(0, 0))
@@ -157,7 +157,7 @@ class LastGood(Generic[Parsed]):
     def read(self) -> Parsed | None:
         """Return the newest whole reading, None while there is none or the file is not there."""
         try:
-            found, raw = self.limit.run(self._look) if self.limit else self._look()
+            found, raw = self.run(self._look)
             if raw is not None:
                 value = self.parse(_json(_text(raw)))
                 seen = (found.st_mtime_ns, found.st_size)
@@ -186,17 +186,17 @@ class DwxFolder:
         self, folder: Path, state: Path, clock: Clock, limit: TimeLimit | None = None
     ) -> None:
         self._folder = folder
-        self._limit = limit = limit or of_folder(folder)
+        self._run = run = (limit or of_folder(folder)).run
         self._number_file = state / NUMBER
         self._clock = clock
-        self.account: LastGood[DwxAccount] = LastGood(folder / ORDERS, parse_account, limit)
+        self.account: LastGood[DwxAccount] = LastGood(folder / ORDERS, parse_account, run)
         self.messages: LastGood[dict[str, Message]] = LastGood(
-            folder / MESSAGES, parse_messages, limit
+            folder / MESSAGES, parse_messages, run
         )
         self.quotes: LastGood[dict[str, tuple[float, float]]] = LastGood(
-            folder / QUOTES, parse_quotes, limit
+            folder / QUOTES, parse_quotes, run
         )
-        self.trades: LastGood[tuple[DealRow, ...]] = LastGood(folder / TRADES, parse_trades, limit)
+        self.trades: LastGood[tuple[DealRow, ...]] = LastGood(folder / TRADES, parse_trades, run)
 
     @property
     def path(self) -> Path:
@@ -209,7 +209,7 @@ class DwxFolder:
         None: the file is not there. Negative: the disk's clock is ahead of this side's.
         """
         try:
-            written = self._limit.run((self._folder / ORDERS).stat).st_mtime
+            written = self._run((self._folder / ORDERS).stat).st_mtime
         except OSError:
             return None
         return self._clock.real_now().timestamp() - written
@@ -221,7 +221,7 @@ class DwxFolder:
     def waiting(self) -> str | None:
         """Return the command that nobody has taken yet, "" when it cannot be read; None: none."""
         try:
-            return _text(self._limit.run((self._folder / COMMANDS).read_bytes))
+            return _text(self._run((self._folder / COMMANDS).read_bytes))
         except FileNotFoundError:
             return None
         except OSError:
@@ -234,13 +234,10 @@ class DwxFolder:
         """
         # Begin at 1 again rather than overflow the Expert Advisor's int.
         number = max(self._newest(), 0) % LARGEST_NUMBER + 1
-        temporary = self._number_file.with_suffix(".tmp")
         try:
             self._number_file.parent.mkdir(parents=True, exist_ok=True)
-            _write(temporary, str(number).encode())
-            temporary.replace(self._number_file)
             # On the disk before the command is: no number may come twice after a power cut.
-            sync_folder(self._number_file.parent)
+            write_whole(self._number_file, str(number).encode())
         except OSError as error:
             raise BridgeUnavailable(f"cannot keep {self._number_file}: {error}") from error
         return f"<:{number}|{name}|{content}:>"
@@ -248,12 +245,13 @@ class DwxFolder:
     def publish(self, text: str) -> None:
         """Lay a command down; raises BridgeUnavailable when that was surely not done.
 
-        An error that leaves it open, as on a share, passes for done: nothing is sent twice.
+        An error that leaves it open, as on a share, passes for done: nothing is sent twice. Text
+        and name are two steps for that, each with its own time limit: only the second is in doubt.
         """
         body = text.encode("ascii")
         temporary = self._folder / f"torra_{os.getpid()}.tmp"
         try:
-            self._limit.run(partial(_write_in_parts, temporary, body))
+            self._run(partial(_write_in_parts, temporary, body))
             failpoint("tmp_done")
         except OSError as error:
             self._discard(temporary)
@@ -272,7 +270,7 @@ class DwxFolder:
         if self.waiting() != text:
             return False
         try:
-            self._limit.run((self._folder / COMMANDS).unlink)
+            self._run((self._folder / COMMANDS).unlink)
         except OSError:
             return False
         return True
@@ -285,7 +283,7 @@ class DwxFolder:
     def tidy(self) -> None:
         """Remove what an earlier life left unfinished."""
         with suppress(OSError):
-            for left in self._limit.run(lambda: list(self._folder.glob("torra_*.tmp"))):
+            for left in self._run(lambda: list(self._folder.glob("torra_*.tmp"))):
                 self._discard(left)
 
     def _newest(self) -> int:
@@ -300,7 +298,7 @@ class DwxFolder:
         """Give a finished file its name, unless the name is taken; the name alone may be busy."""
         for turn in range(SHARING):
             try:
-                self._limit.run(partial(place, temporary, self._folder / COMMANDS))
+                self._run(partial(name_once, temporary, self._folder / COMMANDS))
             except PermissionError:
                 if turn == SHARING - 1:
                     raise
@@ -321,17 +319,9 @@ class DwxFolder:
 
     def _discard(self, path: Path) -> None:
         try:
-            self._limit.run(partial(path.unlink, missing_ok=True))
+            self._run(partial(path.unlink, missing_ok=True))
         except OSError:
             return
-
-
-def place(temporary: Path, target: Path) -> None:
-    """Give a file its name in one step; raises FileExistsError where the name is taken."""
-    if os.name == "nt":
-        temporary.rename(target)  # refuses to replace, unlike elsewhere
-    else:
-        os.link(temporary, target)
 
 
 def parse_account(told: Any) -> DwxAccount:
@@ -439,12 +429,5 @@ def _write_in_parts(path: Path, body: bytes) -> None:
         file.write(body[: len(body) // 2])
         failpoint("tmp_half")
         file.write(body[len(body) // 2 :])
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _write(path: Path, body: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(body)
         file.flush()
         os.fsync(file.fileno())

@@ -35,7 +35,6 @@ from torra.bridges.torra.drop_folder import (
     DropFolder,
     file_name,
     random_share,
-    real_sleep,
 )
 from torra.bridges.torra.messages import (
     LIMIT,
@@ -55,7 +54,7 @@ from torra.bridges.torra.messages import (
     report_of,
     signal_of,
 )
-from torra.clock import Clock
+from torra.clock import Clock, real_sleep
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, ConfigError
 from torra.verdict.risk_engine import DenyReason, TradingState

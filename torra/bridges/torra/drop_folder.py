@@ -10,6 +10,10 @@ What cannot be written is BridgeUnavailable with a remedy, and nothing of it is 
 Windows keeps a file from us because another program has it open, the step is repeated for PATIENCE
 seconds at most. `messages` reads the text of the files, `bridge` gives it its meaning. Old files of
 arch/, cancelled/, expired/ and bad/ are removed here, those of done/ by the Advisor.
+
+Files are not written by torra.whole_files: each step has its own time limit and its own patience
+with Windows, a HALT is looked for between text and name, and the Advisor must never see an empty
+file under a signal's name, whatever the disk can do.
 """
 
 from __future__ import annotations
@@ -20,13 +24,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from torra.clock import System, token
+from torra.clock import real_sleep, token
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
 from torra.home import HALT
+from torra.time_limit import Run, at_once
+from torra.whole_files import name_once, sync_folder
 
 T = TypeVar("T")
 
@@ -76,6 +83,7 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 FORBIDDEN: Final = (errno.EROFS, errno.EACCES, errno.EPERM)
 GONE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENOTCONN)
 NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+NO_FLUSH: Final = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP)
 
 
 def file_name(seq: int, sid: str) -> str:
@@ -87,97 +95,80 @@ def file_name(seq: int, sid: str) -> str:
 
 
 class Disk:
-    """The single steps on files, so that a test can make each of them fail."""
+    """The single steps on files, each made by `run`; a test can make each of them fail.
+
+    A share whose server is gone blocks every program that touches a file on it. With the `run` of
+    the folder's TimeLimit a step that takes too long is TimeoutError, an error like any other. It
+    may still be done later: a signal may appear in inbox/, where the next look finds it.
+    """
+
+    def __init__(self, run: Run = at_once) -> None:
+        self._run = run
 
     def make_folder(self, path: Path) -> None:
         """Make a folder inside one that is there; no error when it is there itself."""
-        path.mkdir(exist_ok=True)
+        self._run(partial(path.mkdir, exist_ok=True))
 
     def create(self, path: Path) -> int:
         """Open a new file for writing; FileExistsError when there is one."""
         mode = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        return os.open(path, mode, 0o666)
+        return self._run(partial(os.open, path, mode, 0o666))
 
     def write(self, handle: int, data: bytes) -> int:
         """Write as much as goes in at once."""
-        return os.write(handle, data)
+        return self._run(partial(os.write, handle, data))
 
     def sync(self, handle: int) -> None:
         """Wait until the file is on the disk."""
-        os.fsync(handle)
+        self._run(partial(os.fsync, handle))
 
     def close(self, handle: int) -> None:
         """Close a file."""
-        os.close(handle)
+        self._run(partial(os.close, handle))
 
     def give(self, source: Path, target: Path) -> None:
         """Rename without ever replacing: FileExistsError. Nobody else may know the source."""
-        try:
-            if os.name == "nt":
-                source.rename(target)  # which refuses there
-                return
-            os.link(source, target)
-        except OSError as error:
-            # A disk without hard links: look first, then rename. Only this side writes new names.
-            if os.name == "nt" or error.errno not in NO_LINKS:
-                raise
-            if target.exists():
-                raise FileExistsError(errno.EEXIST, "there is such a file", str(target)) from error
-            source.rename(target)
-        with suppress(OSError):
-            # The signal has its name: a leftover in tmp/ must not pass for a failure.
-            source.unlink(missing_ok=True)
+        self._run(partial(_give, source, target))
 
     def rename(self, source: Path, target: Path) -> None:
         """Rename; of two attempts at the same file one gets FileNotFoundError."""
-        source.rename(target)
+        self._run(partial(source.rename, target))
 
     def replace(self, source: Path, target: Path) -> None:
         """Rename, over a file that is there."""
-        source.replace(target)
+        self._run(partial(source.replace, target))
 
     def remove(self, path: Path) -> None:
         """Remove a file."""
-        path.unlink()
+        self._run(path.unlink)
 
     def sync_folder(self, path: Path) -> None:
         """Wait until a folder's names are on the disk, where the system can do that."""
-        if os.name == "nt":
-            return
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        except OSError as error:
-            # Some shares cannot flush a folder at all; that alone is no failure.
-            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP):
-                raise
-        finally:
-            os.close(handle)
+        self._run(partial(_sync_folder, path))
 
     def read(self, path: Path, limit: int) -> bytes:
         """Return a file's beginning, `limit` bytes at most."""
-        with path.open("rb") as file:
-            return file.read(limit)
+        return self._run(partial(_beginning, path, limit))
 
     def names(self, path: Path) -> list[str]:
         """Return the names in a folder, sorted."""
-        return sorted(entry.name for entry in path.iterdir())
+        return sorted(self._run(partial(os.listdir, path)))
 
     def there(self, path: Path) -> bool:
         """Return whether a file or a folder is there; raises OSError when that cannot be told."""
         try:
-            path.stat()
+            self._run(path.stat)
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
 
     def writable(self, path: Path) -> bool:
         """Return whether this user may write into a folder."""
-        return os.access(path, os.W_OK)
+        return self._run(partial(os.access, path, os.W_OK))
 
     def changed(self, path: Path) -> float:
         """Return when a file was changed, epoch seconds."""
-        return path.stat().st_mtime
+        return self._run(path.stat).st_mtime
 
 
 class Patience:
@@ -206,9 +197,6 @@ class Patience:
 def random_share() -> float:
     """Return a fresh random number in [0, 1)."""
     return int(token(4), 16) / 2**32
-
-
-real_sleep: Final = System().sleep
 
 
 class DropFolder:
@@ -502,3 +490,32 @@ class DropFolder:
         if error.errno in GONE:
             return f"{self.root} is not there: mount the share, make the folder or mend its path"
         return f"{self.root}: {error.strerror or error}: look at its disk or share"
+
+
+def _give(source: Path, target: Path) -> None:
+    try:
+        name_once(source, target)
+    except OSError as error:
+        # A disk without hard links: look first, then rename. Only this side writes new names.
+        if os.name == "nt" or error.errno not in NO_LINKS:
+            raise
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, "there is such a file", str(target)) from error
+        source.rename(target)
+    with suppress(OSError):
+        # The signal has its name: a leftover in tmp/ must not pass for a failure.
+        source.unlink(missing_ok=True)
+
+
+def _sync_folder(path: Path) -> None:
+    try:
+        sync_folder(path)
+    except OSError as error:
+        # Some shares cannot flush a folder at all; that alone is no failure.
+        if error.errno not in NO_FLUSH:
+            raise
+
+
+def _beginning(path: Path, limit: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(limit)

@@ -20,6 +20,7 @@ from typing import Final
 from torra.clock import token as new_token
 from torra.errors import MALFORMED, ConfigError
 from torra.home import ACCESS
+from torra.whole_files import write_whole
 
 SCOPES: Final = ("read", "approve", "admin")
 """From the smallest: each scope includes the ones before it."""
@@ -72,11 +73,8 @@ def read_or_make(home: Path) -> tuple[Tokens, bool]:
 def replace(home: Path) -> Tokens:
     """Put new tokens in the place of the old ones, whatever those were; raises ConfigError."""
     path = home / ACCESS
-    made = make()
     try:
-        # a whole file takes the place of the old one: a reader sees either, never a part
-        partial = _written(path, made)
-        partial.replace(path)
+        write_whole(path, _as_bytes(make()), mode=OWNER_ONLY)
     except OSError as error:
         raise _unwritten(path, error) from error
     return read(path)
@@ -121,15 +119,7 @@ def _put(path: Path, tokens: Tokens) -> bool:
     """Write the file if there is none; return False if another process wrote it first."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = _written(path, tokens)
-        try:
-            os.link(partial, path)  # whole, or not at all; refuses to replace
-        except FileExistsError:
-            return False
-        except OSError:  # a disk without links
-            _write(path, tokens)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, _as_bytes(tokens), mode=OWNER_ONLY, replace=False)
     except FileExistsError:
         return False
     except OSError as error:
@@ -137,21 +127,8 @@ def _put(path: Path, tokens: Tokens) -> bool:
     return True
 
 
-def _written(path: Path, tokens: Tokens) -> Path:
-    """Write a partial file under a name that no other process uses, and return it."""
-    partial = path.with_name(f"{path.name}.{new_token(6)}.partial")
-    _write(partial, tokens)
-    return partial
-
-
-def _write(path: Path, tokens: Tokens) -> None:
-    # O_EXCL and the rights at once: the file is never open to others, whatever the umask is, and
-    # nothing that lies there is written into
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-    with os.fdopen(number, "w", encoding="utf-8") as file:
-        json.dump({"tokens": dict(tokens.by_scope), "key": tokens.key}, file)
-        file.flush()
-        os.fsync(file.fileno())
+def _as_bytes(tokens: Tokens) -> bytes:
+    return json.dumps({"tokens": dict(tokens.by_scope), "key": tokens.key}).encode()
 
 
 def _unwritten(path: Path, error: OSError) -> ConfigError:

@@ -21,6 +21,7 @@ from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import Capability, capability
 from torra.providers.vendors.vendor import (
+    SDK_TIMEOUT_S,
     Usage,
     VendorReply,
     count,
@@ -43,9 +44,6 @@ STOPS: Final[Mapping[str, str]] = {
 }
 NO_CREDIT: Final = ("credit balance", "usage limits")
 """Anthropic tells of an empty account, and of a limit the account set itself, with a plain 400."""
-
-SDK_TIMEOUT_S: Final = 900.0
-"""The SDK's own limit, which never comes to bear: the call's is the one that counts."""
 
 
 class AnthropicAdapter:

@@ -24,6 +24,7 @@ from agents.contracts import Request
 from torra.providers.vendors.addresses import Address
 from torra.providers.vendors.capabilities import Capability, capability
 from torra.providers.vendors.vendor import (
+    SDK_TIMEOUT_S,
     Usage,
     VendorReply,
     count,
@@ -52,9 +53,6 @@ FORM_KEPT: Final = 50
 
 A server may have learnt it, or may have refused it once for another reason.
 """
-
-SDK_TIMEOUT_S: Final = 900.0
-"""The SDK's own limit, which never comes to bear: the call's is the one that counts."""
 
 
 class OpenAIAdapter:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Protocol
 
-from agents.contracts import ModelUnavailable, Request
+from agents.contracts import JPEG, PNG, ModelUnavailable, Request
 from torra.clock import System
 from torra.providers.vendors.wire import Wire
 
@@ -38,8 +38,9 @@ NOT_BEGUN: Final = frozenset((429, 503, 529))
 
 CUT_SHORT: Final = 408
 GONE: Final = 404
-PNG: Final = b"\x89PNG\r\n\x1a\n"
-JPEG: Final = b"\xff\xd8\xff"
+
+SDK_TIMEOUT_S: Final = 900.0
+"""A vendor's SDK's own limit, which never comes to bear: the call's is the one that counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class ConsistencyPlan:
     @property
     def paid(self) -> bool:
         """Whether somebody is asked who may have to be paid."""
-        return trial_tick.paid(self.profile)
+        return bool(self.profile.agents.paid())
 
     def line(self) -> str:
         """Return the plan in one line, for a terminal."""
@@ -149,7 +149,7 @@ def plan(
         runs,
         ticks,
         len(seated(found.agents)),
-        _worst(home, found, known) if trial_tick.paid(found) else 0.0,
+        _worst(home, found, known) if found.agents.paid() else 0.0,
         max_cost,
         bars,
         profile,

@@ -77,7 +77,7 @@ def run(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="torra-tick-"))
         database = _copy(home / DATABASE, Path(folder))
         stack.callback(database.close)
-        if paid(settings):
+        if settings.agents.paid():
             _refuse_older(home / DATABASE, Path(folder))
         feed = _feed(home, instance, timeframe, bars, database)
         moment = _moment(as_of, instance, timeframe, feed, database)
@@ -86,7 +86,7 @@ def run(
         stack.callback(models.close)
         models.apply_blocks()
         account = _Payer(home, models, settings, instance.profile, books)
-        paying = cast(SpendingAccount, account) if paid(settings) else None
+        paying = cast(SpendingAccount, account) if settings.agents.paid() else None
         # It only reads: nothing is collected for a trial.
         outlook = Outlook(home, database, dict(os.environ), [settings], now=System().now)
         return _tick(
@@ -134,11 +134,6 @@ class _Payer:
                 raise ValueError("a profile that asks no vendor has no account")
             self._opened = found
         return self._opened
-
-
-def paid(profile: Profile) -> bool:
-    """Return whether a tick of a profile asks somebody who may have to be paid."""
-    return bool(profile.agents.paid())
 
 
 def _ledger_name(profile: str) -> str:

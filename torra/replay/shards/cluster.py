@@ -12,7 +12,6 @@ TorraError. Needs the extra `cluster`.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +25,7 @@ from urllib.parse import urlsplit
 
 from torra.clock import System
 from torra.errors import ConfigError, TorraError
+from torra.providers.vendors.addresses import is_loopback
 from torra.replay.shards.shards import program
 
 PORT: Final = 8786
@@ -90,16 +90,6 @@ def parse_address(text: str) -> SchedulerAddress:
         )
     here = "127.0.0.1" if host == "localhost" else host
     return SchedulerAddress(f"tcp://{_bracketed(here)}:{port or PORT}", secure=False)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine by its address, or the name localhost."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @contextmanager

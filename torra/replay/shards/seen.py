@@ -6,18 +6,15 @@ Nothing is computed that the tick did not compute; a number is only moved to its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
-from agent_config import FOCUS_WEIGHT
-from agents.contracts import VECTORS, AgentReport, Role
+from agents.contracts import VECTORS, AgentReport
 from agents.debate.deliberation import Deliberation
 from agents.debate.synthesis import trust
 from agents.registry import AGENTS
-from torra.clock import parse
+from torra.clock import time_of
+from torra.desk.journal_ticks import focus_of, silent
 from torra.evaluation.observations import (
-    NOTHING,
-    Four,
     Opinion,
     TickSeen,
     TradeSeen,
@@ -71,36 +68,22 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
 def opinions(said: Deliberation) -> tuple[Opinion, ...]:
     """Return the opinion of each agent, abstainers and failures included."""
     heard = tuple(_opinion(report) for report in said.reports)
-    failed = tuple(
-        Opinion(name, _role(name).kind, focus=_focus(_role(name)), answered=False)
-        for name in said.failures
-    )
-    return (*heard, *failed)
+    return (*heard, *map(silent, said.failures))
 
 
 def _opinion(report: AgentReport) -> Opinion:
-    role, word = _role(report.agent_id), report.ruling
+    word = report.ruling
     return Opinion(
         agent_id=report.agent_id,
-        kind=role.kind,
+        kind=AGENTS[report.agent_id].role.kind,
         adjustments=tuple(report.adjustments.get(vector) for vector in VECTORS),
-        focus=_focus(role),
+        focus=focus_of(report.agent_id),
         trust=trust(report),
         confidence=report.confidence,
         abstained=report.abstained,
         multiplier=1.0 if word is None else word.multiplier,
         veto=word is not None and word.veto,
     )
-
-
-def _role(name: str) -> Role:
-    return AGENTS[name].role
-
-
-def _focus(role: Role) -> Four:
-    if role.kind == "gate":
-        return NOTHING
-    return four({v: FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS})
 
 
 def trade_seen(row: Mapping[str, Any]) -> TradeSeen:
@@ -110,9 +93,9 @@ def trade_seen(row: Mapping[str, Any]) -> TradeSeen:
         symbol=row["symbol"],
         timeframe=row["timeframe"],
         side=row["side"],
-        decided=_moment(row["decided_at"]),
-        opened=_moment(row["opened_at"]),
-        closed=_moment(row["closed_at"]),
+        decided=time_of(row["decided_at"]),
+        opened=time_of(row["opened_at"]),
+        closed=time_of(row["closed_at"]),
         entry=float(row["price"]),
         exit=float(row["close_price"]),
         stop=float(row["stop"]),
@@ -122,7 +105,3 @@ def trade_seen(row: Mapping[str, Any]) -> TradeSeen:
         profit=float(row["profit"]),
         reason=str(row["close_reason"]),
     )
-
-
-def _moment(value: datetime | str) -> datetime:
-    return parse(value) if isinstance(value, str) else value
