@@ -27,7 +27,7 @@ from torra.home import DATABASE, LOST, lost
 from torra.store import migrations
 from torra.store.audit import AuditStore
 from torra.store.bars import BarStore
-from torra.store.brain import Brain, Composites
+from torra.store.brain import Composites
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
 from torra.store.history import HistoryStore
 from torra.store.journal import JournalStore
@@ -38,7 +38,8 @@ from torra.store.sentiment import SentimentStore
 from torra.store.signals import CLOSED_OPENING, SignalStore
 from torra.store.standings import StandingStore
 from torra.store.streams import EventStore
-from torra.store.ticks import TickStore
+from torra.store.tick_store import TickStore
+from torra.store.ticks import ClaimStore
 from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, Saved
 
 RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "closed_at")
@@ -56,7 +57,7 @@ __all__ = [
 
 
 class Database(
-    TickStore,
+    ClaimStore,
     BarStore,
     SignalStore,
     ExecutionStore,
@@ -68,7 +69,7 @@ class Database(
     SentimentStore,
     HistoryStore,
     StandingStore,
-    Brain,
+    TickStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""
 
@@ -147,12 +148,8 @@ class Database(
         return [dict(zip(RECALLED, row, strict=True)) for row in rows]
 
     def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
-        row = self._row(
-            "SELECT close FROM bars WHERE instance = ? AND timeframe = ? AND bar_time <= ? "
-            "ORDER BY bar_time DESC, revision DESC LIMIT 1",
-            instance, timeframe, stamp(as_of - duration(timeframe)),
-        )  # fmt: skip
-        return float(row["close"]) if row else None
+        found = self.last_close(instance, timeframe, as_of)
+        return found[1] if found else None
 
     def _keep_tick(
         self,
@@ -234,6 +231,10 @@ class Database(
                     "AND bar_time > ?",
                     row["instance"], row["timeframe"], last,
                 )  # fmt: skip
+
+
+# Refused by mypy while Database lacks a method: `open` calls whichever class it is asked of.
+_WHOLE: type[TickStore] = Database
 
 
 def open_home(home: Path, *, anew: bool = False) -> Database:

@@ -10,7 +10,7 @@ why, and ends at its expiry.
 `take_reports` books what a bridge reports, one transaction for each report, and settles the report
 at the bridge only after that. A crash in between books the report again, which changes nothing.
 
-The store comes in as an argument (instance_database.Database fits), so no SQL is here.
+The store comes in as an argument (`Outbox`, torra.verdict.outbox), so no SQL is here.
 `torra.verdict.risk_engine` decides and sizes, the bridges fill, and `torra.trading.settlement`
 compares the books.
 """
@@ -20,7 +20,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -28,6 +27,7 @@ from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
 from torra.clock import iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
+from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import DenyReason, SignalDraft
 from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
 
@@ -51,63 +51,6 @@ AHEAD: Final = timedelta(seconds=60)
 
 LIMIT: Final = 1000
 """How many waiting signals of an instance one call looks at; there are two at most."""
-
-
-class OutboxStore(Protocol):
-    """The methods of a database that this module needs. Rows are dicts, times ISO text in UTC."""
-
-    def transaction(self) -> AbstractContextManager[Any]:
-        """Begin a transaction or join the open one."""
-        ...
-
-    def enqueue_signal(self, row: Mapping[str, Any]) -> Any:
-        """Insert a signal; one whose id is there already changes nothing."""
-        ...
-
-    def signal(self, sid: str) -> dict[str, Any] | None:
-        """Return one signal; None when there is none of that id."""
-        ...
-
-    def signals(
-        self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
-    ) -> list[dict[str, Any]]:
-        """Return signals by state and instance."""
-        ...
-
-    def move_signal(
-        self, sid: str, state: str, *, detail: str = "", fields: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Move a signal along torra.verdict.signal_states and append the step to its history."""
-        ...
-
-    def note_signal(self, sid: str, detail: str) -> None:
-        """Say why a signal waits."""
-        ...
-
-    def raise_alarm(self, key: str, kind: str, detail: str) -> Any:
-        """Put an alarm on record, once while it stands."""
-        ...
-
-    def end_alarm(self, key: str) -> Any:
-        """End an alarm that stands."""
-        ...
-
-    def reduce(self, reason: str) -> Any:
-        """Let nothing open any more, until a person resumes."""
-        ...
-
-    def close_position(
-        self,
-        sid: str,
-        *,
-        price: float,
-        time: datetime,
-        profit: float,
-        r_multiple: float,
-        reason: str,
-    ) -> Any:
-        """Move the opening of a position to CLOSED with the outcome of the trade."""
-        ...
 
 
 class BridgeEvent(Protocol):
@@ -164,7 +107,7 @@ def signal_id(
 
 
 def write_signal(
-    store: OutboxStore,
+    store: Outbox,
     draft: SignalDraft,
     *,
     instance: str,
@@ -215,7 +158,7 @@ def write_signal(
 
 
 def publish_pending(
-    store: OutboxStore,
+    store: Outbox,
     *,
     now: datetime,
     halted: bool,
@@ -247,7 +190,7 @@ def publish_pending(
     return sent
 
 
-def waits(store: OutboxStore, instance: str | None = None) -> bool:
+def waits(store: Outbox, instance: str | None = None) -> bool:
     """Return whether anything is there that `publish_pending` would look at."""
     return bool(store.signals(states=UNDONE, instance=instance, limit=1))
 
@@ -257,7 +200,7 @@ Stopped = Callable[[str], DenyReason | None]
 
 
 def send_pending(
-    store: OutboxStore,
+    store: Outbox,
     bridge: Bridge,
     order_of: Callable[[Mapping[str, Any]], Order],
     *,
@@ -302,7 +245,7 @@ def send_pending(
     return sent
 
 
-def doubt(store: OutboxStore, ours: Callable[[], bool], instance: str | None = None) -> None:
+def doubt(store: Outbox, ours: Callable[[], bool], instance: str | None = None) -> None:
     """Mark all waiting signals so that none goes out: the clock was set back and hides their age.
 
     Does nothing when `ours` says that another desk holds the lease: the signals are that desk's.
@@ -322,14 +265,14 @@ def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
     return None
 
 
-def _rows(store: OutboxStore, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
+def _rows(store: Outbox, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
     rows = store.signals(states=states, instance=instance, limit=LIMIT)
     # Of one decision the close goes first: its opening waits for it.
     return sorted(rows, key=lambda row: (row["decided_at"], row["kind"] != "close", row["sid"]))
 
 
 def _submit(
-    store: OutboxStore, bridge: Bridge, order: Order, stopped: Stopped, ours: Callable[[], bool]
+    store: Outbox, bridge: Bridge, order: Order, stopped: Stopped, ours: Callable[[], bool]
 ) -> bool:
     if stopped(order.kind) is not None or not ours():
         return False  # since the look at its row; the next turn takes it back
@@ -347,7 +290,7 @@ def _submit(
 
 
 def _take_back(
-    store: OutboxStore, bridge: Bridge, row: Mapping[str, Any], end: str, reason: DenyReason
+    store: Outbox, bridge: Bridge, row: Mapping[str, Any], end: str, reason: DenyReason
 ) -> None:
     try:
         found = bridge.recall(row["sid"], row["seq"])
@@ -362,7 +305,7 @@ def _take_back(
             store.move_signal(row["sid"], "PUBLISHED")
 
 
-def _expire(store: OutboxStore, row: Mapping[str, Any], now: datetime) -> bool:
+def _expire(store: Outbox, row: Mapping[str, Any], now: datetime) -> bool:
     if not _over(row, now):
         return False
     store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
@@ -378,7 +321,7 @@ def _over(row: Mapping[str, Any], now: datetime) -> bool:
     return now >= parse(row["expires"]) or parse(row["decided_at"]) > now + AHEAD
 
 
-def _follow_closes(store: OutboxStore, instance: str | None) -> None:
+def _follow_closes(store: Outbox, instance: str | None) -> None:
     """Cancel each opening in WAITING whose close ended without being executed."""
     for row in _rows(store, ("WAITING",), instance):
         close = store.signal(row["after"])
@@ -387,9 +330,7 @@ def _follow_closes(store: OutboxStore, instance: str | None) -> None:
             store.move_signal(row["sid"], "CANCELLED", detail=f"close {state}")
 
 
-def _release_openings(
-    store: OutboxStore, instance: str | None, now: datetime, stopped: Stopped
-) -> None:
+def _release_openings(store: Outbox, instance: str | None, now: datetime, stopped: Stopped) -> None:
     """Release each waiting opening whose old position is closed in the books.
 
     A close that the bridge only reported as filled is not enough. Of several openings that wait for
@@ -410,14 +351,14 @@ def _release_openings(
             released.add(row["instance"])
 
 
-def _opening_under_way(store: OutboxStore, instance: str) -> bool:
+def _opening_under_way(store: Outbox, instance: str) -> bool:
     return any(row["kind"] == "open" for row in store.signals(UNDER_WAY, instance, LIMIT))
 
 
 # --- back from the market -------------------------------------------------------------------------
 
 
-def take_reports(store: OutboxStore, bridge: Bridge) -> list[Report]:
+def take_reports(store: Outbox, bridge: Bridge) -> list[Report]:
     """Book every report of a bridge, each in its own transaction, then settle it at the bridge."""
     taken = []
     for report in bridge.poll():
@@ -431,7 +372,7 @@ def take_reports(store: OutboxStore, bridge: Bridge) -> list[Report]:
     return taken
 
 
-def apply_report(store: OutboxStore, report: Report) -> None:
+def apply_report(store: Outbox, report: Report) -> None:
     """Book what a bridge reports of a signal; booking it again changes nothing.
 
     Two reports raise an alarm and stop every further opening: an execution of a signal that has
@@ -447,14 +388,14 @@ def apply_report(store: OutboxStore, report: Report) -> None:
             _step(store, row, report)
 
 
-def _alarm(store: OutboxStore, report: Report, what: str) -> None:
+def _alarm(store: Outbox, report: Report, what: str) -> None:
     told = f"{what}: {report.status} {report.volume} lots at {report.price}"
     # raise_alarm is true for a new alarm only: the same report again reduces nothing anew.
     if store.raise_alarm(f"report {report.sid}", "LATE_EXECUTION", f"{report.sid} {told}"):
         store.reduce(f"LATE_EXECUTION {report.sid}")
 
 
-def _step(store: OutboxStore, row: Mapping[str, Any], report: Report) -> None:
+def _step(store: Outbox, row: Mapping[str, Any], report: Report) -> None:
     status: str = report.status
     # An UNKNOWN signal has one end without an execution: NOT_SENT. The detail keeps the reason.
     if row["state"] == "UNKNOWN" and status in ("REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"):
@@ -494,7 +435,7 @@ def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
     return known
 
 
-def apply_event(store: OutboxStore, event: BridgeEvent) -> None:
+def apply_event(store: Outbox, event: BridgeEvent) -> None:
     """Book what the paper bridge reports, in one transaction; ValueError for an unknown kind."""
     with store.transaction():
         if event.kind in EXECUTED:
@@ -518,7 +459,7 @@ def apply_event(store: OutboxStore, event: BridgeEvent) -> None:
         failpoint("moved")
 
 
-def _fill(store: OutboxStore, event: BridgeEvent) -> None:
+def _fill(store: Outbox, event: BridgeEvent) -> None:
     """Move a signal to its fill; one that waited for its close is released on the way."""
     row = _release(store, event.sid)
     moment = "opened_at" if row and row["kind"] == "open" else "closed_at"
@@ -528,7 +469,7 @@ def _fill(store: OutboxStore, event: BridgeEvent) -> None:
     store.move_signal(event.sid, event.kind, fields=fields)
 
 
-def _release(store: OutboxStore, sid: str) -> dict[str, Any] | None:
+def _release(store: Outbox, sid: str) -> dict[str, Any] | None:
     """Let an opening go that waited for its close; return its row."""
     row = store.signal(sid)
     if row and row["state"] == "WAITING":

@@ -31,12 +31,12 @@ from torra.evidence import feature_bundle
 from torra.evidence.news_digest import NewsView
 from torra.evidence.scheduled_events import EventView
 from torra.failpoints import failpoint
+from torra.store.tick_store import TickStore
 from torra.tick import approval
 from torra.tick import paper as tick_paper
 from torra.tick import record as tick_record
 from torra.tick.bar_window import Window
 from torra.tick.debate import Answerers, Debater, Payer, debate
-from torra.tick.keeper import Keeper
 from torra.tick.record import TickDebate, TickInputs
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.risk_engine import Action, TradingState, intent
@@ -97,7 +97,7 @@ class Edges:
     `recording` no journal is kept, and what only a record needs is not computed.
     """
 
-    database: Keeper
+    database: TickStore
     window: Window
     submit: Submit | None
     provider: str
@@ -313,7 +313,7 @@ def trading_state(edges: Edges) -> TradingState:
     return "HALTED" if edges.halted() else edges.database.trading_state()
 
 
-def _release(database: Keeper, key: TickKey, epoch: int) -> None:
+def _release(database: TickStore, key: TickKey, epoch: int) -> None:
     try:
         with database.transaction(LEAST_WAIT):
             database.release_claim(key, epoch)
@@ -488,7 +488,7 @@ def _review(
     debated: TickDebate,
     saved: Saved,
     profile: Profile,
-    database: Keeper,
+    database: TickStore,
     desk: Mapping[str, Any],
 ) -> Action:
     stands = sentiment_rules.opening_stands(
@@ -532,7 +532,7 @@ def _review(
     return action
 
 
-def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database: Keeper) -> bool:
+def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database: TickStore) -> bool:
     """Return whether this very decision is in the outbox already."""
     if verdict == "HOLD":
         return False
@@ -581,7 +581,7 @@ def _enqueue(
     key: TickKey,
     inputs: TickInputs,
     action: Action,
-    database: Keeper,
+    database: TickStore,
     now: datetime,
 ) -> tuple[Mapping[str, Any], ...]:
     life = signal_life(key.timeframe)

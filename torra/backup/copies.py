@@ -316,7 +316,7 @@ def _files(db: sqlite_utils.Database) -> dict[str, bytes]:
 def count(db: sqlite_utils.Database) -> dict[str, int]:
     """Return the rows of every table of a database, without those that make it a backup."""
     names = [name for name in _names(db) if name not in (FACTS, FILES)]
-    return {n: int(db.execute(f'SELECT count(*) FROM "{n}"').fetchone()[0]) for n in names}  # noqa: S608
+    return {name: db.table(name).count for name in names}
 
 
 def newest_tick(db: sqlite_utils.Database) -> str:
@@ -328,8 +328,7 @@ def newest_tick(db: sqlite_utils.Database) -> str:
 
 
 def _names(db: sqlite_utils.Database) -> list[str]:
-    sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' "
-    return [str(row[0]) for row in db.execute(sql + "ESCAPE '\\' ORDER BY name")]
+    return sorted(name for name in db.table_names() if not name.startswith("sqlite_"))
 
 
 def _summed(path: Path) -> str:

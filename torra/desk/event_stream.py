@@ -21,14 +21,14 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from torra.clock import System, token
 from torra.errors import StoreUnavailable
 from torra.store import envelopes
 from torra.store.envelopes import DESK_STREAM, Shaped, StreamEvent
+from torra.store.streams import EventStore
 
 log = logging.getLogger("torra")
 
@@ -65,30 +65,6 @@ Listener = Callable[[Change], None]
 """Hears what changed: {what, instance?, timeframe?, bar_time?, stream_id?}."""
 
 
-class StreamStore(Protocol):
-    """What an event stream needs of the database (torra.store.streams)."""
-
-    def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[None]:
-        """Make everything inside one unit."""
-        ...
-
-    def open_stream(self, stream_id: str, kind: str, torra_key: str, owner: str) -> None:
-        """Begin a stream."""
-        ...
-
-    def append_events(self, stream_id: str, owner: str, events: Iterable[StreamEvent]) -> int:
-        """Append to a stream of ours."""
-        ...
-
-    def end_orphans(self, owner: str, last: StreamEvent) -> int:
-        """End some streams that others left open; return how many."""
-        ...
-
-    def pulse(self) -> dict[str, Any]:
-        """Return what differs when something was changed."""
-        ...
-
-
 @dataclass(slots=True)
 class Attempt:
     """One attempt at a tick, while it runs; `dropped` counts what found the queue full."""
@@ -116,7 +92,7 @@ class EventStream:
 
     def __init__(
         self,
-        database: StreamStore,
+        database: EventStore,
         *,
         owner: str = "",
         monotonic: Callable[[], float] = MONOTONIC,

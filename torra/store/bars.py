@@ -125,9 +125,7 @@ class BarStore(Store):
 
     def bar_rows(self, instance: str, timeframe: str) -> int:
         """Return how many bars of a stream are stored, every revision counted."""
-        sql = "SELECT count(*) AS number FROM bars WHERE instance = ? AND timeframe = ?"
-        row = self._row(sql, instance, timeframe)
-        return int(row["number"]) if row else 0
+        return self._count("bars", "instance = ? AND timeframe = ?", instance, timeframe)
 
     def newest_bar(self, instance: str, timeframe: str) -> datetime | None:
         """Return the open time of the newest stored bar; None without one."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +28,6 @@ from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import (
     CHAINS,
     MARKOV_HISTORY,
-    RECENT_TRADES,
     OpenPosition,
     Saved,
     number,
@@ -46,16 +44,6 @@ class Brain(PositionStore):
     # --- what a store gives ---------------------------------------------------------------------
 
     @abstractmethod
-    def transaction(self, wait_seconds: float | None = None) -> AbstractContextManager[Any]:
-        """Begin a transaction or join the open one."""
-
-    @abstractmethod
-    def closed_trades(
-        self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
-    ) -> list[dict[str, Any]]:
-        """Return closed trades (of one instance), newest first, that were closed before `as_of`."""
-
-    @abstractmethod
     def _latest_composites(
         self, key: TickKey, close_time: datetime, timeframes: Sequence[str]
     ) -> Composites:
@@ -69,6 +57,10 @@ class Brain(PositionStore):
 
         Only ticks that closed before `as_of`.
         """
+
+    @abstractmethod
+    def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return the newest RECENT_TRADES trades that closed before `as_of`, newest first."""
 
     @abstractmethod
     def _last_close(self, instance: str, timeframe: str, as_of: datetime) -> float | None:
@@ -209,10 +201,6 @@ class Brain(PositionStore):
             trades=trades,
             open_elsewhere=elsewhere,
         )
-
-    def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
-        """Return the closed trades that a memory context looks at, newest first."""
-        return self.closed_trades(instance, RECENT_TRADES, as_of=as_of)
 
 
 def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:

@@ -5,6 +5,10 @@ at each commit (synchronous FULL), enforces foreign keys and waits for a lock as
 told. A file or a system that refuses one of these is not used. Every write of the project is part
 of a `transaction()`, and the methods of sqlite-utils join the open one.
 
+sqlite-utils has the connection, the steps of the schema and what they look up in it, single rows of
+plain tables (`_upsert`) and counts (`_count`). It reads the schema at every upsert, which takes
+0.1 ms. So what every tick writes, what a condition guards and what a page reads is SQL.
+
 After a failure nothing of the transaction is kept, and StoreUnavailable says what a person can do.
 A broken rule of the schema (sqlite3.IntegrityError) and a wrong statement are defects of the
 program and pass through as they are. A number that is not finite raises ValueError before it is
@@ -234,6 +238,20 @@ class Store:
         names, marks = ", ".join(row), ", ".join("?" * len(row))
         sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - names of ours
         return int(self._write(sql, tuple(row.values())).lastrowid or 0)
+
+    def _upsert(self, table: str, row: dict[str, Any]) -> None:
+        """Write a row over the one with its primary key, or add it.
+
+        Columns that are left out keep what they have. Not for every tick: it takes 0.1 ms.
+        """
+        _refuse_infinite(row.values(), table)
+        with self.transaction():
+            # The key is the schema's: told by us, sqlite-utils would make a table that is missing.
+            self.connection().table(table).upsert(row)
+
+    def _count(self, table: str, where: str, *values: object) -> int:
+        with self._using() as db:
+            return db.table(table).count_where(where, values)
 
     def _write(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
         """Execute one statement inside the open transaction, or in one of its own.

@@ -22,7 +22,7 @@ from contextlib import closing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import sqlite_utils
 
@@ -30,7 +30,7 @@ from torra.config import Instance
 from torra.errors import ConfigError, StoreUnavailable
 from torra.store.connection import LOCKED, connect_guest, explain
 from torra.store.migrations import take_over
-from torra.store.sentiment import FED, KEY_END
+from torra.store.sentiment import FED, KEY_END, SentimentStore
 
 PAGE_ROWS: Final = 2000
 """Rows that are compared at a time."""
@@ -44,6 +44,7 @@ RETRY_SECONDS: Final = 15.0
 COMPARE_EVERY: Final = 200
 """Ticks after which an instance's file is compared anew, to find rows that nobody announced."""
 
+# SQL: the upsert of sqlite-utils would make the table in a file whose owner took it out.
 WRITE: Final = (
     f"INSERT INTO sentiment ({', '.join(FED)}) VALUES ({', '.join('?' * len(FED))}) "  # noqa: S608
     "ON CONFLICT (torra_key) DO UPDATE SET "
@@ -51,18 +52,6 @@ WRITE: Final = (
 )
 
 log = logging.getLogger("torra")
-
-
-class Source(Protocol):
-    """The part of the desk's database that is read (instance_database.Database)."""
-
-    def sentiment_page(self, instance: str, after: str, limit: int) -> list[dict[str, Any]]:
-        """Return an instance's rows in the order of their keys."""
-        ...
-
-    def sentiment_row(self, torra_key: str) -> dict[str, Any] | None:
-        """Return the row of a tick."""
-        ...
 
 
 def files_of(
@@ -102,7 +91,7 @@ class SymbolDatabases:
     """The host's files of one desk, and the thread that feeds them."""
 
     def __init__(
-        self, files: Mapping[str, Path], source: Source, now: Callable[[], datetime]
+        self, files: Mapping[str, Path], source: SentimentStore, now: Callable[[], datetime]
     ) -> None:
         self._files = dict(files)
         self._source = source

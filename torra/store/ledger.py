@@ -204,20 +204,14 @@ class LedgerStore(Store):
 
     def set_rung(self, profile: str, rung: str) -> None:
         """Put a profile on a rung."""
-        self._change(
-            "INSERT OR REPLACE INTO rungs (profile, rung, at) VALUES (?, ?, ?)",
-            profile, rung, self._moment(),
-        )  # fmt: skip
+        self._upsert("rungs", {"profile": profile, "rung": rung, "at": self._moment()})
 
     # --- vendors that are not asked -------------------------------------------------------------
 
     def block_provider(self, provider: str, reason: str, until: datetime) -> None:
         """Record that a vendor is not asked before `until`, and why."""
-        self._change(
-            "INSERT OR REPLACE INTO provider_blocks (provider, reason, since, until) "
-            "VALUES (?, ?, ?, ?)",
-            provider, reason, self._moment(), _ceil(until),
-        )  # fmt: skip
+        row = {"provider": provider, "reason": reason}
+        self._upsert("provider_blocks", {**row, "since": self._moment(), "until": _ceil(until)})
 
     def provider_blocks(self) -> list[dict[str, Any]]:
         """Return the vendors that are not asked now: provider, reason, since, until."""

@@ -2,10 +2,9 @@
 
 `MemoryStore` takes the place of the desk's database in `run_tick`, for ticks whose record nobody
 keeps: the arms of a replay. It holds what the next tick depends on: claims, the newest chains of
-each stream, signals with their steps, latches, the paper cursor and the trading state. Journal,
-calls, pictures, news and proposals are dropped as they come. The brain, the books and the steps of
-a signal are the database's own code (torra.store.brain, torra.store.positions,
-torra.verdict.signal_states).
+each stream, signals, latches, the paper cursor and the trading state. Journal, calls, pictures,
+news and proposals are dropped as they come. The brain, the books and the steps of a signal are the
+database's own code (torra.store.brain, torra.store.positions, torra.verdict.signal_states).
 
 A transaction that raises leaves no trace, as in the database. A broken score, a wrong step and a
 second opening raise ValueError. Ticks of one stream come in the order of their closes. What no
@@ -27,22 +26,22 @@ from torra.clock import parse
 from torra.config import Profile
 from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
-from torra.store.brain import Brain, Composites
+from torra.store.brain import Composites
 from torra.store.connection import TickKey, stamp
 from torra.store.memory_signals import MemorySignals, Row, Stream
-from torra.store.ticks import RELEASED, TRADING_STATES
+from torra.store.tick_store import TickStore
+from torra.store.ticks import RELEASED
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (
     CHAINS,
     MARKOV_HISTORY,
-    RECENT_TRADES,
     MarkovMoves,
     OpenPosition,
     Saved,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the JSON state; another one is refused."""
 
 CLAIMS: Final = 500
@@ -67,7 +66,7 @@ class _Chains:
     moves: MarkovMoves | None = None
 
 
-class MemoryStore(MemorySignals, Brain):
+class MemoryStore(MemorySignals, TickStore):
     """One instance's, or one desk's, store in memory. Any thread may use it, one at a time."""
 
     def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:
@@ -124,15 +123,6 @@ class MemoryStore(MemorySignals, Brain):
         if claims.get(at, [])[:2] != ["claimed", epoch]:
             raise StoreUnavailable(f"claim lost: {key.text} is not epoch {epoch}'s any more")
         self._put(claims, at, ["done", epoch, "", ""])
-
-    def tick_states(self, instance: str, timeframe: str, limit: int = 100) -> list[Row]:
-        """Return the newest ticks' bar_time, state, epoch, reason and detail, newest first."""
-        claims = self._claims.get((instance, timeframe), {})
-        names = ("state", "epoch", "reason", "detail")
-        return [
-            {"bar_time": at, **dict(zip(names, claims[at], strict=True))}
-            for at in sorted(claims, reverse=True)[:limit]
-        ]
 
     def _stream_claims(self, key: TickKey) -> tuple[dict[str, list[Any]], str]:
         return self._claims.setdefault(key[:2], {}), stamp(key.bar_time)
@@ -246,9 +236,6 @@ class MemoryStore(MemorySignals, Brain):
             trades=trades,
         )
 
-    def _recent_trades(self, instance: str, as_of: datetime) -> Sequence[Mapping[str, Any]]:
-        return self._closed_before(instance, RECENT_TRADES, as_of)
-
     # --- the desk ---------------------------------------------------------------------------------
 
     def standing(self, instance: str) -> Row:
@@ -263,35 +250,9 @@ class MemoryStore(MemorySignals, Brain):
         """Return ACTIVE, REDUCING or HALTED."""
         return cast(TradingState, self._states[-1]["state"]) if self._states else "ACTIVE"
 
-    def set_trading_state(self, state: str, reason: str) -> None:
-        """Enter a trading state; ValueError for a word that is none."""
-        if state not in TRADING_STATES:
-            raise ValueError(f"{state} is no trading state; use {', '.join(TRADING_STATES)}")
+    def _note_state(self, state: str, reason: str) -> None:
         self._states.append({"state": state, "reason": reason})
         self._undoing(self._states.pop)
-
-    def trading_states(self, limit: int = 20) -> list[Row]:
-        """Return the newest changes of the trading state, newest first: state, reason."""
-        return [dict(row) for row in self._states[::-1][:limit]]
-
-    def halt(self, reason: str) -> bool:
-        """Let nothing happen any more; False when that is so already."""
-        if self.trading_state() == "HALTED":
-            return False
-        self.set_trading_state("HALTED", reason)
-        return True
-
-    def reduce(self, reason: str) -> bool:
-        """Let nothing open any more; False when that is so already."""
-        if self.trading_state() != "ACTIVE":
-            return False
-        self.set_trading_state("REDUCING", reason)
-        return True
-
-    @property
-    def halts(self) -> int:
-        """How often the desk was halted."""
-        return sum(row["state"] == "HALTED" for row in self._states)
 
     def raise_alarm(self, key: str, kind: str, detail: str) -> bool:
         """Put an alarm on record; False while one of that key stands."""
@@ -341,9 +302,6 @@ class MemoryStore(MemorySignals, Brain):
         """Drop a proposal: nobody is there to approve it."""
         del row
         return False
-
-    def close(self) -> None:
-        """Do nothing: there is no file."""
 
     # --- checkpoints ----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Signals in memory: the outbox of a replay, with every step of a signal and how it ended.
+"""Signals in memory: the outbox of a replay, and how each signal ended.
 
 It does what torra.store.signals does, without a database: the same columns, states and errors, the
 same rule of one opening. A transaction that raises leaves no trace. No lock is waited for and
@@ -21,8 +21,8 @@ from typing import Any, Final
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import stamp
-from torra.store.positions import HOUR, PositionStore, paper_order
-from torra.store.signals import LEARNED, WRITTEN, columns, ending
+from torra.store.positions import HOUR, PositionStore
+from torra.store.signals import LEARNED, WRITTEN, columns, newborn
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
@@ -63,11 +63,9 @@ class MemorySignals(PositionStore):
         self._closes: dict[str, list[str]] = {}
         self._trades: dict[str, list[tuple[str, int, str]]] = {}
         self._losses: dict[Stream, str] = {}
-        self._steps: dict[str, list[Row]] = {}
         self._seq = self._step_number = self._kept = 0
         self._latches: set[Stream] = set()
         self._cursors: dict[str, str] = {}
-        self._rates: dict[Stream, dict[str, list[int]]] = {}
         self._told: list[Row] = []
 
     # --- transactions ---------------------------------------------------------------------------
@@ -119,9 +117,7 @@ class MemorySignals(PositionStore):
 
     def enqueue_signal(self, row: Mapping[str, Any]) -> bool:
         """Write a signal, as torra.store.signals does; False when its id is there already."""
-        known = {"state": "PENDING", "detail": "", **columns(row, WRITTEN)}
-        if known["state"] not in ("PENDING", "WAITING"):
-            raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
+        known = newborn(row)
         if known["sid"] in self._signals:
             return False
         self._check_row(known)
@@ -134,7 +130,7 @@ class MemorySignals(PositionStore):
         self._seq = seq
         self._write(row)
         self._name_close(row)
-        self._note(row["sid"], None, row["state"], row["detail"])
+        self._count_step()
         return True
 
     def move_signal(
@@ -152,29 +148,10 @@ class MemorySignals(PositionStore):
         after = {**row, "state": state, "detail": detail, **learned}
         self._check_finite(after)
         self._write(after)
-        self._note(sid, row["state"], state, detail)
+        self._count_step()
         if state == "CLOSED" and after["kind"] == "open":
             self._end_trade(after)
         return True
-
-    def close_position(
-        self,
-        sid: str,
-        *,
-        price: float,
-        time: datetime,
-        profit: float,
-        r_multiple: float,
-        reason: str,
-    ) -> bool:
-        """Close the position that an opening made; False when it was closed before."""
-        row = self._signals.get(sid)
-        if row is None:
-            raise ValueError(f"there is no signal {sid}")
-        fields = ending(
-            row, price=price, time=time, profit=profit, r_multiple=r_multiple, reason=reason
-        )
-        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
 
     def signal(self, sid: str) -> Row | None:
         """Return one signal; None when there is none of that id."""
@@ -197,37 +174,15 @@ class MemorySignals(PositionStore):
                 found.append(dict(row))
         return found
 
-    def signal_events(self, sid: str) -> list[Row]:
-        """Return every step of a signal, oldest first: from_state, to_state, detail."""
-        return [dict(step) for step in self._steps.get(sid, ())]
-
     def note_signal(self, sid: str, detail: str) -> None:
         """Store the reason why a signal waits; its state stays what it is."""
         if sid in self._signals:
             self._put(self._signals, sid, {**self._signals[sid], "detail": detail})
 
-    def paper_orders(self, instance: str) -> list[Row]:
-        """Return the orders that the paper bridge has: fields of its PaperOrder, and their ATR."""
-        if not self._live_sids:
-            return []
-        rows = self.signals(("PUBLISHED", "WAITING"), instance)
-        return [paper_order(row) for row in reversed(rows)]
-
-    def closed_trades(
-        self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
-    ) -> list[Row]:
-        """Return closed trades (of one instance), newest first, that were closed before `as_of`."""
-        return [dict(row) for row in self._closed_before(instance, limit, as_of)]
-
     def take_trades(self) -> list[Row]:
         """Return, once, the rows of the trades that closed since the last call, in order."""
         told, self._told = self._told, []
         return told
-
-    def open_trades(self) -> list[Row]:
-        """Return the rows of the openings that are positions now, oldest first."""
-        rows = (self._signals[sid] for sid in self._live_sids)
-        return [dict(row) for row in rows if row["kind"] == "open" and row["state"] in EXECUTED]
 
     def _write(self, row: Row) -> None:
         sid = row["sid"]
@@ -250,11 +205,9 @@ class MemorySignals(PositionStore):
             named = self._closes.get(row["closes"], [])
             self._put(self._closes, row["closes"], [*named, row["sid"]])
 
-    def _note(self, sid: str, before: str | None, after: str, detail: str) -> None:
-        steps = self._steps.setdefault(sid, [])
-        steps.append({"from_state": before, "to_state": after, "detail": detail})
+    def _count_step(self) -> None:
         number = self._step_number = self._step_number + 1
-        self._undoing(steps.pop, lambda: setattr(self, "_step_number", number - 1))
+        self._undoing(lambda: setattr(self, "_step_number", number - 1))
 
     def _end_trade(self, row: Row) -> None:
         trades, told = self._trades.setdefault(row["instance"], []), self._told
@@ -293,16 +246,6 @@ class MemorySignals(PositionStore):
                     f"a number that is not finite may not be stored: {value} in {name}"
                 )
 
-    def _closed_before(self, instance: str | None, limit: int, as_of: datetime | None) -> list[Row]:
-        # "~" sorts after every time.
-        known = "~" if as_of is None else stamp(as_of)
-        mine = self._trades.get(instance, []) if instance is not None else self._all_trades()
-        end = bisect_left(mine, (known,))
-        return [self._signals[sid] for _, _, sid in reversed(mine[max(0, end - limit) : end])]
-
-    def _all_trades(self) -> list[tuple[str, int, str]]:
-        return sorted(place for places in self._trades.values() for place in places)
-
     # --- what the books are made of -------------------------------------------------------------
 
     def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[Row]:
@@ -322,6 +265,13 @@ class MemorySignals(PositionStore):
             for close in self._closes.get(sid, ())
             if self._signals[close]["state"] in CLOSING_STATES
         }
+
+    def _recent_trades(self, instance: str, as_of: datetime) -> list[Row]:
+        trades = self._trades.get(instance, [])
+        end = bisect_left(trades, (stamp(as_of),))
+        return [
+            self._signals[sid] for _, _, sid in reversed(trades[max(0, end - RECENT_TRADES) : end])
+        ]
 
     def _closed_since(self, moment: str) -> list[Row]:
         found = [
@@ -361,19 +311,9 @@ class MemorySignals(PositionStore):
         return self._profiles.get(instance, SHIPPED).symbol(symbol)
 
     def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
-        """Return [wins, trades] by side; empty when none were set."""
-        rates = self._rates.get((instance, timeframe), {})
-        return {side: list(found) for side, found in rates.items()}
-
-    def set_win_rate(
-        self, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str = ""
-    ) -> None:
-        """Keep what a replay found for the openings of one side."""
-        del source
-        if not 0 <= wins <= trades:
-            raise ValueError(f"{wins} of {trades} trades cannot be won")
-        rates = self._rates.get((instance, timeframe), {})
-        self._put(self._rates, (instance, timeframe), {**rates, side: [wins, trades]})
+        """Return nothing: what a replay found is for a desk."""
+        del instance, timeframe
+        return {}
 
     def _forget_signals(self) -> None:
         """Forget the finished signals that no later tick can ask for.
@@ -400,7 +340,6 @@ class MemorySignals(PositionStore):
             for sid, row in self._signals.items()
             if sid in kept or row["decided_at"] > recent
         }
-        self._steps = {sid: self._steps[sid] for sid in self._signals}
         # Built anew: it still names closes that are gone.
         self._closes = {}
         for row in self._signals.values():
@@ -409,17 +348,13 @@ class MemorySignals(PositionStore):
 
     # --- latches, paper -------------------------------------------------------------------------
 
-    def latch(self, instance: str, side: str) -> bool:
-        """Return whether a veto of openings on this side (BUY or SELL) is latched."""
-        return (instance, side) in self._latches
-
     def latches(self, instance: str) -> frozenset[str]:
         """Return the sides on which a veto of openings is latched."""
         return frozenset([side for name, side in self._latches if name == instance])
 
     def set_latch(self, instance: str, side: str, held: bool = True) -> None:
         """Latch a veto, or clear it when `held` is False."""
-        if held == self.latch(instance, side):
+        if held == ((instance, side) in self._latches):
             return
         change = (self._latches.add, self._latches.discard)
         change[not held]((instance, side))
@@ -444,11 +379,9 @@ class MemorySignals(PositionStore):
             "live": list(self._live_sids),
             "trades": {name: [list(place) for place in rows] for name, rows in trades},
             "losses": [[*key, at] for key, at in self._losses.items()],
-            "steps": {sid: [dict(step) for step in steps] for sid, steps in self._steps.items()},
             "numbers": [self._seq, self._step_number, self._kept],
             "latches": [list(latch) for latch in sorted(self._latches)],
             "cursors": dict(self._cursors),
-            "win_rates": [[*stream, rates] for stream, rates in self._rates.items()],
             "told": [dict(row) for row in self._told],
         }
 
@@ -462,12 +395,7 @@ class MemorySignals(PositionStore):
             name: [(at, seq, sid) for at, seq, sid in rows] for name, rows in told["trades"].items()
         }
         self._losses = {(a, b): at for a, b, at in told["losses"]}
-        self._steps = {sid: [dict(step) for step in rows] for sid, rows in told["steps"].items()}
         self._seq, self._step_number, self._kept = told["numbers"]
         self._latches = {(a, b) for a, b in told["latches"]}
         self._cursors = dict(told["cursors"])
-        self._rates = {
-            (a, b): {side: list(found) for side, found in rates.items()}
-            for a, b, rates in told["win_rates"]
-        }
         self._told = [dict(row) for row in told["told"]]

@@ -6,6 +6,9 @@ Torra (an existing scorer's `sentiment` table) is taken over in place. Its rows 
 columns that Torra does not know stay as they are, and two columns are added. Its rows have no
 torra_key: they stay readable and belong to no chain.
 
+sqlite-utils runs the steps, remembers them, adds columns and reads a file's schema. The tables are
+SQL: its `create` knows neither WITHOUT ROWID nor CHECK, and old files would differ from new ones.
+
 A file that is not a database, is newer than this program, or lacks what the overlay needs raises
 ConfigError with the file and the remedy. Connections are torra.store.connection's part.
 """

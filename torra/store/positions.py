@@ -1,15 +1,15 @@
-"""Reads positions, exposure and the orders on paper from a desk's signals.
+"""Reads positions, exposure and the orders on paper from a desk's signals, and ends positions.
 
 A position is not stored: it is an opening that is not finished. `PositionStore` derives it, and
 everything else that a tick asks of its account, from a few look-ups that a store of signals
 implements (torra.store.signals, torra.store.memory_signals). So the same signals mean the same in
-every store. Nothing is written here; errors of the store pass through.
+every store. Errors of the store pass through.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,9 +17,11 @@ from typing import Any, Final
 
 from torra.clock import duration, parse
 from torra.config import SymbolSpec
-from torra.store.connection import stamp
+from torra.store.connection import stamp, to_json
+from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
 from torra.verdict.signal_states import EXECUTED, HELD
+from torra.verdict.trade_outcome import judge
 
 HOUR: Final = timedelta(hours=1)
 
@@ -27,7 +29,7 @@ ON_PAPER: Final = ("sid", "kind", "side", "lots", "entry", "stop", "target", "af
 """Columns of a signal that a paper order takes as they are."""
 
 
-class PositionStore(ABC):
+class PositionStore(Outbox):
     """Positions of every instance, read from its signals."""
 
     # --- what a store of signals gives ----------------------------------------------------------
@@ -78,6 +80,41 @@ class PositionStore(ABC):
         """Return what the paper bridge holds: the opening that was filled."""
         rows = self._live(EXECUTED, instance, "open")
         return as_position(rows[0], set()) if rows else None
+
+    def paper_orders(self, instance: str) -> list[dict[str, Any]]:
+        """Return the orders that the paper bridge has: fields of its PaperOrder, and their ATR."""
+        rows = self.signals(("PUBLISHED", "WAITING"), instance)
+        return [_paper_order(row) for row in reversed(rows)]
+
+    def close_position(
+        self,
+        sid: str,
+        *,
+        price: float,
+        time: datetime,
+        profit: float,
+        r_multiple: float,
+        reason: str,
+    ) -> bool:
+        """Close the position that an opening made; False when it was closed before.
+
+        What it came to is kept with it: outcome, evolution of the thesis, and plan beside result.
+        """
+        row = self.signal(sid)
+        if row is None:
+            raise ValueError(f"there is no signal {sid}")
+        end = judge(row, exit_price=price, closed_at=time, profit=profit, reason=reason)
+        fields = {
+            "close_price": price,
+            "closed_at": time,
+            "profit": profit,
+            "r_multiple": r_multiple,
+            "close_reason": reason,
+            "outcome": end.outcome,
+            "evolution": end.evolution,
+            "thesis": to_json(end.as_dict()),
+        }
+        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
 
     def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
         """Return the account as an opening of this instance would meet it: the whole desk's.
@@ -166,7 +203,7 @@ def as_position(row: Mapping[str, Any], closing: Collection[str]) -> Position:
     )
 
 
-def paper_order(row: Mapping[str, Any]) -> dict[str, Any]:
+def _paper_order(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a signal as the paper bridge has it: fields of its PaperOrder, and its ATR."""
     known = {name: row[name] for name in ON_PAPER}
     return {**known, "atr": row["atr"], "decided_at": parse(row["decided_at"])}

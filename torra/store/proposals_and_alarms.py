@@ -86,7 +86,7 @@ class ExecutionStore(Store):
         due = "state = 'WAITING' AND expires <= ?"
         # Looked at first: the desk asks all the time, and an UPDATE takes the write lock for
         # nothing.
-        if not self._row(f"SELECT 1 AS found FROM proposals WHERE {due}", stamp(now)):  # noqa: S608
+        if not self._count("proposals", due, stamp(now)):
             return 0
         return self._change(
             f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {due}",  # noqa: S608
@@ -128,11 +128,8 @@ class ExecutionStore(Store):
             row = self._row("SELECT ended_at FROM alarms WHERE key = ?", key)
             if row is not None and row["ended_at"] is None:
                 return False
-            self._change(
-                "INSERT OR REPLACE INTO alarms (key, kind, detail, at, ended_at) "
-                "VALUES (?, ?, ?, ?, NULL)",
-                key, kind, detail, self._moment(),
-            )  # fmt: skip
+            told = {"key": key, "kind": kind, "detail": detail}
+            self._upsert("alarms", {**told, "at": self._moment(), "ended_at": None})
             return True
 
     def alarm(self, key: str) -> dict[str, Any] | None:
@@ -143,7 +140,7 @@ class ExecutionStore(Store):
         """End an alarm that stands; False when none does."""
         standing = "key = ? AND ended_at IS NULL"
         # As above: mostly there is none, and a look needs no write lock.
-        if not self._row(f"SELECT 1 AS found FROM alarms WHERE {standing}", key):  # noqa: S608
+        if not self._count("alarms", standing, key):
             return False
         sql = f"UPDATE alarms SET ended_at = ? WHERE {standing}"  # noqa: S608
         return bool(self._change(sql, self._moment(), key))
@@ -169,15 +166,13 @@ class ExecutionStore(Store):
         facts: Mapping[str, Any],
         reconciled_at: datetime | None = None,
     ) -> None:
-        """Store the state of a bridge, for the pages and for `torra signals`."""
-        told = stamp(reconciled_at) if reconciled_at else None
-        self._change(
-            "INSERT INTO bridges (name, deny, detail, facts, at, reconciled_at) "
-            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET deny = excluded.deny, "
-            "detail = excluded.detail, facts = excluded.facts, at = excluded.at, "
-            "reconciled_at = coalesce(excluded.reconciled_at, bridges.reconciled_at)",
-            name, deny, detail, to_json(facts), self._moment(), told,
-        )  # fmt: skip
+        """Store the state of a bridge, for the pages and for `torra signals`.
+
+        Without `reconciled_at` that of before stays.
+        """
+        row = {"name": name, "deny": deny, "detail": detail, "facts": to_json(facts)}
+        told = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
+        self._upsert("bridges", {**row, **told, "at": self._moment()})
 
     def bridges(self) -> list[dict[str, Any]]:
         """Return every bridge: name, deny, detail, facts (JSON text), at, reconciled_at."""

@@ -19,11 +19,10 @@ from typing import Any, Final
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
-from torra.store.connection import Store, stamp, to_json
-from torra.store.positions import PositionStore, paper_order
+from torra.store.connection import Store, stamp
+from torra.store.positions import PositionStore
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import EXECUTED, HELD, SENT, UNDER_WAY, check_transition
-from torra.verdict.trade_outcome import judge
 
 WRITTEN: Final = (
     "sid",
@@ -95,9 +94,7 @@ class SignalStore(Store, PositionStore):
         opening also entry, stop and target; times are aware or ISO text. Raises ValueError for an
         unknown column and for an opening while the instance has one.
         """
-        known = {"state": "PENDING", "detail": "", **columns(row, WRITTEN)}
-        if known["state"] not in ("PENDING", "WAITING"):
-            raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
+        known = newborn(row)
         with self.transaction():
             # The id comes from the decision: the same decision again writes nothing.
             if self._row("SELECT 1 AS found FROM signals WHERE sid = ?", known["sid"]):
@@ -159,7 +156,7 @@ class SignalStore(Store, PositionStore):
         """Store the reason why a signal waits; its state stays what it is."""
         sql = "UPDATE signals SET detail = ? WHERE sid = ? AND detail <> ?"
         # The courier notes the same reason again and again: only a new one is worth a write.
-        if self._row("SELECT 1 AS found FROM signals WHERE sid = ? AND detail <> ?", sid, detail):
+        if self._count("signals", "sid = ? AND detail <> ?", sid, detail):
             self._change(sql, detail, sid, detail)
 
     def learn(self, sid: str, **fields: Any) -> None:
@@ -206,28 +203,6 @@ class SignalStore(Store, PositionStore):
 
     # --- positions and trades -------------------------------------------------------------------
 
-    def close_position(
-        self,
-        sid: str,
-        *,
-        price: float,
-        time: datetime,
-        profit: float,
-        r_multiple: float,
-        reason: str,
-    ) -> bool:
-        """Close the position that an opening made; False when it was closed before.
-
-        What it came to is kept with it: outcome, evolution of the thesis, and plan beside result.
-        """
-        row = self.signal(sid)
-        if row is None:
-            raise ValueError(f"there is no signal {sid}")
-        fields = ending(
-            row, price=price, time=time, profit=profit, r_multiple=r_multiple, reason=reason
-        )
-        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
-
     def closed_trades(
         self, instance: str | None = None, limit: int = 100, *, as_of: datetime | None = None
     ) -> list[dict[str, Any]]:
@@ -256,18 +231,15 @@ class SignalStore(Store, PositionStore):
         self, instance: str, timeframe: str, side: str, *, wins: int, trades: int, source: str
     ) -> None:
         """Keep what a replay found for the openings of one side; `source` names the replay."""
-        self._change(
-            "INSERT OR REPLACE INTO win_rates (instance, timeframe, side, wins, trades, source, at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            instance, timeframe, side, wins, trades, source, self._moment(),
-        )  # fmt: skip
+        key = {"instance": instance, "timeframe": timeframe, "side": side}
+        found = {"wins": wins, "trades": trades, "source": source, "at": self._moment()}
+        self._upsert("win_rates", {**key, **found})
 
     # --- latches, paper -------------------------------------------------------------------------
 
     def latch(self, instance: str, side: str) -> bool:
         """Return whether a veto of openings on this side (BUY or SELL) is latched."""
-        sql = "SELECT 1 AS held FROM latches WHERE instance = ? AND side = ?"
-        return self._row(sql, instance, side) is not None
+        return self._count("latches", "instance = ? AND side = ?", instance, side) > 0
 
     def latches(self, instance: str) -> frozenset[str]:
         """Return the sides on which a veto of openings is latched."""
@@ -294,11 +266,6 @@ class SignalStore(Store, PositionStore):
         """Remember how far the paper bridge has come."""
         sql = "INSERT OR REPLACE INTO paper_cursor (instance, bar_time) VALUES (?, ?)"
         self._change(sql, instance, stamp(bar_time))
-
-    def paper_orders(self, instance: str) -> list[dict[str, Any]]:
-        """Return the orders that the paper bridge has: fields of its PaperOrder, and their ATR."""
-        rows = self.signals(("PUBLISHED", "WAITING"), instance)
-        return [paper_order(row) for row in reversed(rows)]
 
     # --- details --------------------------------------------------------------------------------
 
@@ -388,27 +355,12 @@ def _profile(told: str | None) -> Profile:
     return Profile() if told is None else Profile.model_validate_json(told)
 
 
-def ending(
-    row: Mapping[str, Any],
-    *,
-    price: float,
-    time: datetime,
-    profit: float,
-    r_multiple: float,
-    reason: str,
-) -> dict[str, Any]:
-    """Return what the end of a trade fills in of its opening: LEARNED columns."""
-    end = judge(row, exit_price=price, closed_at=time, profit=profit, reason=reason)
-    return {
-        "close_price": price,
-        "closed_at": time,
-        "profit": profit,
-        "r_multiple": r_multiple,
-        "close_reason": reason,
-        "outcome": end.outcome,
-        "evolution": end.evolution,
-        "thesis": to_json(end.as_dict()),
-    }
+def newborn(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a new signal as they are stored; ValueError for a wrong state."""
+    known = {"state": "PENDING", "detail": "", **columns(row, WRITTEN)}
+    if known["state"] not in ("PENDING", "WAITING"):
+        raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
+    return known
 
 
 def columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:

@@ -36,11 +36,8 @@ MUCH_LONGER: Final = 10
 LOOK_BACK: Final = 16
 """How many bars before the newest finished tick are looked through for closes without a row."""
 
-TRADING_STATES: Final = ("ACTIVE", "REDUCING", "HALTED")
-"""What may be done in each: everything; closes only; nothing."""
 
-
-class TickStore(Store):
+class ClaimStore(Store):
     """Lease, claims, the desk's trading state and its profiles."""
 
     # --- the lease ------------------------------------------------------------------------------
@@ -289,27 +286,8 @@ class TickStore(Store):
         row = self._row("SELECT state FROM desk_state ORDER BY id DESC LIMIT 1")
         return cast(TradingState, row["state"]) if row else "ACTIVE"
 
-    def set_trading_state(self, state: str, reason: str) -> None:
-        """Enter a trading state, with its history; ValueError for a word that is none."""
-        if state not in TRADING_STATES:
-            raise ValueError(f"{state} is no trading state; use {', '.join(TRADING_STATES)}")
+    def _note_state(self, state: str, reason: str) -> None:
         self._add("desk_state", {"state": state, "reason": reason, "at": self._moment()})
-
-    def reduce(self, reason: str) -> bool:
-        """Stop openings (REDUCING); False when the desk is not ACTIVE."""
-        with self.transaction():
-            if self.trading_state() != "ACTIVE":
-                return False
-            self.set_trading_state("REDUCING", reason)
-            return True
-
-    def halt(self, reason: str) -> bool:
-        """Stop all trading (HALTED); False when it is halted already."""
-        with self.transaction():
-            if self.trading_state() == "HALTED":
-                return False
-            self.set_trading_state("HALTED", reason)
-            return True
 
     def trading_states(self, limit: int = 20) -> list[dict[str, Any]]:
         """Return the newest changes of the trading state: state, reason, at."""

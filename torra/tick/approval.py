@@ -24,7 +24,7 @@ from instance_database import Database, TickKey
 from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
-from torra.tick.keeper import Keeper
+from torra.store.tick_store import TickStore
 from torra.verdict import risk_engine
 from torra.verdict.deny_reasons import ENGINE
 from torra.verdict.risk_engine import Action, DenyReason, Intent, Levels, SignalDraft
@@ -90,7 +90,7 @@ class Preview:
 
 
 def propose(
-    database: Keeper,
+    database: TickStore,
     action: Action,
     *,
     key: TickKey,

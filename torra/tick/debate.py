@@ -39,8 +39,8 @@ from instance_database import TickKey
 from torra.chart import renderer, screenshot
 from torra.clock import Clock, iso, token
 from torra.config import Profile
+from torra.store.tick_store import TickStore
 from torra.tick import chart_scorer
-from torra.tick.keeper import Keeper
 from torra.tick.ladder import Rung
 from torra.tick.late_answers import LateAnswers
 from torra.tick.record import TickDebate, TickInputs
@@ -138,7 +138,7 @@ def debate(
     profile: Profile,
     answerers: Answerers,
     *,
-    database: Keeper,
+    database: TickStore,
     clock: Clock,
     deadline: float,
 ) -> TickDebate:
@@ -193,7 +193,7 @@ def _in_shadow(settings: AgentSettings, answerers: Answerers) -> bool:
 
 
 def _plan(
-    inputs: TickInputs, key: TickKey, profile: Profile, answerers: Answerers, database: Keeper
+    inputs: TickInputs, key: TickKey, profile: Profile, answerers: Answerers, database: TickStore
 ) -> _Plan:
     config = profile.debate()
     if answerers.debater is not None:
@@ -217,7 +217,7 @@ def _plan(
     return _Plan(config.model_copy(update={"agents": rung.settings}), flags)
 
 
-def _pivotal(inputs: TickInputs, key: TickKey, profile: Profile, database: Keeper) -> bool:
+def _pivotal(inputs: TickInputs, key: TickKey, profile: Profile, database: TickStore) -> bool:
     l1, final = database.foresee(
         key,
         inputs.as_of,

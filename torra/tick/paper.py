@@ -17,8 +17,8 @@ from torra.bridges import paper
 from torra.bridges.guards import limits
 from torra.clock import duration
 from torra.config import Instance, Profile, SymbolSpec
+from torra.store.tick_store import TickStore
 from torra.tick.bar_window import Window
-from torra.tick.keeper import Keeper
 
 
 def path(
@@ -34,7 +34,7 @@ def path(
 def advance(
     instance: Instance,
     profile: Profile,
-    database: Keeper,
+    database: TickStore,
     bars: Sequence[paper.Bar],
     cursor: datetime | None,
     as_of: datetime,

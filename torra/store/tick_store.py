@@ -1,0 +1,135 @@
+"""The store interface of a tick: the desk's database, or memory alone in a replay.
+
+`TickStore` has every method that `run_tick` and what it calls use, so that one tick is the same
+code over either store. instance_database.Database and torra.store.memory.MemoryStore both inherit
+it. What follows from other methods of a store alone is written once: here for the trading state, in
+torra.store.brain for scores and memory, in torra.store.positions for the account. The signals on
+their way to a bridge are torra.verdict.outbox's part.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, get_args
+
+from agents.contracts import CallRecord
+from torra.evidence.news_digest import NewsItem
+from torra.store.brain import Brain
+from torra.store.connection import TickKey
+from torra.verdict.risk_engine import TradingState
+
+
+class TickStore(Brain):
+    """A store in which ticks are kept. Errors of the store are StoreUnavailable."""
+
+    # --- claims ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def claim_tick(self, key: TickKey, epoch: int) -> bool:
+        """Claim a tick for this desk: True when it had no claim, or an earlier epoch's."""
+
+    @abstractmethod
+    def release_claim(self, key: TickKey, epoch: int) -> None:
+        """Give a claim of ours back; without effect when it is not ours or the tick is finished."""
+
+    @abstractmethod
+    def skip_tick(self, key: TickKey, reason: str, detail: str, epoch: int) -> bool:
+        """Record why a tick is not run; False when it is done, skipped or a later epoch's."""
+
+    @abstractmethod
+    def finish_tick(self, key: TickKey, epoch: int) -> None:
+        """Set our claim done, inside the transaction that stores the tick.
+
+        Raises StoreUnavailable when the claim is not ours any more.
+        """
+
+    # --- the trading state ----------------------------------------------------------------------
+
+    @abstractmethod
+    def trading_state(self) -> TradingState:
+        """Return ACTIVE (all may be done), REDUCING (closes only) or HALTED (nothing)."""
+
+    @abstractmethod
+    def _note_state(self, state: str, reason: str) -> None:
+        """Put a change of the trading state on record."""
+
+    def set_trading_state(self, state: str, reason: str) -> None:
+        """Enter a trading state, with its history; ValueError for a word that is none."""
+        states = get_args(TradingState)
+        if state not in states:
+            raise ValueError(f"{state} is no trading state; use {', '.join(states)}")
+        self._note_state(state, reason)
+
+    def reduce(self, reason: str) -> bool:
+        """Stop openings (REDUCING); False when the desk is not ACTIVE."""
+        with self.transaction():
+            if self.trading_state() != "ACTIVE":
+                return False
+            self.set_trading_state("REDUCING", reason)
+            return True
+
+    def halt(self, reason: str) -> bool:
+        """Stop all trading (HALTED); False when it is halted already."""
+        with self.transaction():
+            if self.trading_state() == "HALTED":
+                return False
+            self.set_trading_state("HALTED", reason)
+            return True
+
+    # --- latches, proposals ---------------------------------------------------------------------
+
+    @abstractmethod
+    def latches(self, instance: str) -> frozenset[str]:
+        """Return the sides on which a veto of openings is latched."""
+
+    @abstractmethod
+    def set_latch(self, instance: str, side: str, held: bool = True) -> None:
+        """Latch a veto, or clear it when `held` is False."""
+
+    @abstractmethod
+    def propose(self, row: Mapping[str, Any]) -> bool:
+        """Write down what a person is to decide about; False when it is there already."""
+
+    # --- paper ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def standing(self, instance: str) -> dict[str, Any]:
+        """Return what an instance has before a tick: paper_cursor, latches, signal_event."""
+
+    @abstractmethod
+    def paper_cursor(self, instance: str) -> datetime | None:
+        """Return the bar time up to which the paper bridge has lived."""
+
+    @abstractmethod
+    def set_paper_cursor(self, instance: str, bar_time: datetime) -> None:
+        """Remember how far the paper bridge has come."""
+
+    # --- what is kept of a tick -----------------------------------------------------------------
+
+    @abstractmethod
+    def bar_revision(
+        self, instance: str, timeframe: str, first: datetime, last: datetime
+    ) -> int | None:
+        """Return the highest revision among the bars of a range; None where none is stored."""
+
+    @abstractmethod
+    def write_journal(self, key: TickKey, record: Mapping[str, Any]) -> None:
+        """Store the record of a tick."""
+
+    @abstractmethod
+    def write_calls(self, key: TickKey, calls: Sequence[CallRecord]) -> None:
+        """Store what was asked and answered."""
+
+    @abstractmethod
+    def record_late(self, key: TickKey, call: CallRecord) -> bool:
+        """Add an answer to a call that its tick gave up; False when no such call waits."""
+
+    @abstractmethod
+    def store_picture(self, picture: bytes) -> str:
+        """Store a picture that a model was shown; return its hash."""
+
+    @abstractmethod
+    def store_news(self, items: Iterable[NewsItem]) -> int:
+        """Store the headlines that a tick saw; return how many were new."""
