@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import ath_calculator
 import signal_bridge
@@ -37,9 +37,9 @@ from torra.tick import paper as tick_paper
 from torra.tick import record as tick_record
 from torra.tick.bar_window import Window
 from torra.tick.debate import Answerers, Debater, Payer, debate
-from torra.tick.record import TickDebate, TickInputs
+from torra.tick.record import TickDebate, TickInputs, TickResult
 from torra.verdict import risk_engine, sentiment_rules
-from torra.verdict.risk_engine import Action, TradingState, intent
+from torra.verdict.risk_engine import Account, Action, Decision, TradingState, intent
 from torra.verdict.signal_states import signal_life
 
 log = logging.getLogger("torra")
@@ -77,7 +77,7 @@ class MarketRoute(Protocol):
         ...
 
     def figures(self, instance: str) -> Mapping[str, Any]:
-        """Return what the broker says of account and symbol now, as `risk_engine.review` takes it.
+        """Return what the broker says of account and symbol now, by the names of `Account`.
 
         What is not known is left out.
         """
@@ -132,22 +132,6 @@ class Edges:
             self.promoted,
             self.recorded,
         )
-
-
-class TickResult(NamedTuple):
-    """The values of a finished tick, of which its record is made.
-
-    `signals` are the rows that it wrote, `desk` its trading state and exposure (NO_EXPOSURE for a
-    HOLD of which no record is kept).
-    """
-
-    inputs: TickInputs
-    debated: TickDebate
-    saved: Saved
-    action: Action
-    signals: tuple[Mapping[str, Any], ...]
-    desk: Mapping[str, Any]
-    elapsed_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +423,7 @@ def _decide(
         if edges.recorded or saved.verdict != "HOLD":
             exposure = database.exposure(instance.id, key.timeframe, as_of=inputs.as_of)
             desk["exposure"] = {**exposure, **figures}
-        action = _review(instance, inputs, debated, saved, profile, database, desk)
+        decision, action = _review(instance, inputs, debated, saved, profile, database, desk)
         # In the same transaction: the halt of a runaway cannot be lost beside its tick.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
@@ -447,13 +431,13 @@ def _decide(
         if profile.execution == "off" and action.drafts:
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
         elif profile.execution == "approve" and action.drafts:
-            action = _propose(key, inputs, debated, saved, action, edges, now)
+            action = _propose(key, inputs, decision, action, edges, now)
         signals = _enqueue(instance, key, inputs, action, database, now)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk["decided"] = iso(now)
         result = TickResult(inputs, debated, saved, action, signals, desk, elapsed)
-        record = _record(result, profile, edges) if edges.recorded else None
+        record = tick_record.build(result, profile, edges.provider) if edges.recorded else None
         if inputs.news is not None:
             database.store_news(found.item for found in inputs.news.items)
         if record is not None and edges.recording:
@@ -468,20 +452,6 @@ def _decide(
     return record, result
 
 
-def _record(result: TickResult, profile: Profile, edges: Edges) -> Mapping[str, Any]:
-    return tick_record.build(
-        inputs=result.inputs,
-        debated=result.debated,
-        saved=result.saved,
-        action=result.action,
-        signals=result.signals,
-        profile=profile,
-        provider=edges.provider,
-        desk=result.desk,
-        elapsed_ms=result.elapsed_ms,
-    )
-
-
 def _review(
     instance: Instance,
     inputs: TickInputs,
@@ -490,7 +460,7 @@ def _review(
     profile: Profile,
     database: TickStore,
     desk: Mapping[str, Any],
-) -> Action:
+) -> tuple[Decision, Action]:
     stands = sentiment_rules.opening_stands(
         saved.verdict, saved.low_consensus, saved.high_consensus, profile.thresholds
     )
@@ -500,22 +470,20 @@ def _review(
     latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
     position = database.position(instance.id)
     veto = debated.counted.veto or latched.get(saved.verdict, False)
-    action = risk_engine.review(
+    decision = Decision(
         verdict=saved.verdict,
-        position=position,
         price=inputs.close,
         atr=inputs.atr,
-        spec=profile.symbol(instance.symbol),
-        profile=profile,
-        trading_state=desk["trading_state"],
-        veto=veto,
-        opening_stands=stands,
         # Gate and conviction are both at most 1: the desk can only shrink an opening.
         multiplier=_multiplier(debated, saved.verdict),
+        veto=veto,
+        opening_stands=stands,
         bar_age=max(0.0, (inputs.now - inputs.as_of) / duration(inputs.timeframe)),
         duplicate=_sent_before(instance, inputs, saved.verdict, database),
-        **desk["exposure"],
     )
+    account = Account(trading_state=desk["trading_state"], **desk["exposure"])
+    spec = profile.symbol(instance.symbol)
+    action = risk_engine.review(decision, position, account, spec, profile)
     openings = {
         side: any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
         for side in latched
@@ -525,11 +493,11 @@ def _review(
     )
     # A tick that trades nothing (off, or a late bar) must not latch or free later ones.
     if profile.execution == "off":
-        return action
+        return decision, action
     for side, held in latched.items():
         if held != before[side]:
             database.set_latch(instance.id, side, held)
-    return action
+    return decision, action
 
 
 def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database: TickStore) -> bool:
@@ -553,8 +521,7 @@ def _multiplier(debated: TickDebate, verdict: str) -> float:
 def _propose(
     key: TickKey,
     inputs: TickInputs,
-    debated: TickDebate,
-    saved: Saved,
+    decision: Decision,
     action: Action,
     edges: Edges,
     now: datetime,
@@ -563,12 +530,9 @@ def _propose(
     approval.propose(
         edges.database,
         action,
+        decision,
         key=key,
         symbol=inputs.instance.symbol,
-        verdict=saved.verdict,
-        price=inputs.close,
-        atr=inputs.atr,
-        multiplier=_multiplier(debated, saved.verdict),
         created=now,
         # A proposal lives until the next bar closes: then there is a newer verdict.
         expires=inputs.as_of + duration(key.timeframe),

@@ -18,8 +18,9 @@ import pytest
 
 from tests.doubles.fake_dwx import START, FakeDwx, HandClock
 from torra import failpoints
+from torra.bridges.at_most_once import CONFIRM_SECONDS
 from torra.bridges.dwx import files as dwx_files
-from torra.bridges.dwx.bridge import CONFIRM_SECONDS, Dwx
+from torra.bridges.dwx.bridge import Dwx
 from torra.bridges.dwx.files import LastGood, parse_account
 from torra.bridges.order_journal import OrderJournal
 from torra.bridges.protocol import Order, Recall, Report

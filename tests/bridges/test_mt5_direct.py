@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 from tests.doubles.fake_dwx import START, HandClock
 from tests.doubles.fake_metatrader5 import NO_IPC, FakeMetaTrader5
 from tests.tries import until
+from torra.bridges.at_most_once import CONFIRM_SECONDS
 from torra.bridges.mt5 import terminal as mt5_terminal
-from torra.bridges.mt5.bridge import CONFIRM_SECONDS, JOURNAL, Mt5Direct
+from torra.bridges.mt5.bridge import JOURNAL, Mt5Direct
 from torra.bridges.mt5.request import filling_of, lots_of, price_of, request_of
 from torra.bridges.mt5.retcodes import AMBIGUOUS, TRANSIENT, WORDS, meaning
 from torra.bridges.mt5.terminal import Terminal, load_package

@@ -82,10 +82,10 @@ def test_a_lease_lost_in_the_middle_of_a_tick_keeps_nothing_of_it(
     desks.take_lease(desk, seconds=0.001)
     build = tick_record.build
 
-    def stolen(**words: Any) -> Any:
+    def stolen(*told: Any) -> Any:
         row = "update lease set epoch = epoch + 1"
         desk.database.connection().conn.execute(row)
-        return build(**words)
+        return build(*told)
 
     monkeypatch.setattr(tick_record, "build", stolen)
     (outcome,) = desk.wake("EURUSD")

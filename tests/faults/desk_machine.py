@@ -387,11 +387,12 @@ class DeskMachine(RuleBasedStateMachine):
             approval.reject(life.database, row["sid"])
             return
         item, now = INSTANCES[row["instance"]], self.world.clock.now()
-        decided = approval.approve(
-            life.database, row["sid"], instance=item, now=now,
-            profile=life.desk.setups[item.id].profile, price=price_at(item.symbol, now),
-            halted=life.switch.engaged(), life=signal_life(row["timeframe"]),
+        at = approval.Moment(
+            instance=item, now=now, profile=life.desk.setups[item.id].profile,
+            price=price_at(item.symbol, now), halted=life.switch.engaged(),
         )  # fmt: skip
+        lasts = signal_life(row["timeframe"])
+        decided = approval.approve(life.database, row["sid"], at, life=lasts)
         self.note(f"approval {decided.state}")
 
     @rule(

@@ -63,14 +63,14 @@ SPARED: Final = (
     Spared("torra/verdict/risk_engine.py", "lots=math.nan,", "lots=None,", BROKEN_TICKET),
     Spared(
         "torra/verdict/risk_engine.py",
-        "levels=Levels(math.nan, math.nan, math.nan, atr),",
-        "levels=Levels(math.nan, None, math.nan, atr),",
+        "levels=Levels(math.nan, math.nan, math.nan, decision.atr),",
+        "levels=Levels(math.nan, None, math.nan, decision.atr),",
         BROKEN_TICKET,
     ),
     Spared(
         "torra/verdict/risk_engine.py",
-        "levels=Levels(math.nan, math.nan, math.nan, atr),",
-        "levels=Levels(math.nan, math.nan, None, atr),",
+        "levels=Levels(math.nan, math.nan, math.nan, decision.atr),",
+        "levels=Levels(math.nan, math.nan, None, decision.atr),",
         BROKEN_TICKET,
     ),
     Spared(

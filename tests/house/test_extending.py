@@ -140,8 +140,8 @@ def records(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     real = tick_record.build
 
-    def build(**words: Any) -> dict[str, Any]:
-        found.append(real(**words))
+    def build(*told: Any) -> dict[str, Any]:
+        found.append(real(*told))
         return found[-1]
 
     monkeypatch.setattr(tick_record, "build", build)

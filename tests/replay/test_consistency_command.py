@@ -24,7 +24,7 @@ from torra.home import DATABASE
 from torra.replay.rerun import consistency
 from torra.replay.rerun import trial_tick as one_tick
 from torra.replay.rerun.consistency import SPACING, Repeated, exhibit, plan, repeat
-from torra_trader import TickResult
+from torra.tick.record import TickResult
 
 NEWEST = parse("2021-11-18T10:00:00Z")
 KEY = {"ANTHROPIC_API_KEY": "sk-test-0000"}

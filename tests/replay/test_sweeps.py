@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torra.replay.grids import cells
 from torra.replay.l1.sweep import Ground
 from torra.replay.shards import trials
 from torra.replay.shards.history import History
-from torra.replay.sweep_jobs import swept
+from torra.replay.sweep_jobs import SweepRequest, swept
 from torra.replay.sweeps import Sweeping, check_folds, sweep_cells
 
 WALK = (3, 40, 10)
@@ -121,32 +122,27 @@ def test_folds_are_checked_as_they_are_made(cut: bool) -> None:
         check_folds(history, begin, end, (20, 10, 10))
 
 
-REST: Any = {
-    "begin": None, "end": None, "timeframes": "", "clock": "utc", "profile": None, "seed": None,
-}  # fmt: skip
-
-
 def test_several_symbols_need_a_file_each(tmp_path: Path) -> None:
-    asked: Any = {"bars": ["a.csv"], "thresholds": ".3", "costs": "", **REST}
+    asked = SweepRequest(bars=["a.csv"], thresholds=".3")
     with pytest.raises(ConfigError, match="--bars BTCUSD=FILE"):
-        swept(tmp_path, ["BTCUSD", "XAUUSD"], say=print, **asked)
+        swept(tmp_path, ["BTCUSD", "XAUUSD"], asked, say=print)
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "BTCUSD_M15.csv"
     frame = l1_markets.walk(8, 1300, holes=0.0, price=40_000.0)
     frame.to_csv(file, date_format="%Y-%m-%dT%H:%M:%SZ")
-    asked: Any = {"bars": [str(file)], "thresholds": ".3,.5", "costs": "15,0,0", "folds": 2}
+    asked = SweepRequest(bars=[str(file)], thresholds=".3,.5", costs="15,0,0", folds=2)
     told: list[str] = []
-    (first,) = swept(tmp_path, ["BTCUSD"], say=told.append, **REST, **asked)
-    (again,) = swept(tmp_path, ["BTCUSD"], say=told.append, **REST, **asked)
+    (first,) = swept(tmp_path, ["BTCUSD"], asked, say=told.append)
+    (again,) = swept(tmp_path, ["BTCUSD"], asked, say=told.append)
     assert "2 configurations of BTCUSD M15" in told[0]
     assert first.found == again.found
     assert first.found["trials"] == again.found["trials"] == trials.count(tmp_path, "BTCUSD") == 2
     assert "Whether the best configuration" in first.text()
     (document,) = (tmp_path / "replays").glob("btcusd-sweep-*.json")
     assert json.loads(document.read_text())["name"] == first.document.name
-    (spread,) = swept(tmp_path, ["BTCUSD"], say=told.append, workers=2, **REST, **asked)
+    (spread,) = swept(tmp_path, ["BTCUSD"], replace(asked, workers=2), say=told.append)
     assert spread.found == first.found
 
 

@@ -17,6 +17,7 @@ from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.tick import approval
 from torra.verdict import risk_engine
+from torra.verdict.risk_engine import Account, Decision
 
 GOLD = Instance(symbol="XAUUSD", timeframes=("M15", "H1"), feed="store")
 PROFILE = Profile(execution="approve")
@@ -33,20 +34,16 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def decide(database: Database, verdict: str = "BUY", profile: Profile = PROFILE) -> Any:
-    return risk_engine.review(
-        verdict=verdict,
-        position=database.position(GOLD.id),
-        price=PRICE,
-        atr=ATR,
-        spec=profile.symbol("XAUUSD"),
-        profile=profile,
-        trading_state="ACTIVE",
-        veto=False,
-        opening_stands=True,
-        multiplier=1.0,
-        **database.exposure(GOLD.id, "M15", as_of=NOON),
+def decision(verdict: str = "BUY") -> Decision:
+    return Decision(
+        verdict=verdict, price=PRICE, atr=ATR, multiplier=1.0, veto=False, opening_stands=True
     )
+
+
+def decide(database: Database, verdict: str = "BUY", profile: Profile = PROFILE) -> Any:
+    account = Account(**database.exposure(GOLD.id, "M15", as_of=NOON))
+    position, spec = database.position(GOLD.id), profile.symbol("XAUUSD")
+    return risk_engine.review(decision(verdict), position, account, spec, profile)
 
 
 def propose(
@@ -56,28 +53,29 @@ def propose(
     return approval.propose(
         database,
         decide(database, verdict, profile),
+        decision(verdict),
         key=key_of(moment, "M15", GOLD.id),
         symbol="XAUUSD",
-        verdict=verdict,
-        price=PRICE,
-        atr=ATR,
-        multiplier=1.0,
         created=moment,
         expires=moment + timedelta(minutes=15),
     )
 
 
-def approve(database: Database, sid: str, **how: Any) -> approval.Decided:
-    values = {
-        "instance": GOLD,
-        "profile": PROFILE,
-        "now": NOON + timedelta(minutes=5),
-        "price": PRICE,
-        "halted": "",
-        "life": LIFE,
-        **how,
-    }
-    return approval.approve(database, sid, **values)
+def at(**how: Any) -> approval.Moment:
+    now = NOON + timedelta(minutes=5)
+    values = {"instance": GOLD, "profile": PROFILE, "now": now, "price": PRICE, "halted": ""}
+    return approval.Moment(**{**values, **how})
+
+
+def approve(
+    database: Database,
+    sid: str,
+    *,
+    life: timedelta = LIFE,
+    typed: float | None = None,
+    **how: Any,
+) -> approval.Decided:
+    return approval.approve(database, sid, at(**how), life=life, typed=typed)
 
 
 def hold(database: Database) -> str:
@@ -298,15 +296,7 @@ def test_a_rejected_proposal_keeps_its_reason(database: Database) -> None:
 
 
 def preview(database: Database, sid: str, **how: Any) -> approval.Preview:
-    values = {
-        "instance": GOLD,
-        "profile": PROFILE,
-        "now": NOON + timedelta(minutes=5),
-        "price": PRICE,
-        "halted": "",
-        **how,
-    }
-    return approval.preview(database, sid, **values)
+    return approval.preview(database, sid, at(**how))
 
 
 def test_a_preview_is_what_the_yes_then_sends_and_changes_nothing(database: Database) -> None:

@@ -218,7 +218,7 @@ def test_a_tick_that_raises_is_tried_again(tmp_path: Path, monkeypatch: Any) -> 
     desks.take_lease(desk)
     build = tick_record.build
 
-    def broken(**_: Any) -> dict[str, Any]:
+    def broken(*_: Any) -> dict[str, Any]:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(tick_record, "build", broken)
@@ -237,7 +237,7 @@ def test_a_broken_tick_ends_as_a_skip_that_names_the_fault(
     desk = desks.open_desk(tmp_path, (desks.EUR,))
     desks.take_lease(desk)
 
-    def broken(**_: Any) -> dict[str, Any]:
+    def broken(*_: Any) -> dict[str, Any]:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(tick_record, "build", broken)

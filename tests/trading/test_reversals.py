@@ -28,6 +28,7 @@ from torra.tick import approval
 from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import risk_engine
+from torra.verdict.risk_engine import Account, Decision
 from torra.verdict.signal_states import EXECUTED, UNEXECUTED, signal_life
 
 EUR = Instance(
@@ -104,20 +105,21 @@ class Life:
     def decide(self, timeframe: str, bar_time: datetime, verdict: str) -> None:
         now = self.clock.now()
         with self.database.transaction():
-            action = risk_engine.review(
-                verdict=verdict, position=self.database.position(EUR.id), price=self.bid, atr=ATR,
-                spec=self.profile.symbol("EURUSD"), profile=self.profile,
-                trading_state=self.database.trading_state(), veto=False, opening_stands=True,
-                multiplier=1.0, **self.database.exposure(EUR.id, timeframe, as_of=now),
+            decision = Decision(
+                verdict=verdict, price=self.bid, atr=ATR, multiplier=1.0, veto=False,
+                opening_stands=True,
             )  # fmt: skip
+            exposure = self.database.exposure(EUR.id, timeframe, as_of=now)
+            account = Account(trading_state=self.database.trading_state(), **exposure)
+            position, spec = self.database.position(EUR.id), self.profile.symbol("EURUSD")
+            action = risk_engine.review(decision, position, account, spec, self.profile)
             self.seen[action.name] += 1
             key = TickKey(EUR.id, timeframe, bar_time)
             if not action.drafts:
                 return
             if self.profile.execution == "approve":
                 approval.propose(
-                    self.database, action, key=key, symbol="EURUSD", verdict=verdict,
-                    price=self.bid, atr=ATR, multiplier=1.0, created=now,
+                    self.database, action, decision, key=key, symbol="EURUSD", created=now,
                     expires=bar_time + 2 * duration(timeframe),
                 )  # fmt: skip
                 return
@@ -136,11 +138,12 @@ class Life:
         row = self.dice.choice(rows)
         for _ in range(self.dice.choice((1, 1, 2))):
             try:
-                decided = approval.approve(
-                    self.database, row["sid"], instance=EUR, profile=self.profile,
-                    now=self.clock.now(), price=self.bid, halted="",
-                    life=signal_life(row["timeframe"]),
+                now = approval.Moment(
+                    instance=EUR, profile=self.profile, now=self.clock.now(), price=self.bid,
+                    halted="",
                 )  # fmt: skip
+                life = signal_life(row["timeframe"])
+                decided = approval.approve(self.database, row["sid"], now, life=life)
             except ConfigError:
                 self.seen["refused"] += 1
             else:

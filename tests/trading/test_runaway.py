@@ -15,7 +15,7 @@ from tests.worlds.stores import NOON, Hand, open_database, opening
 from torra.clock import iso
 from torra.config import Profile
 from torra.verdict import risk_engine
-from torra.verdict.risk_engine import Action
+from torra.verdict.risk_engine import Account, Action, Decision
 
 HOUR = timedelta(hours=1)
 PROFILE = Profile()
@@ -24,19 +24,13 @@ PROFILE = Profile()
 def decide(database: Database, verdict: str, moment: Any, profile: Profile) -> Action:
     """One verdict, from the account as it stands to the signal in the outbox, as a tick does it."""
     with database.transaction():
-        action = risk_engine.review(
-            verdict=verdict,
-            position=database.position("XAUUSD"),
-            price=2000.0,
-            atr=5.0,
-            spec=profile.symbol("XAUUSD"),
-            profile=profile,
-            trading_state=database.trading_state(),
-            veto=False,
-            opening_stands=True,
-            multiplier=1.0,
-            **database.exposure("XAUUSD", "M15", as_of=moment),
+        decision = Decision(
+            verdict=verdict, price=2000.0, atr=5.0, multiplier=1.0, veto=False, opening_stands=True
         )
+        exposure = database.exposure("XAUUSD", "M15", as_of=moment)
+        account = Account(trading_state=database.trading_state(), **exposure)
+        position, spec = database.position("XAUUSD"), profile.symbol("XAUUSD")
+        action = risk_engine.review(decision, position, account, spec, profile)
         if action.halt is not None:
             database.halt(f"{action.halt}")
         for draft in action.drafts:

@@ -20,6 +20,7 @@ from torra.store.connection import TickKey
 from torra.tick import approval
 from torra.trading import by_hand
 from torra.verdict import risk_engine
+from torra.verdict.risk_engine import Account, Decision
 
 MINUTE = timedelta(minutes=1)
 
@@ -57,14 +58,14 @@ def propose(database: Database, price: float = 2000.0) -> str:
     now = System().now()
     bar_time = floor(now, "M15") - 15 * MINUTE
     profile = Profile(execution="approve")
-    action = risk_engine.review(
-        verdict="BUY", position=None, price=price, atr=5.0, spec=profile.symbol("XAUUSD"),
-        profile=profile, trading_state="ACTIVE", veto=False, opening_stands=True, multiplier=1.0,
-        **database.exposure("XAUUSD", "M15", as_of=now),
-    )  # fmt: skip
+    decision = Decision(
+        verdict="BUY", price=price, atr=5.0, multiplier=1.0, veto=False, opening_stands=True
+    )
+    account = Account(**database.exposure("XAUUSD", "M15", as_of=now))
+    action = risk_engine.review(decision, None, account, profile.symbol("XAUUSD"), profile)
     return approval.propose(
-        database, action, key=TickKey("XAUUSD", "M15", bar_time), symbol="XAUUSD", verdict="BUY",
-        price=price, atr=5.0, multiplier=1.0, created=now, expires=now + 15 * MINUTE,
+        database, action, decision, key=TickKey("XAUUSD", "M15", bar_time), symbol="XAUUSD",
+        created=now, expires=now + 15 * MINUTE,
     )  # fmt: skip
 
 

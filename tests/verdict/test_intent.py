@@ -15,7 +15,16 @@ from agent_config import GateSettings
 from tests.conftest import Scale
 from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
-from torra.verdict.risk_engine import CLOSING, DenyReason, Leg, Levels, Position
+from torra.verdict.risk_engine import (
+    CLOSING,
+    Account,
+    Action,
+    Decision,
+    DenyReason,
+    Leg,
+    Levels,
+    Position,
+)
 
 BTC = SYMBOLS["BTCUSD"]
 REVERSING = Profile(on_opposite="reverse")
@@ -36,23 +45,22 @@ def held(side: str, state: str = "FILLED", lots: float = 0.1) -> Position:
     )
 
 
-def review(verdict: str = "BUY", position: Position | None = None, **changes):
-    given = {
-        "verdict": verdict,
-        "position": position,
-        "positions_open": 1 if position else 0,
-        "gross_notional": 4_700.0 if position else 0.0,
-        "day_loss": 0.0,
+def review(verdict: str = "BUY", position: Position | None = None, **changes: Any) -> Action:
+    given: dict[str, Any] = {
         "price": 48_000.0,
         "atr": 200.0,
-        "spec": BTC,
-        "profile": Profile(),
-        "trading_state": "ACTIVE",
         "veto": False,
         "opening_stands": True,
         "multiplier": 1.0,
+        "positions_open": 1 if position else 0,
+        "gross_notional": 4_700.0 if position else 0.0,
+        **changes,
     }
-    return risk_engine.review(**{**given, **changes})
+    spec, profile = given.pop("spec", BTC), given.pop("profile", Profile())
+    told = {name: given.pop(name) for name in Decision.__slots__ if name in given}
+    return risk_engine.review(
+        Decision(verdict=verdict, **told), position, Account(**given), spec, profile
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,10 @@ import pytest
 from tests.conftest import Scale
 from tests.worlds.random_tickets import PLAIN, random_case, random_spec
 from tests.worlds.risk_oracle import UNROUNDED, exactly, fits, oracle
-from torra.config import Risk, SymbolSpec
+from torra.config import Profile, Risk, SymbolSpec
 from torra.verdict.risk_engine import (
     Account,
+    Decision,
     DenyReason,
     Levels,
     Ticket,
@@ -158,7 +159,6 @@ def asked_of_review(chance: Random) -> tuple[dict[str, Any], Account]:
     }
     asked = {
         "verdict": side,
-        "position": None,
         "price": price,
         "atr": chance.choice((math.nan, spec.tick_size / 2)) if maybe() < 0.05 else atr,
         "last_price": price + atr * chance.uniform(-2, 2) if maybe() < 0.2 else None,
@@ -170,9 +170,10 @@ def asked_of_review(chance: Random) -> tuple[dict[str, Any], Account]:
     return asked, account
 
 
-def said_of(asked: dict[str, Any], account: Account) -> tuple[set[str], float, Levels | None]:
+def said_of(
+    asked: dict[str, Any], account: Account, spec: SymbolSpec, profile: Profile
+) -> tuple[set[str], float, Levels | None]:
     """Ask the oracle about the plan in both sizes, the one that is sent last."""
-    spec, profile = asked["spec"], asked["profile"]
     names = ("bar_age", "score_age", "veto", "opening_stands", "duplicate")
     told = {name: asked[name] for name in names}
     price = asked["price"] if asked["last_price"] is None else asked["last_price"]
@@ -195,9 +196,9 @@ def test_a_plan_is_looked_at_like_any_other_ticket(
     opened = halted = 0
     for number in range(count):
         asked, account = asked_of_review(Random(f"{seed}-plan-{number}"))
-        known = {name: getattr(account, name) for name in Account.__slots__}
-        action = review(**asked, **known)
-        said, lots, at = said_of(asked, account)
+        spec, profile = asked.pop("spec"), asked.pop("profile")
+        action = review(Decision(**asked), None, account, spec, profile)
+        said, lots, at = said_of(asked, account, spec, profile)
         assert {*map(str, action.denied)} == said, (seed, number)
         assert [(draft.lots, draft.levels) for draft in action.drafts] == [(lots, at)] * (not said)
         only = bool(said) and said <= {"MESSAGE_RATE", "REPEATED_EXECUTION"}

@@ -34,6 +34,7 @@ from torra.dashboard.view.rendering import EXTENSION
 from torra.store.connection import TickKey
 from torra.tick import approval
 from torra.verdict import risk_engine
+from torra.verdict.risk_engine import Account, Decision
 
 GOLD = Instance(
     symbol="XAUUSD", timeframes=("M15",), feed="store", bridge="torra_files", channel="main"
@@ -153,10 +154,8 @@ def _decide(database: Any, now: datetime) -> None:
 def _approve(
     database: Any, row: dict[str, Any], instance: Instance, now: datetime, price: float
 ) -> approval.Decided:
-    return approval.approve(
-        database, row["sid"], instance=instance, profile=PROFILE, now=now, price=price,
-        halted="", life=QUARTER / 5,
-    )  # fmt: skip
+    at = approval.Moment(instance=instance, profile=PROFILE, now=now, price=price, halted="")
+    return approval.approve(database, row["sid"], at, life=QUARTER / 5)
 
 
 def _write(database: Any, now: datetime) -> None:
@@ -205,14 +204,14 @@ def _gold_price(database: Any, now: datetime, price: float) -> None:
 
 def propose_gold(database: Any, now: datetime, price: float = 1860.0) -> str:
     """Propose to buy gold for real money; its tick is not in the store."""
-    action = risk_engine.review(
-        verdict="BUY", position=None, price=price, atr=4.0, spec=PROFILE.symbol("XAUUSD"),
-        profile=PROFILE, trading_state="ACTIVE", veto=False, opening_stands=True, multiplier=0.7,
-        **database.exposure(GOLD.id, "M15", as_of=now),
-    )  # fmt: skip
+    decision = Decision(
+        verdict="BUY", price=price, atr=4.0, multiplier=0.7, veto=False, opening_stands=True
+    )
+    account = Account(**database.exposure(GOLD.id, "M15", as_of=now))
+    action = risk_engine.review(decision, None, account, PROFILE.symbol("XAUUSD"), PROFILE)
     return approval.propose(
-        database, action, key=TickKey(GOLD.id, "M15", now - QUARTER), symbol="XAUUSD",
-        verdict="BUY", price=price, atr=4.0, multiplier=0.7, created=now, expires=now + QUARTER,
+        database, action, decision, key=TickKey(GOLD.id, "M15", now - QUARTER), symbol="XAUUSD",
+        created=now, expires=now + QUARTER,
     )  # fmt: skip
 
 

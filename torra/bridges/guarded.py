@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from torra.bridges.guards import REASONS, Ask, View, first_objection
+from torra.bridges.guards import REASONS, WITHOUT_QUOTE, View, ask_of, first_objection
 from torra.bridges.order_journal import halt_in
 from torra.bridges.protocol import (
     QUOTE_SECONDS,
@@ -107,7 +107,7 @@ class GuardedBridge:
         if not found.ok:
             return found
         if halt := halt_in(self._halts):
-            return Health(DenyReason.TRADING_HALTED, f"{halt} is there: torra resume", facts)
+            return Health(DenyReason.TRADING_HALTED, halt, facts)
         if facts.get("account") != self._channel.account:
             told = f"it is on account {facts.get('account')}, not {self._channel.account}"
             return Health(DenyReason.BRIDGE_DEAD, told, facts)
@@ -153,22 +153,9 @@ class GuardedBridge:
 
     def _objection(self, order: Order, facts: Mapping[str, object]) -> str:
         """Return the reason of the first guard that objects, "" when none does."""
-        ask = Ask(
-            kind=order.kind,
-            side=order.side,
-            lots=order.lots,
-            entry=order.entry,
-            stop=order.stop,
-            target=order.target,
-            created=int(order.created.timestamp()),
-            expires=int(order.expires.timestamp()),
-            max_spread_pts=order.max_spread_pts,
-            max_dev_pts=order.max_dev_pts,
-            account=self._channel.account,
-        )
-        # a close never waits for a quote: it must be possible when prices are missing
-        asked = tuple(one for one in REASONS if order.kind == "open" or one != "quote")
-        return first_objection(ask, self._view(order, facts), only=asked)
+        only = REASONS if order.kind == "open" else WITHOUT_QUOTE
+        ask = ask_of(order, self._channel.account)
+        return first_objection(ask, self._view(order, facts), only=only)
 
     def _view(self, order: Order, facts: Mapping[str, object]) -> View:
         """Return the market as the bridge tells it.
@@ -198,7 +185,7 @@ class GuardedBridge:
             account=self._channel.account,
             real_account=facts.get(REAL) is not False,
             demo_only=not self._channel.live,
-            halted=halt_in(self._halts) is not None,
+            halted=bool(halt_in(self._halts)),
             trade_mode=terms.trade_mode,
             stops_level=terms.stops_level,
             lot_min=terms.lot_min,

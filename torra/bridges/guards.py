@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from torra.bridges.protocol import Order
+
 PROTOCOL: Final = 1
 """Version of the messages between Torra and the Expert Advisor."""
 
@@ -83,6 +85,24 @@ class View:
     held: bool = False
     found: bool = True
     found_lots: float = 0.0
+
+
+def ask_of(order: Order, account: int, *, whole: bool = True) -> Ask:
+    """Return an order that goes to an account as the guards see it."""
+    return Ask(
+        kind=order.kind,
+        side=order.side,
+        lots=order.lots,
+        entry=order.entry,
+        stop=order.stop,
+        target=order.target,
+        created=int(order.created.timestamp()),
+        expires=int(order.expires.timestamp()),
+        max_spread_pts=order.max_spread_pts,
+        max_dev_pts=order.max_dev_pts,
+        whole=whole,
+        account=account,
+    )
 
 
 class Guard(NamedTuple):
@@ -244,6 +264,9 @@ GUARDS: Final = (
 """In the order in which they are asked."""
 
 REASONS: Final = tuple(guard.reason for guard in GUARDS)
+
+WITHOUT_QUOTE: Final = tuple(reason for reason in REASONS if reason != "quote")
+"""The guards of a close at the market: a missing quote must not keep a position open."""
 
 SCOPES: Final[dict[Scope, tuple[str, ...]]] = {
     "all": KINDS,

@@ -193,9 +193,12 @@ class OrderJournal:
         self._size += len(line)
 
 
-def halt_in(files: Iterable[Path]) -> Path | None:
-    """Return which kill switch is set; one that cannot be looked at counts as set."""
-    return next((path for path in files if _is_set(path)), None)
+def halt_in(files: Iterable[Path]) -> str:
+    """Say which kill switch is set, with the remedy; "" when none is.
+
+    One that cannot be looked at counts as set.
+    """
+    return next((f"{path} is there: torra resume" for path in files if _is_set(path)), "")
 
 
 def _is_set(path: Path) -> bool:

@@ -90,8 +90,9 @@ def replay(home: Path, /, symbol: str, as_json: bool, report: Path | None, **ask
     from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import reporting  # noqa: PLC0415
 
+    request = reporting.ReplayRequest(**asked)
     with _told_when_stopped(GOES_ON):
-        found = reporting.replayed(home, symbol.upper(), say=_say, progress=progress, **asked)
+        found = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
     if report is not None:
         put(report, found.html())
         _say(f"report: {report}")
@@ -127,8 +128,9 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
     from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import recomposing  # noqa: PLC0415
 
+    request = recomposing.RecomposeRequest(**asked)
     with _told_when_stopped(BEGINS):
-        found = recomposing.recomposed(home, name, progress=progress, **asked)
+        found = recomposing.recomposed(home, name, request, progress=progress)
     if report is not None:
         put(report, found.html())
         _say(f"report: {report}")
@@ -169,8 +171,9 @@ def sweep(
     names = list(dict.fromkeys(symbol.upper() for symbol in symbols))
     if report is not None and len(names) > 1:
         raise ConfigError("--report is for one symbol; of several each has its page")
-    with _told_when_stopped(GOES_ON if asked["address"] else BEGINS):
-        found = sweep_jobs.swept(home, names, say=_say, **asked)
+    request = sweep_jobs.SweepRequest(**asked)
+    with _told_when_stopped(GOES_ON if request.address else BEGINS):
+        found = sweep_jobs.swept(home, names, request, say=_say)
     if report is not None:
         put(report, found[0].html())
         _say(f"report: {report}")

@@ -45,6 +45,25 @@ FIRST_ORDER: Final = "first-order: "
 EVERY_TABLE: Final = "Every table: --report FILE."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecomposeRequest:
+    """What is asked of a recomposition, in the words of the command's options.
+
+    None and "" leave the number as recorded, and every analyst in.
+    """
+
+    arm: str
+    keep: str = ""
+    drop: str = ""
+    no_debate: bool = False
+    gate: GateUse = "recorded"
+    bound: float | None = None
+    blend: float | None = None
+    buy: float | None = None
+    sell: float | None = None
+    weights: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Recomposition:
     """A recorded arm, its recomposition and L1 alone, with the document of them."""
@@ -68,32 +87,20 @@ class Recomposition:
 
 
 def recomposed(
-    home: Path,
-    name: str,
-    *,
-    progress: Progress,
-    arm: str,
-    keep: str = "",
-    drop: str = "",
-    no_debate: bool = False,
-    gate: GateUse = "recorded",
-    bound: float | None = None,
-    blend: float | None = None,
-    buy: float | None = None,
-    sell: float | None = None,
-    weights: str = "",
+    home: Path, name: str, asked: RecomposeRequest, *, progress: Progress
 ) -> Recomposition:
-    """Recompose an arm of a replay by the options of the command; raises ConfigError."""
+    """Recompose an arm of a replay; raises ConfigError naming what to mend."""
+    arm = asked.arm
     plan = made_of(home, name)
     recorded = seen_of(home, plan, arm)
     changes = Changes(
-        analysts=_kept(recorded, _names(keep), _names(drop)),
-        researchers=not no_debate,
-        gate=gate,
-        bound=ADJUSTMENT_BOUND if bound is None else bound,
-        blend=BLEND_WEIGHT if blend is None else blend,
+        analysts=_kept(recorded, _names(asked.keep), _names(asked.drop)),
+        researchers=not asked.no_debate,
+        gate=asked.gate,
+        bound=ADJUSTMENT_BOUND if asked.bound is None else asked.bound,
+        blend=BLEND_WEIGHT if asked.blend is None else asked.blend,
     )
-    profile = _changed(plan.profile, (buy, sell), weights)
+    profile = _changed(plan.profile, (asked.buy, asked.sell), asked.weights)
     # Before it runs: a trial whose result disappoints counts as well.
     tried = trials.log(
         home, plan.history.symbol, [_trial(plan, arm, changes, profile)], f"recompose {name} {arm}"

@@ -42,6 +42,31 @@ SAMPLE: Final = 60
 """Ticks from which an arm's speed is estimated."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """What is asked of a replay, in the words of the command's options; `planned` checks them.
+
+    `wanted` are the arms, `costs` spread, commission and slippage. `max_cost` is in USD, `address`
+    a Dask scheduler's; `teach` lets the desk know L1's win rates.
+    """
+
+    bars: Sequence[str]
+    begin: str | None = None
+    end: str | None = None
+    timeframes: str = ""
+    clock: str = "utc"
+    wanted: str = CONTROL
+    profile: str | None = None
+    provider: str | None = None
+    costs: str = ""
+    max_cost: float | None = None
+    seed: int | None = None
+    workers: int = 1
+    address: str | None = None
+    name: str | None = None
+    teach: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class FinishedReplay:
     """A replay that has ended: its arms, what they show, and the document of it."""
@@ -65,46 +90,13 @@ class FinishedReplay:
 
 
 def replayed(
-    home: Path,
-    symbol: str,
-    *,
-    say: Callable[[str], None],
-    progress: Progress,
-    bars: Sequence[str],
-    begin: str | None = None,
-    end: str | None = None,
-    timeframes: str = "",
-    clock: str = "utc",
-    wanted: str = CONTROL,
-    profile: str | None = None,
-    provider: str | None = None,
-    costs: str = "",
-    max_cost: float | None = None,
-    seed: int | None = None,
-    workers: int = 1,
-    address: str | None = None,
-    name: str | None = None,
-    teach: bool = False,
+    home: Path, symbol: str, asked: ReplayRequest, *, say: Callable[[str], None], progress: Progress
 ) -> FinishedReplay:
     """Run a replay and write its document; raises ConfigError naming what to mend."""
-    most = _sum(max_cost)
-    plan = planned(
-        home,
-        symbol,
-        bars=bars,
-        begin=begin,
-        end=end,
-        timeframes=timeframes,
-        clock=clock,
-        wanted=wanted,
-        profile=profile,
-        provider=provider,
-        costs=costs,
-        seed=seed,
-        name=name,
-    )
-    if workers > 1 or address:
-        seen, logged = _elsewhere(home, plan, workers, address, say)
+    most = _sum(asked.max_cost)
+    plan = planned(home, symbol, asked)
+    if asked.workers > 1 or asked.address:
+        seen, logged = _elsewhere(home, plan, asked, say)
     else:
         seen, logged = _here(home, plan, most, say, progress)
     say("judging the arms ...")
@@ -121,7 +113,7 @@ def replayed(
         System().real_now(),
     )
     report.write(home, document, overwrite=True)
-    if teach:
+    if asked.teach:
         _teach(home, plan, seen[0], say)
     return FinishedReplay(plan, tuple(seen), exhibits, document)
 
@@ -129,36 +121,22 @@ def replayed(
 # --- the plan -------------------------------------------------------------------------------------
 
 
-def planned(
-    home: Path,
-    symbol: str,
-    *,
-    bars: Sequence[str],
-    begin: str | None,
-    end: str | None,
-    timeframes: str,
-    clock: str,
-    wanted: str,
-    profile: str | None,
-    provider: str | None,
-    costs: str,
-    seed: int | None,
-    name: str | None,
-) -> ReplayPlan:
+def planned(home: Path, symbol: str, asked: ReplayRequest) -> ReplayPlan:
     """Return the plan of a replay; raises ConfigError naming what to mend."""
-    names = tuple(part.strip().upper() for part in timeframes.split(",") if part.strip())
-    first, last = moment("--from", begin), moment("--to", end)
+    names = tuple(part.strip().upper() for part in asked.timeframes.split(",") if part.strip())
+    first, last = moment("--from", asked.begin), moment("--to", asked.end)
     if first and last and first >= last:
-        raise ConfigError(f"--from {begin} is not before --to {end}")
-    found = arms.chosen([part.strip() for part in wanted.split(",") if part.strip()])
-    history = cut(load(home, symbol, bars, timeframes=names, clock=clock), first, last)
+        raise ConfigError(f"--from {asked.begin} is not before --to {asked.end}")
+    found = arms.chosen([part.strip() for part in asked.wanted.split(",") if part.strip()])
+    history = load(home, symbol, asked.bars, timeframes=names, clock=asked.clock)
+    history = cut(history, first, last)
     if all(len(frame) < WARM_UP for frame in history.frames.values()):
         raise ConfigError(f"{symbol}: fewer than {WARM_UP} bars of every timeframe; add older ones")
-    settings = profile_of(home, symbol, profile, provider)
-    spent = TradingCosts.read(costs, settings.symbol(symbol))
-    drawn = SEED if seed is None else seed
+    settings = profile_of(home, symbol, asked.profile, asked.provider)
+    spent = TradingCosts.read(asked.costs, settings.symbol(symbol))
+    drawn = SEED if asked.seed is None else asked.seed
     plan = ReplayPlan("", history, _weighed(settings, history), found, spent, first, last, drawn)
-    return dataclasses.replace(plan, name=_name(plan, name))
+    return dataclasses.replace(plan, name=_name(plan, asked.name))
 
 
 def profile_of(home: Path, symbol: str, named: str | None, provider: str | None) -> Profile:
@@ -269,7 +247,7 @@ def _here(
 
 
 def _elsewhere(
-    home: Path, plan: ReplayPlan, workers: int, address: str | None, say: Callable[[str], None]
+    home: Path, plan: ReplayPlan, asked: ReplayRequest, say: Callable[[str], None]
 ) -> tuple[list[ArmSeen], int]:
     """Run the arms in worker processes or on a cluster, and keep them as if they ran here."""
     if plan.profile.agents.provider != "rules":
@@ -280,7 +258,8 @@ def _elsewhere(
     folder = home / FOLDER / plan.name
     with folders.taken(folder):
         logged = folders.begin(home, plan)
-        opened = cluster.open_cluster(address) if address else shards.processes(workers)
+        address = asked.address
+        opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
         with opened as executor:
             seen = run_on(
                 plan, executor, keep=folder / "kept", on_done=lambda done: say(done.line())

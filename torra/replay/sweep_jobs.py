@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,26 @@ from torra.replay.caveats import PAPER, conditions
 from torra.replay.grids import Cell
 from torra.replay.l1.sweep import refuse_calendar
 from torra.replay.replaying import FOLDER, ReplayPlan
+from torra.replay.reporting import ReplayRequest
 from torra.replay.shards import cluster, parcels, shards, trials
 from torra.replay.shards.history import STORE
 from torra.replay.shards.shards import Job, run_all
 from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, sweep_cells
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRequest(ReplayRequest):
+    """What is asked of a sweep, in the words of the command's options; L1 is the one arm of it.
+
+    `bars` are files, SYMBOL=FILE where there are several symbols, or "store". Purge and embargo are
+    in bars.
+    """
+
+    thresholds: str = ""
+    weights: Sequence[str] = ()
+    folds: int = FOLDS
+    purge: int = PURGE
+    embargo: int = EMBARGO
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,45 +66,26 @@ class FinishedSweep:
 
 
 def swept(
-    home: Path,
-    symbols: Sequence[str],
-    *,
-    say: Callable[[str], None],
-    bars: Sequence[str],
-    thresholds: str,
-    weights: Sequence[str] = (),
-    folds: int = FOLDS,
-    purge: int = PURGE,
-    embargo: int = EMBARGO,
-    workers: int = 1,
-    address: str | None = None,
-    name: str | None = None,
-    **asked: Any,
+    home: Path, symbols: Sequence[str], asked: SweepRequest, *, say: Callable[[str], None]
 ) -> list[FinishedSweep]:
-    """Sweep symbols and write their documents; raises ConfigError naming what to mend.
-
-    `bars` are files, SYMBOL=FILE where there are several symbols, or "store"; `asked` is the rest
-    of torra.replay.reporting.planned.
-    """
-    if name is not None and len(symbols) > 1:
+    """Sweep symbols and write their documents; raises ConfigError naming what to mend."""
+    if asked.name is not None and len(symbols) > 1:
         raise ConfigError("--name is for one symbol; several are named by themselves")
-    walk = (folds, purge, embargo)
+    walk = (asked.folds, asked.purge, asked.embargo)
     planned = []
     for symbol in dict.fromkeys(symbols):
-        plan = reporting.planned(
-            home, symbol, bars=_bars_of(symbol, bars, symbols), wanted="l1", provider=None,
-            name=name, **asked,
-        )  # fmt: skip
+        bars = _bars_of(symbol, asked.bars, symbols)
+        plan = reporting.planned(home, symbol, replace(asked, bars=bars))
         refuse_calendar(plan.profile)
-        cells = grids.cells(plan.profile, thresholds, weights)
+        cells = grids.cells(plan.profile, asked.thresholds, asked.weights)
         check_folds(plan.history, plan.begin, plan.end, walk)
         planned.append((plan, cells))
         frames = ", ".join(plan.history.timeframes)
         say(f"{count(len(cells), 'configuration')} of {symbol} {frames}")
     # Only now: a mistake in the last symbol must not leave trials of the first in the log.
-    jobs = [_job(home, plan, cells, walk, name) for plan, cells in planned]
+    jobs = [_job(home, plan, cells, walk, asked.name) for plan, cells in planned]
     finished = []
-    for told in _run(home, jobs, workers, address, say):
+    for told in _run(home, jobs, asked, say):
         document = Document.model_validate(told["document"])
         report.write(home, document, overwrite=True)
         finished.append(FinishedSweep(document, told["found"]))
@@ -157,16 +154,13 @@ def _job(
 
 
 def _run(
-    home: Path,
-    jobs: Sequence[Job],
-    workers: int,
-    address: str | None,
-    say: Callable[[str], None],
+    home: Path, jobs: Sequence[Job], asked: SweepRequest, say: Callable[[str], None]
 ) -> list[Mapping[str, Any]]:
-    if workers == 1 and address is None:
+    address = asked.address
+    if asked.workers == 1 and address is None:
         opened: Any = shards.inline()
     else:
-        opened = cluster.open_cluster(address) if address else shards.processes(workers)
+        opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
     executor: Executor
     with opened as executor:
         return run_all(

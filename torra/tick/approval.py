@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -27,7 +27,15 @@ from torra.errors import ConfigError
 from torra.store.tick_store import TickStore
 from torra.verdict import risk_engine
 from torra.verdict.deny_reasons import ENGINE
-from torra.verdict.risk_engine import Action, DenyReason, Intent, Levels, SignalDraft
+from torra.verdict.risk_engine import (
+    Account,
+    Action,
+    Decision,
+    DenyReason,
+    Intent,
+    Levels,
+    SignalDraft,
+)
 
 PROPOSED: Final = "AWAITS_APPROVAL"
 """Reason of a HOLD whose signals wait for a person."""
@@ -64,6 +72,22 @@ class Decided:
     signals: tuple[Mapping[str, Any], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What a proposal is judged by: `now` by the desk's clock, `price` that of now.
+
+    `halted` says why nothing may go out, "" when it may. `figures` is what the broker says of
+    account and symbol, by the names of `risk_engine.Account`.
+    """
+
+    instance: Instance
+    profile: Profile
+    now: datetime
+    price: float
+    halted: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Preview:
     """How approving would end at this moment: `state` and `reason` are those of Decided.
@@ -92,13 +116,10 @@ class Preview:
 def propose(
     database: TickStore,
     action: Action,
+    decision: Decision,
     *,
     key: TickKey,
     symbol: str,
-    verdict: str,
-    price: float,
-    atr: float,
-    multiplier: float,
     created: datetime,
     expires: datetime,
 ) -> str:
@@ -116,12 +137,12 @@ def propose(
             "symbol": symbol,
             "timeframe": key.timeframe,
             "bar_time": key.bar_time,
-            "verdict": verdict,
+            "verdict": decision.verdict,
             "action": action.name,
             "drafts": [asdict(draft) for draft in action.drafts],
-            "price": price,
-            "atr": atr,
-            "multiplier": multiplier,
+            "price": decision.price,
+            "atr": decision.atr,
+            "multiplier": decision.multiplier,
             "created_at": created,
             "expires": expires,
         }
@@ -130,24 +151,11 @@ def propose(
 
 
 def approve(
-    database: Database,
-    sid: str,
-    *,
-    instance: Instance,
-    profile: Profile,
-    now: datetime,
-    price: float,
-    halted: str,
-    life: timedelta,
-    figures: Mapping[str, Any] | None = None,
-    typed: float | None = None,
+    database: Database, sid: str, at: Moment, *, life: timedelta, typed: float | None = None
 ) -> Decided:
-    """Send what a proposal holds, if it still may be sent.
+    """Send what a proposal holds, if it still may be sent; the signals live for `life` from now.
 
-    `now` is the desk's clock and `price` the price of now. `halted` says why nothing may go out, ""
-    when it may. `life` is how long the signals live from now. `figures` is what the broker says of
-    account and symbol, as `risk_engine.review` takes it. `typed` is the size that a person has
-    typed, where one had to.
+    `typed` is the size that a person has typed, where one had to.
 
     A caller that may have to wait for the database takes these values inside a transaction of its
     own, which this function joins: what was true before the wait is no ground to send. Raises
@@ -156,14 +164,14 @@ def approve(
     """
     with database.transaction():
         row = _waiting(database, sid)
-        if now >= parse(row["expires"]):
+        if at.now >= parse(row["expires"]):
             return _end(database, sid, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
-        if _drifted(row, price):
+        if _drifted(row, at.price):
             return _end(database, sid, "DENIED", DenyReason.PRICE_COLLAR.value)
-        action = _review(database, row, instance, profile, now, price, halted, figures or {})
+        action = _review(database, row, at)
         # A runaway halts the desk even though this proposal is denied for it.
         if action.halt is not None:
-            database.halt(f"{action.halt} of {instance.id}, by approval")
+            database.halt(f"{action.halt} of {at.instance.id}, by approval")
         state, reason = _verdict(row, action)
         if state != "APPROVED":
             return _end(database, sid, state, reason)
@@ -180,50 +188,40 @@ def approve(
                 timeframe=row["timeframe"],
                 bar_time=parse(row["bar_time"]),
                 # From the yes: counted from the tick's close the signal could be old at once.
-                created=now,
-                expires=now + life,
-                bridge=instance.route,
+                created=at.now,
+                expires=at.now + life,
+                bridge=at.instance.route,
             )
             for draft in action.drafts
         )
         return Decided(sid, "APPROVED", "", signals)
 
 
-def preview(
-    database: Database,
-    sid: str,
-    *,
-    instance: Instance,
-    profile: Profile,
-    now: datetime,
-    price: float,
-    halted: str,
-    figures: Mapping[str, Any] | None = None,
-) -> Preview:
+def preview(database: Database, sid: str, at: Moment) -> Preview:
     """Return how approving would end now, with every check; changes nothing.
 
-    Takes what `approve` takes, and raises ConfigError as it does.
+    Raises ConfigError as `approve` does.
     """
     row = _waiting(database, sid)
-    action = _review(database, row, instance, profile, now, price, halted, figures or {})
+    action = _review(database, row, at)
     state, reason = _verdict(row, action)
     # `approve` asks for expiry, then drift, then the checks; here the last word wins, so reversed.
-    if _drifted(row, price):
+    if _drifted(row, at.price):
         state, reason = "DENIED", DenyReason.PRICE_COLLAR.value
-    if now >= parse(row["expires"]):
+    if at.now >= parse(row["expires"]):
         state, reason = "EXPIRED", DenyReason.SIGNAL_EXPIRED.value
-    levels = _levels(row, instance, profile, price)
-    held = database.position(instance.id)
-    wanted = risk_engine.intent(row["verdict"], held, profile.on_opposite)
+    levels = _levels(row, at)
+    held = database.position(at.instance.id)
+    wanted = risk_engine.intent(row["verdict"], held, at.profile.on_opposite)
     return Preview(
         state=state,
         reason=reason,
         action=action,
-        price=price,
-        drift=(price - row["price"]) / row["atr"] if row["atr"] else None,
+        price=at.price,
+        drift=(at.price - row["price"]) / row["atr"] if row["atr"] else None,
         levels=levels,
-        lots=_lots(row, action, levels, instance, profile),
-        checks=_checks(row, action, wanted, levels, drifted=_drifted(row, price)),
+        lots=_lots(row, action, levels, at),
+        checks=_checks(row, action, wanted, levels, drifted=_drifted(row, at.price)),
     )
 
 
@@ -262,31 +260,23 @@ def _check_typed(typed: float | None, action: Action) -> None:
         )
 
 
-def _levels(
-    row: Mapping[str, Any], instance: Instance, profile: Profile, price: float
-) -> Levels | None:
+def _levels(row: Mapping[str, Any], at: Moment) -> Levels | None:
     side = opens(row)
     if side is None:
         return None
-    found = risk_engine.levels(side, price, row["atr"], profile.symbol(instance.symbol))
+    found = risk_engine.levels(side, at.price, row["atr"], at.profile.symbol(at.instance.symbol))
     return None if isinstance(found, DenyReason) else found
 
 
-def _lots(
-    row: Mapping[str, Any],
-    action: Action,
-    levels: Levels | None,
-    instance: Instance,
-    profile: Profile,
-) -> float:
+def _lots(row: Mapping[str, Any], action: Action, levels: Levels | None, at: Moment) -> float:
     """Return what would be sent; where a check objects, what it objected to."""
     drafts = [draft for draft in action.drafts if draft.kind == "open" or opens(row) is None]
     if drafts:
         return drafts[0].lots
     if levels is None:
         return 0.0
-    spec = profile.symbol(instance.symbol)
-    return risk_engine.size(levels, spec, profile.risk, row["multiplier"])
+    spec = at.profile.symbol(at.instance.symbol)
+    return risk_engine.size(levels, spec, at.profile.risk, row["multiplier"])
 
 
 def _checks(
@@ -328,37 +318,31 @@ def _end(database: Database, sid: str, state: str, reason: str) -> Decided:
     return Decided(sid, state, reason)
 
 
-def _review(
-    database: Database,
-    row: Mapping[str, Any],
-    instance: Instance,
-    profile: Profile,
-    now: datetime,
-    price: float,
-    halted: str,
-    figures: Mapping[str, Any],
-) -> Action:
+def _review(database: Database, row: Mapping[str, Any], at: Moment) -> Action:
     """Ask every check anew; what the gate said then still holds, and a veto since then counts."""
+    instance, profile = at.instance, at.profile
     created, expires = parse(row["created_at"]), parse(row["expires"])
     step = duration(row["timeframe"])
-    return risk_engine.review(
+    position = database.position(instance.id)
+    decision = Decision(
         verdict=row["verdict"],
-        position=database.position(instance.id),
-        price=price,
+        price=at.price,
         atr=row["atr"],
-        spec=profile.symbol(instance.symbol),
-        profile=profile,
-        trading_state="HALTED" if halted else database.trading_state(),
+        multiplier=row["multiplier"],
         veto=database.latch(instance.id, row["verdict"]),
         # The gate cannot be asked again without another debate.
         opening_stands=True,
-        multiplier=row["multiplier"],
-        bar_age=max(0.0, (now - parse(row["bar_time"]) - step) / step),
-        score_age=(now - created) / (expires - created),
+        bar_age=max(0.0, (at.now - parse(row["bar_time"]) - step) / step),
+        score_age=(at.now - created) / (expires - created),
         duplicate=database.signal(row["sid"]) is not None,
-        **database.exposure(instance.id, row["timeframe"], as_of=now),
-        **figures,
     )
+    account = Account(
+        trading_state="HALTED" if at.halted else database.trading_state(),
+        **database.exposure(instance.id, row["timeframe"], as_of=at.now),
+        **at.figures,
+    )
+    spec = profile.symbol(instance.symbol)
+    return risk_engine.review(decision, position, account, spec, profile)
 
 
 def _meaning(drafts: Sequence[SignalDraft]) -> list[tuple[str, str, str | None]]:

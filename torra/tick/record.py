@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -106,36 +106,39 @@ class TickDebate:
         return self.standing_in or self.deliberation
 
 
-def build(
-    *,
-    inputs: TickInputs,
-    debated: TickDebate,
-    saved: Saved,
-    action: Action,
-    signals: Sequence[Mapping[str, Any]],
-    profile: Profile,
-    provider: str,
-    desk: Mapping[str, Any],
-    elapsed_ms: float,
-) -> dict[str, Any]:
-    """Return the record of a finished tick.
+class TickResult(NamedTuple):
+    """The values of a finished tick, of which its record is made.
 
-    `desk` is what the whole desk brought to the decision, and when: trading state and exposure.
+    `signals` are the rows that it wrote, `desk` what the whole desk brought to the decision,
+    and when: trading state and exposure (NO_EXPOSURE for a HOLD of which no record is kept).
     """
+
+    inputs: TickInputs
+    debated: TickDebate
+    saved: Saved
+    action: Action
+    signals: tuple[Mapping[str, Any], ...]
+    desk: Mapping[str, Any]
+    elapsed_ms: float
+
+
+def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]:
+    """Return the record of a finished tick."""
+    inputs, debated, action = result.inputs, result.debated, result.action
     return {
         **_identity(inputs),
         **_scores(inputs, debated),
-        **_brain(saved, profile),
+        **_brain(result.saved, profile),
         **_gate(debated),
         "action": action.name,
         "reason": action.reason,
         "denied": [str(reason) for reason in action.denied],
-        "signal": _opening(signals),
-        "signals": [dict(signal) for signal in signals],
+        "signal": _opening(result.signals),
+        "signals": [dict(signal) for signal in result.signals],
         "source_type": str(debated.deliberation.source_type),
         "calls": len(debated.deliberation.calls),
         "cost_usd": debated.deliberation.cost_usd,
-        "elapsed_ms": round(elapsed_ms, 3),
+        "elapsed_ms": round(result.elapsed_ms, 3),
         "provider": provider,
         # By its hash: the bytes stand once in their own table.
         "picture": hashlib.sha256(debated.picture).hexdigest() if debated.picture else None,
@@ -143,7 +146,7 @@ def build(
         "execution": profile.execution,
         "now": iso(inputs.now),
         "before": dict(inputs.before),
-        "desk": dict(desk),
+        "desk": dict(result.desk),
         "versions": {**versions(), **plugins.versions(_named(inputs.instance, profile))},
         "bars": describe(inputs.view, inputs.revision),
         "features": [

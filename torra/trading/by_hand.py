@@ -191,7 +191,7 @@ def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None
         row, instance = _proposal(reach, sid)
         # Inside the transaction: a yes that had to wait for the lock is judged after the wait.
         decided = approval.approve(
-            reach.database, sid, **_moment(reach, instance),
+            reach.database, sid, _moment(reach, instance),
             life=signal_life(row["timeframe"]), typed=typed,
         )  # fmt: skip
         return _decided(decided, row)
@@ -202,7 +202,7 @@ def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None
 def preview_proposal(reach: Reach, sid: str) -> approval.Preview:
     """Return how approving would end now; raises ConfigError and DataUnavailable as it would."""
     _, instance = _proposal(reach, sid)
-    return approval.preview(reach.database, sid, **_moment(reach, instance))
+    return approval.preview(reach.database, sid, _moment(reach, instance))
 
 
 def reject_proposal(database: Database, sid: str, reason: str, person: Person) -> Done:
@@ -505,18 +505,18 @@ def _refusals(database: Database, action: str, target: str = "") -> Iterator[Non
         raise
 
 
-def _moment(reach: Reach, instance: Instance) -> dict[str, Any]:
-    """Return what a decision about a proposal is judged by now, for torra.tick.approval."""
+def _moment(reach: Reach, instance: Instance) -> approval.Moment:
+    """Return what a decision about a proposal is judged by now."""
     now = reach.now()
     price, figures = market_now(reach.settings, reach.database, instance, now, reach.environment)
-    return {
-        "instance": instance,
-        "profile": reach.profile(instance),
-        "now": now,
-        "price": price,
-        "figures": figures,
-        "halted": reach.switch.engaged(),
-    }
+    return approval.Moment(
+        instance=instance,
+        profile=reach.profile(instance),
+        now=now,
+        price=price,
+        figures=figures,
+        halted=reach.switch.engaged(),
+    )
 
 
 def _partly(failed: Sequence[str], held: Sequence[str]) -> str:

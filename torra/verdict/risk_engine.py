@@ -21,8 +21,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from torra.config import Profile, SymbolSpec
 from torra.verdict.deny_reasons import DENIALS, Denial, DenyReason, deny_table
@@ -42,6 +41,7 @@ __all__ = [
     "Account",
     "Action",
     "ActionName",
+    "Decision",
     "Denial",
     "DenyReason",
     "Intent",
@@ -78,8 +78,6 @@ CLOSES: Final[Mapping[PositionSide, Side]] = {"LONG": "SELL", "SHORT": "BUY"}
 HALTING: Final = (DenyReason.REPEATED_EXECUTION, DenyReason.MESSAGE_RATE)
 """Reasons that halt the desk (RTS 6 Art. 15), the first one to be named first."""
 
-NONE_KNOWN: Final[Mapping[str, Any]] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -109,6 +107,26 @@ class SignalDraft:
     lots: float
     levels: Levels | None = None
     closes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A verdict, and what is known of the opening that it asks for; see `Ticket` for the rest.
+
+    `price` is where the opening would enter, `last_price` the market's when that is another one.
+    `multiplier`, in [0, 1], scales the size.
+    """
+
+    verdict: str
+    price: float
+    atr: float
+    multiplier: float
+    veto: bool
+    opening_stands: bool
+    last_price: float | None = None
+    bar_age: float = 0.0
+    score_age: float = 0.0
+    duplicate: bool = False
 
 
 class Leg(NamedTuple):
@@ -144,48 +162,24 @@ class Action:
 
 
 def review(
-    *,
-    verdict: str,
+    decision: Decision,
     position: Position | None,
-    positions_open: int,
-    gross_notional: float,
-    day_loss: float,
-    price: float,
-    atr: float,
+    account: Account,
     spec: SymbolSpec,
     profile: Profile,
-    trading_state: str,
-    veto: bool,
-    opening_stands: bool,
-    multiplier: float,
-    signals_last_hour: int = 0,
-    same_side_last_hour: Mapping[str, int] = NONE_KNOWN,
-    win_rates: Mapping[str, Sequence[int]] = NONE_KNOWN,
-    bars_since_loss: Mapping[str, float] = NONE_KNOWN,
-    free_margin: float | None = None,
-    leverage: float | None = None,
-    live_spread: float | None = None,
-    last_price: float | None = None,
-    bar_age: float = 0.0,
-    score_age: float = 0.0,
-    market_open: bool = True,
-    clock_ok: bool = True,
-    duplicate: bool = False,
 ) -> Action:
     """Return the action for a verdict: the intent, less every leg that a check denies.
 
-    What is known is described at `Ticket` and `Account`; the desk's figures include `position`.
-    `price` is where the opening would enter, `last_price` the market's when that is another one.
-    `multiplier`, in [0, 1], scales the size. Every check is asked at the size sent and at the full
-    size, so that a lower multiplier never lets an opening through.
+    The figures of `account` are the whole desk's and include `position`. Every check is asked at
+    the size sent and at the full size, so that a lower multiplier never lets an opening through.
     """
-    wanted = intent(verdict, position, profile.on_opposite)
+    wanted = intent(decision.verdict, position, profile.on_opposite)
     if wanted.name == "HOLD":
         # THRESHOLD and POSITION_HELD are no deny reasons.
         reason = DenyReason.__members__.get(wanted.reason)
         return Action("HOLD", wanted.reason, denied=(reason,) if reason else ())
     # An unknown word counts as halted: a broken state must never trade.
-    halted = trading_state not in ("ACTIVE", "REDUCING")
+    halted = account.trading_state not in ("ACTIVE", "REDUCING")
     opening = next((leg.side for leg in wanted.legs if leg.kind == "open"), None)
     leaving = position if any(leg.kind == "close" for leg in wanted.legs) else None
     closing = (_close(leaving),) if leaving and not halted else ()
@@ -193,37 +187,22 @@ def review(
         if halted:
             return _held((DenyReason.TRADING_HALTED,))
         return Action(wanted.name, wanted.reason, closing)
-    account = Account(
-        positions_open=positions_open,
-        gross_notional=gross_notional,
-        day_loss=day_loss,
-        signals_last_hour=signals_last_hour,
-        same_side_last_hour=same_side_last_hour,
-        win_rates=win_rates,
-        bars_since_loss=bars_since_loss,
-        free_margin=free_margin,
-        leverage=leverage,
-        live_spread=live_spread,
-        trading_state=trading_state,
-        market_open=market_open,
-        clock_ok=clock_ok,
-    )
     ticket = Ticket(
         side=opening,
         # NaN until `_plan` fills in levels and lots: a ticket without them must not pass a check.
         lots=math.nan,
-        levels=Levels(math.nan, math.nan, math.nan, atr),
-        price=price if last_price is None else last_price,
-        bar_age=bar_age,
-        score_age=score_age,
-        veto=veto,
-        opening_stands=opening_stands,
-        duplicate=duplicate,
+        levels=Levels(math.nan, math.nan, math.nan, decision.atr),
+        price=decision.price if decision.last_price is None else decision.last_price,
+        bar_age=decision.bar_age,
+        score_age=decision.score_age,
+        veto=decision.veto,
+        opening_stands=decision.opening_stands,
+        duplicate=decision.duplicate,
     )
     # The close goes out first: the opening meets the account that it leaves behind.
     if leaving:
         account = _without(leaving, account, spec)
-    planned, denied = _plan(ticket, price, multiplier, account, spec, profile)
+    planned, denied = _plan(ticket, decision, account, spec, profile)
     if denied:
         return _held(denied, closing)
     after = leaving.signal_id if leaving else None
@@ -253,19 +232,14 @@ def intent(verdict: str, position: Position | None, on_opposite: str) -> Intent:
 
 
 def _plan(
-    ticket: Ticket,
-    price: float,
-    multiplier: float,
-    account: Account,
-    spec: SymbolSpec,
-    profile: Profile,
+    ticket: Ticket, decision: Decision, account: Account, spec: SymbolSpec, profile: Profile
 ) -> tuple[Ticket, tuple[DenyReason, ...]]:
     """Return the ticket with levels and lots, and every reason against it."""
-    found = levels(ticket.side, price, ticket.levels.atr, spec)
+    found = levels(ticket.side, decision.price, ticket.levels.atr, spec)
     if isinstance(found, DenyReason):
         return ticket, in_order((found, *objections(ticket, account, spec, profile)))
     full = replace(ticket, levels=found, lots=size(found, spec, profile.risk))
-    sent = replace(full, lots=size(found, spec, profile.risk, multiplier))
+    sent = replace(full, lots=size(found, spec, profile.risk, decision.multiplier))
     # At the full size too, so that a lower multiplier never lets an opening through.
     looks = (sent,) if sent.lots == full.lots else (sent, full)
     return sent, in_order(reason for one in looks for reason in check(one, account, spec, profile))

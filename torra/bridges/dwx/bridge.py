@@ -23,14 +23,14 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from torra.bridges.dwx.deals import LOTS_SLACK, Opening, linked, position_of
+from torra.bridges.at_most_once import CONFIRM_SECONDS, HISTORY, LOTS_SLACK, AtMostOnce
+from torra.bridges.dwx.deals import Opening, linked, position_of
 from torra.bridges.dwx.files import DealRow, DwxAccount, DwxFolder, Message, OrderRow
 from torra.bridges.dwx.outcome import (
     DwxView,
@@ -42,12 +42,11 @@ from torra.bridges.dwx.outcome import (
     refusal,
 )
 from torra.bridges.dwx.questions import PAUSE, TURN_SECONDS, Questions
-from torra.bridges.guards import REASONS, Ask, View, first_objection
-from torra.bridges.order_journal import OrderEntry, OrderJournal, halt_in
+from torra.bridges.guards import REASONS, WITHOUT_QUOTE, View, ask_of, first_objection
+from torra.bridges.order_journal import OrderEntry, halt_in
 from torra.bridges.protocol import (
     ALIVE_SECONDS,
     LOOK_SECONDS,
-    STOOD_STILL,
     BrokerBooks,
     BrokerDeal,
     Health,
@@ -55,20 +54,15 @@ from torra.bridges.protocol import (
     Quote,
     Recall,
     Report,
-    Status,
     SymbolTerms,
 )
 from torra.clock import Clock
 from torra.config import Channel
 from torra.errors import BridgeUnavailable, ConfigError
-from torra.home import HALT
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import DenyReason
 
 JOURNAL: Final = "dwx_orders.jsonl"
-
-CONFIRM_SECONDS: Final = 15.0
-"""Seconds after its command was gone until an order that has not shown is UNKNOWN."""
 
 ASK_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 4.0
@@ -76,9 +70,6 @@ ASK_AGAIN_SECONDS: Final = 4.0
 
 SURE_SECONDS: Final = 1.0
 """A refusal counts when the order has not shown this long after it was read."""
-
-HISTORY_DAYS: Final = 7
-"""Days of deals in the books."""
 
 LOT_STEP: Final = 0.01
 """The Expert Advisor's lotSizeDigits = 2 rounds everything finer, up as well as down."""
@@ -98,7 +89,7 @@ class _Watch:
     refused: float | None = None
 
 
-class Dwx:
+class Dwx(AtMostOnce[DwxAccount]):
     """One account behind DWX Connect; `state` is this side's folder of the channel."""
 
     def __init__(
@@ -117,19 +108,16 @@ class Dwx:
                 f"channels.{name}.folder is empty: name the folder of DWX Connect, "
                 "<data folder>/MQL5/Files/DWX"
             )
-        self._name = name
         self._account = channel.account
         self._live = channel.live
         self._server = ServerClock.parse(channel.server_clock)
-        self._clock = clock
-        self._halts = (state / HALT, *halts)
-        self._journal = OrderJournal(state / JOURNAL, clock.now())
+        super().__init__(name, state / JOURNAL, clock, halts)
         self._folder = DwxFolder(Path(channel.folder).expanduser(), state, clock)
         self._folder.tidy()
         self._questions = Questions(self._folder, symbols, clock)
         self._watches: dict[str, _Watch] = {}
         self._asked = -math.inf
-        self._lock = threading.RLock()
+        self._looked = clock.now()
 
     @property
     def name(self) -> str:
@@ -138,34 +126,13 @@ class Dwx:
 
     # --- orders -----------------------------------------------------------------------------------
 
-    def submit(self, order: Order) -> None:
-        """Hand an order over, once; the same id again changes nothing. Raises BridgeUnavailable."""
-        with self._lock:
-            if self._journal.get(order.sid):
-                return
-            # Ask before the turn: it waits for seconds, in vain if nothing may be sent.
-            self._demand_health()
-            self._take_turn()
-            # Read the account after the wait: the order before may have changed it.
-            account, began = self._known_account(), self._clock.now()
-            # A journal that was lost must not lead to a second order.
-            if found := self._already_there(order, account):
-                self._keep(OrderEntry(order, report=found))
-            elif reason := self._objection(order, account):
-                self._keep(OrderEntry(order, report=self._refusal(order, reason)))
-            else:
-                self._send(order, account, began)
-
     def recall(self, sid: str, seq: int) -> Recall:
         """Withdraw an order's command if it still waits in the folder, which proves nothing."""
-        del seq
         with self._lock:
             entry = self._journal.get(sid)
-            if entry is None:
-                return Recall.NEVER_SENT
-            if entry.under_way:
+            if entry and entry.under_way:
                 self._folder.withdraw(entry.notes["command"])
-            return Recall.TAKEN
+            return super().recall(sid, seq)
 
     def poll(self) -> Sequence[Report]:
         """Look for the end of every order; return the unsettled reports, oldest first."""
@@ -175,16 +142,8 @@ class Dwx:
                 self._questions.subscribe()
             return self._journal.unsettled()
 
-    def settle(self, report: Report) -> None:
-        """Forget a report: it is committed."""
-        with self._lock:
-            self._journal.settle(report)
-
     def close(self) -> None:
         """Do nothing: nothing is held."""
-
-    def heartbeat(self, state: str) -> None:
-        """Do nothing: the Expert Advisor does not listen for one."""
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -203,7 +162,7 @@ class Dwx:
         with self._lock:
             if self._silence():
                 return None
-            rows = self._questions.history(HISTORY_DAYS)
+            rows = self._questions.history(HISTORY.days)
             account = self._folder.account.read()
             # The history takes up to two seconds, in which the Expert Advisor may have stopped.
             if rows is None or account is None or self._silence():
@@ -253,7 +212,7 @@ class Dwx:
         if self._journal.fault:
             return DenyReason.BRIDGE_DEAD, self._journal.fault
         if halt := halt_in(self._halts):
-            return DenyReason.TRADING_HALTED, f"{halt} is there: torra resume"
+            return DenyReason.TRADING_HALTED, halt
         return None, f"account {self._account}"
 
     def _silence(self) -> str:
@@ -269,24 +228,22 @@ class Dwx:
         if account is None or self._folder.account_age() > ALIVE_SECONDS:
             return f"DWX_Orders.txt in {folder} cannot be read"
         if account.number != self._account:
-            return (
-                f"the terminal is on account {account.number}, not {self._account}: log in there, "
-                f"or set channels.{self._name}.account"
-            )
+            return self._wrong_account(account.number, self._account)
         return ""
 
-    def _demand_health(self) -> None:
+    # --- towards the Expert Advisor ---------------------------------------------------------------
+
+    def _begin(self, order: Order) -> tuple[OrderEntry, DwxAccount]:
+        # Ask before the turn: it waits for seconds, in vain if nothing may be sent.
         deny, detail = self._obstacle()
         if deny:
             raise BridgeUnavailable(detail)
-
-    def _known_account(self) -> DwxAccount:
-        account = self._folder.account.read()
+        self._take_turn()
+        # Read the account after the wait: the order before may have changed it.
+        account, self._looked = self._folder.account.read(), self._clock.now()
         if account is None:
             raise BridgeUnavailable(self._silence())
-        return account
-
-    # --- towards the Expert Advisor ---------------------------------------------------------------
+        return OrderEntry(order), account
 
     def _take_turn(self) -> None:
         """Wait until no order is under way and no command waits; raises BridgeUnavailable."""
@@ -301,13 +258,14 @@ class Dwx:
                 raise BridgeUnavailable(f"{waits}; DWX Connect gets one order at a time")
             self._clock.sleep(PAUSE)
 
-    def _already_there(self, order: Order, account: DwxAccount) -> Report | None:
-        """Return the report of an opening that the account shows though no journal knows it."""
+    def _adopted(self, entry: OrderEntry, account: DwxAccount) -> OrderEntry | None:
+        order = entry.order
         if order.kind != "open":
             return None
         rows = [row for row in account.positions if order.sid in row.comment]
         held = [row for row in rows if row.magic == order.magic]
-        return filled(order, held, self._seen(), adopted=True) if held else None
+        found = filled(order, held, self._seen(), adopted=True) if held else None
+        return replace(entry, report=found) if found else None
 
     def _objection(self, order: Order, account: DwxAccount) -> str:
         """Return the reason of the first guard that objects, with what DWX lets one know."""
@@ -316,22 +274,8 @@ class Dwx:
         if prices is None and order.kind == "open" and self._expects_quote(order):
             # The order stays pending: its quote may come within the next looks.
             raise BridgeUnavailable(f"no quote of {order.broker_symbol} yet")
-        ask = Ask(
-            kind=order.kind,
-            side=order.side,
-            lots=order.lots,
-            entry=order.entry,
-            stop=order.stop,
-            target=order.target,
-            created=int(order.created.timestamp()),
-            expires=int(order.expires.timestamp()),
-            max_spread_pts=order.max_spread_pts,
-            max_dev_pts=order.max_dev_pts,
-            whole=bool(named),
-            account=self._account,
-        )
-        # The command of a close has no price: a missing quote must not keep a position open.
-        asked = tuple(item for item in REASONS if order.kind == "open" or item != "quote")
+        ask = ask_of(order, self._account, whole=bool(named))
+        asked = REASONS if order.kind == "open" else WITHOUT_QUOTE
         return first_objection(ask, self._view(order, account, prices), only=asked)
 
     def _expects_quote(self, order: Order) -> bool:
@@ -352,7 +296,7 @@ class Dwx:
             digits=order.digits,
             account=account.number,
             demo_only=False,
-            halted=halt_in(self._halts) is not None,
+            halted=bool(halt_in(self._halts)),
             trade_mode="full" if known else "disabled",
             lot_min=LOT_STEP,
             lot_step=LOT_STEP,
@@ -367,8 +311,9 @@ class Dwx:
             found_lots=position.lots if position else 0.0,
         )
 
-    def _send(self, order: Order, account: DwxAccount, began: datetime) -> None:
+    def _send(self, entry: OrderEntry, account: DwxAccount) -> None:
         """Remember the order, then hand it over; between the two it counts as handed over."""
+        order = entry.order
         position = position_meant(order, account)
         text = self._folder.next_command(*_command(order, position))
         notes = {
@@ -380,48 +325,29 @@ class Dwx:
         }
         # Before the order is out, so that only later messages can be about it.
         messages = dict(self._folder.messages.read() or {})
-        entry = OrderEntry(order, intent=self._clock.now(), notes=notes)
-        self._keep(entry)
+        late = timedelta(seconds=LOOK_SECONDS)
+        entry = replace(entry, notes=notes)
+        self._intend(entry, lambda: self._clock.now() - self._looked > late)
         self._watches[order.sid] = _Watch(messages)
         try:
-            self._publish(text, began)
+            self._folder.publish(text)
         except BridgeUnavailable:
-            self._journal.withdraw(order.sid)
             # The command was surely not laid down: the order may be tried again.
+            self._journal.withdraw(order.sid)
             raise
-
-    def _publish(self, text: str, began: datetime) -> None:
-        """Lay a command down, unless the account was looked at too long ago."""
-        if halt := halt_in(self._halts):
-            raise BridgeUnavailable(f"{halt} is there: torra resume")
-        # Last of all: the lease may be another desk's by now.
-        if self._clock.now() - began > timedelta(seconds=LOOK_SECONDS):
-            raise BridgeUnavailable(STOOD_STILL)
-        self._folder.publish(text)
-
-    def _keep(self, entry: OrderEntry) -> None:
-        try:
-            self._journal.put(entry)
-        except OSError as error:
-            raise BridgeUnavailable(f"cannot write the journal of orders: {error}") from error
-
-    def _refusal(self, order: Order, reason: str) -> Report:
-        status: Status = "EXPIRED" if reason == "stale" else "REJECTED"
-        return Report(order.sid, status, self._clock.now(), reason)
 
     # --- what became of an order ------------------------------------------------------------------
 
     def _look(self) -> None:
         """Find out what became of every order that may have gone out."""
-        for entry in self._journal.entries:
-            if entry.intent is not None and not entry.ended:
-                report = outcome(entry, self._seen())
-                # UNKNOWN is told once; after that only a proof counts.
-                if report is None and entry.report is None:
-                    report = self._wait(entry, self._watches.setdefault(entry.order.sid, _Watch()))
-                if report is not None:
-                    self._journal.report(report)
-                    self._watches.pop(entry.order.sid, None)
+        for entry in self._open_orders():
+            report = outcome(entry, self._seen())
+            # UNKNOWN is told once; after that only a proof counts.
+            if report is None and entry.report is None:
+                report = self._wait(entry, self._watches.setdefault(entry.order.sid, _Watch()))
+            if report is not None:
+                self._journal.report(report)
+                self._watches.pop(entry.order.sid, None)
 
     def _wait(self, entry: OrderEntry, watch: _Watch) -> Report | None:
         """Return how an order ended that the account does not show; None while it may yet."""
@@ -486,7 +412,7 @@ class Dwx:
             return None
         for opening in openings:
             self._note_closed(opening, deals)
-        return BrokerBooks(positions, deals, now, now - timedelta(days=HISTORY_DAYS))
+        return BrokerBooks(positions, deals, now, now - HISTORY)
 
     def _note_closed(self, opening: Opening, deals: Sequence[BrokerDeal]) -> None:
         """Remember the deals that closed a position: later, other deals may seem to fit as well."""

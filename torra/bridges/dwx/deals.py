@@ -12,12 +12,12 @@ has no number here: "d" and its opening deal's number stand for it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
+from torra.bridges.at_most_once import LOTS_SLACK, Mark
 from torra.bridges.dwx.files import DealRow, OrderRow
 from torra.bridges.protocol import BrokerDeal, BrokerPosition
 from torra.clock import EPOCH
@@ -25,12 +25,6 @@ from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import CLOSES, OPENS, Side
 
 TIME: Final = "%Y.%m.%d %H:%M:%S"
-EARLIEST: Final = timedelta(seconds=-5)
-LATEST: Final = timedelta(seconds=120)
-"""Seconds by which a deal may come before or after its order where only the time tells."""
-
-LOTS_SLACK: Final = 1e-6
-SIGNAL_ID: Final = re.compile(r"T[A-Z2-7]{12}")
 SIDES: Final[Mapping[str, Side]] = {"buy": "BUY", "sell": "SELL"}
 REASONS: Final = (("[sl", "sl"), ("[tp", "tp"), ("[so", "stop_out"), ("so:", "stop_out"))
 """How the comment of a deal begins that the broker made by itself."""
@@ -78,16 +72,9 @@ def position_of(row: OrderRow, server: ServerClock) -> BrokerPosition:
 
 def opened_by(row: DealRow | OrderRow, opening: Opening, at: datetime | None) -> bool:
     """Return whether a deal or position is what a signal opened; `at` is its own time if known."""
-    if row.magic != opening.magic or row.symbol != opening.symbol:
-        return False
     if SIDES.get(row.kind) != opening.side:
         return False
-    if opening.sid in row.comment:
-        return True
-    # A comment with another signal's id is that signal's, however well the time fits.
-    if at is None or SIGNAL_ID.search(row.comment):
-        return False
-    return EARLIEST <= at - opening.since <= LATEST
+    return Mark(opening.sid, opening.magic, opening.symbol, opening.since).on(row, lambda: at)
 
 
 def linked(

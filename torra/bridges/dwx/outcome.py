@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from torra.bridges.dwx.deals import LOTS_SLACK, Opening, moment_of, opened_by
+from torra.bridges.at_most_once import LOTS_SLACK, executed_as, opened
+from torra.bridges.dwx.deals import Opening, moment_of, opened_by
 from torra.bridges.dwx.files import DealRow, DwxAccount, Message, OrderRow
 from torra.bridges.order_journal import OrderEntry
 from torra.bridges.protocol import Order, Report
@@ -107,8 +108,7 @@ def position_meant(order: Order, account: DwxAccount) -> OrderRow | None:
     rows = account.positions
     if order.ticket:
         return next((row for row in rows if row.ticket == order.ticket), None)
-    ours = [row for row in rows if row.magic == order.magic and order.closes]
-    return next((row for row in ours if order.closes in row.comment), None)
+    return next((row for row in rows if opened(row, order)), None)
 
 
 def filled(
@@ -121,7 +121,7 @@ def filled(
     held = isinstance(first, OrderRow)
     return Report(
         order.sid,
-        "FILLED" if lots >= order.lots - LOTS_SLACK else "PARTIAL",
+        executed_as(order, lots),
         seen.moment(first) or seen.now,
         ticket=first.ticket if isinstance(first, OrderRow) else "",
         deal=first.deal if isinstance(first, DealRow) else "",
@@ -163,7 +163,7 @@ def _closed(entry: OrderEntry, seen: DwxView, deal: DealRow | None, lots: float)
     at = seen.moment(deal) if deal else None
     return Report(
         entry.order.sid,
-        "FILLED" if lots >= entry.order.lots - LOTS_SLACK else "PARTIAL",
+        executed_as(entry.order, lots),
         at or seen.now,
         deal=deal.deal if deal else "",
         position=entry.notes["ticket"],

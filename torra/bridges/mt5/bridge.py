@@ -23,20 +23,19 @@ package has no trading sessions: the server refuses an order in a closed market 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from torra.bridges.guards import first_objection
-from torra.bridges.mt5.lookup import LOTS_SLACK, Mt5Account
+from torra.bridges.at_most_once import CONFIRM_SECONDS, HISTORY, AtMostOnce, executed_as
+from torra.bridges.guards import ask_of, first_objection
+from torra.bridges.mt5.lookup import Mt5Account
 from torra.bridges.mt5.request import (
     HEDGING,
     REAL_ACCOUNT,
     OrderMarket,
-    ask_of,
     facts_of,
     request_of,
     terms_of,
@@ -44,29 +43,22 @@ from torra.bridges.mt5.request import (
 )
 from torra.bridges.mt5.retcodes import CHECKED, WORDS, Meaning, meaning
 from torra.bridges.mt5.terminal import Terminal, TerminalAnswer
-from torra.bridges.order_journal import OrderEntry, OrderJournal, halt_in
+from torra.bridges.order_journal import OrderEntry, halt_in
 from torra.bridges.protocol import (
     LOOK_SECONDS,
-    STOOD_STILL,
     BrokerBooks,
     Health,
     Order,
-    Recall,
     Report,
-    Status,
     SymbolTerms,
 )
 from torra.clock import Clock
 from torra.config import Channel
 from torra.errors import BridgeUnavailable
-from torra.home import HALT
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import DenyReason
 
 JOURNAL: Final = "mt5_orders.jsonl"
-
-CONFIRM_SECONDS: Final = 15.0
-"""Connected seconds after which an order that does not show is given up."""
 
 LOOK_AGAIN_SECONDS: Final = 5.0
 """How often the account is looked at for an order that is UNKNOWN."""
@@ -77,7 +69,6 @@ SENDS: Final = 3
 PAUSE: Final = 0.25
 """Seconds between two sends: enough for a new quote."""
 
-HISTORY: Final = timedelta(days=7)
 FUTURE_QUOTE: Final = timedelta(seconds=60)
 """A quote that lies further in the future shows that the server's clock is misjudged."""
 
@@ -136,7 +127,7 @@ class Watched(Terminal):
         self._terminal.close()
 
 
-class Mt5Direct:
+class Mt5Direct(AtMostOnce[OrderMarket]):
     """One account behind a `Terminal`; `state` is this side's folder of the channel."""
 
     def __init__(
@@ -151,16 +142,12 @@ class Mt5Direct:
         halts: Sequence[Path] = (),
     ) -> None:
         """Take a channel up; `halts` are further files that stop sending as its own HALT does."""
-        self._name = name
         self._channel = channel
-        self._halts = (state / HALT, *halts)
         self._symbols = tuple(dict.fromkeys(symbols))
-        self._clock = clock
         self._terminal = Watched(terminal, clock)
         self._account = Mt5Account(self._terminal, ServerClock.parse(channel.server_clock))
-        self._journal = OrderJournal(state / JOURNAL, clock.now())
+        super().__init__(name, state / JOURNAL, clock, halts)
         self._watches: dict[str, _Watch] = {}
-        self._lock = threading.RLock()
 
     @property
     def name(self) -> str:
@@ -169,37 +156,10 @@ class Mt5Direct:
 
     # --- orders -----------------------------------------------------------------------------------
 
-    def submit(self, order: Order) -> None:
-        """Send an order, once; the same id again changes nothing. Raises BridgeUnavailable."""
-        with self._lock:
-            if self._journal.get(order.sid):
-                return
-            self._terminal.begin()
-            health = self.health()
-            if not health.ok:
-                raise BridgeUnavailable(health.detail)
-            market = self._market(order)
-            ticket = str(market.position.ticket) if market.position else ""
-            entry = OrderEntry(order, notes={"ticket": ticket})
-            found = self._account.find(entry, self._clock.now())
-            # A journal that was lost must not lead to a second order.
-            if found is not None:
-                self._keep(replace(entry, intent=self._clock.now(), report=found))
-            elif reason := self._objection(order, market):
-                self._keep(replace(entry, report=self._refusal(order, reason)))
-            else:
-                self._send(entry, market)
-
-    def recall(self, sid: str, seq: int) -> Recall:
-        """Take an order back: only one that was never sent can be."""
-        del seq
-        with self._lock:
-            return Recall.TAKEN if self._journal.get(sid) else Recall.NEVER_SENT
-
     def poll(self) -> Sequence[Report]:
         """Look for the end of every order; return the unsettled reports, oldest first."""
         with self._lock:
-            waiting = [item for item in self._journal.entries if item.intent and not item.ended]
+            waiting = self._open_orders()
             open_ones = {item.order.sid for item in waiting}
             self._watches = {k: v for k, v in self._watches.items() if k in open_ones}
             if waiting and self._reach():
@@ -211,17 +171,9 @@ class Mt5Direct:
                     watch.seen = None
             return self._journal.unsettled()
 
-    def settle(self, report: Report) -> None:
-        """Forget a report: it is committed."""
-        with self._lock:
-            self._journal.settle(report)
-
     def close(self) -> None:
         """Let the terminal go."""
         self._terminal.close()
-
-    def heartbeat(self, state: str) -> None:
-        """Do nothing: there is no other side."""
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -285,8 +237,7 @@ class Mt5Direct:
             ),
             (
                 account.login != self._channel.account,
-                f"the terminal is on account {account.login}, not {self._channel.account}: log in "
-                f"there, or set {channel}.account",
+                self._wrong_account(account.login, self._channel.account),
             ),
             (
                 account.trade_mode == REAL_ACCOUNT and not self._channel.live,
@@ -309,7 +260,7 @@ class Mt5Direct:
         if skew := self._skew():
             return DenyReason.CLOCK_SKEW, skew
         if halt := halt_in(self._halts):
-            return DenyReason.TRADING_HALTED, f"{halt} is there: torra resume"
+            return DenyReason.TRADING_HALTED, halt
         return None, f"account {account.login}"
 
     def _skew(self) -> str:
@@ -329,6 +280,20 @@ class Mt5Direct:
         return ""
 
     # --- before an order --------------------------------------------------------------------------
+
+    def _begin(self, order: Order) -> tuple[OrderEntry, OrderMarket]:
+        self._terminal.begin()
+        health = self.health()
+        if not health.ok:
+            raise BridgeUnavailable(health.detail)
+        market = self._market(order)
+        ticket = str(market.position.ticket) if market.position else ""
+        return OrderEntry(order, notes={"ticket": ticket}), market
+
+    def _adopted(self, entry: OrderEntry, market: OrderMarket) -> OrderEntry | None:
+        del market
+        found = self._account.find(entry, self._clock.now())
+        return replace(entry, intent=self._clock.now(), report=found) if found else None
 
     def _market(self, order: Order) -> OrderMarket:
         """Ask for all that the guards want to know; raises BridgeUnavailable."""
@@ -356,7 +321,7 @@ class Mt5Direct:
         )
 
     def _objection(self, order: Order, market: OrderMarket) -> str:
-        halt = halt_in(self._halts) is not None
+        halt = bool(halt_in(self._halts))
         view = view_of(order, market, self._channel, self._clock.now(), halt)
         return first_objection(ask_of(order, self._channel.account), view)
 
@@ -364,24 +329,14 @@ class Mt5Direct:
 
     def _send(self, entry: OrderEntry, market: OrderMarket) -> None:
         """Check, write the intent down, send; after that nothing is left to the caller."""
-        order = entry.order
-        request = request_of(order, market)
+        request = request_of(entry.order, market)
         checked = self._terminal.demand("order_check", request)
         if checked.retcode not in CHECKED:
             # Nothing was sent yet, so the refusal is final whatever the number.
-            refused = self._refusal(order, "retcode", checked.retcode)
-            self._keep(replace(entry, report=refused))
+            self._refuse(entry, "retcode", checked.retcode)
             return
         # From here on a crash leaves an order that nobody sends again.
-        entry = replace(entry, intent=self._clock.now())
-        self._keep(entry)
-        # Once more: the checks and the disk took their time.
-        if halt := halt_in(self._halts):
-            self._journal.withdraw(order.sid)
-            raise BridgeUnavailable(f"{halt} is there: torra resume")
-        if self._terminal.stood_still():
-            self._journal.withdraw(order.sid)
-            raise BridgeUnavailable(STOOD_STILL)
+        entry = self._intend(entry, self._terminal.stood_still)
         for left in range(SENDS - 1, -1, -1):
             answer = self._try(request)
             said: Meaning = meaning(answer.value.retcode) if answer.value else "ambiguous"
@@ -441,12 +396,11 @@ class Mt5Direct:
 
         An opening's position has the number of its order, unless its deal says otherwise.
         """
-        whole = said == "done" and result.volume >= entry.order.lots - LOTS_SLACK
         deal, now = self._account.deal(result.deal), self._clock.now()
         opened = str(deal.position_id if deal else result.order)
         return Report(
             sid=entry.order.sid,
-            status="FILLED" if whole else "PARTIAL",
+            status=executed_as(entry.order, result.volume) if said == "done" else "PARTIAL",
             at=self._account.moment(deal.time, now) if deal else now,
             retcode=result.retcode,
             ticket=str(result.order),
@@ -460,14 +414,7 @@ class Mt5Direct:
         if retcode:
             words = WORDS.get(retcode, "refused")
             log.warning("%s: %s %s: %s (%d)", self.name, order.sid, reason, words, retcode)
-        status: Status = "EXPIRED" if reason == "stale" else "REJECTED"
-        return Report(order.sid, status, self._clock.now(), reason, retcode)
-
-    def _keep(self, entry: OrderEntry) -> None:
-        try:
-            self._journal.put(entry)
-        except OSError as error:
-            raise BridgeUnavailable(f"cannot write the journal of orders: {error}") from error
+        return super()._refusal(order, reason, retcode)
 
     # --- afterwards -------------------------------------------------------------------------------
 

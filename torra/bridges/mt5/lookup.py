@@ -9,28 +9,23 @@ BridgeUnavailable: not answered is never "nothing there".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal
 
+from torra.bridges.at_most_once import Mark, executed_as, opened
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.order_journal import OrderEntry
-from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report, Status
+from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report
 from torra.errors import BridgeUnavailable
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import PositionSide, Side
 
-LOTS_SLACK: Final = 1e-6
-EARLIEST: Final = timedelta(seconds=-5)
-LATEST: Final = timedelta(seconds=120)
-"""Seconds by which a time may differ from the sending of the order where only the time tells."""
-
 MARGIN: Final = 86_400
 """Seconds by which history is asked for beyond both ends: the server's clock may be misjudged."""
 
-SIGNAL_ID: Final = re.compile(r"T[A-Z2-7]{12}")
 BUY_TYPE: Final = 0
 SELL_TYPE: Final = 1
 """POSITION_TYPE_, ORDER_TYPE_ and DEAL_TYPE_BUY and _SELL."""
@@ -69,14 +64,14 @@ class Mt5Account:
         numbers = {item.ticket for item in (*pending, *past) if known.order(item)}
         # Pending before deals: a part of it may be filled while the rest still waits.
         if any(item.ticket in numbers for item in pending):
-            return _report(entry, "PLACED", now, ticket=str(min(numbers)))
+            return Report(order.sid, "PLACED", now, ticket=str(min(numbers)))
         # Deals before positions: the position may have been closed again since.
         if mine := [item for item in deals if known.deal(item, numbers)]:
             return self._executed(entry, mine, now)
         if held := [item for item in positions if known.position(item)]:
             return self._held(entry, held[0], now)
         if any(item.ticket in numbers and item.state in DEAD_STATES for item in past):
-            return _report(entry, "REJECTED", now, reason="retcode", ticket=str(min(numbers)))
+            return Report(order.sid, "REJECTED", now, "retcode", ticket=str(min(numbers)))
         return None
 
     def is_open(self, ticket: str) -> bool:
@@ -91,8 +86,7 @@ class Mt5Account:
                 # The ticket may change while a position is open, its identifier does not.
                 if number in (str(item.ticket), str(item.identifier)):
                     return item
-        ours = [item for item in held if item.magic == order.magic and order.closes]
-        return next((item for item in ours if order.closes in item.comment), None)
+        return next((item for item in held if opened(item, order)), None)
 
     def deal(self, number: int) -> Any | None:
         """Return one deal, None when it is not told (yet). Never raises."""
@@ -132,9 +126,9 @@ class Mt5Account:
     def _executed(self, entry: OrderEntry, deals: Sequence[Any], now: datetime) -> Report:
         lots = round(sum(item.volume for item in deals), 8)
         value = sum(item.volume * item.price for item in deals)
-        return _report(
-            entry,
-            "FILLED" if lots >= entry.order.lots - LOTS_SLACK else "PARTIAL",
+        return Report(
+            entry.order.sid,
+            executed_as(entry.order, lots),
             self.moment(deals[0].time, now),
             ticket=str(deals[0].order),
             deal=str(deals[0].ticket),
@@ -142,18 +136,19 @@ class Mt5Account:
             # The mean of several deals lies between two ticks.
             price=round(value / lots, entry.order.digits + 2),
             volume=lots,
+            adopted=True,
         )
 
     def _held(self, entry: OrderEntry, position: Any, now: datetime) -> Report:
-        whole = position.volume >= entry.order.lots - LOTS_SLACK
-        return _report(
-            entry,
-            "FILLED" if whole else "PARTIAL",
+        return Report(
+            entry.order.sid,
+            executed_as(entry.order, position.volume),
             self.moment(position.time, now),
             ticket=str(position.identifier),
             position=str(position.ticket),
             price=position.price_open,
             volume=position.volume,
+            adopted=True,
         )
 
     def _position(self, item: Any) -> BrokerPosition:
@@ -232,45 +227,15 @@ class _Known:
         return BUY_TYPE if self.entry.order.side == "BUY" else SELL_TYPE
 
     def _ours(self, item: Any, wall: int) -> bool:
-        """Return whether number and comment are the order's, or number and time.
+        """Return whether an item of this server time bears the order's marks."""
+        order = self.entry.order
+        since = self.entry.intent or order.created
+        mark = Mark(order.sid, order.magic, order.broker_symbol, since)
+        return mark.on(item, partial(self._made_at, item, wall))
 
-        Time counts where the comment is no signal's and the server has not acted by itself.
-        """
-        if item.magic != self.entry.order.magic or item.symbol != self.entry.order.broker_symbol:
-            return False
-        if self.entry.order.sid in item.comment:
-            return True
-        # Another signal's order, or one that a person or the server made.
-        if SIGNAL_ID.search(item.comment) or REASONS.get(item.reason) != "expert":
-            return False
+    def _made_at(self, item: Any, wall: int) -> datetime | None:
+        """Return when an item was made; None where a person or the server itself has made it."""
         try:
-            since = self.server.to_utc(int(wall)) - (self.entry.intent or self.entry.order.created)
+            return self.server.to_utc(int(wall)) if REASONS.get(item.reason) == "expert" else None
         except ValueError:
-            return False
-        return EARLIEST <= since <= LATEST
-
-
-def _report(
-    entry: OrderEntry,
-    status: Status,
-    at: datetime,
-    *,
-    reason: str = "",
-    ticket: str = "",
-    deal: str = "",
-    position: str = "",
-    price: float = 0.0,
-    volume: float = 0.0,
-) -> Report:
-    return Report(
-        sid=entry.order.sid,
-        status=status,
-        at=at,
-        reason=reason,
-        ticket=ticket,
-        deal=deal,
-        position=position,
-        price=price,
-        volume=volume,
-        adopted=status in ("FILLED", "PARTIAL"),
-    )
+            return None

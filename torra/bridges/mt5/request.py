@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from torra.bridges.guards import Ask, View
+from torra.bridges.guards import View
 from torra.bridges.mt5.lookup import BUY_TYPE, SELL_TYPE
 from torra.bridges.protocol import Order, Quote, SymbolTerms
 from torra.config import Channel
@@ -56,23 +56,6 @@ class OrderMarket(NamedTuple):
     tick: Any | None
     position: Any | None
     held: bool
-
-
-def ask_of(order: Order, account: int) -> Ask:
-    """Return an order as the guards see it."""
-    return Ask(
-        kind=order.kind,
-        side=order.side,
-        lots=order.lots,
-        entry=order.entry,
-        stop=order.stop,
-        target=order.target,
-        created=int(order.created.timestamp()),
-        expires=int(order.expires.timestamp()),
-        max_spread_pts=order.max_spread_pts,
-        max_dev_pts=order.max_dev_pts,
-        account=account,
-    )
 
 
 def view_of(order: Order, market: OrderMarket, channel: Channel, now: datetime, halt: bool) -> View:

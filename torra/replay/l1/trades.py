@@ -40,7 +40,17 @@ from torra.replay.l1.verdicts import BUY, SELL, Flags, Running, Stream, micros, 
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import TARGET_R, Levels, Side, levels
 from torra.verdict.position_size import notional, size
-from torra.verdict.risk_engine import CLOSING, OPENS, Action, Position, SignalDraft, intent, review
+from torra.verdict.risk_engine import (
+    CLOSING,
+    OPENS,
+    Account,
+    Action,
+    Decision,
+    Position,
+    SignalDraft,
+    intent,
+    review,
+)
 from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import EXECUTED
 
@@ -450,21 +460,20 @@ class _Desk:
 
     def _review(self, tick: int, side: Side, held: Position | None, *, vetoed: bool) -> Action:
         """Let the risk engine decide."""
-        return review(
+        decision = Decision(
             verdict=side,
-            position=held,
             price=self.market.price[tick],
             atr=self.market.atr[tick],
-            spec=self.spec,
-            profile=self.profile,
-            trading_state="ACTIVE",
+            multiplier=self._multiplier(tick),
             veto=vetoed,
             opening_stands=True,
-            multiplier=self._multiplier(tick),
+        )
+        account = Account(
             positions_open=0 if held is None else 1,
             gross_notional=0.0 if held is None else notional(held.lots, held.entry, self.spec),
             **self._exposure(tick),
         )
+        return review(decision, held, account, self.spec, self.profile)
 
     def _multiplier(self, tick: int) -> float:
         volatile, streak = known = bool(self.course.volatile[tick]), self.streak

@@ -39,8 +39,7 @@ from torra.providers.vendors.switchboard import Switchboard
 from torra.replay.rerun import trial_tick
 from torra.replay.shards.seen import tick_seen
 from torra.tick.ladder import tick_worst_case
-from torra.tick.record import describe
-from torra_trader import TickResult
+from torra.tick.record import TickResult, describe
 
 RUNS: Final = 5
 TICKS: Final = 20

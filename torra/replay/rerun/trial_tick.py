@@ -36,8 +36,9 @@ from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.tick.bar_window import LiveWindow
 from torra.tick.ladder import Rung, SpendingAccount
+from torra.tick.record import TickResult
 from torra.tick.spending import Purse
-from torra_trader import Edges, TickResult, run_tick
+from torra_trader import Edges, run_tick
 
 EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (

@@ -21,7 +21,7 @@ from torra.evaluation.observations import (
     four,
 )
 from torra.tick.debate import SHADOW
-from torra_trader import TickResult
+from torra.tick.record import TickResult
 
 
 def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
