@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from torra.evaluation.wording import UNKNOWN, signed, span
+from torra.evaluation.intervals import Interval, Mean
+from torra.evaluation.wording import (
+    UNKNOWN,
+    interval_cell,
+    percent_cell,
+    share_cell,
+    signed,
+    span,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,3 +27,14 @@ def test_a_minus_is_the_true_one(value: float | None, told: str) -> None:
 def test_a_span_has_it_at_both_ends() -> None:
     assert span(-0.5, -0.25) == "\N{MINUS SIGN}0.50 to \N{MINUS SIGN}0.25"
     assert span(None, 0.1) == UNKNOWN
+
+
+def test_a_cell_of_what_is_not_known_is_empty():
+    assert [percent_cell(None), interval_cell(None), interval_cell(Mean(1, 0.5))] == [None] * 3
+    assert share_cell(0, 0) is None
+
+
+def test_a_cell_has_what_the_words_have():
+    assert percent_cell(0.125, 1) == "12.5 %"
+    assert interval_cell(Interval(-0.1, 0.3), 1) == "\N{MINUS SIGN}0.1 to +0.3"
+    assert share_cell(50, 100) == "50 % (40 to 60 %)"

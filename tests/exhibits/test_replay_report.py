@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import replace
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,29 @@ import pytest
 from tests.conftest import Scale
 from tests.doubles.browser import PHONE, Visit, chromium, findings, needs_browser, only_nightly
 from tests.worlds.hostile_texts import TEXTS
-from tests.worlds.replay_exhibits import ARMS, BEGIN, FEW, demo_document, exhibits
+from tests.worlds.replay_exhibits import (
+    ARMS,
+    BEGIN,
+    FEW,
+    demo_document,
+    exhibit_of,
+    exhibits,
+    line_of,
+    plot_of,
+)
 from torra.errors import ConfigError
-from torra.evaluation.exhibits import Exhibit, ExhibitLine, ExhibitPlot
+from torra.evaluation.exhibits import Exhibit
 from torra.exhibits import pages, report
 from torra.exhibits.documents import LARGEST, Document, ReplayShelf
 from torra.exhibits.figures import HOSTILE
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
-PLAIN = Exhibit("plain", "Plain", ("a", "b"), (("x", 1.5),), "It says so.")
+PLAIN = exhibit_of("plain", "Plain", ("a", "b"), (("x", 1.5),), "It says so.")
+
+
+def changed(**changes: Any) -> Exhibit:
+    """Return PLAIN with changes, checked as any exhibit."""
+    return Exhibit(**{**dict(PLAIN), **changes})
 
 
 class Strict(HTMLParser):
@@ -75,7 +89,7 @@ def demo() -> Document:
 
 @pytest.fixture(scope="module")
 def page(demo: Document) -> Strict:
-    return Strict(report.html(demo))
+    return Strict(pages.html(demo))
 
 
 # --- from exhibits --------------------------------------------------------------------------------
@@ -91,42 +105,47 @@ def test_a_document_holds_every_exhibit_with_its_sentence_figures_and_plots(demo
     assert Document.model_validate(json.loads(report.as_json(demo))) == demo
 
 
-def test_long_lines_are_thinned_and_numbers_of_numpy_are_plain() -> None:
-    x = np.arange(50_000)
-    values = np.sin(x / 500.0)
-    values[777] = 9.0
-    line = ExhibitLine(
-        "a", tuple(zip(x, values, strict=True)), tuple(values - 1), tuple(values + 1)
+def test_numbers_of_numpy_are_plain() -> None:
+    x, values = np.arange(5), np.sin(np.arange(5))
+    own = line_of("a", tuple(zip(x, values, strict=True)), tuple(values - 1), tuple(values + 1))
+    made = changed(
+        rows=((np.str_("x"), np.int64(3)), ("y", np.float64(1.5))),
+        plots=(plot_of("p", "line", (own,)),),
+        figures={"a": np.float64(0.5), "b": np.int64(2)},
     )
-    plot = ExhibitPlot("p", "line", (line,))
-    made = replace(PLAIN, rows=((np.str_("x"), np.int64(3)), ("y", np.float64(1.5))), plots=(plot,))
     found = demo_document(exhibits=[made])
     (drawn,) = found.plots[0].lines
-    assert len(drawn.points) <= 2000
-    assert (777.0, 9.0) in drawn.points
-    at = drawn.points.index((777.0, 9.0))
-    assert (drawn.low[at], drawn.high[at]) == (8.0, 10.0)
-    assert found.tables[0].rows == (("x", 3), ("y", 1.5))
+    assert (found.plots[0].of, drawn.points[4]) == ("plain", (4.0, float(values[4])))
+    told = [*drawn.points[4], *drawn.low, *found.tables[0].figures.values()]
+    assert {type(value) for value in told} == {float}
+    assert repr(found.tables[0].rows) == "(('x', 3), ('y', 1.5))"
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
+    ("changes", "place"),
     [
-        ({"rows": (("x", float("nan")),)}, "plain, tables.0"),
-        ({"figures": {"a": float("inf")}}, "plain, tables.0.figures"),
+        (lambda: {"rows": (("x", float("nan")),)}, r"rows\.0\.1"),
+        (lambda: {"figures": {"a": float("inf")}}, r"figures\.a"),
         (
-            {"plots": (ExhibitPlot("p", "line", (ExhibitLine("a", ((1, float("nan")),)),)),)},
-            "plain, plots.0",
+            lambda: {"plots": (plot_of("p", "line", (line_of("a", ((1, float("nan")),)),)),)},
+            r"points\.0",
         ),
-        ({"rows": (("x",),)}, "plain, tables.0: .*2 cells"),
+        (lambda: {"plots": (plot_of("p", "line", (line_of("a", ((1, 1.0),) * 2001),)),)}, "points"),
+        (lambda: {"rows": (("x",),)}, "2 cells"),
     ],
-    ids=["cell", "figure", "plot", "short row"],
+    ids=["cell", "figure", "plot", "long line", "short row"],
 )
-def test_a_figure_that_is_none_is_refused_with_the_exhibits_name(
-    changes: dict[str, Any], named: str
+def test_a_figure_that_is_none_is_refused_with_its_place(
+    changes: Callable[[], dict[str, Any]], place: str
 ) -> None:
-    with pytest.raises(ValueError, match=named):
-        demo_document(exhibits=[replace(PLAIN, **changes)])
+    with pytest.raises(ValueError, match=place):
+        changed(**changes())
+
+
+def test_a_count_is_a_whole_number_until_it_stands_in_a_document() -> None:
+    made = changed(figures={"ticks": 3, "share": 0.5, "known": None})
+    assert repr(made.figures) == "{'ticks': 3, 'share': 0.5, 'known': None}"
+    assert repr(made.table.figures) == "{'ticks': 3.0, 'share': 0.5, 'known': None}"
 
 
 def test_two_exhibits_of_one_name_are_refused() -> None:
@@ -197,7 +216,7 @@ def test_a_file_system_without_links_is_written_all_the_same(
 
 def test_a_report_that_is_too_large_to_be_read_is_not_written(tmp_path: Path) -> None:
     rows = tuple(("w" * 1200, 1.0) for _ in range(4500))
-    large = demo_document(exhibits=[replace(PLAIN, rows=rows)])
+    large = demo_document(exhibits=[changed(rows=rows)])
     with pytest.raises(ConfigError, match=f"more than the {LARGEST:,}"):
         report.write(tmp_path, large)
 
@@ -205,8 +224,8 @@ def test_a_report_that_is_too_large_to_be_read_is_not_written(tmp_path: Path) ->
 # --- the file -------------------------------------------------------------------------------------
 
 
-def test_the_file_needs_nothing_and_nobody(page: Strict, demo: Document) -> None:
-    raw = report.html(demo)
+def test_the_file_needs_nothing_and_nobody(page, demo):
+    raw = pages.html(demo)
     assert not re.search(r"https?://|//[a-z]|url\(|@import|srcset|javascript:", raw)
     tags = {tag for tag, _ in page.tags}
     assert not tags & {"script", "link", "img", "iframe", "object", "base", "form", "input"}
@@ -241,7 +260,7 @@ def test_the_file_has_everything_in_its_order(page: Strict, demo: Document) -> N
 def test_a_table_with_many_columns_and_few_rows_is_turned() -> None:
     columns = ("arm", *(f"figure {at}" for at in range(12)))
     rows = tuple((arm, *([1.25] * 11), "0.1 to 0.3") for arm in ARMS[:3])
-    wide = demo_document(exhibits=[replace(PLAIN, columns=columns, rows=rows)])
+    wide = demo_document(exhibits=[changed(columns=columns, rows=rows)])
     told = pages.table_of(wide.tables[0])
     assert told["columns"] == ["arm", *ARMS[:3]]
     assert told["rows"][0] == ["figure 0", "1.25", "1.25", "1.25"]
@@ -273,20 +292,20 @@ def test_paper_gets_black_on_white_whole_plots_and_lines_told_apart() -> None:
 def hostile(words, name="plain"):
     """Return a document in which every field of a stranger holds the words."""
     plots = (
-        ExhibitPlot(words, "line", (ExhibitLine(words, ((BEGIN, 1.0),)), ExhibitLine(words, ((BEGIN,
+        plot_of(words, "line", (line_of(words, ((BEGIN, 1.0),)), line_of(words, ((BEGIN,
         2.0),))), words,
              words),
-        ExhibitPlot(words, "bars", (ExhibitLine(words, ((words, 1.0),)),), words, words),
-        ExhibitPlot(words, "bands", (ExhibitLine(words, ((BEGIN, words),)),), words),
+        plot_of(words, "bars", (line_of(words, ((words, 1.0),)),), words, words),
+        plot_of(words, "bands", (line_of(words, ((BEGIN, words),)),), words),
     )  # fmt: skip
-    made = Exhibit(name, words, (words, "b"), ((words, 1.0),), words, enough=False, plots=plots)
+    made = exhibit_of(name, words, (words, "b"), ((words, 1.0),), words, enough=False, plots=plots)
     return demo_document(
         title=words, summary=words, arms=(words,), warnings=(words,), exhibits=[made]
     )
 
 
-def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled: Scale) -> None:
-    harmless = Strict(report.html(hostile("a plain word"))).shapes
+def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled):
+    harmless = Strict(pages.html(hostile("a plain word"))).shapes
     shown, every = 0, list(TEXTS.values())
     for words in every[:: len(every) // scaled(len(every), least=20)]:
         try:
@@ -294,7 +313,7 @@ def test_no_word_of_a_stranger_becomes_more_than_a_word(scaled: Scale) -> None:
         except ValueError:
             continue  # the door's part: empty words and lone surrogates
         shown += 1
-        page = Strict(report.html(found))
+        page = Strict(pages.html(found))
         assert page.shapes <= harmless, words[:80]
         told = [*page.words, *(str(value) for _, named in page.tags for value in named.values())]
         assert not [text for text in told if HOSTILE.search(text)], words[:80]
@@ -310,7 +329,7 @@ def test_a_document_of_the_older_form_is_drawn_too() -> None:
         "series": [{"title": "Equity", "points": [["2021-12-01T00:00:00Z", 0],
                                                   ["2021-12-02T00:00:00Z", 0.4]]}],
     }  # fmt: skip
-    found = Strict(report.html(Document.model_validate(told)))
+    found = Strict(pages.html(Document.model_validate(told)))
     assert "2021-12-01 00:00 UTC: 0.0" in found.text
     assert [named for tag, named in found.tags if named.get("class") == "course s1"]
 
@@ -347,7 +366,7 @@ def test_the_file_is_right_from_a_disk(demo: Document, tmp_path: Path, scaled: S
     (tests.dashboard.test_replay_page)."""
     only_nightly(scaled)
     path = tmp_path / "report.html"
-    path.write_text(report.html(demo), encoding="utf-8")
+    path.write_text(pages.html(demo), encoding="utf-8")
     with chromium() as browser, Visit(browser, screen=PHONE, scheme="dark") as visit:
         visit.page.goto(path.as_uri())
         assert len(visit.forgive("request", path.as_uri())) == 1  # the file itself, nothing else

@@ -16,13 +16,15 @@ from torra.bridges import paper
 from torra.bridges.guards import limits
 from torra.config import Profile, SymbolSpec
 from torra.evaluation.random_entries import (
+    Beside,
     RandomEntries,
     drawn,
     outcomes,
     random_entries,
     random_entries_exhibit,
 )
-from torra.replay.entries import END, beside_random
+from torra.replay.entries import beside_random
+from torra.replay.l1.trades import END
 from torra.tick.bar_window import as_bars
 from torra.verdict.order_levels import Levels, levels
 
@@ -123,7 +125,7 @@ def test_no_bar_and_no_trade_are_told_in_words() -> None:
     none = random_entries(bars, np.full(len(bars), 0.8), spec(), 0, 0.5, rng, 10)
     assert (nothing.mean, nothing.range, nothing.share_as_good(1.0)) == (None, None, None)
     assert none.mean is None
-    shown = random_entries_exhibit([("L1", None, nothing), ("other", 0.1, none)])
+    shown = random_entries_exhibit([Beside("L1", None, nothing), Beside("other", 0.1, none)])
     assert not shown.enough or shown.says
     assert "no trades" in shown.says
     assert "nothing" in random_entries_exhibit([]).says
@@ -131,10 +133,13 @@ def test_no_bar_and_no_trade_are_told_in_words() -> None:
 
 def test_trades_that_the_end_closed_are_told() -> None:
     values = np.array([0.1, 0.2])
-    told = random_entries_exhibit([("l1", 0.3, RandomEntries(9, 4, values, 2))]).says
+    told = random_entries_exhibit([Beside("l1", 0.3, RandomEntries(9, 4, values, 2))]).says
     assert told.endswith(" Left out: 2 trades that the end of the history closed.")
-    assert "Left out" not in random_entries_exhibit([("l1", 0.3, RandomEntries(9, 4, values))]).says
-    none = random_entries_exhibit([("l1", None, RandomEntries(0, 0, values[:0], 1))]).says
+    assert (
+        "Left out"
+        not in random_entries_exhibit([Beside("l1", 0.3, RandomEntries(9, 4, values))]).says
+    )
+    none = random_entries_exhibit([Beside("l1", None, RandomEntries(0, 0, values[:0], 1))]).says
     assert none.endswith(" Left out: 1 trade that the end of the history closed.")
 
 

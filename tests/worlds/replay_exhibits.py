@@ -6,12 +6,14 @@ walk; the same every time. `EXHIBITS` and `demo_document()`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 
 from torra.clock import parse
-from torra.evaluation.exhibits import Exhibit, ExhibitLine, ExhibitPlot
+from torra.evaluation.exhibits import Exhibit, Line, Plot
 from torra.exhibits.report import document
 
 BEGIN = parse("2021-11-15T00:00:00Z")
@@ -29,6 +31,27 @@ FEW = (
     "The sample is too small to show anything: 31 discordant ticks, and it would take about 420 "
     "to find a difference of 0.1 R."
 )
+
+
+def line_of(
+    name: str, points: Iterable[Any], low: Iterable[Any] = (), high: Iterable[Any] = ()
+) -> Line:
+    """Return a line of a plot."""
+    return Line(name=name, points=points, low=low, high=high)
+
+
+def plot_of(
+    title: str, kind: str, lines: Iterable[Line], x: str = "", y: str = "", **more: Any
+) -> Plot:
+    """Return a plot."""
+    return Plot(title=title, kind=kind, lines=lines, x=x, y=y, **more)
+
+
+def exhibit_of(
+    name: str, title: str, columns: Iterable[str], rows: Iterable[Any], says: str, **more: Any
+) -> Exhibit:
+    """Return an exhibit."""
+    return Exhibit(name=name, title=title, columns=columns, rows=rows, says=says, **more)
 
 
 def walks(count=900):
@@ -76,85 +99,85 @@ def exhibits():
     hours = [BEGIN + timedelta(hours=7 * at) for at in range(150)]
     steady = [state for state in states[0][:50] for _ in range(3)]
     return (
-        Exhibit(
+        exhibit_of(
             "arms", "All arms", columns, rows,
             "The full desk earned 0.25 R a trade, L1 alone 0.09 R; the intervals overlap, so this "
             "period does not show that the agents are worth their cost.",
             figures={"expectancy.full": means[4], "deflated.full": None},
             plots=(
-                ExhibitPlot("Equity by arm", "line",
-                     tuple(ExhibitLine(arm, tuple(zip(times, map(float, line), strict=True)))
+                plot_of("Equity by arm", "line",
+                     tuple(line_of(arm, tuple(zip(times, map(float, line), strict=True)))
                            for arm, line in equity.items()), y="equity, R, after costs"),
-                ExhibitPlot("Drawdown", "line",
-                     tuple(ExhibitLine(arm, tuple(zip(times, map(float, drawdown[arm]),
+                plot_of("Drawdown", "line",
+                     tuple(line_of(arm, tuple(zip(times, map(float, drawdown[arm]),
                      strict=True)))
                            for arm in (ARMS[0], ARMS[3], ARMS[4])), y="below the highest, R"),
-                ExhibitPlot("Expectancy with its interval", "dots",
-                     (ExhibitLine("mean R", tuple(zip(ARMS, means, strict=True)),
+                plot_of("Expectancy with its interval", "dots",
+                     (line_of("mean R", tuple(zip(ARMS, means, strict=True)),
                            tuple(m - 0.21 for m in means), tuple(m + 0.21 for m in means)),),
                      y="R a trade, with its 95 % interval"),
             ),
         ),
-        Exhibit(
+        exhibit_of(
             "discordant", "Ticks on which the full desk and L1 alone differ",
             ("kind", "ticks", "mean outcome, R", "p"),
             (("agents opened, L1 held", 11, 0.121, 0.31), ("agents held, L1 opened", 17, -0.204,
              0.08), ("opposite sides", 3, None, None)), FEW, enough=False,
             plots=(
-                ExhibitPlot("Difference on discordant ticks, summed", "step",
-                     (ExhibitLine("full less L1 alone",
+                plot_of("Difference on discordant ticks, summed", "step",
+                     (line_of("full less L1 alone",
                            tuple(zip(ticks, map(float, difference), strict=True)),
                            tuple(map(float, difference - spread)),
                            tuple(map(float, difference + spread))),), y="R"),
-                ExhibitPlot("Discordant ticks by week", "bars",
-                     (ExhibitLine("ticks", tuple((BEGIN + timedelta(days=7 * w), float(n)) for w, n
+                plot_of("Discordant ticks by week", "bars",
+                     (line_of("ticks", tuple((BEGIN + timedelta(days=7 * w), float(n)) for w, n
                      in
                                           enumerate((4, 7, 3, 9, 5, 3)))),), y="ticks"),
             ),
         ),
-        Exhibit(
+        exhibit_of(
             "agents", "What each agent adds", ("agent", "asked", "IC", "low", "high", "Shapley, R"),
             tuple((agent, 1204, float(chance.normal(0.03, 0.04)), -0.05, 0.11,
                    float(chance.normal(0.4, 2))) for agent in AGENTS),
             "Momentum and the gate carry most of it; news cannot be told from nothing.",
             plots=(
-                ExhibitPlot("Shapley value by agent", "bars",
-                     (ExhibitLine("all ticks", tuple((agent, float(chance.normal(0.6, 2)))
+                plot_of("Shapley value by agent", "bars",
+                     (line_of("all ticks", tuple((agent, float(chance.normal(0.6, 2)))
                                               for agent in AGENTS)),
-                      ExhibitLine("without news days", tuple((agent, float(chance.normal(0.4, 1.5)))
+                      line_of("without news days", tuple((agent, float(chance.normal(0.4, 1.5)))
                                                       for agent in AGENTS))), y="R"),
-                ExhibitPlot("Leaving one out", "bars",
-                     (ExhibitLine("loss", tuple((agent, float(chance.normal(0.2, 0.3))) for agent in
+                plot_of("Leaving one out", "bars",
+                     (line_of("loss", tuple((agent, float(chance.normal(0.2, 0.3))) for agent in
                                          AGENTS), (-0.4,) * 8, (1.1,) * 8),), y="R lost"),
             ),
         ),
-        Exhibit(
+        exhibit_of(
             "calibration", "Calibration of confidence", ("said", "ticks", "right"),
             (("low", 311, 0.49), ("medium", 702, 0.53), ("high", 191, 0.58)),
             "Confidence is told too wide: what is called 0.9 comes true in 0.67.",
             plots=(
-                ExhibitPlot("Reliability", "dots",
-                     (ExhibitLine("full", tuple(zip(bins, hits, strict=True)),
+                plot_of("Reliability", "dots",
+                     (line_of("full", tuple(zip(bins, hits, strict=True)),
                            tuple(h - 0.09 for h in hits), tuple(h + 0.09 for h in hits)),
-                      ExhibitLine("budget", lower)),
+                      line_of("budget", lower)),
                      x="confidence said", y="share that came true", diagonal=True),
-                ExhibitPlot("Right by confidence", "line",
-                     (ExhibitLine("full", (("low", 0.49), ("medium", 0.53), ("high", 0.58))),
-                      ExhibitLine("budget", (("low", 0.5), ("medium", None), ("high", 0.52)))),
+                plot_of("Right by confidence", "line",
+                     (line_of("full", (("low", 0.49), ("medium", 0.53), ("high", 0.58))),
+                      line_of("budget", (("low", 0.5), ("medium", None), ("high", 0.52)))),
                       y="share"),
             ),
         ),
-        Exhibit(
+        exhibit_of(
             "states", "States of the consensus", ("arm", "states", "longest, h"),
             (("L1 alone", 5, 41), ("full", 5, 63)),
             "Both stay in a state for about a day; the full desk changes it less often.",
             plots=(
-                ExhibitPlot("State timeline", "bands",
-                     (ExhibitLine("L1 alone", tuple(zip(hours, states[0], strict=True))),
-                      ExhibitLine("full", tuple(zip(hours, steady, strict=True))))),
+                plot_of("State timeline", "bands",
+                     (line_of("L1 alone", tuple(zip(hours, states[0], strict=True))),
+                      line_of("full", tuple(zip(hours, steady, strict=True))))),
             ),
         ),
-        Exhibit(
+        exhibit_of(
             "criteria", "Criteria of success", ("criterion", "wanted", "measured", "met"),
             (("false signals, change in %", "-20 or less", -12.4, False),
              ("latency of a tick, ms", "15,000 at most", 412.7, True),

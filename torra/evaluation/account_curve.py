@@ -16,7 +16,7 @@ from datetime import date, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Final
 
-from torra.evaluation.exhibits import ExhibitLine, ExhibitPlot, Point
+from torra.evaluation.exhibits import Line, Plot, Point
 from torra.evaluation.observations import ArmSeen
 
 SATURDAY: Final = 5
@@ -136,20 +136,23 @@ def returns(arm: ArmSeen) -> tuple[float, ...] | None:
     return tuple(found)
 
 
-def curve_plots(arms: Sequence[ArmSeen]) -> tuple[ExhibitPlot, ...]:
+def curve_plots(arms: Sequence[ArmSeen]) -> tuple[Plot, ...]:
     """Return the equity of all arms in one plot and their drawdown in another."""
     curves = [(arm.name, equity(arm)) for arm in arms]
     levels = tuple(
-        ExhibitLine(name, _thinned(curve, worst=False)) for name, curve in curves if curve
+        Line(name=name, points=_thinned(curve, worst=False)) for name, curve in curves if curve
     )
-    depths = tuple(ExhibitLine(name, _fallen(curve)) for name, curve in curves if curve)
+    depths = tuple(Line(name=name, points=_fallen(curve)) for name, curve in curves if curve)
     if not levels:
         return ()
     return (
-        ExhibitPlot(
-            "Equity by closed trades, net of all costs", "step", levels, "", "account currency"
+        Plot(
+            title="Equity by closed trades, net of all costs",
+            kind="step",
+            lines=levels,
+            y="account currency",
         ),
-        ExhibitPlot("Drawdown", "step", depths, "", "% below the highest point yet"),
+        Plot(title="Drawdown", kind="step", lines=depths, y="% below the highest point yet"),
     )
 
 

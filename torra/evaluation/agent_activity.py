@@ -32,7 +32,7 @@ from torra.evaluation.opinion_table import (
     stances_of,
 )
 from torra.evaluation.recomposition import agreement, analysts_apart, ungrounded
-from torra.evaluation.wording import count, listed, percent, rounded, signed, span
+from torra.evaluation.wording import count, interval_cell, listed, percent, rounded, signed
 
 LEAST: Final = 100
 """Ticks from which on rates can be read; below they are anecdotes."""
@@ -118,7 +118,7 @@ def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
             percent(one.abstained, 1),
             *(rounded(mean, 4) for mean in one.means),
             rounded(one.mean_lean, 4),
-            span(one.lean.low, one.lean.high, 4) if one.lean else None,
+            interval_cell(one.lean, 4),
             percent(one.at_bound, 1),
             percent(one.ungrounded, 1),
         )
@@ -131,12 +131,12 @@ def activity_exhibit(ticks: Sequence[TickSeen]) -> Exhibit:
         figures[f"abstained.{one.agent}"] = one.abstained
     heads = ("agent", "asked", "failed", "abstained", *VECTORS)
     return Exhibit(
-        "activity",
-        "What the agents do",
-        (*heads, "lean", "95 %", "at bound", "ungrounded"),
-        tuple(rows),
-        _says(found),
-        max((one.asked for one in found), default=0) >= LEAST,
+        name="activity",
+        title="What the agents do",
+        columns=(*heads, "lean", "95 %", "at bound", "ungrounded"),
+        rows=tuple(rows),
+        says=_says(found),
+        enough=max((one.asked for one in found), default=0) >= LEAST,
         figures=figures,
     )
 
@@ -162,12 +162,12 @@ def restraint_exhibit(ticks: Sequence[TickSeen], gate: GateSettings) -> Exhibit:
             "Whether that paid is another table's question."
         )
     return Exhibit(
-        "restraint",
-        "How the gate holds the desk back",
-        ("what", "value"),
-        rows if found.ticks else (),
-        says,
-        found.ticks >= LEAST,
+        name="restraint",
+        title="How the gate holds the desk back",
+        columns=("what", "value"),
+        rows=rows if found.ticks else (),
+        says=says,
+        enough=found.ticks >= LEAST,
         figures={
             "attenuated": found.attenuated,
             "multiplier": found.multiplier,

@@ -22,13 +22,13 @@ import numpy as np
 
 from agents.contracts import VECTORS
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
-from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot
+from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.opinion_table import Flags, Floats, moments_of
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import mean_count, takes
 from torra.evaluation.recomposition import BrainNumbers, Chains, Changes, Recording, verdicts_of
-from torra.evaluation.wording import count, listed, rounded, signed, span
+from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
 
 Worth = Literal["direction", "verdict"]
 
@@ -160,7 +160,7 @@ def attribution_exhibit(found: Attribution, name: str = "attribution") -> Exhibi
         (
             one.agent,
             rounded(one.shapley, 4),
-            span(one.estimate.low, one.estimate.high, 4) if one.estimate else None,
+            interval_cell(one.estimate, 4),
             rounded(one.left_out, 4),
             rounded(one.alone, 4),
         )
@@ -172,14 +172,14 @@ def attribution_exhibit(found: Attribution, name: str = "attribution") -> Exhibi
     figures: dict[str, float | None] = {f"shapley.{one.agent}": one.shapley for one in order}
     figures |= {f"left_out.{one.agent}": one.left_out for one in order}
     return Exhibit(
-        name,
-        f"What each analyst adds {TITLES[found.worth]}, over {count(found.horizon, 'bar')}",
-        ("analyst", "Shapley", "95 %", "lost without it", "alone"),
-        tuple(rows),
-        _says(found, needed),
-        _enough(found, needed),
-        (_plot(order),) if order else (),
-        {**figures, "whole": found.whole, "moved": found.moved},
+        name=name,
+        title=f"What each analyst adds {TITLES[found.worth]}, over {count(found.horizon, 'bar')}",
+        columns=("analyst", "Shapley", "95 %", "lost without it", "alone"),
+        rows=tuple(rows),
+        says=_says(found, needed),
+        enough=_enough(found, needed),
+        plots=(_plot(order),) if order else (),
+        figures={**figures, "whole": found.whole, "moved": found.moved},
     )
 
 
@@ -258,11 +258,13 @@ def _clear(told: Estimate) -> bool:
     return told.low > 0.0 or told.high < 0.0
 
 
-def _plot(order: Sequence[Contribution]) -> ExhibitPlot:
-    line = ExhibitLine(
-        "Shapley value",
-        tuple((one.agent, one.shapley) for one in order),
-        tuple(one.estimate.low if one.estimate else None for one in order),
-        tuple(one.estimate.high if one.estimate else None for one in order),
+def _plot(order: Sequence[Contribution]) -> Plot:
+    line = Line(
+        name="Shapley value",
+        points=tuple((one.agent, one.shapley) for one in order),
+        low=tuple(one.estimate.low if one.estimate else None for one in order),
+        high=tuple(one.estimate.high if one.estimate else None for one in order),
     )
-    return ExhibitPlot("Agent contributions", "bars", (line,), "analyst", "ATR a tick, net")
+    return Plot(
+        title="Agent contributions", kind="bars", lines=(line,), x="analyst", y="ATR a tick, net"
+    )

@@ -23,7 +23,7 @@ import numpy as np
 
 from agent_config import CONFIDENCE_WEIGHT
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
-from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot, Point
+from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
 from torra.evaluation.intervals import Interval, wilson
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import (
@@ -39,7 +39,7 @@ from torra.evaluation.opinion_table import (
 )
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import share_count, takes
-from torra.evaluation.wording import percent, percent_span, rounded
+from torra.evaluation.wording import percent, percent_cell, percent_span, rounded
 
 WORDS: Final = ("low", "medium", "high")
 """Confidence words, from the least sure on."""
@@ -189,7 +189,7 @@ def calibration_exhibit(found: Sequence[Calibration]) -> Exhibit:
             one.agent,
             word.word,
             word.n,
-            percent(word.rate, 1) if word.rate is not None else None,
+            percent_cell(word.rate, 1),
             percent_span(word.interval.low, word.interval.high) if word.interval else None,
             rounded(CONFIDENCE_WEIGHT[word.word], 2),
             rounded(word.trust, 3),
@@ -206,14 +206,14 @@ def calibration_exhibit(found: Sequence[Calibration]) -> Exhibit:
         figures |= {f"rate.{one.agent}.{word.word}": word.mapped for word in one.words}
     plots = (_plot(found[0]),) if found and found[0].n else ()
     return Exhibit(
-        "calibration",
-        "What a confidence word is worth",
-        ("agent", "word", "calls", "hits", "95 %", "trust used", "trust earned"),
-        tuple(rows),
-        _says(found, most),
-        needed is not None and most >= needed,
-        plots,
-        figures,
+        name="calibration",
+        title="What a confidence word is worth",
+        columns=("agent", "word", "calls", "hits", "95 %", "trust used", "trust earned"),
+        rows=tuple(rows),
+        says=_says(found, most),
+        enough=needed is not None and most >= needed,
+        plots=plots,
+        figures=figures,
     )
 
 
@@ -289,22 +289,24 @@ def _against(one: Calibration) -> str:
     return "better than" if one.gain.value > 0.0 else "worse than"
 
 
-def _plot(one: Calibration) -> ExhibitPlot:
+def _plot(one: Calibration) -> Plot:
     stated = [(CONFIDENCE_WEIGHT[word.word], word) for word in one.words]
     lines = [_line("word as the desk weighs it", stated)]
     if one.held_out:
         lines.append(_line("chance learnt on the first half", one.held_out))
-    return ExhibitPlot("Reliability", "dots", tuple(lines), "said", "came true", diagonal=True)
+    return Plot(
+        title="Reliability", kind="dots", lines=tuple(lines), x="said", y="came true", diagonal=True
+    )
 
 
-def _line(name: str, words: Sequence[tuple[float, Word]]) -> ExhibitLine:
+def _line(name: str, words: Sequence[tuple[float, Word]]) -> Line:
     shown = sorted(
         ((x, word) for x, word in words if word.rate is not None), key=lambda one: one[0]
     )
     points: tuple[Point, ...] = tuple((x, word.rate) for x, word in shown)
-    return ExhibitLine(
-        name,
-        points,
-        tuple(word.interval.low if word.interval else None for _, word in shown),
-        tuple(word.interval.high if word.interval else None for _, word in shown),
+    return Line(
+        name=name,
+        points=points,
+        low=tuple(word.interval.low if word.interval else None for _, word in shown),
+        high=tuple(word.interval.high if word.interval else None for _, word in shown),
     )

@@ -17,7 +17,7 @@ from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.intervals import Interval, share_difference, wilson
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.power import about, two_shares_count
-from torra.evaluation.wording import count, percent, percent_span, signed, span
+from torra.evaluation.wording import UNKNOWN, count, percent, share_cell, signed, span
 
 MOST_SECONDS: Final = 10.0
 MOST_SPREAD: Final = 0.05
@@ -39,10 +39,13 @@ NOT_MEASURED: Final = "not measured"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Hits among a number of cases."""
+    """Hits among a number of cases; as text the share with its interval."""
 
     hits: int
     size: int
+
+    def __str__(self) -> str:
+        return share_cell(self.hits, self.size) or UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +111,12 @@ def criteria_exhibit(measured: Measured) -> Exhibit:
         (one.name, one.words, one.measured, one.met, one.remark) for one in found
     )
     return Exhibit(
-        "criteria",
-        "Success criteria",
-        ("criterion", "as set", "measured", "met", "remark"),
-        rows,
-        _says(found),
-        any(one.met in (MET, NOT_MET) for one in found),
+        name="criteria",
+        title="Success criteria",
+        columns=("criterion", "as set", "measured", "met", "remark"),
+        rows=rows,
+        says=_says(found),
+        enough=any(one.met in (MET, NOT_MET) for one in found),
         figures={one.name: _as_number(one.met) for one in found},
     )
 
@@ -142,7 +145,7 @@ def _false_signals(measured: Measured) -> Criterion:
     met = CANNOT_TELL
     if gap is not None and (gap.high < 0 or gap.low > 0):
         met = MET if gap.high < 0 else NOT_MET
-    shown = f"{_share(ours)} against {_share(theirs)} of signals lost more than 1 R"
+    shown = f"{ours} against {theirs} of signals lost more than 1 R"
     return Criterion(name, words, shown, met, _no_power(ours, theirs))
 
 
@@ -187,7 +190,7 @@ def _consistency(measured: Measured) -> Criterion:
         return Criterion("consistency", words, "", NOT_MEASURED, remark)
     shown = f"adjustments within {measured.spread:.3f}"
     if measured.flips and measured.flips.size:
-        shown += f"; {_share(measured.flips)} of repeated verdicts changed"
+        shown += f"; {measured.flips} of repeated verdicts changed"
     met = MET if measured.spread <= MOST_SPREAD else NOT_MET
     return Criterion("consistency", words, shown, met, remark)
 
@@ -200,7 +203,7 @@ def _gate(measured: Measured) -> Criterion:
     )
     if not measured.gated or not measured.gated.size:
         return Criterion("gate", words, "", NOT_MEASURED, remark)
-    shown = f"{_share(measured.gated)} vetoed or attenuated"
+    shown = f"{measured.gated} vetoed or attenuated"
     if measured.gate_worth is not None:
         ends = measured.gate_interval
         shown += f"; worth {signed(measured.gate_worth)} R a veto"
@@ -228,10 +231,3 @@ def _fallback(measured: Measured) -> Criterion:
     shown += f"; {count(measured.lost, 'record')} lost"
     met = MET if done.hits == done.size and measured.lost == 0 else NOT_MET
     return Criterion("fallback", words, shown, met, remark)
-
-
-def _share(one: Share) -> str:
-    found = wilson(one.hits, one.size)
-    if found is None:
-        return percent(None)
-    return f"{percent(one.hits / one.size)} ({percent_span(found.low, found.high)})"

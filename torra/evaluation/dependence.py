@@ -23,6 +23,7 @@ from torra.evaluation.intervals import (
     LEVEL,
     Interval,
     normal_quantile,
+    percentile_interval,
     student_quantile,
     student_tail,
 )
@@ -144,9 +145,4 @@ def bootstrap_correlation(
     n, sx, sy, sxy, sxx, syy = (running[:, starts + block] - running[:, starts]).sum(axis=2)
     spread = (sxx - sx * sx / n) * (syy - sy * sy / n)
     found = (sxy - sx * sy / n)[spread > 0.0] / np.sqrt(spread[spread > 0.0])
-    # most resamples did not vary: the others are no fair sample of them
-    if len(found) < draws / 2:
-        return None
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(found, (tail, 1 - tail))
-    return Interval(float(low), float(high))
+    return percentile_interval(found, draws)

@@ -1,64 +1,233 @@
-"""The results of an evaluation: tables and plots, each with a plain sentence that explains it.
+"""The parts of a report that an evaluation makes: tables and plots, each with a plain sentence.
+
+They are the parts of a document too (torra.exhibits.documents), so they hold for what a stranger's
+file says as well: frozen, checked when they are made, and refused with a ValueError that names the
+place: a number that is not finite, a row that is too short, points out of order. None stands for
+what is not known.
 
 An exhibit never shows a figure without its uncertainty. `says` is one or two plain sentences; if
 the sample is too small to show anything, they say so and name the number that it would take. Values
-only: torra.exhibits.report draws them, for a page, a file and the terminal alike.
+only: torra.exhibits draws them, for a page, a file and the terminal alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-Cell = str | int | float | bool | None
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
-PlotKind = Literal["line", "step", "bars", "dots", "bands"]
-"""line and step: y over x; bars: one bar for each category; dots: points alone, with error bars
-where a Line has low and high; bands: coloured stretches of time by category (a state timeline).
-"""
+MOST_POINTS: Final = 2000
+"""Most points of a plot's line."""
 
-Point = tuple[datetime | float | str, float | str | None]
+MOST_LETTERS: Final = 200
+"""Most characters of a title, a head or a name."""
+
+MOST_SAYS: Final = 2000
+"""Most characters of what a table or a plot means."""
+
+FURTHEST: Final = 1e15
+"""Largest size of a number in a plot: beyond it a float has no fractions left."""
+
+TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
+"""A time, in a place where a category may stand as well: ISO 8601, and its zone is required."""
+
+Word = Annotated[str, Field(min_length=1, max_length=MOST_LETTERS)]
+Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy as Python's own."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("this time lies outside the years 1 to 9999 in UTC") from None
+
+
+def _number(value: float) -> float:
+    if abs(value) > FURTHEST:
+        raise ValueError(f"{value:g} is beyond {FURTHEST:g}, too far for a plot")
+    return float(value)
+
+
+def _place(value: Any) -> Any:
+    """Return x of a point: a time from ISO text, a number, or a category as it stands."""
+    value = _plain(value)
+    # bool is a kind of int: true would pass as the number 1
+    if isinstance(value, bool):
+        raise ValueError("a point lies at a time, a number or a category")  # noqa: TRY004
+    if isinstance(value, str):
+        found = TIME.fullmatch(value)
+        if found and not found[3]:
+            raise ValueError("a time needs its zone, such as a Z at its end")
+        return datetime.fromisoformat(value) if found else value
+    return _number(value) if isinstance(value, (int, float)) else value
+
+
+def _height(value: Any) -> Any:
+    """Return y of a point: a number, a category, or None for a gap."""
+    value = _plain(value)
+    if isinstance(value, bool):
+        raise ValueError("the height of a point is a number")  # noqa: TRY004
+    return _number(value) if isinstance(value, (int, float)) else value
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_utc)]
+X = Annotated[Moment | float | Word, BeforeValidator(_place)]
+Y = Annotated[float | Word | None, BeforeValidator(_height)]
+Bound = Annotated[float | None, BeforeValidator(_height)]
+Cell = Annotated[str | int | float | bool | None, BeforeValidator(_plain)]
+Figure = Annotated[float | None, BeforeValidator(_plain)]
+Point = tuple[X, Y]
 """(x, y): x a moment, a number or a category; y a number, None for a gap, a category for bands."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExhibitLine:
-    """One series of a plot; `low` and `high`, if given, bound each point's interval."""
+class Part(BaseModel):
+    """A part of the document: frozen, finite numbers only, unknown keys refused."""
 
-    name: str
-    points: tuple[Point, ...]
-    low: tuple[float | None, ...] = ()
-    high: tuple[float | None, ...] = ()
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ExhibitPlot:
-    """One plot: its axes in words, its lines, and a diagonal where y = x would be perfect."""
+class Table(Part):
+    """Rows of words and numbers, all as long as the columns; null is what is not known.
 
-    title: str
-    kind: PlotKind
-    lines: tuple[ExhibitLine, ...]
-    x: str = ""
-    y: str = ""
-    diagonal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Exhibit:
-    """A table, the sentences under it, and its plots.
-
-    `name` is a short id, unique in a report (letters and dashes). `figures` are the same results
-    by name at full precision, for programs such as a test or a promotion rule. `enough` is False
-    if the sample is too small to show anything.
+    `says` is what it means in a sentence, `enough` is False where the sample is too small to show
+    anything; plots name it by `name`. `figures` are its results by name, for programs.
     """
 
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    says: str
+    title: Word
+    name: Id | Literal[""] = ""
+    says: str = Field("", max_length=MOST_SAYS)
     enough: bool = True
-    plots: tuple[ExhibitPlot, ...] = ()
-    figures: Mapping[str, float | None] = field(default_factory=dict)
+    figures: dict[Word, Figure] = Field({}, max_length=500)
+    columns: tuple[Word, ...] = Field(min_length=1, max_length=24)
+    rows: tuple[tuple[Cell, ...], ...] = Field(max_length=5000)
+
+    @model_validator(mode="after")
+    def _whole_rows(self) -> Table:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"a row has not {len(self.columns)} cells as there are columns")
+        return self
+
+
+class Line(Part):
+    """One line, or set of bars or dots; `low` and `high` bound the interval of each point."""
+
+    name: Word
+    points: tuple[Point, ...] = Field(max_length=MOST_POINTS)
+    low: tuple[Bound, ...] = ()
+    high: tuple[Bound, ...] = ()
+
+    @model_validator(mode="after")
+    def _whole_bounds(self) -> Line:
+        if {len(self.low), len(self.high)} - {0, len(self.points)}:
+            raise ValueError(f"low and high have not {len(self.points)} bounds as there are points")
+        if len(self.low) != len(self.high):
+            raise ValueError("low and high go together")
+        pairs = zip(self.low, self.high, strict=True)
+        if any(low is not None and high is not None and low > high for low, high in pairs):
+            raise ValueError("a low bound is above its high bound")
+        return self
+
+
+class Plot(Part):
+    """One plot: a line or steps over x, bars, dots with intervals, or bands of states in time.
+
+    Its x are all times, all numbers or all categories; its y are numbers, categories in bands.
+    `of` is the name of the table that it belongs to, `diagonal` draws where y = x.
+    """
+
+    title: Word
+    kind: Literal["line", "step", "bars", "dots", "bands"]
+    of: Id | Literal[""] = ""
+    x: str = Field("", max_length=MOST_LETTERS)
+    y: str = Field("", max_length=MOST_LETTERS)
+    says: str = Field("", max_length=MOST_SAYS)
+    diagonal: bool = False
+    lines: tuple[Line, ...] = Field(max_length=24)
+
+    @property
+    def axis(self) -> Literal["time", "number", "category"]:
+        """What its x are; numbers where there is no point."""
+        for line in self.lines:
+            for place, _ in line.points:
+                return _axis(place)
+        return "number"
+
+    @model_validator(mode="after")
+    def _of_a_kind(self) -> Plot:
+        axes = {_axis(place) for line in self.lines for place, _ in line.points}
+        if len(axes) > 1:
+            raise ValueError(f"its x are of more than one kind: {', '.join(sorted(axes))}")
+        if "category" in axes and (self.diagonal or self.kind == "bands"):
+            raise ValueError("bands and a diagonal need times or numbers as x")
+        wanted = str if self.kind == "bands" else float
+        heights = (y for line in self.lines for _, y in line.points)
+        if any(y is not None and not isinstance(y, wanted) for y in heights):
+            told = "categories" if self.kind == "bands" else "numbers"
+            raise ValueError(f"the y of {self.kind} are {told}")
+        ordered = self.kind in ("line", "step", "bands") and "category" not in axes
+        if ordered and not all(_in_order(line.points) for line in self.lines):
+            raise ValueError("its points are not in the order of x")
+        return self
+
+
+def _axis(place: datetime | float | str) -> Literal["time", "number", "category"]:
+    if isinstance(place, datetime):
+        return "time"
+    return "category" if isinstance(place, str) else "number"
+
+
+def _in_order(points: Sequence[tuple[Any, Any]]) -> bool:
+    return all(one[0] <= next_one[0] for one, next_one in pairwise(points))
+
+
+# --- what an evaluation makes ---------------------------------------------------------------------
+
+
+class Exhibit(Table):
+    """A table with the plots that belong to it; `name` is unique in a report.
+
+    Counts among its figures stay whole numbers; `table` has every figure as a float.
+    """
+
+    name: str  # an Id only in a document: `torra lookahead` ends it with a broker's symbol
+    figures: dict[str, int | Figure] = {}
+    plots: tuple[Plot, ...] = ()
+
+    @property
+    def table(self) -> Table:
+        """The table as a document has it, without the plots."""
+        return Table(**{name: getattr(self, name) for name in Table.model_fields})
+
+
+T = TypeVar("T")
+Columns = Mapping[str, Callable[[T], Cell]]
+"""The columns of a table: the head of each, and its cell in the row of one thing."""
+
+
+def cells(columns: Columns[T], found: Iterable[T]) -> tuple[tuple[Cell, ...], ...]:
+    """Return the rows of a table, one for each thing that was found."""
+    return tuple(tuple(cell(one) for cell in columns.values()) for one in found)
+
+
+def by_arm(
+    found: Iterable[tuple[str, Mapping[str, float | None]]],
+) -> dict[str, float | None]:
+    """Return the figures of several arms as one mapping: "arm.figure"."""
+    return {f"{arm}.{name}": value for arm, figures in found for name, value in figures.items()}

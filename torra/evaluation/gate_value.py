@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import (
     LEVEL,
     Floats,
@@ -35,7 +35,14 @@ from torra.evaluation.intervals import (
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.paired import Key
 from torra.evaluation.power import NOTABLE_GATE, gate_count, takes
-from torra.evaluation.wording import count, percent, percent_span, rounded, signed, span
+from torra.evaluation.wording import (
+    count,
+    interval_cell,
+    percent,
+    rounded,
+    share_cell,
+    signed,
+)
 
 LEAST_RATE: Final = 0.02
 MOST_RATE: Final = 0.25
@@ -275,55 +282,37 @@ def _variance(one: Floats, other: Floats) -> float:
 # --- the table ------------------------------------------------------------------------------------
 
 
+COLUMNS: Final[Columns[GateValue]] = {
+    "arm": lambda one: one.arm,
+    "signals": lambda one: one.signals,
+    "vetoed": lambda one: one.vetoed,
+    "veto rate": lambda one: share_cell(one.vetoed, one.signals),
+    "loss avoided, R": lambda one: rounded(one.avoided, 2),
+    "gain forgone, R": lambda one: rounded(one.forgone, 2),
+    "net, R": lambda one: rounded(one.net, 2),
+    "R a veto": lambda one: rounded(one.worth.mean, 3),
+    "95 % interval": lambda one: interval_cell(one.worth),
+    "by lot, R": lambda one: rounded(one.by_lot, 2),
+    "p against lot": lambda one: rounded(one.p, 4),
+    "passed less vetoed, matched": lambda one: rounded(one.matched, 3),
+    "95 % interval, matched": lambda one: interval_cell(one.interval),
+}
+
+
 def gate_exhibit(found: Sequence[GateValue]) -> Exhibit:
     """Return the worth of the arms' gates, in R."""
     return Exhibit(
-        "gate",
-        "The gate: loss avoided less gain forgone",
-        (
-            "arm",
-            "signals",
-            "vetoed",
-            "veto rate",
-            "loss avoided, R",
-            "gain forgone, R",
-            "net, R",
-            "R a veto",
-            "95 % interval",
-            "by lot, R",
-            "p against lot",
-            "passed less vetoed, matched",
-            "95 % interval, matched",
-        ),
-        tuple(_row(one) for one in found),
-        _all_say(found),
-        any(_enough(one) for one in found),
-        figures={
-            f"{one.arm}.{name}": value for one in found for name, value in _named(one).items()
-        },
+        name="gate",
+        title="The gate: loss avoided less gain forgone",
+        columns=tuple(COLUMNS),
+        rows=cells(COLUMNS, found),
+        says=_all_say(found),
+        enough=any(_enough(one) for one in found),
+        figures=by_arm((one.arm, _figures(one)) for one in found),
     )
 
 
-def _row(one: GateValue) -> tuple[Cell, ...]:
-    rate = wilson(one.vetoed, one.signals)
-    return (
-        one.arm,
-        one.signals,
-        one.vetoed,
-        f"{percent(one.rate)} ({percent_span(rate.low, rate.high)})" if rate else None,
-        rounded(one.avoided, 2),
-        rounded(one.forgone, 2),
-        rounded(one.net, 2),
-        rounded(one.worth.mean, 3),
-        None if one.worth.low is None else span(one.worth.low, one.worth.high),
-        rounded(one.by_lot, 2),
-        rounded(one.p, 4),
-        rounded(one.matched, 3),
-        span(one.interval.low, one.interval.high) if one.interval else None,
-    )
-
-
-def _named(one: GateValue) -> dict[str, float | None]:
+def _figures(one: GateValue) -> dict[str, float | None]:
     return {
         "signals": one.signals,
         "vetoed": one.vetoed,
@@ -372,7 +361,8 @@ def _vetoes(one: GateValue) -> str:
         return f"the gate vetoed none of {count(one.signals, 'signal')}."
     if not one.known:
         return f"what the {count(one.vetoed, 'vetoed signal')} would have come to is not known."
-    interval = f" ({span(one.worth.low, one.worth.high)})" if one.worth.low is not None else ""
+    ends = interval_cell(one.worth)
+    interval = f" ({ends})" if ends else ""
     return (
         f"the vetoes avoided {one.avoided:.1f} R of loss and forwent {one.forgone:.1f} R of gain: "
         f"{signed(one.worth.mean)} R a veto{interval}."

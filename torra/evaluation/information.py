@@ -26,7 +26,7 @@ from torra.evaluation.dependence import (
     lag_of,
     slope_estimate,
 )
-from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot
+from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
 from torra.evaluation.intervals import LEVEL, Interval
 from torra.evaluation.multiple import benjamini_hochberg
 from torra.evaluation.observations import TickSeen
@@ -45,7 +45,7 @@ from torra.evaluation.opinion_table import (
 )
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import NOTABLE_IC, information_count, takes
-from torra.evaluation.wording import count, listed, rounded, signed, span
+from torra.evaluation.wording import count, interval_cell, listed, rounded, signed
 
 ALL: Final = "all"
 """In place of a vector: an agent's adjustments as one, or the desk's shift of the consensus."""
@@ -193,14 +193,14 @@ def information_exhibit(found: Sequence[Coefficient]) -> Exhibit:
     needed = information_count(NOTABLE_IC) or 0
     most = max((one.n for one in found), default=0)
     return Exhibit(
-        "information",
-        "What each agent knows that L1 does not",
-        ("agent", "vector", "ticks", *heads, "95 %, best", "p", "q"),
-        tuple(rows),
-        _says(found, most),
-        most >= needed,
-        (_plot(found),) if any(one.estimate for one in found) else (),
-        figures,
+        name="information",
+        title="What each agent knows that L1 does not",
+        columns=("agent", "vector", "ticks", *heads, "95 %, best", "p", "q"),
+        rows=tuple(rows),
+        says=_says(found, most),
+        enough=most >= needed,
+        plots=(_plot(found),) if any(one.estimate for one in found) else (),
+        figures=figures,
     )
 
 
@@ -212,12 +212,12 @@ def groups_exhibit(found: Sequence[Coefficient], word: str) -> Exhibit:
     most = max((one.n for one in found), default=0)
     horizon = found[0].horizon if found else SHOWN_HORIZON
     return Exhibit(
-        f"information-by-{word}",
-        f"Information by {word}, over {count(horizon, 'bar')}",
-        ("agent", word, "ticks", "IC", "95 %", "p", "q"),
-        tuple(rows),
-        _says(found, most),
-        most >= (information_count(NOTABLE_IC) or 0),
+        name=f"information-by-{word}",
+        title=f"Information by {word}, over {count(horizon, 'bar')}",
+        columns=("agent", word, "ticks", "IC", "95 %", "p", "q"),
+        rows=tuple(rows),
+        says=_says(found, most),
+        enough=most >= (information_count(NOTABLE_IC) or 0),
         figures={f"ic.{one.name}": one.estimate.value if one.estimate else None for one in found},
     )
 
@@ -346,7 +346,7 @@ def _cells(one: Coefficient) -> tuple[Cell, Cell, Cell]:
     if one.estimate is None:
         return None, None, None
     told = one.estimate
-    return rounded(told.value, 3), span(told.low, told.high, 3), rounded(told.p, 4)
+    return rounded(told.value, 3), interval_cell(told, 3), rounded(told.p, 4)
 
 
 def _p(one: Coefficient) -> float:
@@ -376,17 +376,19 @@ def _told(one: Coefficient) -> str:
     return f"{one.agent} on {what}{where} ({value} over {count(one.horizon, 'bar')})"
 
 
-def _plot(found: Sequence[Coefficient]) -> ExhibitPlot:
+def _plot(found: Sequence[Coefficient]) -> Plot:
     shown = [one for one in found if one.horizon == SHOWN_HORIZON and one.estimate]
     # the usual horizon may not have been computed
     shown = shown or [one for one in found if one.estimate]
     sure = [one.estimate for one in shown if one.estimate]
     points = zip((f"{one.agent} {one.vector}" for one in shown), sure, strict=True)
-    line = ExhibitLine(
-        "IC residual on L1",
-        tuple((name, told.value) for name, told in points),
-        tuple(told.low for told in sure),
-        tuple(told.high for told in sure),
+    line = Line(
+        name="IC residual on L1",
+        points=tuple((name, told.value) for name, told in points),
+        low=tuple(told.low for told in sure),
+        high=tuple(told.high for told in sure),
     )
     over = count(shown[0].horizon, "bar")
-    return ExhibitPlot(f"Information over {over}", "dots", (line,), "agent and vector", "IC")
+    return Plot(
+        title=f"Information over {over}", kind="dots", lines=(line,), x="agent and vector", y="IC"
+    )

@@ -171,6 +171,16 @@ def _chunks(resamples: int, drawn: int) -> list[int]:
 # --- shares ---------------------------------------------------------------------------------------
 
 
+def percentile_interval(found: Sequence[float] | Floats, draws: int) -> Interval | None:
+    """Return the range of LEVEL of the resamples; None if most of the `draws` had no value."""
+    # most resamples did not vary: the others are no fair sample of them
+    if len(found) < draws / 2:
+        return None
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(found, (tail, 1 - tail))
+    return Interval(float(low), float(high))
+
+
 def wilson(hits: int, size: int, level: float = LEVEL) -> Interval | None:
     """Return Wilson's score interval (1927) of a share; None for an empty sample."""
     if size <= 0:

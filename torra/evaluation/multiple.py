@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import LEVEL
 from torra.evaluation.power import trades_take
 from torra.evaluation.trade_figures import ArmFigures, own_sd
-from torra.evaluation.wording import count, rounded, span
+from torra.evaluation.wording import count, interval_cell, rounded
 
 LEAST_TRADES: Final = 100
 PLACEBOS: Final = "its placebos"
@@ -81,14 +81,19 @@ def _order(values: Sequence[P]) -> list[tuple[float, int]]:
 class Claim:
     """Whether an arm shows an edge, and if not, why not in a few words.
 
-    `against` names what it was held against.
+    `adjusted` is its p after all looks; `against` names what it was held against.
     """
 
-    arm: str
+    figures: ArmFigures
     edge: bool
     adjusted: float | None
     why: str
     against: str = PLACEBOS
+
+    @property
+    def arm(self) -> str:
+        """The name of the arm."""
+        return self.figures.arm
 
 
 def claims(
@@ -114,7 +119,7 @@ def claims(
 
 def _claim(one: ArmFigures, adjusted: float | None, beaten: bool | None, against: str) -> Claim:
     why = _against(one, adjusted, beaten, against)
-    return Claim(one.arm, not why, adjusted, why or "every rule holds", against)
+    return Claim(one, not why, adjusted, why or "every rule holds", against)
 
 
 def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None, against: str) -> str:
@@ -137,6 +142,18 @@ def _against(one: ArmFigures, adjusted: float | None, beaten: bool | None, again
     return next((why for met, why in rules if not met), "")
 
 
+COLUMNS: Final[Columns[Claim]] = {
+    "arm": lambda claim: claim.arm,
+    "trades": lambda claim: claim.figures.trades,
+    "R a trade, net": lambda claim: rounded(claim.figures.net.mean, 3),
+    "95 % interval": lambda claim: interval_cell(claim.figures.net, 3),
+    "p": lambda claim: rounded(claim.figures.net.p, 4),
+    "p of all looks": lambda claim: rounded(claim.adjusted, 4),
+    "edge": lambda claim: claim.edge,
+    "why": lambda claim: claim.why,
+}
+
+
 def claims_exhibit(
     figures: Sequence[ArmFigures],
     beaten: Mapping[str, bool | None],
@@ -145,32 +162,16 @@ def claims_exhibit(
 ) -> Exhibit:
     """Return the table of claims: the only one that says that an arm shows an edge."""
     found = claims(figures, beaten, trials, against)
-    tests = max(trials, len(figures))
     return Exhibit(
-        "claims",
-        "Which arms show an edge",
-        ("arm", "trades", "R a trade, net", "95 % interval", "p", "p of all looks", "edge", "why"),
-        tuple(_row(one, claim) for one, claim in zip(figures, found, strict=True)),
-        _says(figures, found, tests),
-        any(one.trades >= LEAST_TRADES for one in figures),
-        figures={
-            f"{claim.arm}.{name}": value
-            for claim in found
-            for name, value in (("edge", float(claim.edge)), ("adjusted", claim.adjusted))
-        },
-    )
-
-
-def _row(one: ArmFigures, claim: Claim) -> tuple[Cell, ...]:
-    return (
-        one.arm,
-        one.trades,
-        rounded(one.net.mean, 3),
-        None if one.net.low is None else span(one.net.low, one.net.high, 3),
-        rounded(one.net.p, 4),
-        rounded(claim.adjusted, 4),
-        claim.edge,
-        claim.why,
+        name="claims",
+        title="Which arms show an edge",
+        columns=tuple(COLUMNS),
+        rows=cells(COLUMNS, found),
+        says=_says(figures, found, max(trials, len(figures))),
+        enough=any(one.trades >= LEAST_TRADES for one in figures),
+        figures=by_arm(
+            (claim.arm, {"edge": float(claim.edge), "adjusted": claim.adjusted}) for claim in found
+        ),
     )
 
 

@@ -25,8 +25,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.wording import count, percent, rounded
+from torra.evaluation.exhibits import Columns, Exhibit, cells
+from torra.evaluation.wording import count, percent, percent_cell, rounded
 
 PARTS: Final = 10
 """Parts of the history: 252 ways of taking half of them."""
@@ -116,6 +116,17 @@ def _ratios(taken: Floats, sizes: Floats, sums: Floats, squares: Floats) -> Floa
     return np.where(flat, 0.0, mean / np.where(flat, 1.0, spread))
 
 
+COLUMNS: Final[Columns[Overfitting]] = {
+    "configurations": lambda one: one.configurations,
+    "days": lambda one: one.periods,
+    "ways to halve them": lambda one: one.ways,
+    "probability of overfitting": lambda one: percent_cell(one.probability),
+    "chosen one loses after": lambda one: percent_cell(one.loss),
+    "its daily Sharpe where chosen": lambda one: rounded(one.inside, 3),
+    "in the other half": lambda one: rounded(one.outside, 3),
+}
+
+
 def overfitting_exhibit(found: Overfitting) -> Exhibit:
     """Return the table of the PBO and its sentence."""
     figures = {
@@ -125,30 +136,13 @@ def overfitting_exhibit(found: Overfitting) -> Exhibit:
         "outside": found.outside,
         "ways": float(found.ways),
     }
-    row = (
-        found.configurations,
-        found.periods,
-        found.ways,
-        None if found.probability is None else percent(found.probability),
-        None if found.loss is None else percent(found.loss),
-        rounded(found.inside, 3),
-        rounded(found.outside, 3),
-    )
     return Exhibit(
-        "overfitting",
-        "Whether the best configuration is only the luckiest",
-        (
-            "configurations",
-            "days",
-            "ways to halve them",
-            "probability of overfitting",
-            "chosen one loses after",
-            "its daily Sharpe where chosen",
-            "in the other half",
-        ),
-        (row,),
-        _says(found),
-        found.probability is not None,
+        name="overfitting",
+        title="Whether the best configuration is only the luckiest",
+        columns=tuple(COLUMNS),
+        rows=cells(COLUMNS, [found]),
+        says=_says(found),
+        enough=found.probability is not None,
         figures=figures,
     )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -23,13 +23,13 @@ from numpy.random import Generator
 
 from torra.clock import duration
 from torra.evaluation.account_curve import MOST_POINTS
-from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot, Point
+from torra.evaluation.exhibits import Columns, Exhibit, Line, Plot, Point, by_arm, cells
 from torra.evaluation.intervals import LEVEL, Mean, mean_of, sign_test
 from torra.evaluation.multiple import benjamini_hochberg, holm
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
-from torra.evaluation.wording import listed, percent, rounded, span
+from torra.evaluation.wording import interval_cell, listed, percent, rounded
 
 Key = tuple[str, str, datetime]
 """TickSeen.key: instance, timeframe, bar time."""
@@ -79,7 +79,8 @@ class FlipResult:
 
     `ticks` are the pairs, `flips` those with another verdict, `counted` the flips apart and with a
     known outcome; of these `wins` and `losses`, `p` by the exact sign test (McNemar's on discordant
-    pairs), and the mean worth in ATR.
+    pairs), and the mean worth in ATR. `holm` and `shared` are p after Holm, and after Benjamini and
+    Hochberg, over all arms of a table.
     """
 
     arm: str
@@ -89,6 +90,8 @@ class FlipResult:
     losses: int
     p: float | None
     worth: Mean
+    holm: float | None = None
+    shared: float | None = None
 
     @property
     def counted(self) -> int:
@@ -168,59 +171,40 @@ def flip_result(
     return FlipResult(arm.name, ticks, found, wins, losses, p, mean_of(worth, rng))
 
 
-def flips_exhibit(found: Sequence[FlipResult]) -> Exhibit:
+FLIPS: Final[Columns[FlipResult]] = {
+    "arm": lambda one: one.arm,
+    "ticks": lambda one: one.ticks,
+    "changed": lambda one: len(one.flips),
+    "counted": lambda one: one.counted,
+    "won": lambda one: one.wins,
+    "lost": lambda one: one.losses,
+    "p": lambda one: rounded(one.p, 4),
+    "p, Holm": lambda one: rounded(one.holm, 4),
+    "p, false discovery": lambda one: rounded(one.shared, 4),
+    "mean worth, ATR": lambda one: rounded(one.worth.mean, 3),
+    "95 % interval": lambda one: interval_cell(one.worth, 3),
+}
+
+
+def flips_exhibit(results: Sequence[FlipResult]) -> Exhibit:
     """Return the table of discordant ticks, and every flip in a plot."""
-    tested = holm([one.p for one in found])
-    shared = benjamini_hochberg([one.p for one in found])
+    values = [one.p for one in results]
+    corrected = zip(results, holm(values), benjamini_hochberg(values), strict=True)
+    found = [replace(one, holm=strict, shared=loose) for one, strict, loose in corrected]
     needed = share_count(NOTABLE_SHARE) or 0
     return Exhibit(
-        "discordant",
-        "Verdicts that an arm changed, against the control on the same ticks",
-        (
-            "arm",
-            "ticks",
-            "changed",
-            "counted",
-            "won",
-            "lost",
-            "p",
-            "p, Holm",
-            "p, false discovery",
-            "mean worth, ATR",
-            "95 % interval",
-        ),
-        tuple(
-            _flip_row(one, strict, loose)
-            for one, strict, loose in zip(found, tested, shared, strict=True)
-        ),
-        _flips_say(found, tested),
-        any(one.counted >= needed for one in found),
-        _flip_plots(found),
-        {
-            f"{one.arm}.{name}": value
-            for one, strict in zip(found, tested, strict=True)
-            for name, value in _flip_named(one, strict).items()
-        },
+        name="discordant",
+        title="Verdicts that an arm changed, against the control on the same ticks",
+        columns=tuple(FLIPS),
+        rows=cells(FLIPS, found),
+        says=_flips_say(found),
+        enough=any(one.counted >= needed for one in found),
+        plots=_flip_plots(found),
+        figures=by_arm((one.arm, _flip_figures(one)) for one in found),
     )
 
 
-def _flip_row(one: FlipResult, strict: float | None, loose: float | None) -> tuple[Cell, ...]:
-    return (
-        one.arm,
-        one.ticks,
-        len(one.flips),
-        one.counted,
-        one.wins,
-        one.losses,
-        rounded(one.p, 4),
-        rounded(strict, 4),
-        rounded(loose, 4),
-        rounded(one.worth.mean, 3),
-        None if one.worth.low is None else span(one.worth.low, one.worth.high, 3),
-    )
-
-
-def _flip_named(one: FlipResult, strict: float | None) -> dict[str, float | None]:
+def _flip_figures(one: FlipResult) -> dict[str, float | None]:
     return {
         "ticks": one.ticks,
         "flips": len(one.flips),
@@ -228,14 +212,14 @@ def _flip_named(one: FlipResult, strict: float | None) -> dict[str, float | None
         "wins": one.wins,
         "losses": one.losses,
         "p": one.p,
-        "holm": strict,
+        "holm": one.holm,
         "worth": one.worth.mean,
         "low": one.worth.low,
         "high": one.worth.high,
     }
 
 
-def _flips_say(found: Sequence[FlipResult], tested: Sequence[float | None]) -> str:
+def _flips_say(found: Sequence[FlipResult]) -> str:
     most = max((one.counted for one in found), default=0)
     need = takes(
         share_count(NOTABLE_SHARE), most, "discordant tick", f"{percent(NOTABLE_SHARE)} won flips"
@@ -243,7 +227,7 @@ def _flips_say(found: Sequence[FlipResult], tested: Sequence[float | None]) -> s
     if most == 0:
         return f"No verdict was changed whose outcome is known: there is nothing to judge. {need}"
     sure = 1 - LEVEL
-    beyond = [one for one, p in zip(found, tested, strict=True) if p is not None and p <= sure]
+    beyond = [one for one in found if one.holm is not None and one.holm <= sure]
     better = [one.arm for one in beyond if one.wins > one.losses]
     worse = [one.arm for one in beyond if one.wins < one.losses]
     parts = [f"The changes of {listed(better)} paid beyond chance."] if better else []
@@ -251,28 +235,25 @@ def _flips_say(found: Sequence[FlipResult], tested: Sequence[float | None]) -> s
     return " ".join([*(parts or ["No arm's changes paid or cost beyond chance."]), need])
 
 
-def _flip_plots(found: Sequence[FlipResult]) -> tuple[ExhibitPlot, ...]:
-    counted = [(one.arm, [flip for flip in one.flips if flip.apart]) for one in found]
-    lines = tuple(ExhibitLine(arm, _flip_points(those)) for arm, those in counted if those)
-    if not lines:
+def _flip_plots(found: Sequence[FlipResult]) -> tuple[Plot, ...]:
+    apart = [(one.arm, [flip for flip in one.flips if flip.apart]) for one in found]
+    counted = [(arm, those) for arm, those in apart if those]
+    if not counted:
         return ()
+    worth = [
+        (arm, those, [flip.worth for flip in those if flip.worth is not None])
+        for arm, those in counted
+    ]
+    dots = tuple(_line(arm, those, levels) for arm, those, levels in worth)
+    sums = tuple(_line(arm, those, np.cumsum(levels).tolist()) for arm, those, levels in worth)
     return (
-        ExhibitPlot("Discordant ticks", "dots", lines, "", "worth of the change, ATR"),
-        ExhibitPlot("Discordant ticks, added up", "step", _sums(counted), "", "ATR"),
+        Plot(title="Discordant ticks", kind="dots", lines=dots, y="worth of the change, ATR"),
+        Plot(title="Discordant ticks, added up", kind="step", lines=sums, y="ATR"),
     )
 
 
-def _flip_points(those: Sequence[Flip]) -> tuple[Point, ...]:
-    points: list[Point] = [(flip.close_time, flip.worth) for flip in those]
-    return tuple(points[:: 1 + len(points) // MOST_POINTS])
-
-
-def _sums(counted: Sequence[tuple[str, Sequence[Flip]]]) -> tuple[ExhibitLine, ...]:
-    lines = []
-    for arm, those in counted:
-        sums = np.cumsum([flip.worth or 0.0 for flip in those])
-        points: list[Point] = [
-            (flip.close_time, float(level)) for flip, level in zip(those, sums, strict=True)
-        ]
-        lines.append(ExhibitLine(arm, tuple(points[:: 1 + len(points) // MOST_POINTS])))
-    return tuple(line for line in lines if line.points)
+def _line(arm: str, those: Sequence[Flip], levels: Sequence[float]) -> Line:
+    points: list[Point] = [
+        (flip.close_time, level) for flip, level in zip(those, levels, strict=True)
+    ]
+    return Line(name=arm, points=tuple(points[:: 1 + len(points) // MOST_POINTS]))

@@ -11,7 +11,7 @@ None and the sentence says so; nothing raises.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
@@ -19,12 +19,12 @@ import numpy as np
 from numpy.random import Generator
 
 from torra.evaluation.account_curve import daily
-from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import LEAST_BLOCKS, LEVEL, Mean, mean_of
 from torra.evaluation.multiple import holm
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.power import about, mean_count, smallest_mean
-from torra.evaluation.wording import listed, rounded, signed, span
+from torra.evaluation.wording import interval_cell, listed, rounded, signed
 
 WEEK: Final = 5
 """Trading days in a block: results of days of one week resemble each other."""
@@ -32,11 +32,15 @@ WEEK: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class DayResult:
-    """The daily net results of an arm less those of another, in % of the capital a day."""
+    """The daily net results of an arm less those of another, in % of the capital a day.
+
+    `holm` is their p after Holm, over all arms of a table.
+    """
 
     arm: str
     against: str
     days: Mean
+    holm: float | None = None
 
     @property
     def total(self) -> float | None:
@@ -64,47 +68,34 @@ def _shares(arm: ArmSeen) -> dict[date, float]:
     return {day: amount / arm.capital for day, amount in daily(arm).results}
 
 
-def days_exhibit(found: Sequence[DayResult]) -> Exhibit:
+DAYS: Final[Columns[DayResult]] = {
+    "arm": lambda one: one.arm,
+    "against": lambda one: one.against,
+    "days": lambda one: one.days.n,
+    "difference, % of capital": lambda one: rounded(one.total, 2),
+    "a day": lambda one: rounded(one.days.mean, 4),
+    "95 % interval a day": lambda one: interval_cell(one.days, 4),
+    "p": lambda one: rounded(one.days.p, 4),
+    "p, Holm": lambda one: rounded(one.holm, 4),
+}
+
+
+def days_exhibit(results: Sequence[DayResult]) -> Exhibit:
     """Return the paired differences of daily results."""
-    tested = holm([one.days.p for one in found])
+    tested = holm([one.days.p for one in results])
+    found = [replace(one, holm=p) for one, p in zip(results, tested, strict=True)]
     return Exhibit(
-        "paired-days",
-        "Daily results, paired: an arm less the control",
-        (
-            "arm",
-            "against",
-            "days",
-            "difference, % of capital",
-            "a day",
-            "95 % interval a day",
-            "p",
-            "p, Holm",
-        ),
-        tuple(_day_row(one, p) for one, p in zip(found, tested, strict=True)),
-        _days_say(found, tested),
-        any(one.days.low is not None for one in found),
-        figures={
-            f"{one.arm}.{name}": value
-            for one, p in zip(found, tested, strict=True)
-            for name, value in _day_named(one, p).items()
-        },
+        name="paired-days",
+        title="Daily results, paired: an arm less the control",
+        columns=tuple(DAYS),
+        rows=cells(DAYS, found),
+        says=_days_say(found),
+        enough=any(one.days.low is not None for one in found),
+        figures=by_arm((one.arm, _day_figures(one)) for one in found),
     )
 
 
-def _day_row(one: DayResult, strict: float | None) -> tuple[Cell, ...]:
-    return (
-        one.arm,
-        one.against,
-        one.days.n,
-        rounded(one.total, 2),
-        rounded(one.days.mean, 4),
-        None if one.days.low is None else span(one.days.low, one.days.high, 4),
-        rounded(one.days.p, 4),
-        rounded(strict, 4),
-    )
-
-
-def _day_named(one: DayResult, strict: float | None) -> dict[str, float | None]:
+def _day_figures(one: DayResult) -> dict[str, float | None]:
     return {
         "days": one.days.n,
         "total": one.total,
@@ -112,11 +103,11 @@ def _day_named(one: DayResult, strict: float | None) -> dict[str, float | None]:
         "low": one.days.low,
         "high": one.days.high,
         "p": one.days.p,
-        "holm": strict,
+        "holm": one.holm,
     }
 
 
-def _days_say(found: Sequence[DayResult], tested: Sequence[float | None]) -> str:
+def _days_say(found: Sequence[DayResult]) -> str:
     # an arm that did as the control did has differences of 0, and no spread
     known = [one for one in found if one.days.sd]
     if not known:
@@ -125,7 +116,7 @@ def _days_say(found: Sequence[DayResult], tested: Sequence[float | None]) -> str
             f"It takes {LEAST_BLOCKS * WEEK} trading days for an interval."
         )
     sure = 1 - LEVEL
-    beyond = [one for one, p in zip(found, tested, strict=True) if p is not None and p <= sure]
+    beyond = [one for one in found if one.holm is not None and one.holm <= sure]
     said = [
         f"{one.arm} did {'better' if (one.days.mean or 0) > 0 else 'worse'} than {one.against} "
         "beyond chance."
@@ -174,6 +165,11 @@ class PlaceboResult:
         low = self.days.days.low
         return low is not None and low > 0 and self.total > max(self.totals.values())
 
+    @property
+    def best_placebo(self) -> float | None:
+        """The net result of the best placebo, in % of the capital; None if there is none."""
+        return max(self.totals.values(), default=None)
+
 
 def placebo_result(arm: ArmSeen, placebos: Sequence[ArmSeen], rng: Generator) -> PlaceboResult:
     """Return an arm against its placebos on the same days."""
@@ -182,47 +178,37 @@ def placebo_result(arm: ArmSeen, placebos: Sequence[ArmSeen], rng: Generator) ->
     return PlaceboResult(arm.name, total, totals, day_result(arm, placebos, rng))
 
 
+PLACEBOS: Final[Columns[PlaceboResult]] = {
+    "arm": lambda one: one.arm,
+    "net, % of capital": lambda one: rounded(one.total, 2),
+    "placebos": lambda one: len(one.totals),
+    "best placebo, %": lambda one: rounded(one.best_placebo, 2),
+    "difference a day from their mean, %": lambda one: rounded(one.days.days.mean, 4),
+    "95 % interval": lambda one: interval_cell(one.days.days, 4),
+    "beaten": lambda one: one.beaten,
+}
+
+
 def placebos_exhibit(found: Sequence[PlaceboResult]) -> Exhibit:
     """Return the table of arms against their placebos."""
     return Exhibit(
-        "placebos",
-        "Arms against their placebos",
-        (
-            "arm",
-            "net, % of capital",
-            "placebos",
-            "best placebo, %",
-            "difference a day from their mean, %",
-            "95 % interval",
-            "beaten",
-        ),
-        tuple(_placebo_row(one) for one in found),
-        _placebos_say(found),
-        any(one.days.days.low is not None for one in found),
-        figures={
-            f"{one.arm}.{name}": value
-            for one in found
-            for name, value in (
-                ("total", one.total),
-                ("best_placebo", max(one.totals.values(), default=None)),
-                ("difference", one.days.days.mean),
-                ("beaten", None if one.beaten is None else float(one.beaten)),
-            )
-        },
+        name="placebos",
+        title="Arms against their placebos",
+        columns=tuple(PLACEBOS),
+        rows=cells(PLACEBOS, found),
+        says=_placebos_say(found),
+        enough=any(one.days.days.low is not None for one in found),
+        figures=by_arm((one.arm, _placebo_figures(one)) for one in found),
     )
 
 
-def _placebo_row(one: PlaceboResult) -> tuple[Cell, ...]:
-    days = one.days.days
-    return (
-        one.arm,
-        rounded(one.total, 2),
-        len(one.totals),
-        rounded(max(one.totals.values(), default=None), 2),
-        rounded(days.mean, 4),
-        None if days.low is None else span(days.low, days.high, 4),
-        one.beaten,
-    )
+def _placebo_figures(one: PlaceboResult) -> dict[str, float | None]:
+    return {
+        "total": one.total,
+        "best_placebo": one.best_placebo,
+        "difference": one.days.days.mean,
+        "beaten": None if one.beaten is None else float(one.beaten),
+    }
 
 
 def _placebos_say(found: Sequence[PlaceboResult]) -> str:

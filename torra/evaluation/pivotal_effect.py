@@ -107,12 +107,12 @@ def pivotal_exhibit(found: PivotalEffect) -> Exhibit:
         ("cost saved, USD", None if saved is None else round(saved, 4)),
     )
     return Exhibit(
-        "pivotal",
-        "What asking only near a verdict changes",
-        ("what", "number"),
-        rows,
-        _says(found, compared=compared),
-        found.skipped > 0,
+        name="pivotal",
+        title="What asking only near a verdict changes",
+        columns=("what", "number"),
+        rows=rows,
+        says=_says(found, compared=compared),
+        enough=found.skipped > 0,
         figures={
             "skipped": found.skipped,
             "own": found.own if compared else None,

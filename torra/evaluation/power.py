@@ -151,12 +151,12 @@ def power_exhibit(seen: SampleSize) -> Exhibit:
     )
     able = sum(1 for row in rows if row[3])
     return Exhibit(
-        "power",
-        "What this sample could show",
-        ("to see", "it takes", "there are", "enough", "days at this pace"),
-        rows,
-        _says(able, len(rows)),
-        able > 0,
+        name="power",
+        title="What this sample could show",
+        columns=("to see", "it takes", "there are", "enough", "days at this pace"),
+        rows=rows,
+        says=_says(able, len(rows)),
+        enough=able > 0,
         figures={f"needs.{question}": needed for question, needed, _ in asked},
     )
 

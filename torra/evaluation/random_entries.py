@@ -26,8 +26,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from torra.config import SymbolSpec
-from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.wording import count, percent, rounded, signed, span
+from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.intervals import Interval
+from torra.evaluation.wording import count, interval_cell, percent, percent_cell, rounded, signed
 from torra.verdict.order_levels import STOP_ATR, TARGET_R
 
 DRAWS: Final = 1000
@@ -67,12 +68,12 @@ class RandomEntries:
         return float(self.expectancies.mean()) if len(self.expectancies) else None
 
     @property
-    def range(self) -> tuple[float, float] | None:
+    def range(self) -> Interval | None:
         """The range in which 95 % of the draws lie."""
         if not len(self.expectancies):
             return None
         low, high = np.percentile(self.expectancies, (TAIL, 100.0 - TAIL))
-        return float(low), float(high)
+        return Interval(float(low), float(high))
 
     def share_as_good(self, expectancy: float) -> float | None:
         """Return the share of draws that did as well as `expectancy`: a p-value, never 0."""
@@ -80,6 +81,21 @@ class RandomEntries:
             return None
         as_good = int((self.expectancies >= expectancy).sum())
         return (as_good + 1) / (len(self.expectancies) + 1)
+
+
+class Beside(NamedTuple):
+    """An arm, its expectancy in R over finished trades, and that of its random entries."""
+
+    arm: str
+    expectancy: float | None
+    random: RandomEntries
+
+    @property
+    def as_good(self) -> float | None:
+        """The share of draws that did as well; None where there is nothing to compare."""
+        if self.expectancy is None:
+            return None
+        return self.random.share_as_good(self.expectancy)
 
 
 def random_entries(
@@ -185,70 +201,55 @@ def _exits(
     return exits
 
 
-def random_entries_exhibit(
-    found: Sequence[tuple[str, float | None, RandomEntries]],
-) -> Exhibit:
-    """Return rules beside their placebos: (name, expectancy of the rule in R, its placebo)."""
+COLUMNS: Final[Columns[Beside]] = {
+    "rule": lambda one: one.arm,
+    "trades": lambda one: one.random.count,
+    "longs": lambda one: one.random.longs,
+    "R a trade": lambda one: rounded(one.expectancy, 3),
+    "random": lambda one: rounded(one.random.mean, 3),
+    "95 % of the draws": lambda one: interval_cell(one.random.range, 3),
+    "draws as good": lambda one: percent_cell(one.as_good, 1),
+}
+
+
+def random_entries_exhibit(found: Sequence[Beside], more: str = "") -> Exhibit:
+    """Return arms beside their random entries; `more` is a last sentence of the conclusion."""
     return Exhibit(
-        "random-entries",
-        "Random entries with the same exits and the same share of longs",
-        ("rule", "trades", "longs", "R a trade", "random", "95 % of the draws", "draws as good"),
-        tuple(_row(*one) for one in found),
-        _says(found),
-        any(expected is not None and len(placebo.expectancies) for _, expected, placebo in found),
-        figures={
-            f"{name}.{key}": value
-            for name, expected, placebo in found
-            for key, value in _named(expected, placebo).items()
-        },
+        name="random-entries",
+        title="Random entries with the same exits and the same share of longs",
+        columns=tuple(COLUMNS),
+        rows=cells(COLUMNS, found),
+        says=f"{_says(found)} {more}".rstrip(),
+        enough=any(one.as_good is not None for one in found),
+        figures=by_arm((one.arm, _figures(one)) for one in found),
     )
 
 
-def _named(expected: float | None, placebo: RandomEntries) -> dict[str, float | None]:
-    low, high = placebo.range or (None, None)
+def _figures(one: Beside) -> dict[str, float | None]:
+    ends = one.random.range
     return {
-        "expectancy": expected,
-        "random": placebo.mean,
-        "low": low,
-        "high": high,
-        "p": None if expected is None else placebo.share_as_good(expected),
+        "expectancy": one.expectancy,
+        "random": one.random.mean,
+        "low": ends.low if ends else None,
+        "high": ends.high if ends else None,
+        "p": one.as_good,
     }
 
 
-def _row(
-    name: str, expected: float | None, placebo: RandomEntries
-) -> tuple[str | int | float | None, ...]:
-    low, high = placebo.range or (None, None)
-    as_good = None if expected is None else placebo.share_as_good(expected)
+def _says(found: Sequence[Beside]) -> str:
+    return " ".join(map(_told, found)) or "There is nothing to set beside random entries."
+
+
+def _told(one: Beside) -> str:
+    random, closed = one.random, ""
+    if random.left_out:
+        left_out = count(random.left_out, "trade")
+        closed = f" Left out: {left_out} that the end of the history closed."
+    if one.as_good is None:
+        return f"{one.arm}: no trades to set beside random entries.{closed}"
+    ends = interval_cell(random.range, 3)
     return (
-        name,
-        placebo.count,
-        placebo.longs,
-        rounded(expected, 3),
-        rounded(placebo.mean, 3),
-        None if low is None else span(low, high, 3),
-        None if as_good is None else percent(as_good, 1),
+        f"{one.arm}: {signed(one.expectancy, 3)} R a trade over {count(random.count, 'trade')}; "
+        f"random entries come to {signed(random.mean, 3)} R, 95 % of the draws to "
+        f"{ends}, and {percent(one.as_good, 1)} of them do as well.{closed}"
     )
-
-
-def _says(found: Sequence[tuple[str, float | None, RandomEntries]]) -> str:
-    told = []
-    for name, expected, placebo in found:
-        as_good = None if expected is None else placebo.share_as_good(expected)
-        if expected is None or as_good is None:
-            told.append(f"{name}: no trades to set beside random entries.{_left_out(placebo)}")
-            continue
-        low, high = placebo.range or (None, None)
-        told.append(
-            f"{name}: {signed(expected, 3)} R a trade over {count(placebo.count, 'trade')}; "
-            f"random entries come to {signed(placebo.mean, 3)} R, 95 % of the draws to "
-            f"{span(low, high, 3)}, and {percent(as_good, 1)} of them do as well."
-            f"{_left_out(placebo)}"
-        )
-    return " ".join(told) or "There is nothing to set beside random entries."
-
-
-def _left_out(placebo: RandomEntries) -> str:
-    if not placebo.left_out:
-        return ""
-    return f" Left out: {count(placebo.left_out, 'trade')} that the end of the history closed."

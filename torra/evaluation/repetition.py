@@ -21,11 +21,11 @@ import numpy as np
 from numpy.random import Generator
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from torra.evaluation.exhibits import Cell, Exhibit
-from torra.evaluation.intervals import LEVEL, Interval
+from torra.evaluation.exhibits import Columns, Exhibit, cells
+from torra.evaluation.intervals import Interval, percentile_interval
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import DESK, OPINIONS, Floats, adjustments_of, agent_ids
-from torra.evaluation.wording import count, listed, percent, rounded, span
+from torra.evaluation.wording import count, interval_cell, listed, percent, rounded
 
 Runs = Sequence[Sequence[TickSeen]]
 """For each tick its runs."""
@@ -159,24 +159,22 @@ def furthest(found: Sequence[Spread]) -> float | None:
     return max(far, default=None)
 
 
+COLUMNS: Final[Columns[Spread]] = {
+    "agent": lambda one: one.agent,
+    "vector": lambda one: one.vector,
+    "ticks": lambda one: one.ticks,
+    "within": lambda one: rounded(one.within, 4),
+    "between": lambda one: rounded(one.between, 4),
+    "ICC": lambda one: rounded(one.icc, 3),
+    "95 %": lambda one: interval_cell(one.interval),
+    "furthest": lambda one: rounded(one.furthest, 3),
+    "noise": lambda one: one.noise,
+}
+
+
 def repetition_exhibit(runs: Runs, rng: Generator | None = None) -> Exhibit:
     """Return the table of how the desk and its agents repeat themselves."""
     found, verdicts = spreads(runs, rng), flips(runs)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            one.agent,
-            one.vector,
-            one.ticks,
-            rounded(one.within, 4),
-            rounded(one.between, 4),
-            rounded(one.icc, 3),
-            span(one.interval.low, one.interval.high) if one.interval else None,
-            rounded(one.furthest, 3),
-            one.noise,
-        )
-        for one in found
-        if one.ticks
-    ]
     figures: dict[str, float | None] = {
         "furthest": furthest(found),
         "flip_rate": verdicts.rate,
@@ -187,12 +185,12 @@ def repetition_exhibit(runs: Runs, rng: Generator | None = None) -> Exhibit:
         figures[f"within.{one.agent}.{one.vector}"] = one.within
         figures[f"icc.{one.agent}.{one.vector}"] = one.icc
     return Exhibit(
-        "consistency",
-        "The same tick, asked again",
-        ("agent", "vector", "ticks", "within", "between", "ICC", "95 %", "furthest", "noise"),
-        tuple(rows),
-        _says(found, verdicts),
-        verdicts.ticks >= ENOUGH,
+        name="consistency",
+        title="The same tick, asked again",
+        columns=tuple(COLUMNS),
+        rows=cells(COLUMNS, [one for one in found if one.ticks]),
+        says=_says(found, verdicts),
+        enough=verdicts.ticks >= ENOUGH,
         figures=figures,
     )
 
@@ -226,9 +224,4 @@ def _interval(table: Floats, rng: Generator, draws: int) -> Interval | None:
         return None
     picked = rng.integers(0, size, size=(draws, size))
     found = [variance_parts(table[chosen])[2] for chosen in picked]
-    known = [value for value in found if value is not None]
-    if len(known) < draws / 2:
-        return None
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(known, (tail, 1 - tail))
-    return Interval(float(low), float(high))
+    return percentile_interval([value for value in found if value is not None], draws)

@@ -22,16 +22,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from torra.evaluation.account_curve import YEAR_OF_WEEKDAYS, daily, period, returns
-from torra.evaluation.exhibits import Cell, Exhibit
-from torra.evaluation.intervals import FLAT, LEVEL, Floats, normal_quantile, normal_share
+from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
+from torra.evaluation.intervals import FLAT, LEVEL, Floats, Interval, normal_quantile, normal_share
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.power import YEAR, sharpe_years
-from torra.evaluation.wording import count, rounded, span
+from torra.evaluation.wording import count, interval_cell, rounded
 
 LEAST_DAYS: Final = 20
 """Least days for a ratio: skewness and kurtosis of fewer mean nothing."""
@@ -69,6 +69,14 @@ class Sharpe:
             return None
         found = standard_error(self.daily, self.days, self.skew, self.kurtosis)
         return found * math.sqrt(self.per_year)
+
+    @property
+    def interval(self) -> Interval | None:
+        """Its interval at LEVEL, per year."""
+        if self.ratio is None or self.error is None:
+            return None
+        half = normal_quantile((1 + LEVEL) / 2) * self.error
+        return Interval(self.ratio - half, self.ratio + half)
 
 
 def sharpe_of(found: Sequence[float], per_year: int, years: float) -> Sharpe:
@@ -158,6 +166,26 @@ def spread_of_trials(found: Sequence[Sharpe]) -> float:
 # --- the table ------------------------------------------------------------------------------------
 
 
+class _Row(NamedTuple):
+    arm: str
+    one: Sharpe
+    deflated: float | None
+
+
+COLUMNS: Final[Columns[_Row]] = {
+    "arm": lambda row: row.arm,
+    "days": lambda row: row.one.days,
+    "Sharpe a year": lambda row: rounded(row.one.ratio, 2),
+    "standard error": lambda row: rounded(row.one.error, 2),
+    "95 % interval": lambda row: interval_cell(row.one.interval),
+    "above 0, one trial": lambda row: rounded(probabilistic(row.one), 3),
+    "above 0, deflated": lambda row: rounded(row.deflated, 3),
+    "minimum record, years": lambda row: rounded(_record_years(row.one), 1),
+    "skew": lambda row: rounded(row.one.skew, 2),
+    "kurtosis": lambda row: rounded(row.one.kurtosis, 2),
+}
+
+
 def sharpe_exhibit(
     arms: Sequence[ArmSeen], trials: int = 1, spread: float | None = None
 ) -> Exhibit:
@@ -168,56 +196,18 @@ def sharpe_exhibit(
     """
     # the arms in the table are trials too, logged or not
     tried = max(trials, len(arms), 1)
-    found = [(arm.name, arm_sharpe(arm)) for arm in arms]
+    found = [(arm, arm_sharpe(arm)) for arm in arms]
     wide = spread_of_trials([one for _, one in found]) if spread is None else spread
-    deflations = {name: deflated(one, tried, wide) for name, one in found}
+    rows = [_Row(arm.name, one, deflated(one, tried, wide)) for arm, one in found]
     return Exhibit(
-        "sharpe",
-        "Sharpe ratio of daily results",
-        (
-            "arm",
-            "days",
-            "Sharpe a year",
-            "standard error",
-            "95 % interval",
-            "above 0, one trial",
-            "above 0, deflated",
-            "minimum record, years",
-            "skew",
-            "kurtosis",
-        ),
-        tuple(_row(name, one, deflations[name]) for name, one in found),
-        _says([one for _, one in found], tried, wide),
-        any(one.years >= 1 and one.daily is not None for _, one in found),
-        figures={
-            f"{name}.{key}": value
-            for name, one in found
-            for key, value in _named(one, deflations[name]).items()
-        },
+        name="sharpe",
+        title="Sharpe ratio of daily results",
+        columns=tuple(COLUMNS),
+        rows=cells(COLUMNS, rows),
+        says=_says([row.one for row in rows], tried, wide),
+        enough=any(row.one.years >= 1 and row.one.daily is not None for row in rows),
+        figures=by_arm((row.arm, _figures(row)) for row in rows),
     )
-
-
-def _row(name: str, one: Sharpe, deflation: float | None) -> tuple[Cell, ...]:
-    low, high = _ends(one)
-    return (
-        name,
-        one.days,
-        rounded(one.ratio, 2),
-        rounded(one.error, 2),
-        None if low is None else span(low, high),
-        rounded(probabilistic(one), 3),
-        rounded(deflation, 3),
-        rounded(_record_years(one), 1),
-        rounded(one.skew, 2),
-        rounded(one.kurtosis, 2),
-    )
-
-
-def _ends(one: Sharpe) -> tuple[float | None, float | None]:
-    if one.ratio is None or one.error is None:
-        return None, None
-    half = normal_quantile((1 + LEVEL) / 2) * one.error
-    return one.ratio - half, one.ratio + half
 
 
 def _record_years(one: Sharpe) -> float | None:
@@ -225,17 +215,17 @@ def _record_years(one: Sharpe) -> float | None:
     return None if days is None else days / one.per_year
 
 
-def _named(one: Sharpe, deflation: float | None) -> dict[str, float | None]:
-    low, high = _ends(one)
+def _figures(row: _Row) -> dict[str, float | None]:
+    one, ends = row.one, row.one.interval
     return {
         "days": one.days,
         "years": one.years,
         "sharpe": one.ratio,
         "error": one.error,
-        "low": low,
-        "high": high,
+        "low": ends.low if ends else None,
+        "high": ends.high if ends else None,
         "probabilistic": probabilistic(one),
-        "deflated": deflation,
+        "deflated": row.deflated,
         "minimum_record_years": _record_years(one),
         "skew": one.skew,
         "kurtosis": one.kurtosis,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from torra.evaluation.exhibits import Cell, Exhibit, ExhibitLine, ExhibitPlot, Point
+from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.wording import count, percent, rounded
 from torra.verdict.sentiment_rules import STATES
@@ -44,10 +44,18 @@ def states_exhibit(arm: ArmSeen) -> Exhibit:
         else "No tick had a state yet: the first one of a stream has no history."
     )
     heads = ("timeframe", "state", "ticks", "share", "runs", "mean run, ticks")
-    return Exhibit("states", "States of the consensus", heads, tuple(rows), says, seen > 0, plots)
+    return Exhibit(
+        name="states",
+        title="States of the consensus",
+        columns=heads,
+        rows=tuple(rows),
+        says=says,
+        enough=seen > 0,
+        plots=plots,
+    )
 
 
-def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> ExhibitPlot:
+def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> Plot:
     size = max(1, -(-len(ticks) // STRETCHES))
     points: list[Point] = []
     for at in range(0, len(ticks), size):
@@ -58,4 +66,6 @@ def _timeline(timeframe: str, ticks: Sequence[TickSeen]) -> ExhibitPlot:
     # None ends the last band at the last tick
     points.append((ticks[-1].close_time, None))
     title = f"State of the consensus, {timeframe}"
-    return ExhibitPlot(title, "bands", (ExhibitLine(timeframe, tuple(points)),), x="time")
+    return Plot(
+        title=title, kind="bands", lines=(Line(name=timeframe, points=tuple(points)),), x="time"
+    )

@@ -33,11 +33,18 @@ from torra.evaluation.account_curve import (
     equity,
     period,
 )
-from torra.evaluation.exhibits import Cell, Exhibit
+from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.intervals import Interval, Mean, mean_of, wilson
 from torra.evaluation.observations import ArmSeen, TickSeen, TradeSeen
 from torra.evaluation.power import TRADE_SD, trades_enough, trades_take
-from torra.evaluation.wording import count, listed, percent, percent_span, rounded, span
+from torra.evaluation.wording import (
+    count,
+    interval_cell,
+    listed,
+    percent_cell,
+    rounded,
+    share_cell,
+)
 
 ONE_R: Final = 1.0
 R_ROUNDING: Final = 1e-6
@@ -50,27 +57,6 @@ TRUSTED: Final = 100
 """Trades from which on the arm's own standard deviation replaces TRADE_SD."""
 
 MONTH: Final = 365.25 / 12
-
-COLUMNS: Final = (
-    "arm",
-    "trades",
-    "size",
-    "hit rate",
-    "R a trade, net",
-    "95 % interval",
-    "profit factor",
-    "return %",
-    "drawdown %",
-    "drawdown",
-    "longest, days",
-    "trades a day",
-    "lots a month",
-    "in the market",
-    "held, hours",
-    "lost more than 1 R",
-    "lost 1 R or more",
-    "models' cost",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,53 +259,45 @@ def _lots_a_month(arm: ArmSeen) -> float | None:
 # --- the table ------------------------------------------------------------------------------------
 
 
+COLUMNS: Final[Columns[ArmFigures]] = {
+    "arm": lambda one: one.arm,
+    "trades": lambda one: one.trades,
+    "size": lambda one: rounded(one.size, 2),
+    "hit rate": lambda one: share_cell(one.hits, one.trades),
+    "R a trade, net": lambda one: rounded(one.net.mean, 3),
+    "95 % interval": lambda one: interval_cell(one.net, 3),
+    "profit factor": lambda one: rounded(one.profit_factor, 2),
+    "return %": lambda one: (
+        None if one.return_share is None else rounded(100 * one.return_share, 2)
+    ),
+    "drawdown %": lambda one: rounded(100 * one.drawdown.share, 2),
+    "drawdown": lambda one: rounded(one.drawdown.money, 2),
+    "longest, days": lambda one: rounded(one.drawdown.days, 1),
+    "trades a day": lambda one: rounded(one.trades_a_day, 2),
+    "lots a month": lambda one: rounded(one.lots_a_month, 2),
+    "in the market": lambda one: percent_cell(one.in_market),
+    "held, hours": lambda one: rounded(one.holding_hours, 1),
+    "lost more than 1 R": lambda one: share_cell(one.beyond_one, one.trades),
+    "lost 1 R or more": lambda one: share_cell(one.lost_one, one.trades),
+    "models' cost": lambda one: rounded(one.model_cost, 4),
+}
+
+
 def arms_exhibit(arms: Sequence[ArmSeen], figures: Sequence[ArmFigures]) -> Exhibit:
     """Return the table of arms, their equity and drawdown; `figures` in the order of `arms`."""
     return Exhibit(
-        "arms",
-        "What each arm came to, net of spread, commission and models",
-        COLUMNS,
-        tuple(_row(one) for one in figures),
-        _says(figures),
-        any(_enough(one) for one in figures),
-        curve_plots(arms),
-        {f"{one.arm}.{name}": value for one in figures for name, value in _named(one).items()},
+        name="arms",
+        title="What each arm came to, net of spread, commission and models",
+        columns=tuple(COLUMNS),
+        rows=cells(COLUMNS, figures),
+        says=_says(figures),
+        enough=any(_enough(one) for one in figures),
+        plots=curve_plots(arms),
+        figures=by_arm((one.arm, _figures(one)) for one in figures),
     )
 
 
-def _row(one: ArmFigures) -> tuple[Cell, ...]:
-    hit = one.hit_interval
-    hits = f"{percent(one.hit_rate)} ({percent_span(hit.low, hit.high)})" if hit else None
-    return (
-        one.arm,
-        one.trades,
-        rounded(one.size, 2),
-        hits,
-        rounded(one.net.mean, 3),
-        None if one.net.low is None else span(one.net.low, one.net.high, 3),
-        rounded(one.profit_factor, 2),
-        None if one.return_share is None else rounded(100 * one.return_share, 2),
-        rounded(100 * one.drawdown.share, 2),
-        rounded(one.drawdown.money, 2),
-        rounded(one.drawdown.days, 1),
-        rounded(one.trades_a_day, 2),
-        rounded(one.lots_a_month, 2),
-        None if one.in_market is None else percent(one.in_market),
-        rounded(one.holding_hours, 1),
-        _false(one.beyond_one, one.trades),
-        _false(one.lost_one, one.trades),
-        rounded(one.model_cost, 4),
-    )
-
-
-def _false(lost: int, trades: int) -> str | None:
-    found = wilson(lost, trades)
-    if found is None:
-        return None
-    return f"{percent(lost / trades)} ({percent_span(found.low, found.high)})"
-
-
-def _named(one: ArmFigures) -> dict[str, float | None]:
+def _figures(one: ArmFigures) -> dict[str, float | None]:
     hit = one.hit_interval
     return {
         "trades": one.trades,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.intervals import Mean, mean_of
 from torra.evaluation.power import trades_take
-from torra.evaluation.wording import count, rounded, signed, span
+from torra.evaluation.wording import count, interval_cell, rounded, signed
 
 LEAST_TRADES: Final = 20
 """Least trades before the border of a configuration that may be chosen."""
@@ -156,9 +156,9 @@ def walk_forward_exhibit(judged: Sequence[Judged], rng: Generator) -> Exhibit:
         "before": _mean([r for one in judged for r in one.before]),
     }
     return Exhibit(
-        "walk-forward",
-        "Chosen on the past, judged on what followed",
-        (
+        name="walk-forward",
+        title="Chosen on the past, judged on what followed",
+        columns=(
             "fold",
             "chosen",
             "trades before",
@@ -167,9 +167,9 @@ def walk_forward_exhibit(judged: Sequence[Judged], rng: Generator) -> Exhibit:
             "R a trade after",
             "best in hindsight",
         ),
-        tuple(_row(number, one) for number, one in enumerate(judged, 1)),
-        _says(judged, together, figures["before"]),
-        together.low is not None,
+        rows=tuple(_row(number, one) for number, one in enumerate(judged, 1)),
+        says=_says(judged, together, figures["before"]),
+        enough=together.low is not None,
         figures=figures,
     )
 
@@ -193,13 +193,10 @@ def _mean(values: Sequence[float]) -> float | None:
 def _says(judged: Sequence[Judged], together: Mean, before: float | None) -> str:
     if not together.n:
         return f"No fold of {len(judged)} had both a choice and a trade after it. {trades_take(0)}"
-    interval = (
-        f"95 % {span(together.low, together.high)}"
-        if together.low is not None
-        else "too few for an interval"
-    )
+    interval = interval_cell(together)
+    told = f"95 % {interval}" if interval else "too few for an interval"
     return (
         f"What was chosen on the past came to {signed(together.mean, 3)} R a trade after it, over "
-        f"{count(together.n, 'trade')} ({interval}); where it was chosen it had shown "
+        f"{count(together.n, 'trade')} ({told}); where it was chosen it had shown "
         f"{signed(before, 3)} R. {trades_take(together.n)}"
     )

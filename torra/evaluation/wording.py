@@ -7,10 +7,24 @@ never a NaN and never an empty cell.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
+
+from torra.evaluation.intervals import wilson
 
 UNKNOWN: Final = "not known"
 MINUS: Final = "\N{MINUS SIGN}"
+
+
+class Bounded(Protocol):
+    """What has an interval, or None at both ends: an Interval, a Mean, an Estimate."""
+
+    @property
+    def low(self) -> float | None:
+        """The lower end."""
+
+    @property
+    def high(self) -> float | None:
+        """The upper end."""
 
 
 def count(number: int, noun: str) -> str:
@@ -55,3 +69,21 @@ def listed(names: Sequence[str]) -> str:
 def rounded(value: float | None, digits: int) -> float | None:
     """Return a number as a cell shows it; -0.0 is 0.0."""
     return None if value is None else round(value, digits) + 0.0
+
+
+def percent_cell(share: float | None, digits: int = 0) -> str | None:
+    """Return a share in [0, 1] as a cell shows it; None where it is not known."""
+    return None if share is None else percent(share, digits)
+
+
+def interval_cell(one: Bounded | None, digits: int = 2) -> str | None:
+    """Return an interval as a cell shows it; None where there is none."""
+    return None if one is None or one.low is None else span(one.low, one.high, digits)
+
+
+def share_cell(hits: int, size: int) -> str | None:
+    """Return a share with its interval (Wilson 1927) as a cell shows it; None of nothing."""
+    found = wilson(hits, size)
+    if found is None:
+        return None
+    return f"{percent(hits / size)} ({percent_span(found.low, found.high)})"

@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Final
 
 from torra.clock import iso
+from torra.evaluation.exhibits import MOST_LETTERS, Line, Plot
 from torra.exhibits import axis, drawing, figures, numbers, thinning
 from torra.exhibits.axis import Scale
-from torra.exhibits.documents import Line, Plot
 from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape
 
 HEIGHT: Final = 220.0
@@ -41,8 +41,6 @@ MARKS: Final = 7
 
 NAMED: Final = 12
 """Most lines with a name at the end of each."""
-
-LETTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def _course(line: Line, names: Sequence[str], style: int) -> LineNumbers:
     bare = [None] * len(line.points)
     low, high = line.low or bare, line.high or bare
     return LineNumbers(
-        figures.clean(line.name, LETTERS),
+        figures.clean(line.name, MOST_LETTERS),
         style,
         tuple(_x(line.points[at][0], place) for at in kept),
         tuple(_y(line.points[at][1]) for at in kept),
@@ -164,7 +162,7 @@ def _spacing(courses: Sequence[LineNumbers]) -> float:
 
 
 def _short(word: str) -> str:
-    return drawing.cut(figures.clean(word, LETTERS), 10)
+    return drawing.cut(figures.clean(word, MOST_LETTERS), 10)
 
 
 # --- what is drawn --------------------------------------------------------------------------------
@@ -175,11 +173,7 @@ def _grid(across: Scale, up: Scale) -> Iterator[Shape]:
         y = _down(up, value)
         yield drawing.line("grid", 0, 1, y, y)
         yield drawing.words("at-y", 0, y + 4, word, -7)
-    for at, (value, word) in enumerate(across.ticks):
-        x = across.place(value)
-        minor = " minor" if at % 2 else ""
-        yield drawing.line("mark", x, x, HEIGHT, HEIGHT + 4)
-        yield drawing.words("at-x" + minor, x, HEIGHT + 17, word)
+    yield from drawing.marks(across, HEIGHT)
 
 
 def _zero(up: Scale) -> Iterator[Shape]:
@@ -333,14 +327,14 @@ def _ends(
 
 
 def _titles(plot: Plot, courses: Sequence[LineNumbers]) -> Iterator[Shape]:
-    below = figures.clean(plot.x, LETTERS)
+    below = figures.clean(plot.x, MOST_LETTERS)
     if plot.axis == "time":
         begin, end = _period(courses)
         below = f"{below or 'time'}, {begin[:10]} to {end[:10]} UTC"
     if below:
         yield drawing.words("title-x", 1, HEIGHT + 34, drawing.cut(below, 60))
     if plot.y:
-        yield drawing.words("title-y", 0, -12, drawing.cut(figures.clean(plot.y, LETTERS), 60))
+        yield drawing.words("title-y", 0, -12, drawing.cut(figures.clean(plot.y, MOST_LETTERS), 60))
 
 
 # --- what is said ---------------------------------------------------------------------------------

@@ -19,25 +19,16 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import pairwise
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, ValidationError, model_validator
 
 from torra.config import NAME
+from torra.evaluation.exhibits import Moment, Part, Plot, Table, Word
 
 FOLDER: Final = "replays"
 SUFFIX: Final = ".json"
@@ -47,66 +38,11 @@ LARGEST: Final = 5_000_000
 MOST: Final = 200
 """Most files in the list; the newest are in it."""
 
+MOST_SUMMARY: Final = 600
+"""Most characters of a summary."""
+
 DEVICES: Final = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 """Names that Windows keeps for devices, whatever follows their first dot."""
-
-MOST_POINTS: Final = 2000
-"""Most points of a plot's line."""
-
-FURTHEST: Final = 1e15
-"""Largest size of a number in a plot: beyond it a float has no fractions left."""
-
-TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
-"""A time, in a place where a category may stand as well: ISO 8601, and its zone is required."""
-
-Word = Annotated[str, Field(min_length=1, max_length=200)]
-Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
-Cell = str | int | float | bool | None
-
-
-def _utc(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("this time lies outside the years 1 to 9999 in UTC") from None
-
-
-def _number(value: float) -> float:
-    if abs(value) > FURTHEST:
-        raise ValueError(f"{value:g} is beyond {FURTHEST:g}, too far for a plot")
-    return float(value)
-
-
-def _place(value: Any) -> Any:
-    """Return x of a point: a time from ISO text, a number, or a category as it stands."""
-    # bool is a kind of int: true would pass as the number 1
-    if isinstance(value, bool):
-        raise ValueError("a point lies at a time, a number or a category")  # noqa: TRY004
-    if isinstance(value, str):
-        found = TIME.fullmatch(value)
-        if found and not found[3]:
-            raise ValueError("a time needs its zone, such as a Z at its end")
-        return datetime.fromisoformat(value) if found else value
-    return _number(value) if isinstance(value, (int, float)) else value
-
-
-def _height(value: Any) -> Any:
-    """Return y of a point: a number, a category, or None for a gap."""
-    if isinstance(value, bool):
-        raise ValueError("the height of a point is a number")  # noqa: TRY004
-    return _number(value) if isinstance(value, (int, float)) else value
-
-
-Moment = Annotated[AwareDatetime, AfterValidator(_utc)]
-X = Annotated[Moment | float | Word, BeforeValidator(_place)]
-Y = Annotated[float | Word | None, BeforeValidator(_height)]
-Bound = Annotated[float | None, BeforeValidator(_height)]
-
-
-class Part(BaseModel):
-    """A part of the document: frozen, finite numbers only, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Period(Part):
@@ -119,28 +55,6 @@ class Period(Part):
     def _in_order(self) -> Period:
         if self.end < self.start:
             raise ValueError("it ends before it begins")
-        return self
-
-
-class Table(Part):
-    """Rows of words and numbers, all as long as the columns; null is what is not known.
-
-    `says` is what it means in a sentence, `enough` is False where the sample is too small to show
-    anything; plots name it by `name`. `figures` are its results by name, for programs.
-    """
-
-    title: Word
-    name: Id | Literal[""] = ""
-    says: str = Field("", max_length=2000)
-    enough: bool = True
-    figures: dict[Word, float | None] = Field({}, max_length=500)
-    columns: tuple[Word, ...] = Field(min_length=1, max_length=24)
-    rows: tuple[tuple[Cell, ...], ...] = Field(max_length=5000)
-
-    @model_validator(mode="after")
-    def _whole_rows(self) -> Table:
-        if any(len(row) != len(self.columns) for row in self.rows):
-            raise ValueError(f"a row has not {len(self.columns)} cells as there are columns")
         return self
 
 
@@ -158,78 +72,6 @@ class Series(Part):
         return self
 
 
-class Line(Part):
-    """One line, or set of bars or dots; `low` and `high` bound the interval of each point."""
-
-    name: Word
-    points: tuple[tuple[X, Y], ...] = Field(max_length=MOST_POINTS)
-    low: tuple[Bound, ...] = ()
-    high: tuple[Bound, ...] = ()
-
-    @model_validator(mode="after")
-    def _whole_bounds(self) -> Line:
-        if {len(self.low), len(self.high)} - {0, len(self.points)}:
-            raise ValueError(f"low and high have not {len(self.points)} bounds as there are points")
-        if len(self.low) != len(self.high):
-            raise ValueError("low and high go together")
-        pairs = zip(self.low, self.high, strict=True)
-        if any(low is not None and high is not None and low > high for low, high in pairs):
-            raise ValueError("a low bound is above its high bound")
-        return self
-
-
-class Plot(Part):
-    """One plot: a line or steps over x, bars, dots with intervals, or bands of states in time.
-
-    Its x are all times, all numbers or all categories; its y are numbers, categories in bands.
-    `of` is the name of the table that it belongs to, `diagonal` draws where y = x.
-    """
-
-    title: Word
-    kind: Literal["line", "step", "bars", "dots", "bands"]
-    of: Id | Literal[""] = ""
-    x: str = Field("", max_length=200)
-    y: str = Field("", max_length=200)
-    says: str = Field("", max_length=2000)
-    diagonal: bool = False
-    lines: tuple[Line, ...] = Field(max_length=24)
-
-    @property
-    def axis(self) -> Literal["time", "number", "category"]:
-        """What its x are; numbers where there is no point."""
-        for line in self.lines:
-            for place, _ in line.points:
-                return _axis(place)
-        return "number"
-
-    @model_validator(mode="after")
-    def _of_a_kind(self) -> Plot:
-        axes = {_axis(place) for line in self.lines for place, _ in line.points}
-        if len(axes) > 1:
-            raise ValueError(f"its x are of more than one kind: {', '.join(sorted(axes))}")
-        if "category" in axes and (self.diagonal or self.kind == "bands"):
-            raise ValueError("bands and a diagonal need times or numbers as x")
-        wanted = str if self.kind == "bands" else float
-        heights = (y for line in self.lines for _, y in line.points)
-        if any(y is not None and not isinstance(y, wanted) for y in heights):
-            told = "categories" if self.kind == "bands" else "numbers"
-            raise ValueError(f"the y of {self.kind} are {told}")
-        ordered = self.kind in ("line", "step", "bands") and "category" not in axes
-        if ordered and not all(_in_order(line.points) for line in self.lines):
-            raise ValueError("its points are not in the order of x")
-        return self
-
-
-def _axis(place: datetime | float | str) -> Literal["time", "number", "category"]:
-    if isinstance(place, datetime):
-        return "time"
-    return "category" if isinstance(place, str) else "number"
-
-
-def _in_order(points: Sequence[tuple[Any, Any]]) -> bool:
-    return all(one[0] <= next_one[0] for one, next_one in pairwise(points))
-
-
 class Document(Part):
     """One replay or scorecard."""
 
@@ -237,7 +79,7 @@ class Document(Part):
     name: str = Field(pattern=f"^{NAME.pattern}$")
     created_at: Moment
     title: Word
-    summary: str = Field(min_length=1, max_length=600)
+    summary: str = Field(min_length=1, max_length=MOST_SUMMARY)
     period: Period
     arms: tuple[Word, ...] = Field((), max_length=48)
     tables: tuple[Table, ...] = Field((), max_length=48)

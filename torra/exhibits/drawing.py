@@ -8,9 +8,13 @@ and escape every word; classes carry colours, dashes and marks. Values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from torra.evaluation.exhibits import MOST_LETTERS
+from torra.exhibits import figures
+from torra.exhibits.axis import Scale
 
 FIELD: Final = 1000.0
 """Width of the field in which paths are drawn."""
@@ -125,10 +129,23 @@ def words(cls: str, x: float, y: float, text: str, dx: float = 0.0) -> Shape:
     return Shape("text", cls, {"x": across(x), "y": round(y, 1), "dx": dx}, text)
 
 
+def marks(scale: Scale, height: float) -> Iterator[Shape]:
+    """Yield the marks of an axis that lies below, with their words."""
+    for at, (value, word) in enumerate(scale.ticks):
+        x = scale.place(value)
+        yield line("mark", x, x, height, height + 4)
+        yield words("at-x" + (" minor" if at % 2 else ""), x, height + 17, word)
+
+
 def pin(place: int, x: float, y: float) -> Pin:
     """Return the mark of the line at a place."""
     number = style(place)
     return Pin(f"pin s{number}", across(x), round(y, 1), PINS[number - 1])
+
+
+def label(text: str) -> str:
+    """Return a stranger's word, cleaned, without blanks at its ends."""
+    return figures.clean(text, MOST_LETTERS).strip()
 
 
 def cut(text: str, most: int = LETTERS) -> str:

@@ -21,8 +21,9 @@ from flask.templating import Environment
 
 from torra.clock import iso
 from torra.config import ROOT
+from torra.evaluation.exhibits import MOST_LETTERS, MOST_POINTS, MOST_SAYS, Line, Plot, Table
 from torra.exhibits import figures, numbers, plots, thinning
-from torra.exhibits.documents import Document, Line, Plot, Series, Table
+from torra.exhibits.documents import MOST_SUMMARY, Document, Series
 
 KINDS: Final = {"replay": "↻ replay", "scorecard": "☰ scorecard"}
 ROWS_SHOWN: Final = 500
@@ -34,7 +35,9 @@ WIDEST: Final = 9
 BRIEF: Final = 24
 """Most characters of a cell that is not broken into lines."""
 
-SERIES_KEPT: Final = 2000
+WARNING: Final = 600
+"""Most characters of a warning on a page."""
+
 SHEETS: Final = ("torra.css", "plots.css", "report.css")
 """Style sheets of the report, from the general one to its own."""
 
@@ -46,13 +49,13 @@ def arranged(found: Document) -> dict[str, Any]:
     return {
         "problem": "",
         "kind": KINDS[found.kind],
-        "title": figures.clean(found.title, 200),
-        "summary": figures.clean(found.summary, 600),
+        "title": figures.clean(found.title, MOST_LETTERS),
+        "summary": figures.clean(found.summary, MOST_SUMMARY),
         "created": moment(found.created_at),
         "start": moment(found.period.start),
         "end": moment(found.period.end),
-        "arms": [figures.clean(arm, 200) for arm in found.arms],
-        "warnings": [figures.clean(text, 600) for text in found.warnings],
+        "arms": [figures.clean(arm, MOST_LETTERS) for arm in found.arms],
+        "warnings": [figures.clean(text, WARNING) for text in found.warnings],
         "exhibits": _numbered(_exhibits(found)),
         "too_few": TOO_FEW,
     }
@@ -111,8 +114,8 @@ def _exhibits(found: Document) -> Iterator[dict[str, Any]]:
         # a table without a name owns no plot
         own = [plot for plot in found.plots if plot.of and plot.of == table.name]
         yield {
-            "title": figures.clean(table.title, 200),
-            "says": figures.clean(table.says, 2000),
+            "title": figures.clean(table.title, MOST_LETTERS),
+            "says": figures.clean(table.says, MOST_SAYS),
             "enough": table.enough,
             "table": table_of(table),
             "plots": [_plot(plot, found.arms) for plot in own],
@@ -147,7 +150,7 @@ def table_of(table: Table) -> dict[str, Any]:
     """
     shown = table.rows[:ROWS_SHOWN]
     columns = list(zip(*shown, strict=True)) if shown else [()] * len(table.columns)
-    heads = [figures.clean(name, 200) for name in table.columns]
+    heads = [figures.clean(name, MOST_LETTERS) for name in table.columns]
     written = [numbers.column(column) for column in columns]
     kinds = [_kind(column, cells) for column, cells in zip(columns, written, strict=True)]
     if len(heads) > WIDEST and 0 < len(shown) <= WIDEST:
@@ -157,7 +160,7 @@ def table_of(table: Table) -> dict[str, Any]:
     else:
         written_rows = [list(row) for row in zip(*written, strict=True)]
     return {
-        "title": figures.clean(table.title, 200),
+        "title": figures.clean(table.title, MOST_LETTERS),
         "columns": heads,
         "kinds": kinds,
         "rows": written_rows,
@@ -179,9 +182,9 @@ def _all_numbers(column: Sequence[Any]) -> bool:
 
 def _plot(plot: Plot, arms: Sequence[str]) -> dict[str, Any]:
     return {
-        "title": figures.clean(plot.title, 200),
-        "name": figures.clean(plot.title, 200),
-        "says": figures.clean(plot.says, 2000),
+        "title": figures.clean(plot.title, MOST_LETTERS),
+        "name": figures.clean(plot.title, MOST_LETTERS),
+        "says": figures.clean(plot.says, MOST_SAYS),
         "drawing": plots.drawn(plot, arms),
         "points": plots.table(plot),
     }
@@ -189,7 +192,7 @@ def _plot(plot: Plot, arms: Sequence[str]) -> dict[str, Any]:
 
 def _as_plot(series: Series) -> Plot:
     """Return a line of the older form as a plot."""
-    kept = thinning.kept(series.points, SERIES_KEPT)
+    kept = thinning.kept(series.points, MOST_POINTS)
     points = tuple(series.points[place] for place in kept)
     # without a second check: the points were checked as a series
     line = Line.model_construct(name=series.title, points=points, low=(), high=())

@@ -16,14 +16,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.clock import iso
+from torra.evaluation.exhibits import Line, Plot
 from torra.exhibits import chart_layout, figures, numbers, row_layout
-from torra.exhibits.documents import Line, Plot
-from torra.exhibits.drawing import STYLES, Drawing, style
+from torra.exhibits.drawing import STYLES, Drawing, label, style
 
 ROWS_TOLD: Final = 60
 """Most rows of the table behind a plot."""
-
-LETTERS: Final = 200
 
 
 def drawn(plot: Plot, arms: Sequence[str] = ()) -> Drawing | None:
@@ -46,9 +44,9 @@ def table(plot: Plot) -> dict[str, Any]:
     At most ROWS_TOLD rows, evenly spread, the first and the last among them.
     """
     bounded = [bool(line.low) for line in plot.lines]
-    columns = [_word(plot.x) or {"time": "Time", "number": "x"}.get(plot.axis, "Of what")]
+    columns = [label(plot.x) or {"time": "Time", "number": "x"}.get(plot.axis, "Of what")]
     for line, has in zip(plot.lines, bounded, strict=True):
-        columns += [_word(line.name), *(["low", "high"] if has else [])]
+        columns += [label(line.name), *(["low", "high"] if has else [])]
     found: dict[Any, list[Any]] = {}
     for at, line in enumerate(plot.lines):
         first = sum(1 + 2 * has for has in bounded[:at])
@@ -80,7 +78,7 @@ def x_word(x: datetime | float | str) -> str:
     """Write x of a point: a time, a number or a category."""
     if isinstance(x, datetime):
         return figures.moment(iso(x))
-    return _word(x) if isinstance(x, str) else numbers.short(x)
+    return label(x) if isinstance(x, str) else numbers.short(x)
 
 
 def _values(line: Line) -> Sequence[tuple[Any, list[Any]]]:
@@ -98,7 +96,3 @@ def _spread(count: int) -> list[int]:
     if count <= ROWS_TOLD:
         return list(range(count))
     return sorted({round(at * (count - 1) / (ROWS_TOLD - 1)) for at in range(ROWS_TOLD)})
-
-
-def _word(text: str) -> str:
-    return figures.clean(text, LETTERS).strip()

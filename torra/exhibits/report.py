@@ -1,44 +1,30 @@
 """The report of a replay or a scorecard: exhibits become a document, in all its forms.
 
-`document` makes the one form that everything else reads: the dashboard's page, `html` (one complete
-file, for paper too), `text` for a terminal, `as_json` for programs. `write` moves it into the
-home's folder of replays, whole or not at all. Lines longer than a plot can show are thinned, with
-their peaks kept. A figure that is NaN or infinite is refused with the exhibit's name: an exhibit
-has None for what is not known.
+`document` makes the one form that everything else reads: the dashboard's page and the report on
+paper (torra.exhibits.pages), `text` for a terminal, `as_json` for programs. `write` moves it into
+the home's folder of replays, whole or not at all. An exhibit's table and plots are parts of the
+document as they are (torra.evaluation.exhibits), checked when they were made.
 """
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import ValidationError
 
 from torra.errors import ConfigError
-from torra.evaluation import exhibits as shown
-from torra.exhibits import pages, thinning
-from torra.exhibits.documents import (
-    FOLDER,
-    LARGEST,
-    MOST_POINTS,
-    SUFFIX,
-    Document,
-    allowed,
-)
+from torra.evaluation.exhibits import Exhibit
+from torra.exhibits import pages
+from torra.exhibits.documents import FOLDER, LARGEST, SUFFIX, Document, allowed
 from torra.whole_files import write_whole
 
 WIDTH: Final = 100
 """Characters of a line in a terminal."""
-
-MOST_SUMMARY: Final = 600
-MOST_TITLE: Final = 200
-"""Most characters of a summary and of a title on a page."""
-
-html = pages.html
 
 
 def document(
@@ -48,17 +34,16 @@ def document(
     summary: str,
     period: tuple[datetime, datetime],
     arms: Sequence[str],
-    exhibits: Iterable[shown.Exhibit],
+    exhibits: Sequence[Exhibit],
     warnings: Sequence[str],
     created_at: datetime,
 ) -> Document:
     """Return the document of these exhibits.
 
     Raises ConfigError for a name that no file may have. Raises ValueError, with the place, for
-    figures that are not finite and for everything else that `Document` refuses.
+    everything that `Document` refuses.
     """
     _check_name(name)
-    found = list(exhibits)
     told = {
         "kind": kind,
         "name": name,
@@ -67,15 +52,39 @@ def document(
         "summary": summary,
         "period": {"from": period[0], "to": period[1]},
         "arms": tuple(arms),
-        "tables": [_table(exhibit) for exhibit in found],
-        "plots": [_plot(plot, exhibit.name) for exhibit in found for plot in exhibit.plots],
+        "tables": [one.table for one in exhibits],
+        "plots": [
+            plot.model_copy(update={"of": one.name}) for one in exhibits for plot in one.plots
+        ],
         "warnings": tuple(warnings),
     }
     try:
         return Document.model_validate(told)
     except ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"{_where(first['loc'], found)}: {first['msg']}") from None
+        place = ".".join(map(str, first["loc"])) or "the report"
+        raise ValueError(f"{place}: {first['msg']}") from None
+
+
+class Reported:
+    """What has a document, in every form of it."""
+
+    __slots__ = ()
+    document: Document
+    where: ClassVar = ""
+    """The last sentence for a terminal: where to find the tables that are not shown there."""
+
+    def html(self) -> str:
+        """Return the report as one self-contained HTML file."""
+        return pages.html(self.document)
+
+    def text(self) -> str:
+        """Return the report for a terminal."""
+        return text(self.document, where=self.where or on_the_page(self.document))
+
+    def json(self) -> str:
+        """Return the document as JSON."""
+        return as_json(self.document)
 
 
 def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
@@ -160,60 +169,6 @@ def _kind(path: Path) -> str:
     except (OSError, ValueError, RecursionError):
         return "no document"
     return str(told.get("kind")) if isinstance(told, dict) else "no document"
-
-
-def _table(exhibit: shown.Exhibit) -> dict[str, Any]:
-    return {
-        "title": exhibit.title,
-        "name": exhibit.name,
-        "says": exhibit.says,
-        "enough": exhibit.enough,
-        "figures": {name: _plain(value) for name, value in exhibit.figures.items()},
-        "columns": exhibit.columns,
-        "rows": [[_plain(cell) for cell in row] for row in exhibit.rows],
-    }
-
-
-def _plot(plot: shown.ExhibitPlot, name: str) -> dict[str, Any]:
-    return {
-        "title": plot.title,
-        "kind": plot.kind,
-        "of": name,
-        "x": plot.x,
-        "y": plot.y,
-        "diagonal": plot.diagonal,
-        "lines": [_line(line, plot.kind) for line in plot.lines],
-    }
-
-
-def _line(line: shown.ExhibitLine, kind: str) -> dict[str, Any]:
-    """Return a line with no more points than a document takes."""
-    points = [(_plain(x), _plain(y)) for x, y in line.points]
-    if kind == "bands":
-        return {"name": line.name, "points": thinning.merged(points, MOST_POINTS)}
-    kept = thinning.kept(points, MOST_POINTS)
-    bounds = {
-        side: [_plain(found[place]) for place in kept]
-        for side, found in (("low", line.low), ("high", line.high))
-        if len(found) == len(points)
-    }
-    return {"name": line.name, "points": [points[place] for place in kept], **bounds}
-
-
-def _plain(value: Any) -> Any:
-    """Return a number of numpy as Python's own."""
-    return value.item() if hasattr(value, "item") else value
-
-
-def _where(place: Sequence[int | str], found: Sequence[shown.Exhibit]) -> str:
-    """Name the exhibit of a fault, as well as the place in the document."""
-    told = ".".join(map(str, place)) or "the report"
-    if len(place) > 1 and isinstance(place[1], int):
-        plotted = [exhibit.name for exhibit in found for _ in exhibit.plots]
-        names = {"tables": [exhibit.name for exhibit in found], "plots": plotted}
-        known = names.get(str(place[0]), [])
-        told = f"{known[place[1]]}, {told}" if place[1] < len(known) else told
-    return told
 
 
 # --- for a terminal -------------------------------------------------------------------------------

@@ -15,10 +15,10 @@ from statistics import median
 from typing import Any, Final
 
 from torra.clock import iso
+from torra.evaluation.exhibits import MOST_LETTERS, Line, Plot
 from torra.exhibits import axis, drawing, figures, numbers, thinning
 from torra.exhibits.axis import Scale
-from torra.exhibits.documents import Line, Plot
-from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape
+from torra.exhibits.drawing import FIELD, Drawing, Key, Pin, Shape, label
 from torra.exhibits.figures import STATES, VERDICTS
 
 ROWS: Final = 40
@@ -38,7 +38,6 @@ RUNS: Final = 800
 ORDER: Final = (*STATES, *(name for name in VERDICTS if name not in STATES))
 """States that have an order, from above."""
 
-LETTERS: Final = 200
 LONG: Final = 36
 """Most characters of a row's name on a wide page."""
 
@@ -56,7 +55,7 @@ def rows(plot: Plot, styles: Sequence[int]) -> Drawing:
     inked = [_inked(plot, at, style, tops, scale) for at, style in enumerate(styles)]
     front = [shape for shapes, _ in inked for shape in shapes]
     pins = [pin for _, found in inked for pin in found]
-    title = figures.clean(plot.y or plot.x, LETTERS)
+    title = figures.clean(plot.y or plot.x, MOST_LETTERS)
     if title:
         front.append(drawing.words("title-x", 1, height + 34, drawing.cut(title, 60)))
     return Drawing(
@@ -84,7 +83,7 @@ def lanes(plot: Plot) -> Drawing:
     top = 0.0
     for line, found in zip(plot.lines, runs, strict=True):
         if len(plot.lines) > 1:
-            name = drawing.cut(figures.clean(line.name, LETTERS), 60)
+            name = drawing.cut(figures.clean(line.name, MOST_LETTERS), 60)
             shapes.append(drawing.words("lane-head", 0, top + HEAD - 5, name, 0))
             top += HEAD
         states = _states(found)
@@ -101,8 +100,8 @@ def lanes(plot: Plot) -> Drawing:
         top += GAP
     height = top - GAP + 4
     across = list(_ticks_below(scale, height))
-    title = f"{_word(plot.x) or 'time'}, {_moment(begin)[:10]} to {_moment(end)[:10]} UTC"
-    across.append(drawing.words("title-x", 1, height + 34, title if timed else _word(plot.x)))
+    title = f"{label(plot.x) or 'time'}, {_moment(begin)[:10]} to {_moment(end)[:10]} UTC"
+    across.append(drawing.words("title-x", 1, height + 34, title if timed else label(plot.x)))
     return Drawing(
         height, "xl", "s", (*shapes, *across), tuple(paths), (), (), (), "box",
         _told_lanes(plot, runs),
@@ -137,23 +136,20 @@ def _frame(scale: Scale, height: float) -> Iterator[Shape]:
 
 def _ticks_below(scale: Scale, height: float) -> Iterator[Shape]:
     yield drawing.line("mark", 0, 1, height, height)
-    for at, (value, word) in enumerate(scale.ticks):
-        x = scale.place(value)
-        yield drawing.line("mark", x, x, height, height + 4)
-        yield drawing.words("at-x" + (" minor" if at % 2 else ""), x, height + 17, word)
+    yield from drawing.marks(scale, height)
 
 
 def _label(name: str, y: float) -> Iterator[Shape]:
     """Yield a row's name; a long one has a short form for a phone."""
     if _is_long(name):
-        yield drawing.words("row long", 0, y, drawing.cut(_word(name), LONG), -9)
+        yield drawing.words("row long", 0, y, drawing.cut(label(name), LONG), -9)
         yield drawing.words("row cut", 0, y, _cut(name), -9)
     else:
-        yield drawing.words("row", 0, y, _word(name), -9)
+        yield drawing.words("row", 0, y, label(name), -9)
 
 
 def _is_long(name: str) -> bool:
-    return len(_word(name)) > drawing.LETTERS
+    return len(label(name)) > drawing.LETTERS
 
 
 def _inked(
@@ -189,15 +185,15 @@ def _inked(
 
 
 def _keys(plot: Plot, styles: Sequence[int]) -> tuple[Key, ...]:
-    names = (figures.clean(line.name, LETTERS) for line in plot.lines)
+    names = (figures.clean(line.name, MOST_LETTERS) for line in plot.lines)
     return tuple(drawing.key(style, name) for style, name in zip(styles, names, strict=True))
 
 
 def _told_rows(plot: Plot) -> str:
     kind = "Bars" if plot.kind == "bars" else "Points"
     each = "; ".join(
-        f"{_word(line.name)}: "
-        + ", ".join(f"{_word(str(x))} {numbers.short(y)}" for x, y, *_ in list(_points(line))[:12])
+        f"{label(line.name)}: "
+        + ", ".join(f"{label(str(x))} {numbers.short(y)}" for x, y, *_ in list(_points(line))[:12])
         for line in plot.lines
     )
     return f"{kind} by category. {each}."
@@ -250,7 +246,7 @@ def _blocks(
 
 def _told_lanes(plot: Plot, runs: Sequence[Sequence[tuple[Any, Any]]]) -> str:
     each = "; ".join(
-        f"{_word(line.name)}: {len(found)} stretches of "
+        f"{label(line.name)}: {len(found)} stretches of "
         + ", ".join(figures.mark(state).word for state in _states(found))
         for line, found in zip(plot.lines, runs, strict=True)
     )
@@ -262,8 +258,4 @@ def _moment(seconds: float) -> str:
 
 
 def _cut(text: str) -> str:
-    return drawing.cut(_word(text))
-
-
-def _word(text: str) -> str:
-    return figures.clean(text, LETTERS).strip()
+    return drawing.cut(label(text))

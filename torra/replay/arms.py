@@ -17,7 +17,7 @@ its source would lose to it, or beat it, by its size alone. An unknown arm raise
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -154,7 +154,7 @@ def chosen(names: Sequence[str]) -> tuple[Arm, ...]:
         known = ", ".join([*(name for name in ARMS if ARMS[name].placebo is None), *GROUPS])
         raise ConfigError(f"--arms {unknown[0]}: known are {known}")
     found = tuple(arm for name, arm in ARMS.items() if name in wanted)
-    if any(arm.placebo for arm in found) and reference(found) is None:
+    if any(arm.placebo for arm in found) and reference(arm.name for arm in found) is None:
         raise ConfigError(
             "--arms placebo needs an arm whose words it can use: add one of "
             + ", ".join(REFERENCES)
@@ -162,10 +162,10 @@ def chosen(names: Sequence[str]) -> tuple[Arm, ...]:
     return found
 
 
-def reference(arms: Sequence[Arm]) -> str | None:
-    """Return the name of the arm whose words the placebos use; None where there is none."""
-    names = {arm.name for arm in arms}
-    return next((name for name in REFERENCES if name in names), None)
+def reference(names: Iterable[str]) -> str | None:
+    """Return which of these arms' words the placebos use; None where there is no such arm."""
+    known = set(names)
+    return next((name for name in REFERENCES if name in known), None)
 
 
 # --- voices ---------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,23 +10,8 @@ from numpy.random import Generator
 
 from torra.config import Profile
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.random_entries import DRAWS, RandomEntries, drawn, outcomes
+from torra.evaluation.random_entries import DRAWS, Beside, RandomEntries, drawn, outcomes
 from torra.replay.l1.trades import END
-
-
-class Beside(NamedTuple):
-    """An arm, its expectancy in R over finished trades, and that of its random entries."""
-
-    arm: str
-    expectancy: float | None
-    random: RandomEntries
-
-    @property
-    def as_good(self) -> float | None:
-        """The share of draws that did as well; None where there is nothing to compare."""
-        if self.expectancy is None:
-            return None
-        return self.random.share_as_good(self.expectancy)
 
 
 def beside_random(

@@ -31,8 +31,7 @@ from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
 from torra.evaluation.promotion_rule import LOOKS
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.exhibits import report
-from torra.exhibits.documents import Document, allowed
-from torra.exhibits.report import MOST_SUMMARY
+from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.home import DATABASE
 from torra.replay import scorecard
 from torra.replay.l1.sweep import Ground

@@ -17,16 +17,17 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
 from torra.clock import System, iso
 from torra.config import Profile, validate
 from torra.errors import ConfigError
+from torra.evaluation.exhibits import MOST_LETTERS
 from torra.evaluation.observations import ArmSeen, Four, TickSeen
 from torra.evaluation.recomposition import BrainNumbers, Changes, GateUse, recompose
-from torra.exhibits import pages, report
-from torra.exhibits.documents import Document
+from torra.exhibits import report
+from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.replay import arms, scorecard
 from torra.replay.arms import CONTROL, Arm, Words
 from torra.replay.folders import made_of, seen_of
@@ -41,8 +42,6 @@ RECOMPOSED: Final = "recomposed"
 NOTE: Final = "Recomposed from what was said."
 FIRST_ORDER: Final = "first-order: "
 """Prefix of the label of a recomposition that is not exact."""
-
-EVERY_TABLE: Final = "Every table: --report FILE."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,25 +64,14 @@ class RecomposeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Recomposition:
+class Recomposition(report.Reported):
     """A recorded arm, its recomposition and L1 alone, with the document of them."""
 
     arms: tuple[ArmSeen, ...]
     exact: bool
     label: str
     document: Document
-
-    def html(self) -> str:
-        """Return the report as one self-contained HTML file."""
-        return pages.html(self.document)
-
-    def text(self) -> str:
-        """Return the report for a terminal."""
-        return report.text(self.document, where=EVERY_TABLE)
-
-    def json(self) -> str:
-        """Return the document as JSON."""
-        return report.as_json(self.document)
+    where: ClassVar = "Every table: --report FILE."
 
 
 def recomposed(
@@ -233,13 +221,13 @@ def differences(
 
 
 def _title(text: str) -> str:
-    return text if len(text) <= report.MOST_TITLE else f"{text[: report.MOST_TITLE - 4]} ..."
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 4]} ..."
 
 
 def _summary(recorded: ArmSeen, told_apart: Sequence[str], label: str) -> str:
     changed = _title(", ".join(told_apart))
     beside = "beside L1 with the same weights and thresholds"
-    return f"{recorded.name}, {changed}, {beside}; {label}."[: report.MOST_SUMMARY]
+    return f"{recorded.name}, {changed}, {beside}; {label}."[:MOST_SUMMARY]
 
 
 def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: ReplayPlan) -> list[float]:

@@ -103,6 +103,11 @@ class ReplayPlan:
         bars, profile = self.history.digest, self.profile.digest()
         return bars, profile, self.costs, self.begin, self.end, self.seed
 
+    @property
+    def source(self) -> str | None:
+        """The arm whose words the placebos use; None where there is no such arm."""
+        return arms.reference(arm.name for arm in self.arms)
+
     def identity(self, arm: Arm) -> dict[str, Any]:
         """Return the settings that identify an arm of this plan, and the program that runs it."""
         return {
@@ -114,7 +119,7 @@ class ReplayPlan:
             "end": iso(self.end) if self.end else "",
             # Only placebos draw: another seed leaves the other arms as they are.
             "seed": self.seed if arm.placebo else 0,
-            "words": arms.reference(self.arms) if arm.placebo else "",
+            "words": self.source if arm.placebo else "",
             "program": program()["code"],
         }
 
@@ -171,10 +176,9 @@ def run(
 
 def placebo_voice(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> Voice:
     """Return the voice of a placebo arm."""
-    source = arms.reference(plan.arms)
-    if arm.placebo is None or source is None:
+    if arm.placebo is None or plan.source is None:
         raise ValueError(f"{arm.name} has nobody whose words it could use")
-    said = arms.placebo(arm.placebo, seen[source], plan.seed, plan.profile.gate)
+    said = arms.placebo(arm.placebo, seen[plan.source], plan.seed, plan.profile.gate)
     return Voice(debater=arms.speaking(said), provider="placebo")
 
 
@@ -219,10 +223,9 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str, Any]:
     """Return the spec with which a worker runs an arm, as JSON values."""
-    source = arms.reference(plan.arms)
     words: list[Any] = []
-    if arm.placebo and source:
-        said = arms.placebo(arm.placebo, seen[source], plan.seed, plan.profile.gate)
+    if arm.placebo and plan.source:
+        said = arms.placebo(arm.placebo, seen[plan.source], plan.seed, plan.profile.gate)
         words = arms.rows_of(said)
     return {
         "history": parcels.packed_history(plan.history),

@@ -27,8 +27,8 @@ from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import count
-from torra.exhibits import pages, report
-from torra.exhibits.documents import Document, allowed
+from torra.exhibits import report
+from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.replay import arms, folders, live, scorecard, voices
 from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import caveats
@@ -68,25 +68,13 @@ class ReplayRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class FinishedReplay:
+class FinishedReplay(report.Reported):
     """A replay that has ended: its arms, what they show, and the document of it."""
 
     plan: ReplayPlan
     arms: tuple[ArmSeen, ...]
     exhibits: tuple[Exhibit, ...]
     document: Document
-
-    def html(self) -> str:
-        """Return the report as one self-contained HTML file."""
-        return pages.html(self.document)
-
-    def text(self) -> str:
-        """Return the report for a terminal."""
-        return report.text(self.document, where=report.on_the_page(self.document))
-
-    def json(self) -> str:
-        """Return the document as JSON."""
-        return report.as_json(self.document)
 
 
 def replayed(
@@ -318,11 +306,7 @@ def judged(plan: ReplayPlan, seen: Sequence[ArmSeen], logged: int) -> tuple[Exhi
 def summary(exhibits: Sequence[Exhibit]) -> str:
     """Return the sentence that stands above everything else."""
     found = {exhibit.name: exhibit for exhibit in exhibits}
-    return (
-        found["claims"].says[: report.MOST_SUMMARY]
-        if "claims" in found
-        else "Nothing could be judged."
-    )
+    return found["claims"].says[:MOST_SUMMARY] if "claims" in found else "Nothing could be judged."
 
 
 def period(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetime]:

@@ -16,7 +16,6 @@ from typing import Final
 import pandas as pd
 from numpy.random import PCG64, Generator
 
-from agent_config import MODES
 from torra.clock import duration
 from torra.config import Profile
 from torra.evaluation import paired
@@ -37,16 +36,20 @@ from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.opinion_table import agent_ids
 from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
-from torra.evaluation.random_entries import random_entries_exhibit
+from torra.evaluation.random_entries import Beside, random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers
 from torra.evaluation.state_timeline import states_exhibit
 from torra.replay.arms import CONTROL
 from torra.replay.arms import REFERENCES as SOURCES
-from torra.replay.entries import Beside, beside_random
+from torra.replay.arms import reference as source_of
+from torra.replay.entries import beside_random
 from torra.replay.vetoes import vetoed, would_have_come_to
 
-REFERENCES: Final = (*reversed(MODES), "analysts", "final", "recomposed", "legacy")
-"""Whose agents are looked at one by one: the first of these that is there."""
+REFERENCES: Final = (*SOURCES[:-1], "final", "recomposed", SOURCES[-1])
+"""Whose agents are looked at one by one: the first of these that is there.
+
+As the sources of a placebo's words; ticks that no replay ran stand before the single model.
+"""
 
 PLACEBO: Final = "placebo_"
 """Prefix of the names of arms that use another arm's words."""
@@ -146,23 +149,18 @@ def compare(
     shown = [arm for arm in arms if arm.name != OUTAGE]
     control = next((arm for arm in shown if arm.name == CONTROL), None)
     words = [arm.name for arm in shown if arm.name.startswith(PLACEBO)]
-    real = [arm.name for arm in shown if arm.name not in (*words, CONTROL)]
+    source = source_of(arm.name for arm in shown) or ""
     known = paired.sides(control.ticks, market.outcomes(control.ticks)) if control else {}
     return Compared(
         shown,
         control=CONTROL,
-        placebos={_whose(real): words} if words else {},
+        placebos={source: words} if words else {},
         outcomes=known,
         vetoed={arm.name: market.openings(arm) for arm in shown if heard(arm)},
         trials=trials,
         seed=seed,
         measured=measured or Measured(),
     )
-
-
-def _whose(names: Sequence[str]) -> str:
-    """Return the name of the arm whose words the placebos use; "" without that arm."""
-    return next((name for name in SOURCES if name in names), "")
 
 
 def random_beside(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> list[Beside]:

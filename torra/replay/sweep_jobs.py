@@ -20,8 +20,8 @@ from torra.clock import System, iso, parse
 from torra.config import Profile
 from torra.errors import ConfigError
 from torra.evaluation.wording import count
-from torra.exhibits import pages, report
-from torra.exhibits.documents import Document
+from torra.exhibits import report
+from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.replay import grids, reporting
 from torra.replay.caveats import PAPER, conditions
 from torra.replay.grids import Cell
@@ -50,19 +50,11 @@ class SweepRequest(ReplayRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class FinishedSweep:
+class FinishedSweep(report.Reported):
     """A sweep of one symbol that has ended: its document, and every configuration with it."""
 
     document: Document
     found: Mapping[str, Any]
-
-    def text(self) -> str:
-        """Return the sweep for a terminal."""
-        return report.text(self.document, where=report.on_the_page(self.document))
-
-    def html(self) -> str:
-        """Return the sweep as one self-contained HTML file."""
-        return pages.html(self.document)
 
 
 def swept(
@@ -114,7 +106,7 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
         spec["name"],
         "replay",
         f"{history.symbol} {frames}: a sweep of {count(len(cells), 'configuration')}, L1 alone",
-        found.exhibits[0].says[: report.MOST_SUMMARY],
+        found.exhibits[0].says[:MOST_SUMMARY],
         found.period,
         ["l1"],
         found.exhibits,

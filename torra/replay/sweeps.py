@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,14 +29,14 @@ from torra.clock import duration
 from torra.config import Instance
 from torra.errors import ConfigError
 from torra.evaluation import account_curve, sharpe
-from torra.evaluation.exhibits import Cell as Shown
-from torra.evaluation.exhibits import Exhibit, ExhibitLine, ExhibitPlot
+from torra.evaluation.exhibits import Columns, Exhibit, Line, Plot, cells
 from torra.evaluation.intervals import Mean, mean_of
 from torra.evaluation.observations import ArmSeen, TradeSeen
 from torra.evaluation.overfitting import overfitting, overfitting_exhibit
 from torra.evaluation.power import trades_enough, trades_take
 from torra.evaluation.random_entries import (
     DRAWS,
+    Beside,
     RandomEntries,
     drawn,
     outcomes,
@@ -52,7 +52,7 @@ from torra.evaluation.walk_forward import (
     walk_forward,
     walk_forward_exhibit,
 )
-from torra.evaluation.wording import count, percent, rounded, signed, span
+from torra.evaluation.wording import count, interval_cell, percent, rounded, signed
 from torra.replay.grids import Cell
 from torra.replay.l1.sweep import Ground, Swept
 from torra.replay.l1.trades import END
@@ -268,54 +268,59 @@ def _best(tried: Sequence[_Tried]) -> _Tried | None:
 # --- what it shows --------------------------------------------------------------------------------
 
 
+class _Shown(NamedTuple):
+    one: _Tried
+    mean: Mean
+
+
+COLUMNS: Final[Columns[_Shown]] = {
+    "configuration": lambda row: row.one.cell.name,
+    "trades": lambda row: len(row.one.trades),
+    "hit rate": lambda row: percent(float((row.one.results.r > 0).mean())),
+    "R a trade": lambda row: rounded(row.mean.mean, 3),
+    "95 % interval": lambda row: interval_cell(row.mean, 3),
+    "R in all": lambda row: rounded(math.fsum(row.one.results.r), 1),
+    "Sharpe": lambda row: rounded(row.one.ratio.ratio, 2),
+}
+
+
 def _table(tried: Sequence[_Tried], rng: Generator) -> Exhibit:
     """Return the table of the best configurations by R a trade, and a plot of all of them."""
     traded = [one for one in tried if one.trades]
     order = sorted(traded, key=lambda one: -float(one.results.r.mean()))[:SHOWN]
-    means = [mean_of(one.results.r, rng) for one in order]
+    rows = [_Shown(one, mean_of(one.results.r, rng)) for one in order]
     return Exhibit(
-        "sweep",
-        "Configurations by R a trade, net of costs",
-        ("configuration", "trades", "hit rate", "R a trade", "95 % interval", "R in all", "Sharpe"),
-        tuple(_shown(one, mean) for one, mean in zip(order, means, strict=True)),
-        _says(tried, order, means),
-        bool(order) and trades_enough(len(order[0].trades)),
-        _plots(tried),
-        {
+        name="sweep",
+        title="Configurations by R a trade, net of costs",
+        columns=tuple(COLUMNS),
+        rows=cells(COLUMNS, rows),
+        says=_says(tried, rows),
+        enough=bool(order) and trades_enough(len(order[0].trades)),
+        plots=_plots(tried),
+        figures={
             "configurations": float(len(tried)),
             "traded": float(len(traded)),
             "above": float(sum(one.results.r.mean() > 0 for one in traded)),
-            "best": means[0].mean if means else None,
+            "best": rows[0].mean.mean if rows else None,
         },
     )
 
 
-def _shown(one: _Tried, mean: Mean) -> tuple[Shown, ...]:
-    return (
-        one.cell.name,
-        len(one.trades),
-        percent(float((one.results.r > 0).mean())),
-        rounded(mean.mean, 3),
-        None if mean.low is None else span(mean.low, mean.high, 3),
-        rounded(math.fsum(one.results.r), 1),
-        rounded(one.ratio.ratio, 2),
-    )
-
-
-def _says(tried: Sequence[_Tried], order: Sequence[_Tried], means: Sequence[Mean]) -> str:
-    if not order:
+def _says(tried: Sequence[_Tried], rows: Sequence[_Shown]) -> str:
+    if not rows:
         return f"None of {count(len(tried), 'configuration')} traded. {trades_take(0)}"
+    best = rows[0]
     traded = [one for one in tried if one.trades]
     above = sum(one.results.r.mean() > 0 for one in traded)
     return (
         f"{above} of {count(len(traded), 'configuration')} that traded made more than nothing; the "
-        f"best is {order[0].cell.name} with {signed(means[0].mean, 3)} R over "
-        f"{count(len(order[0].trades), 'trade')}. The best of many is lucky: read on before "
-        f"believing it. {trades_take(len(order[0].trades))}"
+        f"best is {best.one.cell.name} with {signed(best.mean.mean, 3)} R over "
+        f"{count(len(best.one.trades), 'trade')}. The best of many is lucky: read on before "
+        f"believing it. {trades_take(len(best.one.trades))}"
     )
 
 
-def _plots(tried: Sequence[_Tried]) -> tuple[ExhibitPlot, ...]:
+def _plots(tried: Sequence[_Tried]) -> tuple[Plot, ...]:
     """Return R a trade over the threshold, a line for every combination of weights."""
     lines: dict[str, list[tuple[float, float | None]]] = {}
     for one in tried:
@@ -328,9 +333,17 @@ def _plots(tried: Sequence[_Tried]) -> tuple[ExhibitPlot, ...]:
         lines.setdefault(name, []).append((threshold, mean))
     if len(lines) > SHOWN or any(len(points) < 2 for points in lines.values()):
         return ()
-    drawn_lines = tuple(ExhibitLine(name, tuple(sorted(points))) for name, points in lines.items())
+    drawn_lines = tuple(
+        Line(name=name, points=tuple(sorted(points))) for name, points in lines.items()
+    )
     return (
-        ExhibitPlot("R a trade by threshold", "line", drawn_lines, "threshold", "R a trade, net"),
+        Plot(
+            title="R a trade by threshold",
+            kind="line",
+            lines=drawn_lines,
+            x="threshold",
+            y="R a trade, net",
+        ),
     )
 
 
@@ -341,10 +354,17 @@ def _deflated(best: _Tried | None, tried: Sequence[_Tried], trials: int) -> Exhi
     left = sharpe.deflated(ratio, trials, spread)
     chance = sharpe.expected_maximum(trials, spread) * math.sqrt(ratio.per_year)
     return Exhibit(
-        "deflated-sharpe",
-        "The best Sharpe ratio, and what chance alone would show",
-        ("configuration", "days", "Sharpe a year", "standard error", "by chance", "deflated"),
-        (
+        name="deflated-sharpe",
+        title="The best Sharpe ratio, and what chance alone would show",
+        columns=(
+            "configuration",
+            "days",
+            "Sharpe a year",
+            "standard error",
+            "by chance",
+            "deflated",
+        ),
+        rows=(
             (
                 best.cell.name if best else None,
                 ratio.days,
@@ -354,8 +374,8 @@ def _deflated(best: _Tried | None, tried: Sequence[_Tried], trials: int) -> Exhi
                 rounded(left, 3),
             ),
         ),
-        _deflated_says(ratio, left, chance, trials),
-        left is not None and ratio.years >= 1,
+        says=_deflated_says(ratio, left, chance, trials),
+        enough=left is not None and ratio.years >= 1,
         figures={"sharpe": ratio.ratio, "chance": chance, "deflated": left, "trials": trials},
     )
 
@@ -381,16 +401,13 @@ def _beside_chance(
 ) -> Exhibit:
     """Return the best configuration beside its placebo, and what picking it does to that."""
     found = [_placebo(best, ground, history, rng, draws)] if best else []
-    shown = random_entries_exhibit(found)
     if not found or len(tried) < 2:
-        return shown
+        return random_entries_exhibit(found)
     picked = f"It was picked as the best of {len(tried)}, which the draws were not."
-    return replace(shown, says=f"{shown.says} {picked}")
+    return random_entries_exhibit(found, picked)
 
 
-def _placebo(
-    best: _Tried, ground: Ground, history: History, rng: Generator, draws: int
-) -> tuple[str, float | None, RandomEntries]:
+def _placebo(best: _Tried, ground: Ground, history: History, rng: Generator, draws: int) -> Beside:
     """Return the best configuration beside random entries: as many on each timeframe and side."""
     ended = [trade for trade in best.trades if trade.reason != END]
     profile = best.cell.profile
@@ -407,10 +424,10 @@ def _placebo(
         buys = sum(trade.side == "BUY" for trade in mine)
         some = drawn(found, buys, len(mine) - buys, rng, draws)
         if not len(some.expectancies):
-            return best.cell.name, None, some
+            return Beside(best.cell.name, None, some)
         total, longs = total + some.expectancies * len(mine), longs + buys
     trades = len(ended)
     values, left_out = total / trades if trades else np.empty(0), len(best.trades) - trades
     placebo = RandomEntries(trades, longs, values, left_out)
     expected = float(np.mean([trade.r for trade in ended])) if trades else None
-    return best.cell.name, expected, placebo
+    return Beside(best.cell.name, expected, placebo)

@@ -199,16 +199,8 @@ def exhibit(found: Repeated, seed: int = SEED) -> Exhibit:
         more.append(f"{count(found.unlike, 'run')} saw another context and did not count.")
     if found.stopped:
         more.append(f"It ended early: {found.stopped}.")
-    return Exhibit(
-        told.name,
-        told.title,
-        told.columns,
-        told.rows,
-        " ".join([told.says, *more]),
-        told.enough,
-        told.plots,
-        {**told.figures, "calls": float(found.calls), "cost_usd": found.cost_usd},
-    )
+    figures = {**told.figures, "calls": float(found.calls), "cost_usd": found.cost_usd}
+    return Exhibit(**{**dict(told), "says": " ".join([told.says, *more]), "figures": figures})
 
 
 # --- asking ---------------------------------------------------------------------------------------
