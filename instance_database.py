@@ -1,8 +1,9 @@
 """The desk's database: one SQLite file that holds everything a desk knows.
 
 `Database` joins the stores of torra/store (ticks, bars, signals, journal, ledger and the others)
-into one class. Connections and transactions are torra.store.connection's part, the schema is
-torra.store.migrations', the brain's arithmetic torra.verdict.sentiment_rules'.
+into one class, which is what a tick takes for its store (torra.store.tick_store). Connections and
+transactions are torra.store.connection's part, the schema is torra.store.migrations', the brain's
+arithmetic torra.verdict.sentiment_rules'.
 
 `save_sentiment` (torra.store.brain) turns four scores into composites, consensus and verdict. It
 does so for the final chain and for three companions: L1 alone, and the lower and the higher of the

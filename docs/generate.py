@@ -148,7 +148,6 @@ def write() -> None:
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
-    (ROOT / "docs" / "openapi.json").write_text(description.rendered(), encoding="utf-8")
     dependencies.PAGE.write_text(dependencies.render(), encoding="utf-8")
     security = ROOT / "docs" / "security.md"
     security.write_text(

@@ -23,9 +23,11 @@ from torra.dashboard.cells import common as cells
 from torra.dashboard.record import summary
 from torra.dashboard.screens import tick as deliberation
 from torra.dashboard.trade import approvals, proposals
+from torra.dashboard.trade.stored_rows import ProposalRow
 from torra.dashboard.view import rendering
 from torra.dashboard.view.backing import Backing
 from torra.tick import approval
+from torra.tick.tick_record import TickRecord
 from torra.trading import by_hand
 
 MOST_WORDS = 120
@@ -170,7 +172,10 @@ def test_a_demo_says_how_briefly_a_proposal_lives(backing: Backing) -> None:
 def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
     known = backing.database.proposals(None)[0]
     states = ("EXPIRED", "EXPIRED", "DENIED", "EXPIRED", "EXPIRED", "EXPIRED")
-    rows = [{**known, "state": state, "sid": f"T{n}"} for n, state in enumerate(states)]
+    rows = [
+        ProposalRow.read({**known, "state": state, "sid": f"T{n}"})
+        for n, state in enumerate(states)
+    ]
     runs = approvals._folded(rows, backing.now())
     assert [len(run) for run in runs] == [2, 1, 3]
     database = backing.database
@@ -191,16 +196,17 @@ def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
     row = next(one for one in backing.database.proposals() if one["instance"] == "BTCUSD")
     record = {name: row[name] for name in ("instance", "symbol", "timeframe", "bar_time")}
     record |= {"action": "HOLD", "reason": approval.PROPOSED, "as_of": row["created_at"]}
-    told = cells.verdict_cells("k", record, lambda *_: "/x")
+    known = TickRecord.read(record)
+    told = cells.verdict_cells("k", known, lambda *_: "/x")
     assert told["k.action"]["text"] == "◔ proposed"
     assert "AWAITS_APPROVAL" not in told["k.reason"]["text"]
     assert summary.PROPOSED_WORDS.capitalize() in told["k.reason"]["text"]
-    assert cells.action_cell({"action": "HOLD"})["text"] == "■ HOLD"
+    assert cells.action_cell(TickRecord(action="HOLD"))["text"] == "■ HOLD"
     with demo_orders.open_pages(backing).test_request_context():
-        found = approvals.of_tick(record)
-        assert approvals.of_tick({**record, "reason": "THRESHOLD"}) is None
+        found = approvals.of_tick(known)
+        assert approvals.of_tick(TickRecord.read({**record, "reason": "THRESHOLD"})) is None
     assert found is not None
-    assert (found["sid"], found["action"].word, found["waits"]) == (row["sid"], "OPEN_BUY", True)
+    assert (found.sid, found.action.word, found.waits) == (row["sid"], "OPEN_BUY", True)
 
 
 @pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
@@ -347,7 +353,7 @@ def test_every_check_stands_behind_one_chip() -> None:
     assert set(listed) <= set(proposals.MEANINGS)
 
 
-RECORD: dict[str, Any] = {
+RECORD = TickRecord.read({
     "gate": {"multiplier": 0.5, "reasons": ["HIGH_VOLATILITY"]},
     "deliberation": {
         "panel": {
@@ -369,33 +375,33 @@ RECORD: dict[str, Any] = {
             {"agent_id": "risk_gate", "reasoning": "calm", "ruling": {"multiplier": 0.5}},
         ],
     },
-}  # fmt: skip
+})  # fmt: skip
 
 
 def test_conviction_tells_what_was_taken_off() -> None:
     told = proposals.conviction(RECORD, "BUY")
-    assert (told["text"], told["note"]) == ("0.60", "raw 0.80, \u221225% panel split")
-    assert proposals.conviction({}, "BUY")["text"] == "—"
+    assert (told.text, told.note) == ("0.60", "raw 0.80, \u221225% panel split")
+    assert proposals.conviction(TickRecord(), "BUY").text == "—"
 
 
 def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
-    rows = {row["title"]: row for row in proposals.panel(RECORD)}
-    assert rows["Technical"]["stance"]["text"] == "+0.50"
-    assert rows["Technical"]["sentence"] == "Up."
-    assert (rows["News"]["silent"], rows["News"]["sentence"]) == (True, "no data source")
-    assert rows["Risk gate"]["ruling"].startswith("× 0.5")
+    rows = {row.title: row for row in proposals.panel(RECORD)}
+    assert rows["Technical"].stance["text"] == "+0.50"
+    assert rows["Technical"].sentence == "Up."
+    assert (rows["News"].silent, rows["News"].sentence) == (True, "no data source")
+    assert rows["Risk gate"].ruling.startswith("× 0.5")
 
 
 def test_why_and_why_not_have_three_points_each_with_evidence() -> None:
     told = proposals.case(RECORD, "BUY")
-    assert [point["text"] for point in told["why"]] == ["one", "two", "a break"]
-    assert told["why"][2]["ids"] == ["a.b", "c.d"]
-    against = [point["who"] for point in told["why_not"]]
+    assert [point.text for point in told.why] == ["one", "two", "a break"]
+    assert told.why[2].ids == ["a.b", "c.d"]
+    against = [point.who for point in told.why_not]
     assert against == ["Sentiment", "Gate", "Disagreement"]
-    assert told["falsifiers"] == ["a close below 7"]
+    assert told.falsifiers == ["a close below 7"]
     other = proposals.case(RECORD, "SELL")
-    assert [point["who"] for point in other["why"]] == ["Sentiment"]
-    assert other["falsifiers"] == []
+    assert [point.who for point in other.why] == ["Sentiment"]
+    assert other.falsifiers == []
 
 
 def test_a_point_stands_where_its_own_numbers_put_it_and_is_made_once() -> None:
@@ -406,10 +412,10 @@ def test_a_point_stands_where_its_own_numbers_put_it_and_is_made_once() -> None:
         {"agent_id": "news", "key_points": ["no seller"], "adjustments": {"fast": -0.1}},
         {"agent_id": "sentiment", "key_points": ["crowded"], "adjustments": {"fast": -0.2}},
     ]
-    told = proposals.case({"deliberation": {"reports": said}}, "BUY")
-    assert [point["text"] for point in told["why"]] == ["a break", "no seller"]
-    assert [point["text"] for point in told["why_not"]] == ["crowded"]
-    assert [point["who"] for point in told["why"]] == ["Bull researcher", "Bear researcher"]
+    told = proposals.case(TickRecord.read({"deliberation": {"reports": said}}), "BUY")
+    assert [point.text for point in told.why] == ["a break", "no seller"]
+    assert [point.text for point in told.why_not] == ["crowded"]
+    assert [point.who for point in told.why] == ["Bull researcher", "Bear researcher"]
 
 
 def test_a_sentence_that_says_nothing_is_passed_over() -> None:

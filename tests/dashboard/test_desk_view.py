@@ -18,6 +18,7 @@ from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
 from torra.clock import Scaled, iso, parse
 from torra.config import DeskSettings, Profile
 from torra.dashboard.record import reasoning
+from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.desk_view import DatabaseView, _gain, neighbours
 from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
@@ -144,7 +145,7 @@ def test_every_tick_of_the_real_overlay_recomputes(
     assert rows
     for row in rows:
         record = view.tick(name, timeframe, row["bar_time"])
-        told = reasoning.story(record)
+        told = reasoning.story(ShownTick.read(record))
         assert told["failed_checks"] == []
         assert [agent["mark"].word for agent in told["agents"]] == ["answered"] * 4
         page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
@@ -247,7 +248,7 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
     assert record["outcomes"] == {}
     shown = open_app(view).test_client().get("/").get_data(as_text=True)
     assert f"{figures.signed(held['profit'], 2)}, {figures.signed(held['r_multiple'], 2)}" in shown
-    assert view._outcomes({"signals": [{"sid": sid}]})[sid]["state"] == "FILLED"
+    assert view._outcomes(ShownTick.read({"signals": [{"sid": sid}]}))[sid]["state"] == "FILLED"
 
 
 def test_the_gain_at_the_exit_is_the_one_that_was_shown() -> None:
@@ -285,7 +286,7 @@ def test_a_close_leads_to_the_trade_that_it_ended(quick: Desk) -> None:
     how = {"price": 60_120.0, "time": now, "profit": 50.0, "r_multiple": 0.1, "reason": "CLOSED"}
     quick.database.close_position(sid, **how)
     view = DatabaseView(quick.database, SETTINGS, quick)
-    told = view._outcomes({"signals": [{"sid": "C1"}, {"sid": "gone"}]})
+    told = view._outcomes(ShownTick.read({"signals": [{"sid": "C1"}, {"sid": "gone"}]}))
     assert list(told) == ["C1"]
     assert told["C1"]["closed"]["profit"] == 50.0
 

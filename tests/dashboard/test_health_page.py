@@ -18,9 +18,12 @@ from tests.worlds import desks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from torra.clock import parse
 from torra.config import FEEDS, DeskSettings
+from torra.dashboard.cells.shown import Overview
 from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
+from torra.dashboard.screens.health_rows import CallRow
+from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.desk import self_check
 
 KEY = "sk-ant-fake-0123456789abcdef"
@@ -121,10 +124,12 @@ def test_a_market_that_is_closed_is_no_trouble() -> None:
         "quiet": {"count": 96}, "skipped": None,
     }  # fmt: skip
     overview = {"instances": [{"instance": "BTCUSD", "streams": [row]}]}
-    (one,) = health_checks.streams(overview, DeskSettings())
+    (one,) = health_checks.streams(Overview.read(overview), DeskSettings())
     assert one.level == "note" and "no bars for 96 closes" in one.detail
     (none,) = health_checks.streams(
-        {"instances": [{"instance": "X", "streams": [{**row, "age_seconds": None}]}]},
+        Overview.read(
+            {"instances": [{"instance": "X", "streams": [{**row, "age_seconds": None}]}]}
+        ),
         DeskSettings(),
     )
     assert none.level == "note" and none.detail.startswith("no tick yet")
@@ -193,7 +198,7 @@ def test_a_bridge_that_denies_stands_there_with_its_facts(pages: Pages) -> None:
     pages.database.note_bridge("main", deny="", detail="", facts={}, reconciled_at=real)
     assert sign(pages, "bridges", "main")["level"] == "ok"
     row = pages.database.bridges()[0]
-    old = health_checks._bridge(row, parse(row["at"]) + timedelta(minutes=4))
+    old = health_checks._bridge(BridgeRow.read(row), parse(row["at"]) + timedelta(minutes=4))
     assert old.level == "warn" and "no desk looks after it" in old.detail
     assert ["Expert Advisor main", "1.4"] not in sign(pages, "versions", "versions")["facts"]
 
@@ -214,7 +219,7 @@ def test_a_provider_that_is_used_without_a_key_must_be_mended(paying: Pages) -> 
 
 def test_a_provider_is_judged_by_its_newest_calls(paying: Pages) -> None:
     def call(at, status, ms=100.0):
-        return {"provider": "anthropic", "at": at, "status": status, "elapsed_ms": ms}
+        return CallRow(provider="anthropic", at=at, status=status, elapsed_ms=ms)
 
     rows = [call("2026-11-21T10:02:00Z", "timeout")]
     rows += [call("2026-11-21T10:01:00Z", "ok", ms) for ms in (90.0, 110.0, 400.0)]
@@ -234,7 +239,7 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None
     collector = SimpleNamespace(status=lambda: (state,))
     desk = SimpleNamespace(outlook=SimpleNamespace(collector=collector), setups=pages.desk.setups)
     behind = SimpleNamespace(desk=desk)
-    found = {one.name: one for one in health_checks.news(behind, {"instances": []})}
+    found = {one.name: one for one in health_checks.news(behind, Overview())}
     assert found["news finnhub crypto"].level == "warn"
     assert found["news"].detail.startswith("no profile reads headlines")
     assert found["calendar"].level == "note"
@@ -261,7 +266,7 @@ def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path: Path)
     )
     waited, one = threading.Event(), Checkup()
     assert one.start(held) and not one.start(held)
-    assert (one.told()["state"], _sound(one.told()).level) == ("running", "note")
+    assert (one.told().state, _sound(one.told()).level) == ("running", "note")
     waited.set()
     assert one.wait(5)
     told = _sound(one.told())

@@ -10,6 +10,7 @@ from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
 from torra.config import ROOT
 from torra.dashboard.cells import overview_cells
+from torra.dashboard.cells.shown import Overview, Shown, Strip
 
 MANY = "many"
 
@@ -22,7 +23,7 @@ def overview(sort="attention", **changes):
     data = ScriptedView("demo").overview()
     data["desk"] |= changes
     return overview_cells.overview(
-        data, lambda *_: "/t", lambda s: f"/w/{s}", lambda n: f"/s/{n}", sort
+        Overview.read(data), lambda *_: "/t", lambda s: f"/w/{s}", lambda n: f"/s/{n}", sort
     )
 
 
@@ -78,7 +79,7 @@ def instance(**changes):
     stream |= changes.pop("stream", {})
     stream["tick"] = tick | changes.pop("tick", {})
     latest = stream["tick"]
-    return {"instance": "A", "streams": [stream], "latest": latest, **changes}
+    return Shown.read({"instance": "A", "streams": [stream], "latest": latest, **changes})
 
 
 SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
@@ -101,13 +102,13 @@ SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
     ],
 )
 def test_each_reason_to_look_has_its_words(changes: dict[Any, Any], told: list[Any]) -> None:
-    assert [item.text for item in overview_cells.notices(instance(**changes), {})] == told
+    assert [item.text for item in overview_cells.notices(instance(**changes), Strip())] == told
 
 
 def test_an_approval_comes_before_everything() -> None:
-    first, *_ = overview_cells.notices(instance(stream={"stale": True}), {"waiting_by": {"A": 1}})
+    first, *_ = overview_cells.notices(instance(stream={"stale": True}), Strip(waiting_by={"A": 1}))
     assert (first.rank, first.text) == (0, "◔ approval waits")
-    assert not overview_cells.notices(instance(), {"waiting_by": {"B": 1}})
+    assert not overview_cells.notices(instance(), Strip(waiting_by={"B": 1}))
 
 
 def test_symbols_come_in_the_order_that_was_asked_for() -> None:
@@ -180,5 +181,6 @@ def test_hostile_names_stay_text() -> None:
             "at": "",
         }
     ]
-    shown = overview_cells.overview(data, lambda *_: "/t", lambda _: "/w", lambda _: "/s")
+    links = (lambda *_: "/t", lambda _: "/w", lambda _: "/s")
+    shown = overview_cells.overview(Overview.read(data), *links)
     assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"

@@ -19,8 +19,10 @@ from tests.worlds.demo_view import HOSTILE, SOURCES, ScriptedView, bars
 from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.cells import chart_data, skips, symbol_cells
+from torra.dashboard.cells.shown import ListedTick, Skip, Symbol
 from torra.dashboard.commands import group
 from torra.dashboard.record import arithmetic, reasoning
+from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 
 TEMPLATES = sorted((ROOT / "templates" / "torra_agents").glob("*.html"))
@@ -225,9 +227,12 @@ def test_the_reason_of_an_action_is_a_sentence() -> None:
     assert any(
         re.fullmatch(r"0\.\d{3} short of the SELL threshold −0\.50", text) for text in reasons
     )
-    assert reasoning.why({"reason": "POSITION_HELD"}) == "POSITION_HELD: the open position stays"
-    assert reasoning.why({"reason": "a host's own words"}) == "a host's own words"
-    assert reasoning.why({}) == ""
+    assert (
+        reasoning.why(ShownTick.read({"reason": "POSITION_HELD"}))
+        == "POSITION_HELD: the open position stays"
+    )
+    assert reasoning.why(ShownTick.read({"reason": "a host's own words"})) == "a host's own words"
+    assert reasoning.why(ShownTick.read({})) == ""
 
 
 def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
@@ -236,7 +241,7 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
     tick = {"bar_time": TICK_TIMES[-1], "consensus": -0.34, "verdict": "HOLD", "action": "HOLD",
             "reason": "THRESHOLD", "thresholds": {"buy": 0.5, "sell": 0.5}}  # fmt: skip
     ticks = [tick, {**tick, "bar_time": TICK_TIMES[-2], "thresholds": None}]
-    cells = symbol_cells.symbol({**newest, "ticks": ticks}, lambda *_: "")["cells"]
+    cells = symbol_cells.symbol(Symbol.read({**newest, "ticks": ticks}), lambda *_: "")["cells"]
     assert cells["tick.0.reason"]["text"] == "0.160 short of the SELL threshold −0.50"
     assert cells["tick.1.reason"]["text"] == "between the thresholds of its time"
 
@@ -254,7 +259,7 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
 )
 def test_the_headline_tells_which_side_of_a_threshold(consensus: float | None, words: str) -> None:
     record = {"consensus": consensus, "thresholds": {"buy": 0.5, "sell": 0.5}}
-    assert words in reasoning.headline(record)
+    assert words in reasoning.headline(ShownTick.read(record))
 
 
 @pytest.mark.parametrize("state", ["halted", "reducing"])
@@ -376,18 +381,17 @@ def test_health_is_well_while_the_market_is_closed() -> None:
 def test_only_runs_of_one_reason_are_folded() -> None:
     reasons = ["no_bar", "no_bar", "stale", None, "no_bar", None, None]
     events = [
-        {"bar_time": f"2021-12-01T{20 - n}:00:00Z", "reason": reason, "was_skipped": bool(reason)}
+        (Skip if reason else ListedTick)(bar_time=f"2021-12-01T{20 - n}:00:00Z", reason=reason)
         for n, reason in enumerate(reasons)
     ]
     folded = skips.fold(events)
-    assert [event.get("count") for event in folded] == [2, 1, None, 1, None, None]
+    assert [getattr(event, "count", None) for event in folded] == [2, 1, None, 1, None, None]
     assert skips.text(folded[0], "H1") == (
         "2 closes skipped, no_bar: from 2021-12-01 20:00 UTC to 2021-12-01 21:00 UTC"
     )
     assert skips.text(folded[1], "H1") == "skipped, stale"
-    assert [event["bar_time"] for event in folded if "count" not in event] == [
-        event["bar_time"] for event in events if not event["was_skipped"]
-    ]
+    ticks = [event for event in events if isinstance(event, ListedTick)]
+    assert [event for event in folded if isinstance(event, ListedTick)] == ticks
 
 
 def test_a_closed_trade_adds_up_from_what_the_page_shows() -> None:
@@ -402,7 +406,7 @@ def test_a_closed_trade_adds_up_from_what_the_page_shows() -> None:
         assert numbers([row[6]])[0] == pytest.approx(sign * (leave - fill) * lots, abs=0.01)
     plain = {"entry": 1.25, "price": 1.25, "side": "BUY"}
     for trade in (plain, {**plain, "price": None}):
-        (row,) = symbol_cells.trade_rows({"trades": [trade], "digits": 2})
+        (row,) = symbol_cells.trade_rows(Symbol.read({"trades": [trade], "digits": 2}))
         assert (row["entry"], row["planned"]) == ("1.25", "")
 
 
@@ -417,7 +421,9 @@ def test_an_opening_tells_what_became_of_it() -> None:
     assert row[5:7] == [figures.plain(now["close_price"], 2), "TARGET"]
     assert row[7:] == [figures.signed(now["profit"], 2), "+1.90"]
     held = {**now, "state": "FILLED", "close_price": None, "profit": None, "r_multiple": None}
-    told = reasoning.story({**record, "outcomes": {now["sid"]: held}})["outcomes"][0]
+    told = reasoning.story(ShownTick.read({**record, "outcomes": {now["sid"]: held}}))["outcomes"][
+        0
+    ]
     assert (told["state"], told["exit"], told["profit"]["text"]) == ("FILLED", "—", "—")
 
 
@@ -431,9 +437,9 @@ def test_a_close_tells_the_profit_of_what_it_closed() -> None:
     }
     row = {"sid": "C1", "kind": "close", "state": "FILLED", "price": 9.0, "closed": opening}
     record = {"signals": [{"sid": "C1"}], "outcomes": {"C1": row}, "digits": 1}
-    assert reasoning.story(record)["outcomes"][0]["profit"]["text"] == "−3.00"
+    assert reasoning.story(ShownTick.read(record))["outcomes"][0]["profit"]["text"] == "−3.00"
     late = {**record, "outcomes": {"C1": {**row, "state": "CANCELLED"}}}
-    assert reasoning.story(late)["outcomes"][0]["profit"]["text"] == "—"
+    assert reasoning.story(ShownTick.read(late))["outcomes"][0]["profit"]["text"] == "—"
 
 
 def test_the_gates_own_ruling_is_told_from_the_one_in_force() -> None:
@@ -554,21 +560,21 @@ def test_a_person_can_recompute_the_tick_from_the_page(source: str) -> None:
 )
 def test_a_step_that_does_not_come_out_is_named(damage: Callable[..., Any], named: str) -> None:
     record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
-    assert arithmetic.failed_checks(record, record["deliberation"]) == []
+    assert arithmetic.failed_checks(ShownTick.read(record)) == []
     damaged = json.loads(json.dumps(record))
     damage(damaged)
-    assert named in arithmetic.failed_checks(damaged, damaged["deliberation"])
+    assert named in arithmetic.failed_checks(ShownTick.read(damaged))
 
 
 def test_a_record_with_holes_makes_a_page_with_dashes() -> None:
     record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
     for name in list(record):
         less = {key: value for key, value in record.items() if key != name}
-        told = reasoning.story(less)
+        told = reasoning.story(ShownTick.read(less))
         assert told["headline"]
         for odd in (None, "text", 3, [], {}, [None, "x", 4]):
-            reasoning.story({**record, name: odd})
-    empty = reasoning.story({})
+            reasoning.story(ShownTick.read({**record, name: odd}))
+    empty = reasoning.story(ShownTick())
     assert all(cell["text"] == figures.DASH for row in empty["arithmetic"] for cell in row["cells"])
 
 
@@ -647,7 +653,7 @@ def test_verdicts_that_were_held_back_are_marked_once() -> None:
         {"bar_time": f"2021-12-01T0{hour}:00:00Z", "verdict": verdict, "action": "HOLD"}
         for hour, verdict in enumerate(["HOLD", "BUY", "BUY", "HOLD", "SELL"])
     ]
-    markers = chart_data.chart({"ticks": ticks, "timeframe": "H1"})["markers"]
+    markers = chart_data.chart(Symbol.read({"ticks": ticks, "timeframe": "H1"}))["markers"]
     assert [marker["kind"] for marker in markers] == ["BUY", "SELL"]
 
 

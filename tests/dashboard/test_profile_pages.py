@@ -23,7 +23,7 @@ from torra.clock import System
 from torra.config import DeskSettings, Profile
 from torra.dashboard.doors.limits import RateLimits
 from torra.dashboard.settings import profile_form, profiles, trials
-from torra.dashboard.settings.trials import Trials, bounded
+from torra.dashboard.settings.trials import Rerun, Trials, bounded
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk.roster import Refit
@@ -38,6 +38,7 @@ SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
 API = "/api/v1/profiles/default"
 OURS = {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}
 JSON = {"Accept": "application/json"}
+NOTHING = Rerun("", "", [], 0.0)
 HOSTILE = '"><script>alert(1)</script>\u202e'
 
 
@@ -668,7 +669,7 @@ def test_a_trial_costs_no_more_than_what_runs(
     ceiling: float,
 ) -> None:
     asked = []
-    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words[3]) or {"rows": []})
+    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words[3]) or NOTHING)
     limits = {
         value: Profile.model_validate({"agents": {"max_api_cost_per_hour": value}})
         for value in (running, saved)
@@ -715,7 +716,7 @@ def test_a_trial_of_guarded_settings_needs_an_administrator(
     where: str,
 ) -> None:
     asked = []
-    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words) or {"rows": []})
+    monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words) or NOTHING)
     client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
     body = {"instance": "BTCUSD", "cost": "accepted", "settings": {"thresholds.buy": 0.6}}
     if where == "asked":
@@ -735,7 +736,7 @@ def test_one_trial_at_a_time_and_one_that_hangs_is_not_waited_for(
 ) -> None:
     now, go = [100.0], threading.Event()
     monkeypatch.setattr(profiles, "_trials", Trials(lambda: now[0]))
-    monkeypatch.setattr(profiles, "rerun", lambda *_: go.wait(30) and {"rows": []})
+    monkeypatch.setattr(profiles, "rerun", lambda *_: go.wait(30) and NOTHING)
     begun = post(client, "trial", {"instance": "BTCUSD"})
     assert client.get(begun.json["url"]).json["status"] == "running"
     second = post(client, "trial", {"instance": "EURUSD"})
@@ -752,7 +753,7 @@ def test_results_are_bounded_and_belong_to_their_home(tmp_path: Path) -> None:
     kept = Trials()
     ids = []
     for _ in range(trials.KEPT + 2):
-        trial = kept.begin(tmp_path, "p", "i", "M15", dict)
+        trial = kept.begin(tmp_path, "p", "i", "M15", lambda: NOTHING)
         trial.thread.join(10)
         ids.append(trial.id)
     assert kept.told(tmp_path, ids[0]) is None

@@ -18,6 +18,7 @@ from tests.worlds import demo_orders, stores
 from tests.worlds.demo_view import HOSTILE
 from tests.worlds.stores import closing
 from torra.dashboard.trade import signals, trade_rows
+from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import adoption
@@ -79,7 +80,7 @@ def test_every_code_and_every_alarm_is_explained() -> None:
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:
     row = dict(backing.database.signal("TWON0000000") or {}) | {"filled_lots": None, "lots": 0.02}
     told = [
-        trade_rows.signal_row({**row, **change}, 5)["filled_lots"]
+        trade_rows.signal_line(SignalRow.read({**row, **change}), 5).filled_lots
         for change in ({"state": "FILLED"}, {"state": "PENDING"}, {"filled_lots": 0.01})
     ]
     assert told == ["0.02", "—", "0.01"]

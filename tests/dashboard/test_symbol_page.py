@@ -17,6 +17,8 @@ from torra import clock
 from torra.config import ROOT, Markov
 from torra.dashboard.cells import chart_data, state_odds, symbol_cells, timelines
 from torra.dashboard.cells.overview_cells import first_tick
+from torra.dashboard.cells.shown import Markov as Odds
+from torra.dashboard.cells.shown import Strip, Symbol, Timed
 from torra.exhibits import figures
 from torra.verdict import sentiment_rules
 
@@ -123,7 +125,7 @@ def test_verdicts_tell_vetoes_and_skips_apart() -> None:
     ]
     skipped = [{"bar_time": f"2026-02-13T00:{minute}:00Z"} for minute in ("30", "45")]
     data = {"timeframe": "M15", "ticks": ticks[::-1], "skipped": skipped}
-    found = timelines.verdict_events(data)
+    found = timelines.verdict_events(Symbol.read(data))
     assert [value for _, value in found] == ["VETO", "BUY", "skipped", "VETO"]
     assert found[0][0] == START + STEP
 
@@ -147,7 +149,7 @@ def markov_of(consensus, smoothing=1.0):
 
 def test_the_odds_are_the_brains_own_counts_and_probabilities() -> None:
     view, told = markov_of([0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.0, 0.5, 0.5])
-    cells = state_odds.odds_cells(told, "M15")
+    cells = state_odds.odds_cells(Odds.read(told), "M15")
     assert cells["markov.now"]["text"] == "▲▲ strong bullish for 2 ticks (30 min)"
     row = view.counts[sentiment_rules.STATES.index("STRONG_BULLISH")]
     for name, count in zip(sentiment_rules.STATES, row, strict=True):
@@ -170,11 +172,11 @@ def test_the_odds_are_the_brains_own_counts_and_probabilities() -> None:
 
 def test_enough_moves_need_no_warning_and_no_history_has_no_number() -> None:
     _, told = markov_of([0.5] * 30, smoothing=0.5)
-    cells = state_odds.odds_cells(told, "M15")
+    cells = state_odds.odds_cells(Odds.read(told), "M15")
     assert cells["markov.few"]["hidden"]
     assert "0.5 is added" in cells["markov.told"]["text"]
     for nothing in (markov_of([])[1], None, {}):
-        cells = state_odds.odds_cells(nothing, "M15")
+        cells = state_odds.odds_cells(Odds.read(nothing), "M15")
         assert cells["markov.now"]["text"] == figures.DASH
         assert all(cells[f"markov.next.{n}"]["text"] == figures.DASH for n in figures.STATES)
         assert "No state yet" in cells["markov.told"]["text"]
@@ -210,10 +212,12 @@ def test_the_page_tells_states_as_picture_table_and_words() -> None:
 def test_an_empty_symbol_says_what_it_waits_for() -> None:
     assert "no bar is stored" in get(ADDRESS, "empty").cells["head.reason"]
     told = {
-        "bars": first_tick([{}], {"role": "ACTIVE"}, "store"),
-        "close": first_tick([{"newest_bar": "2021-12-01T10:00:00Z"}], {"role": "ACTIVE"}, "store"),
-        "standby": first_tick([{}], {"role": "STANDBY"}, "store"),
-        "feed": first_tick([{}], {}, "mt5_files"),
+        "bars": first_tick([Timed()], Strip(role="ACTIVE"), "store"),
+        "close": first_tick(
+            [Timed(newest_bar="2021-12-01T10:00:00Z")], Strip(role="ACTIVE"), "store"
+        ),
+        "standby": first_tick([Timed()], Strip(role="STANDBY"), "store"),
+        "feed": first_tick([Timed()], Strip(), "mt5_files"),
     }
     assert len(set(told.values())) == 4
     assert "torra import" in told["bars"]
@@ -236,7 +240,9 @@ def test_the_chart_is_told_every_score_and_decision_by_bar() -> None:
     newest = ticks[-1]
     assert chart["times"][-1] == int(clock.parse(newest["bar_time"]).timestamp())
     assert figures.mark(newest["verdict"]).text in chart["told"][-1]
-    holed = chart_data.chart({"ticks": [{"bar_time": "2021-12-01T00:00:00Z"}], "timeframe": "M15"})
+    holed = chart_data.chart(
+        Symbol.read({"ticks": [{"bar_time": "2021-12-01T00:00:00Z"}], "timeframe": "M15"})
+    )
     assert all(values == [None] for values in holed["lines"].values())
 
 
@@ -261,7 +267,7 @@ def test_a_fill_that_no_tick_tells_has_an_arrow(
         "position": position and {**position, **opened},
         "trades": [{**trade, **opened} for trade in trades],
     }
-    markers = chart_data.chart(data)["markers"]
+    markers = chart_data.chart(Symbol.read(data))["markers"]
     assert sorted(marker["kind"] for marker in markers) == marked
     if action == "HOLD" and markers:
         assert markers[0]["time"] == int((START + STEP).timestamp())
@@ -285,6 +291,8 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
 
 
 def test_lanes_are_made_once_for_page_and_cells() -> None:
-    shown = symbol_cells.symbol(ScriptedView().symbol("BTCUSD", "M15", 300), lambda *_: "/x")
+    shown = symbol_cells.symbol(
+        Symbol.read(ScriptedView().symbol("BTCUSD", "M15", 300)), lambda *_: "/x"
+    )
     for line in shown["lanes"].values():
         assert line["cells"].items() <= shown["cells"].items()

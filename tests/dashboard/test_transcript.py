@@ -14,10 +14,12 @@ from agents.evidence import grounded
 from scoring_rubric import visible
 from tests.conftest import Scale
 from tests.doubles.page_reader import get
-from tests.worlds.demo_full_desk import CASES, FIRST_CASE, LIMITS, SAYS, FullDeskView
+from tests.worlds.demo_full_desk import CASES, FIRST_CASE, SAYS, FullDeskView
 from tests.worlds.demo_view import bars
 from torra.dashboard.record import citations, difference, inputs, reasoning, summary
 from torra.dashboard.record import transcript as transcripts
+from torra.dashboard.record.shown import ShownTick
+from torra.tick.tick_record import Call, Debate
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 
@@ -28,7 +30,7 @@ def record_of(case):
 
 
 def story_of(case, before=None):
-    return reasoning.story(record_of(case), before, LIMITS)
+    return reasoning.story(ShownTick.read(record_of(case)), before)
 
 
 @pytest.fixture
@@ -95,16 +97,18 @@ def test_each_report_finds_the_round_in_which_it_was_given(
 ) -> None:
     told = [{"agent_id": "bull_researcher", "reasoning": str(n)} for n in range(reports)]
     found = transcripts._kept(
-        {
-            "stages": [
-                {"name": "research", "round": n, "agents": {"bull_researcher": word}}
-                for n, word in enumerate(words, 1)
-            ],
-            "earlier": told[:-1],
-            "reports": told[-1:],
-        }
+        Debate.read(
+            {
+                "stages": [
+                    {"name": "research", "round": n, "agents": {"bull_researcher": word}}
+                    for n, word in enumerate(words, 1)
+                ],
+                "earlier": told[:-1],
+                "reports": told[-1:],
+            }
+        )
     )
-    assert {place[1]: int(row["reasoning"]) for place, row in found.items()} == expected
+    assert {place[1]: int(str(row.reasoning)) for place, row in found.items()} == expected
 
 
 def test_a_number_that_was_clamped_tells_what_was_meant(page_of: Callable[..., Any]) -> None:
@@ -118,7 +122,7 @@ def test_a_number_that_was_clamped_tells_what_was_meant(page_of: Callable[..., A
     assert "clamped from −0.500" in page_of("wrong").text
     assert "clamped from" not in page_of("whole").text
     for reply in (None, "[", "[1]", '{"adjustments": 3}', "[" * 100_000, 7):
-        assert transcripts.raw_votes([{"status": "ok", "reply": reply}]) == {}
+        assert transcripts.raw_votes([Call.read({"status": "ok", "reply": reply})]) == {}
 
 
 def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
@@ -128,12 +132,12 @@ def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
     record["calls"].append({**call, "status": "ok", "reply": json.dumps(reply)})
     stage = {"name": "fallback", "round": 1, "agents": {"chart_scorer": "answered"}, "ms": 9.0}
     record["deliberation"]["stages"].append(stage)
-    told = reasoning.story(record | {"source_type": "LEGACY"})
+    told = reasoning.story(ShownTick.read(record | {"source_type": "LEGACY"}))
     (stage,) = [stage for stage in told["transcript"] if stage["name"] == "fallback"]
     (entry,) = stage["entries"]
     assert (entry["mark"].word, entry["reasoning"]) == ("answered", "A plain reading.")
     assert [(v["name"], v["value"]["text"]) for v in entry["votes"]] == [("Momentum", "+0.400")]
-    assert told["note"]["mark"].word == "LEGACY"
+    assert told["note"].mark.word == "LEGACY"
 
 
 # --- citations ---
@@ -194,12 +198,12 @@ def test_what_is_cited_stands_in_one_table_with_who_cites_it(page_of: Callable[.
 def test_what_the_sitting_adds_to_the_evidence_is_known() -> None:
     record = record_of("whole")
     told = record["deliberation"]
-    known = citations.evidence(record, told)
+    known = citations.evidence(ShownTick.read(record))
     assert known["scores.momentum"].value == record["l1"]["momentum"]
     assert known["gate.multiplier"].value == told["rule_ruling"]["multiplier"]
     assert known["gate.analyst_spread"].value == max(told["panel"]["spread"].values())
-    silent = {**told, "reports": []}
-    assert "gate.multiplier" not in citations.evidence(record, silent)
+    silent = ShownTick.read({**record, "deliberation": {**told, "reports": []}})
+    assert "gate.multiplier" not in citations.evidence(silent)
     assert "gate.multiplier" not in citations.shown_to("technical", known)
     assert "gate.multiplier" in citations.shown_to("risk_gate", known)
 
@@ -233,8 +237,9 @@ def test_each_agent_has_what_its_prompt_lists_and_whose_reports_it_read(
     assert told["bear_researcher"]["others"] == analysts
     assert told["risk_gate"]["others"] == [*analysts, "Bull researcher", "Bear researcher"]
     assert [name for name, one in told.items() if one["news"]] == ["news"]
+    whole = ShownTick.read(record_of("whole") | {"deliberation": None})
     assert told["technical"]["count"] == len(
-        citations.shown_to("technical", citations.evidence(record_of("whole"), {}))
+        citations.shown_to("technical", citations.evidence(whole))
     )
     rounds = {one["name"]: one for one in story_of("rounds")["inputs"]}
     assert rounds["bear_researcher"]["others"] == [*analysts, "Bull researcher"]
@@ -260,7 +265,7 @@ def test_a_text_that_repeats_an_earlier_call_is_told_once() -> None:
         {"role_id": "news", "round": 1, "attempt": 2, "system": "S", "user": "U\nmore"},
         {"role_id": "bull", "round": 1, "attempt": 1, "system": "S", "user": "U"},
     ]
-    (first, second, other), common = inputs.call_rows(calls)
+    (first, second, other), common = inputs.call_rows(map(Call.read, calls))
     assert (first["system"], first["user"]) == ("S", "U")
     assert (second["system"], second["user"], second["added"]) == ("", "", "more")
     assert second["as"] == "1.1"
@@ -270,10 +275,10 @@ def test_a_text_that_repeats_an_earlier_call_is_told_once() -> None:
 def test_what_all_instructions_begin_with_is_told_once() -> None:
     shared = "The same line for everybody.\n" * 10
     calls = [{"role_id": str(n), "system": f"{shared}You are {n}."} for n in range(3)]
-    rows, common = inputs.call_rows(calls)
+    rows, common = inputs.call_rows(map(Call.read, calls))
     assert common == shared
     assert [row["system"] for row in rows] == ["You are 0.", "You are 1.", "You are 2."]
-    assert inputs.call_rows(calls[:1])[1] == ""
+    assert inputs.call_rows([Call.read(calls[0])])[1] == ""
 
 
 def test_texts_are_cut_to_what_a_page_holds() -> None:
@@ -281,11 +286,11 @@ def test_texts_are_cut_to_what_a_page_holds() -> None:
         {"role_id": str(n), "system": "s" * 2_000, "user": "u" * 9_000, "reply": "r" * 60_000}
         for n in range(14)
     ]
-    rows, _ = inputs.call_rows(calls)
+    rows, _ = inputs.call_rows(map(Call.read, calls))
     room = inputs.PAGE_CHARS - 6 * inputs.CALL_CHARS
     assert sum(len(row[name]) for row in rows for name in inputs.TEXTS) <= room
     assert all(row["cut"] for row in rows)
-    assert not any(row["cut"] for row in inputs.call_rows(calls[:1] and [{"reply": "r" * 999}])[0])
+    assert not any(row["cut"] for row in inputs.call_rows([Call(reply="r" * 999)])[0])
 
 
 # --- the strip ---
@@ -312,9 +317,9 @@ def test_cost_and_time_stand_against_their_limits(page_of: Callable[..., Any]) -
     assert told["took"]["width"] == pytest.approx(record["elapsed_ms"] / 15_000 * 100, abs=0.01)
     assert "1 % of the $2.00 of an hour" in page_of("whole").text
     assert "19 % of the 15 s it had" in page_of("whole").text
-    over = summary.summary(record | {"elapsed_ms": 15_300.0}, {}, [], LIMITS)
+    over = summary.summary(ShownTick.read(record | {"elapsed_ms": 15_300.0}), [])
     assert (over["took"]["over"], over["took"]["width"]) == (True, 100.0)
-    bare = summary.summary(record, {}, [], {})
+    bare = summary.summary(ShownTick.read(record | {"limits": None}), [])
     assert (bare["cost"]["share"], bare["cost"]["width"]) == ("", None)
 
 
@@ -333,11 +338,11 @@ def test_cost_and_time_stand_against_their_limits(page_of: Callable[..., Any]) -
 def test_a_state_says_what_it_means_and_what_to_do(
     source: str, flags: list[Any], words: str
 ) -> None:
-    told = summary.note({"source_type": source}, {"flags": flags})
+    told = summary.note(ShownTick.read({"source_type": source, "deliberation": {"flags": flags}}))
     assert (told is None) == (words == "")
     if told:
-        assert words in told["what"]
-        assert len(told["do"]) > 20
+        assert words in told.what
+        assert len(told.do) > 20
 
 
 def test_gone_texts_are_said_to_be_gone(page_of: Callable[..., Any]) -> None:
@@ -352,7 +357,7 @@ def test_gone_texts_are_said_to_be_gone(page_of: Callable[..., Any]) -> None:
 
 def test_the_difference_tells_what_moved_and_no_more(page_of: Callable[..., Any]) -> None:
     now, old = record_of("whole"), record_of("whole")
-    assert difference.changes(now, old)["rows"] == []
+    assert difference.changes(*map(ShownTick.read, (now, old)))["rows"] == []
     old["verdict"], old["gate"] = "BUY", {**old["gate"], "multiplier": 0.9}
     old["l1"]["momentum"] -= 0.021
     old["l1"]["structure"] -= 0.019
@@ -360,7 +365,8 @@ def test_the_difference_tells_what_moved_and_no_more(page_of: Callable[..., Any]
     technical["adjustments"]["price_action"] = -0.1
     old["deliberation"]["reports"] = [technical, *old["deliberation"]["reports"][2:]]
     told = [
-        (r["name"], r["about"], r["old"], r["new"]) for r in difference.changes(now, old)["rows"]
+        (r["name"], r["about"], r["old"], r["new"])
+        for r in difference.changes(*map(ShownTick.read, (now, old)))["rows"]
     ]
     assert told == [
         ("Verdict", "", "▲ BUY", "■ HOLD"),
@@ -380,7 +386,7 @@ def test_the_difference_tells_what_moved_and_no_more(page_of: Callable[..., Any]
     ],
 )
 def test_nothing_to_compare_is_said(before: dict[str, dict[str, str]] | None, why: str) -> None:
-    told = difference.changes(record_of("whole"), before)
+    told = difference.changes(ShownTick.read(record_of("whole")), before and ShownTick.read(before))
     assert (told["there"], told["why"]) == (False, why)
 
 
@@ -408,6 +414,7 @@ def test_odd_parts_of_a_sitting_still_make_a_page(case: str, scaled: Scale) -> N
     record = record_of(case)
     every = list(damaged(record))
     step = max(1, len(every) // scaled(len(every), least=24))
-    for told in every[(case == "wrong") :: step]:
-        assert reasoning.story(told, record)["headline"]
-        assert reasoning.story(record, told)["headline"]
+    known = ShownTick.read(record)
+    for odd in map(ShownTick.read, every[(case == "wrong") :: step]):
+        assert reasoning.story(odd, known)["headline"]
+        assert reasoning.story(known, odd)["headline"]

@@ -27,6 +27,7 @@ from tests.worlds.stores import flat
 from torra.clock import duration, iso
 from torra.dashboard.cells import common as cells
 from torra.dashboard.cells import overview_cells
+from torra.dashboard.cells.shown import Shown, Stream, Strip
 from torra.dashboard.record.reasoning import headline
 from torra.dashboard.screens import views
 from torra.dashboard.view.backing import Backing
@@ -34,6 +35,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import BRIEF, StreamReading, brief
 from torra.store.connection import TickKey
+from torra.tick.tick_record import TickRecord
 
 PAGES = ("overview", "symbol", "tick")
 SMALL, LARGER = 2_250, 5_000
@@ -179,7 +181,7 @@ def test_a_new_tick_is_seen_at_once(fresh: Opened) -> None:
     data = view.symbol(name, "M15", 300)
     assert [t["torra_key"] for t in data["ticks"][1:]] == [t["torra_key"] for t in listed]
     assert data["markov"]["history"][-1]["close_time"] == iso(large_database.NOW + duration("M15"))
-    assert headline(data["latest"]) in client.get("/").get_data(as_text=True)
+    assert headline(TickRecord.read(data["latest"])) in client.get("/").get_data(as_text=True)
 
 
 def test_a_tick_that_came_late_takes_its_place(fresh: Opened) -> None:
@@ -265,11 +267,12 @@ def test_a_glance_of_every_kind_of_tick_needs_no_more(case: str) -> None:
 
 def told_of(name, tick, link):
     """Return every cell that is made from a tick."""
-    stream = {"timeframe": "M15", "tick": tick}
-    one = {"instance": name, "streams": [stream]}
-    found = [cells.verdict_cells("k", tick, link), cells.voice_cells("k", tick)]
+    known = TickRecord.read(tick)
+    stream = Stream(timeframe="M15", tick=known)
+    one = Shown(instance=name, streams=(stream,), latest=known)
+    found = [cells.verdict_cells("k", known, link), cells.voice_cells("k", known)]
     found += [overview_cells._stream("s", one, stream, link), cells.warning_cells([one])]
-    return found, overview_cells.notices({**one, "latest": tick}, {})
+    return found, overview_cells.notices(one, Strip())
 
 
 # --- what is kept ---

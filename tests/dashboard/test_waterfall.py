@@ -15,7 +15,9 @@ from tests.doubles.page_reader import get
 from tests.worlds.demo_full_desk import CASES, LIMITS, FullDeskView
 from tests.worlds.demo_view import SOURCES, ScriptedView, bars
 from torra.dashboard.record import waterfall
+from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
+from torra.tick.tick_record import Debate
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 
@@ -27,8 +29,7 @@ def record_of(case):
 
 
 def timeline_of(record, limits=LIMITS):
-    told = record["deliberation"]
-    return waterfall.timeline(record, told["stages"], record["calls"], limits)
+    return waterfall.timeline(ShownTick.read({**record, "limits": limits}))
 
 
 # --- time ---
@@ -134,15 +135,15 @@ def test_the_page_shows_each_call_as_a_bar_and_as_numbers() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> None:
     record = record_of(case)
-    told = record["deliberation"]
-    for vector, chart in zip(VECTORS, waterfall.score_charts(record, told), strict=True):
+    told = ShownTick.read(record)
+    for vector, chart in zip(VECTORS, waterfall.score_charts(told), strict=True):
         rows = {row["name"]: row for row in chart["rows"]}
         moved = math.fsum(number(r["number"]) for r in chart["rows"] if r["kind"] == "voiced")
         shift = record["agents"][vector] - record["l1"][vector]
         assert moved == pytest.approx(shift, abs=5e-4 * len(rows))
         assert rows["L1"]["number"] == figures.signed(record["l1"][vector])
         assert rows["Blended"]["number"] == figures.signed(record["scores"][vector]["score"])
-        moves = list(waterfall._moves(record, told, vector))
+        moves = list(waterfall._moves(told, vector))
         assert math.fsum(value for _, value in moves) == pytest.approx(
             record["adjustments"][vector], abs=2e-8
         )
@@ -152,7 +153,7 @@ def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> Non
 def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case: str) -> None:
     record = record_of(case)
     spoke = {figures.title(r["agent_id"]) for r in record["deliberation"]["reports"]}
-    for chart in waterfall.score_charts(record, record["deliberation"]):
+    for chart in waterfall.score_charts(ShownTick.read(record)):
         names = {row["name"] for row in chart["rows"] if row["kind"] == "voiced"}
         assert names <= spoke | {"Gate × 0.56"}
         assert {"Bull researcher", "Bear researcher"} <= names
@@ -161,11 +162,11 @@ def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case: st
 def test_a_side_without_the_other_moves_nothing() -> None:
     record = record_of("rounds")
     told = record["deliberation"]
-    assert "Bull researcher" in dict(waterfall._shares(told, "momentum"))
+    assert "Bull researcher" in dict(waterfall._shares(Debate.read(told), "momentum"))
     told["reports"] = [r for r in told["reports"] if r["agent_id"] != "bear_researcher"]
-    assert "Bull researcher" not in dict(waterfall._shares(told, "momentum"))
+    assert "Bull researcher" not in dict(waterfall._shares(Debate.read(told), "momentum"))
     told["reports"] = [r for r in told["reports"] if r["agent_id"] == "bull_researcher"]
-    alone = dict(waterfall._shares(told, "momentum"))
+    alone = dict(waterfall._shares(Debate.read(told), "momentum"))
     assert alone == {"Bull researcher": pytest.approx(0.13)}
 
 
@@ -173,9 +174,7 @@ def test_a_side_without_the_other_moves_nothing() -> None:
 def test_every_source_type_has_its_charts(source: str) -> None:
     time = TIMES[-1 - SOURCES.index(source)]
     record = ScriptedView().tick("BTCUSD", "M15", time)
-    for vector, chart in zip(
-        VECTORS, waterfall.score_charts(record, record["deliberation"]), strict=True
-    ):
+    for vector, chart in zip(VECTORS, waterfall.score_charts(ShownTick.read(record)), strict=True):
         names = [row["name"] for row in chart["rows"]]
         assert names[0] == "L1"
         assert names[-1] == "Blended"
@@ -188,13 +187,13 @@ def test_every_source_type_has_its_charts(source: str) -> None:
 def test_a_score_that_was_cut_says_so() -> None:
     record = record_of("whole")
     record["l1"]["momentum"], record["agents"]["momentum"] = 0.99, 1.0
-    chart = waterfall.score_charts(record, record["deliberation"])[2]
+    chart = waterfall.score_charts(ShownTick.read(record))[2]
     assert "Cut at a bound" in [row["name"] for row in chart["rows"]]
 
 
 def test_the_consensus_stands_against_its_thresholds() -> None:
     record = record_of("vetoed")
-    chart = waterfall.decision_chart(record)
+    chart = waterfall.decision_chart(ShownTick.read(record))
     rows = {row["name"]: row for row in chart["rows"]}
     assert rows["Composite"]["number"] == figures.signed(record["composite"])
     assert rows["Consensus"]["number"] == figures.signed(record["consensus"])
@@ -204,7 +203,7 @@ def test_the_consensus_stands_against_its_thresholds() -> None:
     assert sell < chart["zero"] < buy
     assert (rows["Consensus"]["end"] >= buy) == (record["verdict"] == "BUY")
     assert (rows["Consensus"]["end"] <= sell) == (record["verdict"] == "SELL")
-    assert waterfall.decision_chart({**record, "consensus": None}) is None
+    assert waterfall.decision_chart(ShownTick.read({**record, "consensus": None})) is None
 
 
 def test_a_chart_is_told_to_those_who_do_not_see_it() -> None:
@@ -217,13 +216,13 @@ def test_a_chart_is_told_to_those_who_do_not_see_it() -> None:
 
 
 def test_charts_of_records_with_holes_have_reasons() -> None:
-    empty = waterfall.score_charts({}, {})
+    empty = waterfall.score_charts(ShownTick())
     assert [chart["why"] for chart in empty] == ["no L1 score is recorded"] * len(VECTORS)
     record = record_of("whole")
     for name in ("agents", "scores", "adjustments", "gate", "composites", "weights", "thresholds"):
         for odd in (None, "x", 3, [], {}, [None]):
-            told = {**record, name: odd}
-            assert len(waterfall.score_charts(told, told["deliberation"])) == len(VECTORS)
+            told = ShownTick.read({**record, name: odd})
+            assert len(waterfall.score_charts(told)) == len(VECTORS)
             waterfall.decision_chart(told)
 
 

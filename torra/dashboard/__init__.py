@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torra.dashboard.app import TorraOverlay, create_app
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["TorraOverlay", "create_app"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load Flask and the pages when they are asked for: the command line needs neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,13 +10,12 @@ that cannot be read gets 503. Any other fault gets 500 and a line in the log `to
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from flask import (
     Blueprint,
@@ -29,6 +28,7 @@ from flask import (
     send_from_directory,
 )
 from flask.typing import ResponseReturnValue
+from pydantic import BaseModel
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.sansio.utils import host_is_trusted
 
@@ -40,7 +40,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import wants_json
 from torra.dashboard.view.desk_view import DatabaseView, DeskView
 from torra.dashboard.view.looking_desk import look_at
-from torra.dashboard.view.rendering import EXTENSION, PageState, page
+from torra.dashboard.view.rendering import EXTENSION, PageState, Vendored, page
 from torra.errors import ConfigError, StoreUnavailable
 
 LOG: Final = logging.getLogger("torra.dashboard")
@@ -88,6 +88,20 @@ ERRORS: Final = {
     ),
 }
 """Title and advice of each error page."""
+
+
+class Package(BaseModel):
+    """A package of static/vendor/vendor.json; its files with their integrity."""
+
+    name: str
+    files: dict[str, str]
+    licence_files: dict[str, str]
+
+
+class Listed(BaseModel):
+    """The packages of static/vendor/vendor.json."""
+
+    packages: list[Package]
 
 
 class TorraOverlay:
@@ -269,7 +283,7 @@ def show_unforeseen(error: Exception) -> ResponseReturnValue:
     return _error(500), 500
 
 
-def _error(code: int) -> Any:
+def _error(code: int) -> Response | str:
     title, advice = ERRORS[code]
     if _asks_for_json():
         return jsonify(error=title, advice=advice, status=code)
@@ -284,17 +298,16 @@ def _asks_for_json() -> bool:
 
 
 @cache
-def vendor_files() -> Mapping[str, Any]:
-    """Return the vendored scripts by package name: file, integrity, notice."""
-    listed = json.loads((VENDOR / "vendor.json").read_text(encoding="utf-8"))
-    return {package["name"]: _vendored(package) for package in listed["packages"]}
-
-
-def _vendored(package: Mapping[str, Any]) -> dict[str, str]:
-    (name, integrity), *_ = package["files"].items()
-    notices = [item for item in package["licence_files"] if item.endswith(".NOTICE")]
+def vendor_files() -> Mapping[str, Vendored]:
+    """Return the vendored scripts by package name."""
+    text = (VENDOR / "vendor.json").read_text(encoding="utf-8")
     return {
-        "file": f"vendor/{name}",
-        "integrity": integrity,
-        "notice": (VENDOR / notices[0]).read_text(encoding="utf-8").strip() if notices else "",
+        package.name: _vendored(package) for package in Listed.model_validate_json(text).packages
     }
+
+
+def _vendored(package: Package) -> Vendored:
+    (name, integrity), *_ = package.files.items()
+    notices = [item for item in package.licence_files if item.endswith(".NOTICE")]
+    notice = (VENDOR / notices[0]).read_text(encoding="utf-8").strip() if notices else ""
+    return Vendored(f"vendor/{name}", integrity, notice)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from blinker import NamedSignal, Namespace
 
@@ -46,15 +46,15 @@ TOLD_BY: Final[Mapping[str, NamedSignal]] = {
 def send_from(events: EventStream) -> None:
     """Send the signals for every event of this desk from now on."""
 
-    def told(change: Mapping[str, Any]) -> None:
-        signal = TOLD_BY.get(str(change.get("what")))
+    def told(change: Mapping[str, str]) -> None:
+        signal = TOLD_BY.get(change.get("what", ""))
         if signal is not None:
             send(signal, events, change)
 
     events.listen(told)
 
 
-def send(signal: NamedSignal, sender: EventStream, change: Mapping[str, Any]) -> None:
+def send(signal: NamedSignal, sender: EventStream, change: Mapping[str, str]) -> None:
     """Call every receiver of a signal; an exception of one does not stop the next."""
     # not signal.send(): there the first receiver that raises keeps the signal from the rest
     for receiver in signal.receivers_for(sender):

@@ -7,13 +7,14 @@ module loads click and Flask's command line only.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from flask import current_app, url_for
 from flask.cli import with_appcontext
 
 if TYPE_CHECKING:
+    from torra.dashboard.cells.shown import Overview
     from torra.dashboard.view.rendering import PageState
 
 # as in view.rendering, which is not imported here: it would load the pages
@@ -30,8 +31,10 @@ def group() -> None:
 @with_appcontext
 def status(as_json: bool) -> None:
     """Show the desk: role, trading state, and the newest tick of every stream."""
+    from torra.dashboard.cells.shown import Overview  # noqa: PLC0415  loaded for this command only
+
     data = _state().desk_view.overview()
-    click.echo(json.dumps(data, indent=2) if as_json else table(data))
+    click.echo(json.dumps(data, indent=2) if as_json else table(Overview.read(data)))
 
 
 @group.command()
@@ -58,28 +61,29 @@ def _state() -> PageState:
     return found
 
 
-def table(data: dict[str, Any]) -> str:
+def table(data: Overview) -> str:
     """Return the overview as lines of text."""
     from torra.exhibits import figures  # noqa: PLC0415  loaded for this command only
+    from torra.tick.tick_record import TickRecord  # noqa: PLC0415
 
-    desk = data["desk"]
+    desk = data.desk
     head = [
-        "DEMO" if desk.get("demo") else "",
-        figures.moment(desk.get("now")),
-        str(desk.get("role")),
-        f"trading {desk.get('trading_state')}",
-        f"cost this hour {figures.money(desk.get('cost_hour'))}",
+        "DEMO" if desk.demo else "",
+        figures.moment(desk.now),
+        str(desk.role),
+        f"trading {desk.trading_state}",
+        f"cost this hour {figures.money(desk.cost_hour)}",
     ]
     lines = ["  ".join(part for part in head if part)]
-    for instance in data["instances"]:
-        for stream in instance["streams"]:
-            tick = stream.get("tick") or {}
-            stale = "STALE " if stream.get("stale") else ""
+    for instance in data.instances:
+        for stream in instance.streams:
+            tick = stream.tick or TickRecord()
+            stale = "STALE " if stream.stale else ""
             lines.append(
-                f"{instance['instance']:<12} {stream['timeframe']:<4} "
-                f"{figures.mark(tick.get('verdict')).word:<5} "
-                f"{figures.signed(tick.get('consensus')):>7}  "
-                f"{figures.mark(tick.get('source_type')).word:<14} "
-                f"{stale}{figures.span(stream.get('age_seconds'))}"
+                f"{instance.instance:<12} {stream.timeframe:<4} "
+                f"{figures.mark(tick.verdict).word:<5} "
+                f"{figures.signed(tick.consensus):>7}  "
+                f"{figures.mark(tick.source_type).word:<14} "
+                f"{stale}{figures.span(stream.age_seconds)}"
             )
     return "\n".join(lines)

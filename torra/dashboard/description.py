@@ -2,7 +2,8 @@
 
 It lists every address below /api/v1 with its parameters, its body, the scope that it asks for and
 its possible answers. Each refusal means the same everywhere, so it is described once and referred
-to. The served document is the same text as docs/openapi.json; a test compares both with the routes.
+to. A desk serves the document at /api/v1/openapi.json, and `python -m torra.dashboard.description`
+prints it. A test holds it to the routes, and its text to a recorded digest.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
+from itertools import groupby
+from typing import Final
 
 from flask import Response
+from pydantic import JsonValue
 
 from torra.dashboard.doors.access import CSRF_HEADER, LARGEST_BODY, SAFE
 from torra.dashboard.doors.routes import Route, every_route
+
+JsonObject = dict[str, JsonValue]
 
 BELOW: Final = "/api/v1/"
 VERSION: Final = "1.0"
@@ -69,7 +75,7 @@ def openapi() -> Response:
 
 @cache
 def rendered() -> str:
-    """Return the description as docs/openapi.json has it."""
+    """Return the description as it is served: indented JSON."""
     return json.dumps(document(), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -103,13 +109,15 @@ def with_scopes(page: str) -> str:
     return before + mark + scope_table() + SCOPES_END + rest.partition(SCOPES_END)[2]
 
 
-def document() -> dict[str, Any]:
+def document() -> JsonObject:
     """Return the description of every route of the API."""
-    paths: dict[str, dict[str, Any]] = {}
-    for route in sorted(described(), key=lambda route: (route.rule, route.methods)):
-        entry = paths.setdefault(address(route), {})
-        for method in route.methods:
-            entry[method.lower()] = operation(route, method)
+    routes = sorted(described(), key=lambda route: (route.rule, route.methods))
+    paths: JsonObject = {
+        path: {
+            method.lower(): operation(route, method) for route in found for method in route.methods
+        }
+        for path, found in groupby(routes, key=address)
+    }
     return {
         "openapi": "3.1.0",
         "info": {"title": "Torra", "version": VERSION, "description": ABOUT},
@@ -134,11 +142,11 @@ def address(route: Route) -> str:
     return PARAMETER.sub(lambda found: f"{{{found['name']}}}", route.rule)
 
 
-def operation(route: Route, method: str) -> dict[str, Any]:
+def operation(route: Route, method: str) -> JsonObject:
     """Return the description of one method of one address: its input and its answers."""
     told = inspect.getdoc(route.view) or ""
     more = " ".join(told.partition("\n")[2].split())
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "operationId": route.name if len(route.methods) == 1 else f"{method.lower()}_{route.name}",
         "tags": [route.view.__module__.rpartition(".")[2]],
         "summary": route.summary.rstrip("."),
@@ -154,13 +162,13 @@ def operation(route: Route, method: str) -> dict[str, Any]:
     return found
 
 
-def _in_path(route: Route) -> Iterator[dict[str, Any]]:
+def _in_path(route: Route) -> Iterator[JsonValue]:
     for found in PARAMETER.finditer(route.rule):
-        schema = {"type": KINDS.get(found["kind"] or "", "string")}
+        schema: JsonObject = {"type": KINDS.get(found["kind"] or "", "string")}
         yield {"name": found["name"], "in": "path", "required": True, "schema": schema}
 
 
-def _in_query(route: Route) -> Iterator[dict[str, Any]]:
+def _in_query(route: Route) -> Iterator[JsonValue]:
     for name, told in route.query.items():
         schema = dict(told)
         words = {"description": schema.pop("description")} if "description" in schema else {}
@@ -168,31 +176,40 @@ def _in_query(route: Route) -> Iterator[dict[str, Any]]:
         yield {"name": name, "in": "query", **words, "required": needed, "schema": schema}
 
 
-def _body(route: Route) -> dict[str, Any]:
+def _body(route: Route) -> JsonObject:
     """Return the body of a command, as JSON or as a form; each field has its `required`."""
-    needed = [name for name, told in route.body.items() if told.get("required") is True]
+    needed: list[JsonValue] = [
+        name for name, told in route.body.items() if told.get("required") is True
+    ]
     # required=True is our own mark; a list is JSON schema for the fields of an object
-    fields = {
+    fields: JsonObject = {
         name: {
             word: value for word, value in told.items() if word != "required" or value is not True
         }
         for name, told in route.body.items()
     }
-    schema = {"type": "object", "properties": fields, **({"required": needed} if needed else {})}
+    schema: JsonObject = {
+        "type": "object",
+        "properties": fields,
+        **({"required": needed} if needed else {}),
+    }
     kinds = ("application/json", "application/x-www-form-urlencoded")
     return {"required": bool(needed), "content": {kind: {"schema": schema} for kind in kinds}}
 
 
-def _answers(route: Route, method: str) -> dict[str, Any]:
+def _answers(route: Route, method: str) -> JsonObject:
     if method in SAFE:
-        schema = {"type": ["object", "array"]} if route.reply == "json" else {"type": "string"}
-        answer = {
+        schema: JsonObject = (
+            {"type": ["object", "array"]} if route.reply == "json" else {"type": "string"}
+        )
+        answer: JsonObject = {
             "description": "What was asked.",
             "content": {REPLIES[route.reply]: {"schema": schema}},
         }
-        ended = {"204": {"description": "The stream has ended."}} if route.reply == "events" else {}
-        return {"200": answer, **ended}
-    content = {
+        if route.reply != "events":
+            return {"200": answer}
+        return {"200": answer, "204": {"description": "The stream has ended."}}
+    content: JsonObject = {
         "application/json": {"schema": {"$ref": "#/components/schemas/Told"}},
         "text/html": {"schema": {"type": "string"}},
     }
@@ -202,7 +219,7 @@ def _answers(route: Route, method: str) -> dict[str, Any]:
     }
 
 
-def _refusals(route: Route, method: str) -> dict[str, Any]:
+def _refusals(route: Route, method: str) -> JsonObject:
     left_out = {"401", "403"} if route.scope is None else set()
     if method in SAFE:
         # every body is measured, that of a GET too (access.guard)
@@ -216,10 +233,12 @@ def _refusals(route: Route, method: str) -> dict[str, Any]:
     }
 
 
-def _refusal(code: str) -> dict[str, Any]:
-    error = {"$ref": "#/components/schemas/Error"}
-    told = {"anyOf": [{"$ref": "#/components/schemas/Told"}, error]} if code == "409" else error
-    found: dict[str, Any] = {
+def _refusal(code: str) -> JsonObject:
+    error: JsonObject = {"$ref": "#/components/schemas/Error"}
+    told: JsonObject = (
+        {"anyOf": [{"$ref": "#/components/schemas/Told"}, error]} if code == "409" else error
+    )
+    found: JsonObject = {
         "description": REFUSALS[code],
         "content": {
             "application/json": {"schema": told},
@@ -237,7 +256,7 @@ def _refusal(code: str) -> dict[str, Any]:
     return found
 
 
-def _security(route: Route, method: str) -> list[Mapping[str, list[str]]]:
+def _security(route: Route, method: str) -> list[JsonValue]:
     if route.scope is None:
         return []
     if method in SAFE:
@@ -245,7 +264,7 @@ def _security(route: Route, method: str) -> list[Mapping[str, list[str]]]:
     return [{"bearer": [route.scope]}, {"session": [route.scope], "page": [route.scope]}]
 
 
-SCHEMES: Final = {
+SCHEMES: Final[JsonObject] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "A token of the desk."},
     "session": {
         "type": "apiKey",
@@ -262,7 +281,7 @@ SCHEMES: Final = {
     },
 }
 
-SCHEMAS: Final[Mapping[str, Any]] = {
+SCHEMAS: Final[JsonObject] = {
     "Error": {
         "type": "object",
         "properties": {
@@ -283,3 +302,6 @@ SCHEMAS: Final[Mapping[str, Any]] = {
 }
 
 ROUTES = (Route("/api/v1/openapi.json", "openapi", openapi, reply="json"),)
+
+if __name__ == "__main__":
+    sys.stdout.write(rendered())

@@ -14,7 +14,7 @@ import os
 import re
 import socket
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, Protocol
 
 from flask import Flask
 from waitress.server import create_server  # type: ignore[import-untyped]
@@ -32,6 +32,20 @@ NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\
 """A host name, an address, or an IPv6 address in brackets; no port, no wildcard."""
 
 
+class WebServer(Protocol):
+    """A waitress server that holds its port."""
+
+    effective_port: int
+
+    def run(self) -> None:
+        """Answer requests until `close` is called or the thread is interrupted."""
+        ...
+
+    def close(self) -> None:
+        """Give the port back."""
+        ...
+
+
 def serve(
     app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT, *, allow_remote: bool = False
 ) -> None:
@@ -45,9 +59,9 @@ def serve(
 
 def open_server(
     app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT, *, allow_remote: bool = False
-) -> Any:
-    """Return a waitress server that already holds its port; `run()` serves, `close()` ends it."""
-    return create_server(
+) -> WebServer:
+    """Return a waitress server that already holds its port."""
+    made: WebServer = create_server(
         app,
         sockets=[_bound(host, port, allow_remote=allow_remote)],
         threads=THREADS,
@@ -58,6 +72,7 @@ def open_server(
         trusted_proxy=DEFAULT_HOST,
         trusted_proxy_headers={"x-forwarded-proto"},
     )
+    return made
 
 
 def check_port(host: str, port: int, *, allow_remote: bool = False) -> None:

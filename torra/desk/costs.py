@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from agent_config import AgentSettings
 from instance_database import Database, open_home
@@ -51,7 +51,123 @@ Settings = Callable[[str], Profile | None]
 """Returns a profile by its name; None for one that was booked for once and is gone."""
 
 
-def run(home: Path, profile: str | None = None) -> dict[str, Any]:
+class Sums(TypedDict):
+    """Sums of calls; those `kept` count at their worst case."""
+
+    usd: float
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    kept_usd: float
+    kept_calls: int
+    kept_share: float
+
+
+class RoleSums(Sums):
+    """The sums of a role."""
+
+    role: str
+
+
+class ModelSums(Sums):
+    """The sums of a model, by VENDOR:MODEL."""
+
+    model: str
+
+
+class DaySum(TypedDict):
+    """What a day cost."""
+
+    day: str
+    usd: float
+    calls: int
+
+
+class LadderStep(TypedDict):
+    """A rung of a profile's ladder, and what must be left of the hour to climb to it."""
+
+    rung: str
+    worst_tick_usd: float
+    needs_usd: float
+    here: bool
+
+
+class ProfileCost(TypedDict):
+    """A profile against its ceiling; of one that is gone only what it spent is known."""
+
+    profile: str
+    spent_usd: float
+    ceiling_usd: float | None
+    left_usd: float | None
+    worst_tick_usd: float | None
+    free_at: str | None
+    oldest_leaves_at: str | None
+    ticks_left: int | None
+    ticks_an_hour: int | None
+    rung: str | None
+    rung_since: str | None
+    ladder: list[LadderStep]
+    booked_ahead: int
+
+
+class KeptCall(TypedDict):
+    """A row of the ledger that stands at its worst case."""
+
+    id: int
+    profile: str
+    torra_key: str
+    stage: str
+    role: str
+    provider: str
+    model: str
+    state: str
+    usd: float
+    at: str
+    until: str
+    under_way: bool
+
+
+class Block(TypedDict):
+    """A vendor that is not asked for a while."""
+
+    provider: str
+    reason: str
+    since: str
+    until: str
+
+
+class Late(TypedDict):
+    """How many of the newest calls were answered too late to be used."""
+
+    calls: int
+    of: int
+
+
+class CostSums(TypedDict):
+    """The sums of the last 24 hours, the dearest group first."""
+
+    at: str
+    currency: str
+    last_hour: Sums
+    today: Sums
+    last_24_hours: Sums
+    projected_day_usd: float
+    roles: list[RoleSums]
+    models: list[ModelSums]
+
+
+class CostReport(CostSums):
+    """The whole report, as `torra cost --json` prints it."""
+
+    days: list[DaySum]
+    profiles: list[ProfileCost]
+    blocked: list[Block]
+    kept: list[KeptCall]
+    late: Late
+
+
+def run(home: Path, profile: str | None = None) -> CostReport:
     """Return the report of a home, or of one profile; raises ConfigError for one not there."""
     now = System().real_now()
     named = [item.profile for item in load_desk(home).instances]
@@ -75,7 +191,7 @@ def report(
     environment: Mapping[str, str] | None = None,
     settings: Settings | None = None,
     past: LedgerSums | None = None,
-) -> dict[str, Any]:
+) -> CostReport:
     """Return the report of a database, or of None: nothing was spent.
 
     `named` are the profiles of the desk, `now` is real time. `settings` returns profiles as a
@@ -90,17 +206,18 @@ def report(
     told = _profiles(home, database, known, found, read_from, now)
     past = past or LedgerSums()
     groups = past.groups(database, known, now) if database else []
+    blocked: list[Any] = database.provider_blocks() if database else []
     return {
         **_sums(now, groups),
         "days": past.days(database, known, now) if database else _empty_days(now),
         "profiles": told,
-        "blocked": database.provider_blocks() if database else [],
+        "blocked": blocked,
         "kept": _kept(database, known, now) if database and _sum(groups)["kept_calls"] else [],
         "late": _late(database),
     }
 
 
-def table(document: Mapping[str, Any]) -> str:
+def table(document: CostReport) -> str:
     """Return the report for a terminal."""
     lines = [_profile_line(row) for row in document["profiles"]]
     blocked = [
@@ -117,8 +234,8 @@ def table(document: Mapping[str, Any]) -> str:
         f"{'day, projected':<32}{_money(document['projected_day_usd'])}",
     ]
     parts = [
-        *_group("role, last 24 hours", document["roles"], "role"),
-        *_group("model, last 24 hours", document["models"], "model"),
+        *_group("role, last 24 hours", [(row["role"], row) for row in document["roles"]]),
+        *_group("model, last 24 hours", [(row["model"], row) for row in document["models"]]),
     ]
     heading = (
         f"{'':<32}{'USD':>12}{'calls':>7}{'tokens in':>11}{'cached':>9}{'out':>9}{'kept USD':>12}"
@@ -129,7 +246,7 @@ def table(document: Mapping[str, Any]) -> str:
 # --- figures --------------------------------------------------------------------------------------
 
 
-def _sums(now: datetime, groups: Sequence[Row]) -> dict[str, Any]:
+def _sums(now: datetime, groups: Sequence[Row]) -> CostSums:
     hour = [row for row in groups if row["in_hour"]]
     today = [row for row in groups if row["in_today"]]
     # The projection takes the last hour for every hour that is left of the day.
@@ -141,8 +258,13 @@ def _sums(now: datetime, groups: Sequence[Row]) -> dict[str, Any]:
         "today": _sum(today),
         "last_24_hours": _sum(groups),
         "projected_day_usd": _round(_usd(today) + _usd(hour) * rest),
-        "roles": _grouped(groups, "role", lambda row: str(row["role"])),
-        "models": _grouped(groups, "model", lambda row: f"{row['provider']}:{row['model']}"),
+        "roles": [
+            {"role": name, **told} for name, told in _grouped(groups, lambda row: str(row["role"]))
+        ],
+        "models": [
+            {"model": name, **told}
+            for name, told in _grouped(groups, lambda row: f"{row['provider']}:{row['model']}")
+        ],
     }
 
 
@@ -150,7 +272,7 @@ def _midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _sum(groups: Iterable[Row]) -> dict[str, Any]:
+def _sum(groups: Iterable[Row]) -> Sums:
     groups = list(groups)
     kept = [row for row in groups if row["kept"]]
     total = _usd(groups)
@@ -166,13 +288,13 @@ def _sum(groups: Iterable[Row]) -> dict[str, Any]:
     }
 
 
-def _grouped(rows: Iterable[Row], name: str, of: Callable[[Row], str]) -> list[dict[str, Any]]:
+def _grouped(rows: Iterable[Row], of: Callable[[Row], str]) -> list[tuple[str, Sums]]:
     """Return the sums of each group, the dearest first."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(of(row), []).append(row)
-    told = [{name: group, **_sum(members)} for group, members in groups.items()]
-    return sorted(told, key=lambda row: (-row["usd"], row[name]))
+    told = [(group, _sum(members)) for group, members in groups.items()]
+    return sorted(told, key=lambda pair: (-pair[1]["usd"], pair[0]))
 
 
 def _usd(rows: Iterable[Row]) -> float:
@@ -200,9 +322,7 @@ class LedgerSums:
             for row in self._sums(database, name, start, end, now)
         ]
 
-    def days(
-        self, database: Database, profiles: Sequence[str], now: datetime
-    ) -> list[dict[str, Any]]:
+    def days(self, database: Database, profiles: Sequence[str], now: datetime) -> list[DaySum]:
         """Return day, usd and calls of each of the last DAYS days (UTC), the oldest first."""
         rows = []
         for start in _starts(now):
@@ -257,15 +377,15 @@ def _starts(now: datetime) -> list[datetime]:
     return [_midnight(now) - back * DAY for back in range(DAYS - 1, -1, -1)]
 
 
-def _day(start: datetime, usd: float, calls: int) -> dict[str, Any]:
+def _day(start: datetime, usd: float, calls: int) -> DaySum:
     return {"day": iso(start)[:10], "usd": _round(usd), "calls": calls}
 
 
-def _empty_days(now: datetime) -> list[dict[str, Any]]:
+def _empty_days(now: datetime) -> list[DaySum]:
     return [_day(start, 0.0, 0) for start in _starts(now)]
 
 
-def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[dict[str, Any]]:
+def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[KeptCall]:
     """Return the newest rows of 24 hours that stand at their worst case, newest first.
 
     `under_way` says that a request may still be answered.
@@ -276,15 +396,24 @@ def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[di
     newest = sorted(found, key=lambda row: (row["until"], row["id"]), reverse=True)[:KEPT_SHOWN]
     return [
         {
-            **row,
+            "id": row["id"],
+            "profile": row["profile"],
+            "torra_key": row["torra_key"],
+            "stage": row["stage"],
+            "role": row["role"],
+            "provider": row["provider"],
+            "model": row["model"],
+            "state": row["state"],
             "usd": _round(row["usd"]),
+            "at": row["at"],
+            "until": row["until"],
             "under_way": row["state"] == "reserved" and parse(row["until"]) > now,
         }
         for row in newest
     ]
 
 
-def _late(database: Database | None) -> dict[str, int]:
+def _late(database: Database | None) -> Late:
     """Return how many of the newest calls were answered too late to be used."""
     rows = database.newest_calls(CALLS_READ) if database else []
     return {"calls": sum(row["status"] == "late" for row in rows), "of": len(rows)}
@@ -311,7 +440,7 @@ def _profiles(
     settings: Settings,
     environment: Mapping[str, str],
     now: datetime,
-) -> list[dict[str, Any]]:
+) -> list[ProfileCost]:
     prices = PriceList.read(home / PRICES)
     told = []
     for name in names:
@@ -321,12 +450,12 @@ def _profiles(
         if found is not None:
             held = None if database is None else database.rung_held(name)
             worst = _worst(prices, found.agents, environment)
-            row |= _against(rows, found.agents.max_api_cost_per_hour, worst, held, now)
+            row = _against(row, rows, found.agents.max_api_cost_per_hour, worst, held, now)
         told.append(row)
     return told
 
 
-def _spent(name: str, rows: Sequence[Row], now: datetime) -> dict[str, Any]:
+def _spent(name: str, rows: Sequence[Row], now: datetime) -> ProfileCost:
     """Return what a profile has spent; the rest is not known of one that is gone."""
     return {
         "profile": name,
@@ -346,18 +475,20 @@ def _spent(name: str, rows: Sequence[Row], now: datetime) -> dict[str, Any]:
 
 
 def _against(
+    known: ProfileCost,
     rows: Sequence[Row],
     ceiling: float,
     worst: Mapping[str, float],
     held: Row | None,
     now: datetime,
-) -> dict[str, Any]:
-    """Return how a profile stands against its ceiling; `worst` is what each rung may cost."""
+) -> ProfileCost:
+    """Return what is known of a profile, with how it stands; `worst` is what each rung may cost."""
     spent = _usd(rows)
     left = ceiling - spent
     highest, dearest = next(iter(worst.items()))
     rung = str(held["rung"]) if held else highest
     return {
+        **known,
         "ceiling_usd": ceiling,
         "left_usd": _round(max(0.0, left)),
         "worst_tick_usd": _round(dearest),
@@ -440,7 +571,7 @@ def _money(usd: float) -> str:
     return f"{usd:>12.4f}" if usd >= 1 or not usd else f"{usd:>12.6f}"
 
 
-def _sum_line(name: str, told: Row) -> str:
+def _sum_line(name: str, told: Sums) -> str:
     share = f" ({told['kept_share']:.0%})" if told["kept_calls"] else ""
     return (
         f"{name:<32}{_money(told['usd'])}{told['calls']:>7}{told['input_tokens']:>11}"
@@ -449,21 +580,23 @@ def _sum_line(name: str, told: Row) -> str:
     )
 
 
-def _group(title: str, rows: Sequence[Row], name: str) -> list[str]:
-    return ["", title, *(_sum_line(f"  {row[name]}", row) for row in rows)]
+def _group(title: str, rows: Sequence[tuple[str, Sums]]) -> list[str]:
+    return ["", title, *(_sum_line(f"  {name}", row) for name, row in rows)]
 
 
-def _profile_line(row: Row) -> str:
+def _profile_line(row: ProfileCost) -> str:
     spent = f"profile {row['profile']}: {_money(row['spent_usd']).strip()} USD in the last hour"
-    if row["ceiling_usd"] is None:
+    left, worst = row["left_usd"], row["worst_tick_usd"]
+    if row["ceiling_usd"] is None or left is None or worst is None:
         return f"{spent}; the profile itself is gone"
     parts = [
         f"{spent} of {row['ceiling_usd']:.2f}",
-        f"{_money(row['left_usd']).strip()} left",
+        f"{_money(left).strip()} left",
         f"rung {row['rung']}",
     ]
-    if row["worst_tick_usd"]:
-        parts += [f"a tick costs {_money(row['worst_tick_usd']).strip()} at most", _free(row)]
+    if worst:
+        fits = _free(row["free_at"], now=left >= worst)
+        parts += [f"a tick costs {_money(worst).strip()} at most", fits]
     else:
         parts.append("its agents cost nothing")
     if row["booked_ahead"]:
@@ -473,12 +606,10 @@ def _profile_line(row: Row) -> str:
     return ", ".join(parts)
 
 
-def _free(row: Row) -> str:
-    if row["free_at"] is None:
+def _free(free_at: str | None, *, now: bool) -> str:
+    if free_at is None:
         return (
             "more than the ceiling: raise agents.max_api_cost_per_hour, or name the model's price "
             f"in {PRICES}"
         )
-    if row["left_usd"] >= row["worst_tick_usd"]:
-        return "which fits"
-    return f"which fits from {row['free_at']}"
+    return "which fits" if now else f"which fits from {free_at}"

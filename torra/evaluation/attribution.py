@@ -23,8 +23,9 @@ import numpy as np
 from agents.contracts import VECTORS
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
 from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
+from torra.evaluation.intervals import Floats
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.opinion_table import Flags, Floats, moments_of
+from torra.evaluation.opinion_table import Flags, moments_of
 from torra.evaluation.outcomes import Outcomes
 from torra.evaluation.power import mean_count, takes
 from torra.evaluation.recomposition import BrainNumbers, Chains, Changes, Recording, verdicts_of

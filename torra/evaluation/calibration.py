@@ -24,12 +24,11 @@ import numpy as np
 from agent_config import CONFIDENCE_WEIGHT
 from torra.evaluation.dependence import Estimate, lag_of, mean_estimate
 from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot, Point
-from torra.evaluation.intervals import Interval, wilson
+from torra.evaluation.intervals import Floats, Interval, wilson
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import (
     OPINIONS,
     Flags,
-    Floats,
     Whole,
     agent_ids,
     moments_of,

@@ -21,6 +21,7 @@ from numpy.random import Generator
 
 from torra.evaluation.intervals import (
     LEVEL,
+    Floats,
     Interval,
     normal_quantile,
     percentile_interval,
@@ -28,7 +29,7 @@ from torra.evaluation.intervals import (
     student_tail,
 )
 from torra.evaluation.observations import TickSeen
-from torra.evaluation.opinion_table import Floats, Whole, moments_of, streams_of
+from torra.evaluation.opinion_table import Whole, moments_of, streams_of
 
 LAG_HORIZONS: Final = 2
 """Lags as a multiple of the horizon: Bartlett's weights fade towards their end."""

@@ -27,14 +27,13 @@ from torra.evaluation.dependence import (
     slope_estimate,
 )
 from torra.evaluation.exhibits import Cell, Exhibit, Line, Plot
-from torra.evaluation.intervals import LEVEL, Interval
+from torra.evaluation.intervals import LEVEL, Floats, Interval
 from torra.evaluation.multiple import benjamini_hochberg
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import (
     DESK,
     OPINIONS,
     Flags,
-    Floats,
     Whole,
     adjustments_of,
     agent_ids,

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.contracts import VECTORS
+from torra.evaluation.intervals import Floats
 from torra.evaluation.observations import Opinion, TickSeen
 
-Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 

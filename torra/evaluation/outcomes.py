@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from torra.evaluation.intervals import Floats
 from torra.evaluation.observations import TickSeen
-from torra.evaluation.opinion_table import Floats, Whole
+from torra.evaluation.opinion_table import Whole
 
 HORIZONS: Final = (1, 4, 16)
 """Horizons of outcomes, in bars."""

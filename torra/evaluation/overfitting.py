@@ -23,9 +23,9 @@ from math import comb
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from torra.evaluation.exhibits import Columns, Exhibit, cells
+from torra.evaluation.intervals import Floats
 from torra.evaluation.wording import count, percent, percent_cell, rounded
 
 PARTS: Final = 10
@@ -36,8 +36,6 @@ LEAST_PERIODS: Final = 4
 
 ALIKE: Final = 1e-12
 """A spread below this is none."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ import numpy as np
 
 from agents.contracts import SourceType
 from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.intervals import wilson
+from torra.evaluation.intervals import Floats, wilson
 from torra.evaluation.observations import ArmSeen, TickSeen
-from torra.evaluation.opinion_table import Flags, Floats
+from torra.evaluation.opinion_table import Flags
 from torra.evaluation.recomposition import BrainNumbers, Chains, verdicts_of
 from torra.evaluation.wording import count, percent, percent_span
 from torra.verdict import call_policy

@@ -27,9 +27,9 @@ from numpy.random import Generator
 from agents.contracts import VECTORS
 from torra.clock import duration
 from torra.evaluation.information import LEAST, ranks_within, residual
-from torra.evaluation.intervals import student_quantile
+from torra.evaluation.intervals import Floats, student_quantile
 from torra.evaluation.observations import TickSeen
-from torra.evaluation.opinion_table import Flags, Floats, Whole, l1_of, spoke, streams_of
+from torra.evaluation.opinion_table import Flags, Whole, l1_of, spoke, streams_of
 from torra.evaluation.outcomes import Outcomes, entry_bars
 from torra.evaluation.promotion_rule import Look, PromotionEvidence
 from torra.evaluation.recomposition import BrainNumbers, Chains, blend, verdicts_of

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from torra.config import SymbolSpec
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
-from torra.evaluation.intervals import Interval
+from torra.evaluation.intervals import Floats, Interval
 from torra.evaluation.wording import count, interval_cell, percent, percent_cell, rounded, signed
 from torra.verdict.order_levels import STOP_ATR, TARGET_R
 
@@ -38,7 +38,6 @@ COLLAR_ATR: Final = 1.0
 TAIL: Final = 2.5
 """Per cent of the draws beyond each end of a range."""
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 

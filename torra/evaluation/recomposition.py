@@ -35,8 +35,9 @@ from agents.contracts import (
     SourceType,
 )
 from torra.config import Profile, SentimentWeights, Thresholds
+from torra.evaluation.intervals import Floats
 from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen
-from torra.evaluation.opinion_table import Flags, Floats, Whole, agent_ids, opinions_of, spoke
+from torra.evaluation.opinion_table import Flags, Whole, agent_ids, opinions_of, spoke
 from torra.verdict.sentiment_rules import is_fresh
 
 GateUse = Literal["recorded", "rules", "off"]

@@ -22,9 +22,9 @@ from numpy.random import Generator
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
 from torra.evaluation.exhibits import Columns, Exhibit, cells
-from torra.evaluation.intervals import Interval, percentile_interval
+from torra.evaluation.intervals import Floats, Interval, percentile_interval
 from torra.evaluation.observations import TickSeen
-from torra.evaluation.opinion_table import DESK, OPINIONS, Floats, adjustments_of, agent_ids
+from torra.evaluation.opinion_table import DESK, OPINIONS, adjustments_of, agent_ids
 from torra.evaluation.wording import count, interval_cell, listed, percent, rounded
 
 Runs = Sequence[Sequence[TickSeen]]

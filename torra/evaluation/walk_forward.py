@@ -26,7 +26,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.intervals import Mean, mean_of
+from torra.evaluation.intervals import Floats, Mean, mean_of
 from torra.evaluation.power import trades_take
 from torra.evaluation.wording import count, interval_cell, rounded, signed
 
@@ -40,7 +40,6 @@ DAY: Final = 86_400_000_000
 """In microseconds."""
 
 Times = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

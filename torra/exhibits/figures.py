@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypedDict
 
 from torra import clock
 
@@ -107,7 +107,7 @@ SOURCES: Final = {
 }
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """Return a finite number, or None for anything else."""
     # bool is a kind of int: True would be written as 1
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -115,7 +115,7 @@ def number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def signed(value: Any, decimals: int = SCORE_DECIMALS) -> str:
+def signed(value: object, decimals: int = SCORE_DECIMALS) -> str:
     """Write a score or an adjustment with its sign; zero has none."""
     known = number(value)
     if known is None:
@@ -127,7 +127,7 @@ def signed(value: Any, decimals: int = SCORE_DECIMALS) -> str:
     return (MINUS if known < 0 else "+") + text
 
 
-def plain(value: Any, decimals: int = 2) -> str:
+def plain(value: object, decimals: int = 2) -> str:
     """Write a number with thousands separators; only a negative one has a sign."""
     known = number(value)
     if known is None:
@@ -136,7 +136,7 @@ def plain(value: Any, decimals: int = 2) -> str:
     return MINUS + text if known < 0 and float(text.replace(",", "")) else text
 
 
-def loose(value: Any) -> str:
+def loose(value: object) -> str:
     """Write a value of evidence as it is cited: a number with up to eight digits, or a word."""
     known = number(value)
     if known is None:
@@ -144,7 +144,7 @@ def loose(value: Any) -> str:
     return f"{known:,.8g}".replace("-", MINUS)
 
 
-def money(value: Any, decimals: int = 4, currency: str = "$") -> str:
+def money(value: object, decimals: int = 4, currency: str = "$") -> str:
     """Write an amount with its currency."""
     known = number(value)
     if known is None:
@@ -152,7 +152,7 @@ def money(value: Any, decimals: int = 4, currency: str = "$") -> str:
     return (MINUS if known < 0 else "") + currency + f"{abs(known):,.{decimals}f}"
 
 
-def span(seconds: Any) -> str:
+def span(seconds: object) -> str:
     """Write a length of time to read at a glance: 45 s, 12 min, 3 h 05 min, 2 d 4 h."""
     known = number(seconds)
     if known is None:
@@ -167,7 +167,7 @@ def span(seconds: Any) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600} h"
 
 
-def countdown(seconds: Any) -> str:
+def countdown(seconds: object) -> str:
     """Write a time to wait as 0:04 or 1:02:09; `due` once it has passed."""
     known = number(seconds)
     if known is None:
@@ -181,7 +181,7 @@ def countdown(seconds: Any) -> str:
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
 
 
-def moment(text: Any, seconds: bool = False) -> str:
+def moment(text: object, seconds: bool = False) -> str:
     """Write an ISO time as 2021-12-01 10:15 UTC."""
     try:
         when = clock.parse(str(text))
@@ -190,7 +190,7 @@ def moment(text: Any, seconds: bool = False) -> str:
     return when.strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
 
 
-def mark(name: Any) -> Mark:
+def mark(name: object) -> Mark:
     """Return the mark of a state; a state without one keeps its own name."""
     known = MARKS.get(str(name))
     if known:
@@ -198,7 +198,7 @@ def mark(name: Any) -> Mark:
     return Mark("", DASH if name is None else clean(str(name), 60), "flat")
 
 
-def tone(value: Any, decimals: int = SCORE_DECIMALS) -> str:
+def tone(value: object, decimals: int = SCORE_DECIMALS) -> str:
     """Return the tone of a written number: up or down by its sign, flat for 0, "" for a dash."""
     text = signed(value, decimals)
     if text == DASH:
@@ -206,15 +206,26 @@ def tone(value: Any, decimals: int = SCORE_DECIMALS) -> str:
     return {"+": "up", MINUS: "down"}.get(text[0], "flat")
 
 
-def cell(
-    value: Any, decimals: int = SCORE_DECIMALS, missing: str = "not recorded"
-) -> dict[str, Any]:
+class Cell(TypedDict, total=False):
+    """A figure as a page shows it, as JSON: `title` is the reason when it is missing.
+
+    `set` are attributes of an SVG element or a link, `hidden` is whether the cell is.
+    """
+
+    text: str
+    tone: str
+    title: str
+    set: Mapping[str, str | float]
+    hidden: bool
+
+
+def cell(value: object, decimals: int = SCORE_DECIMALS, missing: str = "not recorded") -> Cell:
     """Return a signed number as text and tone and, when it is missing, the reason."""
     reason = missing if number(value) is None else ""
     return {"text": signed(value, decimals), "tone": tone(value, decimals), "title": reason}
 
 
-def clean(text: Any, limit: int = MAX_TEXT) -> str:
+def clean(text: object, limit: int = MAX_TEXT) -> str:
     """Return text of unknown origin without hostile characters and no longer than `limit`."""
     safe = HOSTILE.sub("", str(text or "").replace("\r\n", "\n"))
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
@@ -233,7 +244,7 @@ def guarded(text: str) -> str:
     return f"'{text}" if risky else text
 
 
-def sheet_cell(value: Any, limit: int = MAX_TEXT) -> Any:
+def sheet_cell(value: object, limit: int = MAX_TEXT) -> object:
     """Return a value as a cell of a CSV file, text of unknown origin cleaned and guarded.
 
     A number stays one, a missing value is empty.
@@ -249,21 +260,28 @@ def title(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def position_on_axis(value: Any, bound: float = 1.0) -> float:
+def position_on_axis(value: object, bound: float = 1.0) -> float:
     """Return where a value lies on a bar, 0 to BAR_WIDTH; a missing one in the middle."""
     known = number(value) or 0.0
     share = max(-1.0, min(1.0, known / bound))
     return round((share + 1) / 2 * BAR_WIDTH, 2)
 
 
-def signed_bar(value: Any, bound: float = 1.0) -> dict[str, float]:
+class Bar(TypedDict):
+    """Where a bar begins, and how wide it is."""
+
+    x: float
+    width: float
+
+
+def signed_bar(value: object, bound: float = 1.0) -> Bar:
     """Return x and width of a bar that grows from the middle."""
     end = position_on_axis(value, bound)
     middle = BAR_WIDTH / 2
     return {"x": min(end, middle), "width": round(abs(end - middle), 2)}
 
 
-def spark(values: Sequence[Any], bound: float = 1.0) -> str:
+def spark(values: Sequence[object], bound: float = 1.0) -> str:
     """Return the path of a small line of scores, oldest first; a missing value leaves a gap."""
     step = SPARK_WIDTH / max(1, len(values) - 1)
     points = [
@@ -273,9 +291,10 @@ def spark(values: Sequence[Any], bound: float = 1.0) -> str:
     return _path(points)
 
 
-def line(values: Sequence[Any], width: float, height: float) -> str:
+def line(values: Sequence[object], width: float, height: float) -> str:
     """Return the path of a line scaled to its own lowest and highest value."""
-    known = [value for value in map(number, values) if value is not None]
+    points = list(map(number, values))
+    known = [value for value in points if value is not None]
     if not known:
         return ""
     low, high = min(known), max(known)
@@ -283,15 +302,14 @@ def line(values: Sequence[Any], width: float, height: float) -> str:
     room = (high - low) or 1.0
     step = width / max(1, len(values) - 1)
     heights = [
-        None if number(value) is None else height - (float(value) - low) / room * height
-        for value in values
+        None if value is None else height - (value - low) / room * height for value in points
     ]
     return _path(
         [None if y is None else (index * step, round(y, 1)) for index, y in enumerate(heights)]
     )
 
 
-def _height(value: Any, bound: float) -> float:
+def _height(value: object, bound: float) -> float:
     return round((1 - position_on_axis(value, bound) / BAR_WIDTH) * SPARK_HEIGHT, 2)
 
 

@@ -30,7 +30,7 @@ from torra.config import Instance
 from torra.errors import ConfigError
 from torra.evaluation import account_curve, sharpe
 from torra.evaluation.exhibits import Columns, Exhibit, Line, Plot, cells
-from torra.evaluation.intervals import Mean, mean_of
+from torra.evaluation.intervals import Floats, Mean, mean_of
 from torra.evaluation.observations import ArmSeen, TradeSeen
 from torra.evaluation.overfitting import overfitting, overfitting_exhibit
 from torra.evaluation.power import trades_enough, trades_take
@@ -71,7 +71,6 @@ SATURDAY, SUNDAY, THURSDAY, WEEK = 5, 6, 3, 7
 """Days of a week; 1970 began on a Thursday."""
 
 Times = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

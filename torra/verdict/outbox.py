@@ -1,7 +1,8 @@
 """The interface of an outbox: the signals of a desk as whoever moves them needs them.
 
 signal_bridge works on an `Outbox`. torra.store.tick_store.TickStore, the interface of a whole
-store, is one; it adds what a tick needs.
+store, is one; it adds what a tick needs. It lies here, below both, because a bridge may not import
+a store. Nothing is done here: the methods are the stores'.
 """
 
 from __future__ import annotations

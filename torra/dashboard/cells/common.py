@@ -1,30 +1,41 @@
 """Cells that several screens share: a verdict, a position, an age, a warning, as finished text.
 
 A cell is {"text", "tone", "title"}. It may also carry "set" (attributes of an SVG element or a
-link) and "hidden". A missing number is a dash with the reason as its title. Pure functions over
-what a DeskView returns.
+link) and "hidden". A missing number is a dash with the reason as its title. Pure functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypedDict
 
 from torra.dashboard.cells import skips, sources
+from torra.dashboard.cells.shown import Named, Position, Shown, Skip, Tally, Timed
 from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import headline, why
-from torra.dashboard.record.stored import Row, mapping
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
+from torra.exhibits.figures import Cell, cell
+from torra.tick.tick_record import Decided, Thresholds, TickRecord
 
-Cells = dict[str, Row]
+Cells = dict[str, Cell]
 TickLink = Callable[[str, str, str], str]
 """Returns the address of a tick's page from instance, timeframe and bar_time."""
 
 NO_TICK: Final = "no tick yet"
 
 
-def warning_cells(instances: Sequence[Mapping[str, Any]]) -> Cells:
+class Limits(TypedDict):
+    """The thresholds as numbers on the score axis, and as places on a signed bar and a spark."""
+
+    buy: float | None
+    sell: float | None
+    buy_x: float | None
+    sell_x: float | None
+    buy_y: float | None
+    sell_y: float | None
+
+
+def warning_cells(instances: Sequence[Shown]) -> Cells:
     """Return the warnings of calendar and news, hidden when there is nothing to warn of."""
     told = {
         "calendar": sources.calendar_warning(instances),
@@ -36,7 +47,7 @@ def warning_cells(instances: Sequence[Mapping[str, Any]]) -> Cells:
     }
 
 
-def verdict_cells(key: str, latest: Any, link: TickLink) -> Cells:
+def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
     """Return verdict, action, consensus, reason and link of an instance's newest tick."""
     if not latest:
         empty = {
@@ -48,114 +59,112 @@ def verdict_cells(key: str, latest: Any, link: TickLink) -> Cells:
         cells[f"{key}.reason"] = words(why)
         cells[f"{key}.when"] = dash()
         return cells | bar_cells(f"{key}.consensus", None, None)
-    address = link(latest["instance"], latest["timeframe"], latest["bar_time"])
-    consensus, l1 = latest.get("consensus"), latest.get("l1_consensus")
-    close = figures.moment(latest.get("as_of"))
-    cells = {
-        "verdict": state_cell(latest.get("verdict")),
-        "l1_verdict": state_cell(latest.get("l1_verdict")),
+    address = link(str(latest.instance), str(latest.timeframe), str(latest.bar_time))
+    consensus, l1 = latest.consensus, latest.l1_consensus
+    told: Cells = {
+        "verdict": state_cell(latest.verdict),
+        "l1_verdict": state_cell(latest.l1_verdict),
         "action": action_cell(latest),
         "consensus": cell(consensus),
         "l1_consensus": cell(l1),
-        "source": source_cell(latest.get("source_type")),
+        "source": source_cell(latest.source_type),
         "reason": words(reason(latest)),
-        "when": words(f"{latest['timeframe']} tick of {close}") | {"set": {"href": address}},
+        "when": words(f"{latest.timeframe} tick of {figures.moment(latest.as_of)}")
+        | {"set": {"href": address}},
     }
-    return {f"{key}.{name}": value for name, value in cells.items()} | bar_cells(
+    return {f"{key}.{name}": value for name, value in told.items()} | bar_cells(
         f"{key}.consensus", consensus, l1
     )
 
 
-def voice_cells(key: str, tick: Mapping[str, Any]) -> Cells:
+def voice_cells(key: str, tick: TickRecord) -> Cells:
     """Return a tick's regime and which voices it lacks; a cell with nothing to say is hidden."""
-    name = mapping(tick.get("regime")).get("name")
-    deliberation = mapping(tick.get("deliberation"))
-    why, silent = agreement.degraded(deliberation), agreement.silence(deliberation)
+    name = tick.regime.name if tick.regime else None
+    why, silent = agreement.degraded(tick.deliberation), agreement.silence(tick.deliberation)
     badge = f"{figures.mark('DEGRADED').text}, {silent}" if why and silent else silent
     short = words(badge, "warn" if why else "flat", why or "of the desk's agents")
     regime = state_cell(name or "") | {"title": "the regime of the market"}
     return {
-        f"{key}.regime": {**regime, **showing(name)},
+        f"{key}.regime": regime | showing(name),
         f"{key}.short": short | showing(badge),
     }
 
 
-def age_cells(key: str, stream: Mapping[str, Any]) -> Cells:
+def age_cells(key: str, stream: Timed) -> Cells:
     """Return how old a stream is, whether that is too old, and the wait for its next tick."""
-    age, stale = stream.get("age_seconds"), bool(stream.get("stale"))
+    age, stale = stream.age_seconds, stream.stale
     badge = words("◷ stale", "warn", "the newest tick is older than one and a half bars")
-    if stream.get("quiet"):
+    if stream.quiet:
         badge = words("◦ no bars", "flat", skips.NO_BARS)
-    left = figures.number(stream.get("next_in_seconds"))
+    left = stream.next_in_seconds
     wait = words(figures.countdown(left))
     if left is not None:
         wait["set"] = {"data-countdown": round(left, 1)}
     return {
         f"{key}.age": words(figures.span(age), "warn" if stale else "", "" if age else NO_TICK),
-        f"{key}.stale": badge | showing(stale or bool(stream.get("quiet"))),
+        f"{key}.stale": badge | showing(stale or stream.quiet),
         f"{key}.next": wait,
     }
 
 
-def position_cells(key: str, instance: Mapping[str, Any]) -> Cells:
+def position_cells(key: str, instance: Named) -> Cells:
     """Return an instance's position, its levels, and the result of closing it now."""
-    position = instance.get("position")
+    position = instance.position
     if not position:
         return {
             f"{key}.position": words("flat", "flat"),
             f"{key}.levels": words("nothing is held or opening"),
         }
     digits = digits_of(instance)
-    side = figures.mark(side_of(position.get("side")))
-    state = str(position.get("state") or "")
+    side = figures.mark(side_of(position.side))
+    state = position.state or ""
     opening = "" if state in ("", "FILLED") else f" ({figures.clean(state, 20).lower()})"
-    lots = figures.plain(position.get("lots"), 2)
-    price = figures.plain(position.get("entry"), digits)
+    lots = figures.plain(position.lots, 2)
+    price = figures.plain(position.entry, digits)
     held = f"{side.text} {lots} at {price}{opening}{_gain(position)}"
     return {
         f"{key}.position": words(held, side.tone),
         f"{key}.levels": words(
-            f"stop {figures.plain(position.get('stop'), digits)}, "
-            f"target {figures.plain(position.get('target'), digits)}{_leave(position, digits)}",
+            f"stop {figures.plain(position.stop, digits)}, "
+            f"target {figures.plain(position.target, digits)}{_leave(position, digits)}",
             title="what a close at the newest bar's close would get: a long leaves at the bid, "
             "a short pays the spread on top of it",
         ),
     }
 
 
-def _gain(position: Mapping[str, Any]) -> str:
-    if figures.number(position.get("profit")) is None:
+def _gain(position: Position) -> str:
+    if position.profit is None:
         return ""
-    money, r = figures.signed(position["profit"], 2), figures.signed(position.get("r_multiple"), 2)
+    money, r = figures.signed(position.profit, 2), figures.signed(position.r_multiple, 2)
     return f", {money}, {r}\u00a0R"
 
 
-def _leave(position: Mapping[str, Any], digits: int) -> str:
-    if figures.number(position.get("leave")) is None:
+def _leave(position: Position, digits: int) -> str:
+    if position.leave is None:
         return ""
-    return f", closing now at {figures.plain(position['leave'], digits)}"
+    return f", closing now at {figures.plain(position.leave, digits)}"
 
 
-def changes_cell(changes: Any) -> Row:
+def changes_cell(changes: Tally) -> Cell:
     """Return how many verdicts the agents changed."""
-    known = changes or {}
-    changed, every = (figures.plain(known.get(name), 0) for name in ("changed", "all"))
+    changed, every = figures.plain(changes.changed, 0), figures.plain(changes.all, 0)
     told = f"agents changed {changed} of {every} verdicts"
     return words(told, title="ticks whose verdict is not the one of L1 alone")
 
 
-def skip_cell(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> Row:
+def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: Timed) -> Cell:
     """Return the skips since the newest tick; hidden without any."""
     told, tone = skips.note(tick, skipped, stream)
     return words(told, tone) | showing(bool(told))
 
 
-def reason(latest: Mapping[str, Any]) -> str:
+def reason(latest: Decided) -> str:
     """Return the headline of a tick: where the consensus stands, the action and its reason."""
     told, veto = why(latest), vetoes.cause(latest)
     if summary.proposed(latest):
         told = f"{summary.PROPOSED_WORDS.capitalize()}."
-    denied = ", ".join(figures.clean(reason, 40) for reason in latest.get("denied") or ())
+    denied = ", ".join(figures.clean(reason, 40) for reason in latest.denied)
     # the reason often names the denial already: it is not said twice
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     if veto and veto not in more:
@@ -163,21 +172,20 @@ def reason(latest: Mapping[str, Any]) -> str:
     return f"{headline(latest)} {more}".strip()
 
 
-def bar_cells(key: str, value: Any, l1: Any) -> Cells:
+def bar_cells(key: str, value: float | None, l1: float | None) -> Cells:
     """Return the fill of a signed bar, and the thin line of L1 alone."""
-    place = figures.position_on_axis(l1)
-    known = figures.number(l1) is not None
+    place, bar = figures.position_on_axis(l1), figures.signed_bar(value)
     return {
-        f"{key}.bar": words("", figures.tone(value)) | {"set": figures.signed_bar(value)},
+        f"{key}.bar": words("", figures.tone(value))
+        | {"set": {"x": bar["x"], "width": bar["width"]}},
         f"{key}.mark": words("")
-        | {"set": {"x1": place, "x2": place, "opacity": 1 if known else 0}},
+        | {"set": {"x1": place, "x2": place, "opacity": 0 if l1 is None else 1}},
     }
 
 
-def limits(thresholds: Any) -> Row:
+def limits(thresholds: Thresholds) -> Limits:
     """Return the thresholds as numbers on the score axis and as places on a signed bar."""
-    known = thresholds or {}
-    buy, sell = figures.number(known.get("buy")), figures.number(known.get("sell"))
+    buy, sell = thresholds.buy, thresholds.sell
     # the profile has the sell threshold as a size: a SELL lies at minus that
     low = None if sell is None else -sell
     return {
@@ -190,51 +198,50 @@ def limits(thresholds: Any) -> Row:
     }
 
 
-def digits_of(data: Mapping[str, Any]) -> int:
+def digits_of(data: Named) -> int:
     """Return the decimals of a symbol's prices; 5 when they are not known."""
-    digits = data.get("digits")
-    return 5 if digits is None else int(digits)
+    return 5 if data.digits is None else data.digits
 
 
-def side_of(side: Any) -> Any:
+def side_of(side: str | None) -> str | None:
     """Return BUY and SELL as the position that they make."""
     return {"BUY": "LONG", "SELL": "SHORT"}.get(str(side), side)
 
 
-def words(text: str, tone: str = "", title: str = "") -> Row:
+def words(text: str, tone: str = "", title: str = "") -> Cell:
     """Return a cell of words."""
     return {"text": text, "tone": tone, "title": title}
 
 
-def state_cell(name: Any) -> Row:
+def state_cell(name: str | None) -> Cell:
     """Return a state with its glyph and tone."""
     shown = figures.mark(name)
     return words(shown.text.strip(), shown.tone)
 
 
-def action_cell(tick: Mapping[str, Any]) -> Row:
+def action_cell(tick: Decided) -> Cell:
     """Return the action of a tick; one that was proposed to a person is no HOLD."""
     if summary.proposed(tick):
         return words("◔ proposed", "warn", summary.PROPOSED_WORDS)
-    return state_cell(tick.get("action"))
+    return state_cell(tick.action)
 
 
-def worded(name: Any, word: str | None) -> Row:
+def worded(name: str | None, word: str | None) -> Cell:
     """Return a state with another word than its own."""
     shown = figures.mark(name)
     return words(f"{shown.glyph} {word or shown.word}".strip(), shown.tone)
 
 
-def source_cell(name: Any) -> Row:
+def source_cell(name: str | None) -> Cell:
     """Return a source type, its meaning as the title."""
     return state_cell(name) | {"title": figures.SOURCES.get(str(name), "")}
 
 
-def dash(reason: str = NO_TICK) -> Row:
+def dash(reason: str = NO_TICK) -> Cell:
     """Return the cell of a number that is not known."""
     return words(figures.DASH, "", reason)
 
 
-def showing(yes: Any) -> Row:
+def showing(yes: object) -> Cell:
     """Return whether a cell is hidden."""
     return {"hidden": not yes}

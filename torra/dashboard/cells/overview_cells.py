@@ -3,14 +3,14 @@
 A desk of up to CARDS instances shows one card for each, with every score of every stream. A larger
 desk shows one row for each, so that fifty fit on a page; figures and words are the same, and the
 scores are one click away. The keys of cells number the instances in the order of the desk file, so
-that sorting the page changes no key. Pure functions over what a DeskView returns.
+that sorting the page changes no key. Pure functions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal, NamedTuple, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
@@ -18,6 +18,7 @@ from torra.dashboard.cells import skips, sources
 from torra.dashboard.cells.common import (
     NO_TICK,
     Cells,
+    Limits,
     TickLink,
     age_cells,
     bar_cells,
@@ -33,10 +34,11 @@ from torra.dashboard.cells.common import (
     warning_cells,
     words,
 )
+from torra.dashboard.cells.shown import Overview, Shown, Stream, Strip, Timed, Watched
 from torra.dashboard.cells.symbol_cells import strip
-from torra.dashboard.record.stored import Row, mapping, sequence
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
+from torra.exhibits.figures import Cell, cell
+from torra.tick.tick_record import TickRecord
 
 CARDS: Final = 8
 """Instances that have a card each; more are rows of a table."""
@@ -76,41 +78,69 @@ CALM: Final = 9
 """Rank of an instance that wants no look."""
 
 
+class StreamKey(TypedDict):
+    """A stream's key among the cells."""
+
+    key: str
+    timeframe: str
+
+
+class InstanceRow(TypedDict):
+    """An instance of the overview; `shown` is all that its own cells show."""
+
+    key: str
+    rank: int
+    name: str
+    symbol: str
+    streams: list[StreamKey]
+    limits: Limits
+    address: str
+    shown: tuple[object, ...]
+
+
+class OverviewShown(TypedDict):
+    """The overview; new cells fit a page of the same shape only, else its script loads it anew."""
+
+    cells: Cells
+    instances: list[InstanceRow]
+    order: list[str]
+    compact: bool
+    shape: str
+
+
 def overview(
-    data: Mapping[str, Any],
+    data: Overview,
     link: TickLink,
     watch: WatchLink,
     address: Callable[[str], str],
     sort: Sort = "attention",
-) -> Row:
-    """Return {"cells", "instances", "compact", "order", "shape"} of the overview.
+) -> OverviewShown:
+    """Return the cells of the overview and its instances in their order.
 
     The links return addresses: of a tick's page, of a stream to watch, of an instance.
     """
-    instances = data["instances"]
+    instances = data.instances
     compact = len(instances) > CARDS
-    cells = strip(data["desk"]) | warning_cells(instances)
+    cells = strip(data.desk) | warning_cells(instances)
     cells |= glance_cells(data, watch)
     cells["legend.sources"] = _meanings(instances)
     # newest first in the data: reversed, so that the newest debate of an instance wins
-    debates = {one["instance"]: one["stream_id"] for one in reversed(debates_of(data))}
-    rows = []
+    debates = {one.instance: one.stream_id for one in reversed(data.debates)}
+    rows: list[InstanceRow] = []
     for number, instance in enumerate(instances):
         key = f"i{number}"
-        found = notices(instance, data["desk"])
-        own = _instance(key, instance, data["desk"], link)
+        found = notices(instance, data.desk)
+        own = _instance(key, instance, data.desk, link)
         if compact:
             _shorten(key, own, instance)
         own[f"{key}.attention"] = _attention(found)
-        own[f"{key}.watch"] = _watch(debates.get(instance["instance"]), watch)
+        own[f"{key}.watch"] = _watch(debates.get(instance.instance), watch)
         cells |= own
-        for place, stream in enumerate(instance["streams"]):
+        for place, stream in enumerate(instance.streams):
             make = _line if compact else _stream
             cells |= make(f"{key}.s{place}", instance, stream, link)
-        row = _row(key, instance, min((item.rank for item in found), default=CALM))
-        where = address(instance["instance"])
-        # its own cells only: ages and waits of streams always change and are no part of the piece
-        rows.append({**row, "address": where, "shown": _shown(row["name"], where, own)})
+        rank = min((item.rank for item in found), default=CALM)
+        rows.append(_row(key, instance, rank, address(instance.instance), own))
     # sorted after all keys are given: they follow the desk file, whatever the order on the page
     order = sorted(rows, key=_ordering(sort))
     return {
@@ -118,27 +148,28 @@ def overview(
         "instances": order,
         "order": [row["key"] for row in order],
         "compact": compact,
-        # what new cells must have in common with the page to fit it: else its script loads the page
-        # anew
         "shape": ";".join(f"{row['name']}:{len(row['streams'])}" for row in rows),
     }
 
 
-def _row(key: str, instance: Mapping[str, Any], rank: int) -> Row:
+def _row(key: str, instance: Shown, rank: int, address: str, own: Cells) -> InstanceRow:
     return {
         "key": key,
         "rank": rank,
-        "name": instance["instance"],
-        "symbol": instance["symbol"],
+        "name": instance.instance,
+        "symbol": instance.symbol,
         "streams": [
-            {"key": f"{key}.s{place}", "timeframe": stream["timeframe"]}
-            for place, stream in enumerate(instance["streams"])
+            {"key": f"{key}.s{place}", "timeframe": stream.timeframe}
+            for place, stream in enumerate(instance.streams)
         ],
-        "limits": limits(instance.get("thresholds")),
+        "limits": limits(instance.thresholds),
+        "address": address,
+        # its own cells only: ages and waits of streams always change and are no part of the piece
+        "shown": _shown(instance.instance, address, own),
     }
 
 
-def _shown(name: str, address: str, cells: Cells) -> tuple[Any, ...]:
+def _shown(name: str, address: str, cells: Cells) -> tuple[object, ...]:
     """Return all that an instance's own cells show: the key of its rendered piece (views.kept)."""
     told = (
         (key, *(str(cell.get(part)) for part in ("text", "tone", "title", "hidden", "set")))
@@ -147,18 +178,19 @@ def _shown(name: str, address: str, cells: Cells) -> tuple[Any, ...]:
     return name, address, *told
 
 
-def _ordering(sort: Sort) -> Callable[[Row], tuple[Any, ...]]:
-    names = {"attention": ("rank", "name"), "name": ("name",), "desk": ()}[sort]
-    return lambda row: tuple(row[name] for name in names)
+def _ordering(sort: Sort) -> Callable[[InstanceRow], tuple[int, str]]:
+    if sort == "attention":
+        return lambda row: (row["rank"], row["name"])
+    return lambda row: (0, row["name"] if sort == "name" else "")
 
 
 # --- the desk at a glance -----------------------------------------------------------------------
 
 
-def glance_cells(data: Mapping[str, Any], watch: WatchLink) -> Cells:
+def glance_cells(data: Overview, watch: WatchLink) -> Cells:
     """Return the cells on top: approvals, alarms, stale feeds, debates, cost, next ticks."""
-    desk, streams = data["desk"], [s for one in data["instances"] for s in one["streams"]]
-    waiting, alarms = desk.get("waiting") or 0, len(sequence(desk.get("alarms")))
+    desk, streams = data.desk, [stream for one in data.instances for stream in one.streams]
+    waiting, alarms = desk.waiting or 0, len(desk.alarms)
     cells: Cells = {
         "glance.waiting": words(f"{waiting} to decide" if waiting else "none waits",
                                 "warn" if waiting else ""),
@@ -166,29 +198,24 @@ def glance_cells(data: Mapping[str, Any], watch: WatchLink) -> Cells:
                                "alert" if alarms else ""),
         "glance.feeds": _feeds(streams),
         "glance.cost": _cost(desk),
-        "glance.changes": _all_changes(data["instances"]),
+        "glance.changes": _all_changes(data.instances),
     }  # fmt: skip
-    soonest: dict[str, Any] = {}
+    soonest: dict[str, float | None] = {}
     for stream in streams:
         # all streams of a timeframe close at the same moment
-        soonest.setdefault(stream["timeframe"], stream.get("next_in_seconds"))
+        soonest.setdefault(stream.timeframe, stream.next_in_seconds)
     for timeframe, left in soonest.items():
         cells[f"glance.next.{timeframe}"] = _countdown(left)
-    return cells | _debate_cells(debates_of(data), watch)
+    return cells | _debate_cells(data.debates, watch)
 
 
-def timeframes_of(data: Mapping[str, Any]) -> list[str]:
+def timeframes_of(data: Overview) -> list[str]:
     """Return the timeframes of a desk, shortest first."""
-    names = {s["timeframe"] for one in data["instances"] for s in one["streams"]}
+    names = {stream.timeframe for one in data.instances for stream in one.streams}
     return sorted(names, key=clock.duration)
 
 
-def debates_of(data: Mapping[str, Any]) -> list[Row]:
-    """Return the debates that run now, newest first."""
-    return [mapping(one) for one in sequence(data.get("debates"))]
-
-
-def _feeds(streams: Sequence[Mapping[str, Any]]) -> Row:
+def _feeds(streams: Sequence[Stream]) -> Cell:
     """Return how many streams are stale, without bars or without a tick, in words."""
     counts = Counter(_freshness(stream) for stream in streams)
     told = [f"{counts[word]} of {len(streams)} {word}" for word in FRESHNESS if counts[word]]
@@ -201,43 +228,42 @@ def _feeds(streams: Sequence[Mapping[str, Any]]) -> Row:
 FRESHNESS: Final = ("stale", "without bars now", "without a tick yet")
 
 
-def _freshness(stream: Mapping[str, Any]) -> str:
-    if not stream.get("tick"):
+def _freshness(stream: Stream) -> str:
+    if not stream.tick:
         return FRESHNESS[2]
-    if stream.get("quiet"):
+    if stream.quiet:
         return FRESHNESS[1]
-    return FRESHNESS[0] if stream.get("stale") else ""
+    return FRESHNESS[0] if stream.stale else ""
 
 
-def _cost(desk: Mapping[str, Any]) -> Row:
-    cost, ceiling = figures.number(desk.get("cost_hour")), figures.number(desk.get("ceiling"))
+def _cost(desk: Strip) -> Cell:
+    cost, ceiling = desk.cost_hour, desk.ceiling
     share = cost / ceiling if cost is not None and ceiling else 0.0
     tone = "alert" if share >= 1 else "warn" if share >= NEAR_CEILING else ""
     return words(f"{figures.plain(share * 100, 0)} % of the ceiling", tone)
 
 
-def _all_changes(instances: Sequence[Mapping[str, Any]]) -> Row:
-    known = [mapping(one.get("changes")) for one in instances]
-    sums = {name: sum(int(one.get(name) or 0) for one in known) for name in ("changed", "all")}
-    changed, every = (figures.plain(value, 0) for value in sums.values())
+def _all_changes(instances: Sequence[Shown]) -> Cell:
+    known = [one.changes for one in instances]
+    changed = figures.plain(sum(one.changed or 0 for one in known), 0)
+    every = figures.plain(sum(one.all or 0 for one in known), 0)
     return words(f"{changed} of {every}", title="ticks whose verdict is not the one of L1 alone")
 
 
-def _countdown(left: Any) -> Row:
-    known = figures.number(left)
+def _countdown(left: float | None) -> Cell:
     told = words(figures.countdown(left))
-    return told if known is None else told | {"set": {"data-countdown": round(known, 1)}}
+    return told if left is None else told | {"set": {"data-countdown": round(left, 1)}}
 
 
-def _debate_cells(debates: Sequence[Row], watch: WatchLink) -> Cells:
+def _debate_cells(debates: Sequence[Watched], watch: WatchLink) -> Cells:
     number = len(debates)
     cells = {"glance.debates": words(f"{number} running" if number else "none runs now")}
     # empty places too: the page's script fills cells and makes none
     for place in range(WATCHED):
         key = f"glance.debate.{place}"
         one = debates[place] if place < number else None
-        address = watch(str(one["stream_id"])) if one else ""
-        told = f"{figures.clean(one['instance'], 40)} {one['timeframe']}" if one else ""
+        address = watch(str(one.stream_id)) if one else ""
+        told = f"{figures.clean(one.instance, 40)} {one.timeframe}" if one else ""
         cells[key] = words(told) | showing(address) | {"set": {"href": address or "#"}}
     return cells
 
@@ -249,75 +275,70 @@ def _number(count: int, one: str, many: str) -> str:
 # --- an instance --------------------------------------------------------------------------------
 
 
-def notices(instance: Mapping[str, Any], desk: Mapping[str, Any]) -> list[Notice]:
+def notices(instance: Shown, desk: Strip) -> list[Notice]:
     """Return why an instance wants a look, the most urgent first."""
     return sorted(_notices(instance, desk))
 
 
-def _notices(instance: Mapping[str, Any], desk: Mapping[str, Any]) -> Iterable[Notice]:
-    waiting = mapping(desk.get("waiting_by")).get(instance["instance"])
-    if waiting:
+def _notices(instance: Shown, desk: Strip) -> Iterable[Notice]:
+    if desk.waiting_by.get(instance.instance):
         yield Notice(0, "◔ approval waits", "warn")
-    stale = [s["timeframe"] for s in instance["streams"] if s.get("stale")]
+    stale = [stream.timeframe for stream in instance.streams if stream.stale]
     if stale:
         yield Notice(1, f"◷ stale {', '.join(stale)}", "warn")
-    latest = mapping(instance.get("latest"))
-    if VETO in (latest.get("reason"), *sequence(latest.get("denied"))):
+    latest = instance.latest
+    if latest and VETO in (latest.reason, *latest.denied):
         yield Notice(2, figures.mark("VETO").text, "alert")
-    left = [s["timeframe"] for s in instance["streams"] if _left_out(s)]
+    left = [stream.timeframe for stream in instance.streams if _left_out(stream)]
     if left:
         yield Notice(3, f"· skipped {', '.join(left)}", "warn")
-    ticks = [mapping(stream.get("tick")) for stream in instance["streams"]]
-    if any(tick.get("source_type") in PARTIAL for tick in ticks):
+    ticks = [stream.tick for stream in instance.streams if stream.tick]
+    if any(tick.source_type in PARTIAL for tick in ticks):
         yield Notice(4, "◐ PARTIAL", "warn")
     if any(_degraded(tick) for tick in ticks):
         yield Notice(4, figures.mark("DEGRADED").text, "warn")
     if not latest:
         yield Notice(5, "○ no tick yet", "flat")
-    if instance["streams"] and all(s.get("quiet") for s in instance["streams"]):
+    if instance.streams and all(stream.quiet for stream in instance.streams):
         yield Notice(6, "◦ no bars", "flat")
 
 
-def _left_out(stream: Mapping[str, Any]) -> bool:
+def _left_out(stream: Stream) -> bool:
     """Return whether a stream's newest close was skipped for more than want of a bar."""
-    tick, skipped = mapping(stream.get("tick")), stream.get("skipped")
-    told, tone = skips.note(tick, skipped, stream)
+    told, tone = skips.note(stream.tick, stream.skipped, stream)
     return bool(told) and tone == "warn"
 
 
-def _degraded(tick: Mapping[str, Any]) -> bool:
-    flags = sequence(mapping(tick.get("deliberation")).get("flags"))
-    return any(str(flag).partition(":")[0] == "degraded" for flag in flags)
+def _degraded(tick: TickRecord) -> bool:
+    return any(flag.partition(":")[0] == "degraded" for flag in tick.deliberation.flags)
 
 
-def _attention(found: Sequence[Notice]) -> Row:
+def _attention(found: Sequence[Notice]) -> Cell:
     tone = found[0].tone if found else ""
     return words(", ".join(item.text for item in found), tone) | showing(found)
 
 
-def _watch(stream_id: Any, watch: WatchLink) -> Row:
-    address = watch(str(stream_id)) if stream_id else ""
+def _watch(stream_id: str | None, watch: WatchLink) -> Cell:
+    address = watch(stream_id) if stream_id else ""
     return words("◌ debating: watch", "note") | showing(address) | {"set": {"href": address or "#"}}
 
 
-def _instance(
-    key: str, instance: Mapping[str, Any], desk: Mapping[str, Any], link: TickLink
-) -> Cells:
-    cells = verdict_cells(key, instance.get("latest"), link) | position_cells(key, instance)
+def _instance(key: str, instance: Shown, desk: Strip, link: TickLink) -> Cells:
+    cells = verdict_cells(key, instance.latest, link) | position_cells(key, instance)
     del cells[f"{key}.source"]  # each stream shows its own
-    if not instance.get("latest"):
-        cells[f"{key}.reason"] = words(first_tick(instance["streams"], desk, instance.get("feed")))
-    cells[f"{key}.changes"] = changes_cell(instance.get("changes"))
-    near = sources.near_event(instance["streams"], desk.get("now"))
+    if not instance.latest:
+        cells[f"{key}.reason"] = words(first_tick(instance.streams, desk, instance.feed))
+    cells[f"{key}.changes"] = changes_cell(instance.changes)
+    near = sources.near_event([stream.tick for stream in instance.streams], desk.now)
     cells[f"{key}.event"] = words(near) | showing(near)
     return cells
 
 
-def _shorten(key: str, cells: Cells, instance: Mapping[str, Any]) -> None:
+def _shorten(key: str, cells: Cells, instance: Shown) -> None:
     """Remove from a row what its symbol's page shows, and cells without content."""
     del cells[f"{key}.changes"]
-    cells[f"{key}.levels"] |= showing(instance.get("position"))
-    cells[f"{key}.when"] |= showing(instance.get("latest"))
+    cells[f"{key}.levels"] |= showing(instance.position)
+    cells[f"{key}.when"] |= showing(instance.latest)
 
 
 FEEDS: Final = {
@@ -327,25 +348,23 @@ FEEDS: Final = {
 """Where bars come from, by feed; any other one is a channel to MetaTrader 5."""
 
 
-def first_tick(
-    streams: Sequence[Mapping[str, Any]], desk: Mapping[str, Any], feed: Any = None
-) -> str:
+def first_tick(streams: Sequence[Timed], desk: Strip, feed: str | None = None) -> str:
     """Return why no tick has run yet, and what the first one needs."""
-    if desk.get("role") == "STANDBY":
+    if desk.role == "STANDBY":
         return (
             "No tick has run yet: this desk stands by. The one that holds the lease runs them, "
             "or this one when the lease runs out."
         )
-    if not any(stream.get("newest_bar") for stream in streams):
+    if not any(stream.newest_bar for stream in streams):
         how = FEEDS.get(str(feed), "the feed has brought none: Health tells its age and state")
         return f"No tick has run yet: no bar is stored, and a tick reads 210 and more. Bars: {how}."
     return "No tick has run yet: the first comes with the close of the next bar."
 
 
-def _meanings(instances: Sequence[Mapping[str, Any]]) -> Row:
+def _meanings(instances: Sequence[Shown]) -> Cell:
     """Return the meanings of the source types that the overview shows now."""
-    ticks = [mapping(stream.get("tick")) for one in instances for stream in one["streams"]]
-    names = sorted({str(tick.get("source_type")) for tick in ticks} & set(figures.SOURCES))
+    ticks = [stream.tick for one in instances for stream in one.streams if stream.tick]
+    names = sorted({str(tick.source_type) for tick in ticks} & set(figures.SOURCES))
     told = "; ".join(f"{name}: {figures.SOURCES[name]}" for name in names)
     return words(told or "which agents stand behind the scores")
 
@@ -353,42 +372,38 @@ def _meanings(instances: Sequence[Mapping[str, Any]]) -> Row:
 # --- a stream -----------------------------------------------------------------------------------
 
 
-def _stream(
-    key: str, instance: Mapping[str, Any], stream: Mapping[str, Any], link: TickLink
-) -> Cells:
+def _stream(key: str, instance: Shown, stream: Stream, link: TickLink) -> Cells:
     """Return everything of a stream, for a card."""
-    tick = stream.get("tick") or {}
+    tick = stream.tick or TickRecord()
     cells: Cells = {}
     for vector in VECTORS:
-        value = ((tick.get("scores") or {}).get(vector) or {}).get("score")
+        value = tick.final(vector)
         cells[f"{key}.{vector}"] = cell(value, 2, NO_TICK)
-        cells |= bar_cells(f"{key}.{vector}", value, (tick.get("l1") or {}).get(vector))
-    cells[f"{key}.ath"] = cell(tick.get("ath"), 2, NO_TICK)
-    cells |= bar_cells(f"{key}.composite", tick.get("composite"), tick.get("l1_composite"))
+        cells |= bar_cells(f"{key}.{vector}", value, tick.l1.get(vector))
+    cells[f"{key}.ath"] = cell(tick.ath, 2, NO_TICK)
+    cells |= bar_cells(f"{key}.composite", tick.composite, tick.l1_composite)
     cells[f"{key}.source"] = dash()
     if tick:
-        address = link(instance["instance"], stream["timeframe"], tick["bar_time"])
-        cells[f"{key}.source"] = source_cell(tick.get("source_type")) | {"set": {"href": address}}
+        address = link(instance.instance, stream.timeframe, str(tick.bar_time))
+        cells[f"{key}.source"] = source_cell(tick.source_type) | {"set": {"href": address}}
     cells |= voice_cells(key, tick)
-    cells[f"{key}.spark"] = words("") | {"set": {"d": figures.spark(stream.get("history", ()))}}
-    cells[f"{key}.skip"] = skip_cell(tick, stream.get("skipped"), stream)
-    cells[f"{key}.composite"] = cell(tick.get("composite"), 3, NO_TICK)
+    cells[f"{key}.spark"] = words("") | {"set": {"d": figures.spark(stream.history)}}
+    cells[f"{key}.skip"] = skip_cell(stream.tick, stream.skipped, stream)
+    cells[f"{key}.composite"] = cell(tick.composite, 3, NO_TICK)
     return cells | age_cells(key, stream)
 
 
-def _line(
-    key: str, instance: Mapping[str, Any], stream: Mapping[str, Any], link: TickLink
-) -> Cells:
+def _line(key: str, instance: Shown, stream: Stream, link: TickLink) -> Cells:
     """Return the cells for which a row has room: composite, source, age, wait."""
-    tick = stream.get("tick") or {}
-    told = source_cell(tick.get("source_type"))
+    tick = stream.tick or TickRecord()
+    told = source_cell(tick.source_type)
     # a row is narrow, and the rest of the word still tells the sources apart
     told["text"] = told["text"].replace("AGENT_", "")
     if tick:
-        address = link(instance["instance"], stream["timeframe"], tick["bar_time"])
+        address = link(instance.instance, stream.timeframe, str(tick.bar_time))
         told["set"] = {"href": address}
     return {
-        f"{key}.composite": cell(tick.get("composite"), 3, NO_TICK),
+        f"{key}.composite": cell(tick.composite, 3, NO_TICK),
         f"{key}.source": told,
         **age_cells(key, stream),
     }

@@ -7,71 +7,67 @@ functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 from torra import clock
-from torra.dashboard.record.stored import Row
+from torra.dashboard.cells.shown import ListedTick, Skip, Timed
 from torra.dashboard.view.stream_reading import NO_BAR
 from torra.exhibits import figures
+from torra.tick.tick_record import TickRecord
 
 NO_BARS: Final = "no bars: market closed or hole in the data"
 
 
-def fold(events: Sequence[Row]) -> list[Row]:
+def fold(events: Sequence[ListedTick | Skip]) -> list[ListedTick | Skip]:
     """Return events with each run of skips of one reason as its newest, with `count`, `oldest`."""
-    return [_folded(list(run)) if skipped else next(run) for skipped, run in _runs(events)]
+    found: list[ListedTick | Skip] = []
+    for reason, run in groupby(events, _reason):
+        alike = list(run)
+        found += alike if reason is None else [_folded([s for s in alike if isinstance(s, Skip)])]
+    return found
 
 
-def note(tick: Mapping[str, Any], skipped: Any, stream: Mapping[str, Any]) -> tuple[str, str]:
+def note(tick: TickRecord | None, skipped: Skip | None, stream: Timed) -> tuple[str, str]:
     """Return text and tone of what a stream skipped since its newest tick; empty for nothing."""
-    quiet = stream.get("quiet")
+    quiet = stream.quiet
     if quiet:
-        run = _run_text(NO_BAR, quiet["count"], quiet["from"], quiet["to"])
-        return f"{stream['timeframe']}: {NO_BARS} ({run})", "flat"
+        run = _run_text(NO_BAR, quiet.count, quiet.first, quiet.last)
+        return f"{stream.timeframe}: {NO_BARS} ({run})", "flat"
     # a tick has run since an older skip: that is over
-    if not skipped or (tick and str(skipped["bar_time"]) <= str(tick["bar_time"])):
+    if not skipped or (tick and str(skipped.bar_time) <= str(tick.bar_time)):
         return "", ""
     return f"newest bar: {_one_text(skipped)}", tone(skipped)
 
 
-def text(event: Mapping[str, Any], timeframe: str) -> str:
+def text(event: Skip, timeframe: str) -> str:
     """Return why a close was skipped, or how many were for the same reason."""
-    if event.get("count", 1) == 1:
+    if event.count == 1:
         return _one_text(event)
-    first, last = (close_of(event[name], timeframe) for name in ("oldest", "bar_time"))
-    return _run_text(event.get("reason"), event["count"], first, last)
+    first, last = (close_of(time, timeframe) for time in (event.oldest, event.bar_time))
+    return _run_text(event.reason, event.count, first, last)
 
 
-def tone(skip: Mapping[str, Any]) -> str:
+def tone(skip: Skip) -> str:
     """Return the tone of a skip: a bar that never came is no fault of the desk."""
-    return "flat" if skip.get("reason") == NO_BAR else "warn"
+    return "flat" if skip.reason == NO_BAR else "warn"
 
 
-def close_of(bar_time: Any, timeframe: str) -> str:
+def close_of(bar_time: str | None, timeframe: str) -> str:
     """Return when a bar closed, as ISO text."""
     return clock.iso(clock.parse(str(bar_time)) + clock.duration(timeframe))
 
 
-def _runs(events: Sequence[Row]) -> Iterator[tuple[bool, Iterator[Row]]]:
-    """Yield every tick alone (False) and every run of skips of one reason together (True)."""
-
-    def alike(numbered: tuple[int, Row]) -> tuple[bool, Any]:
-        place, event = numbered
-        skip = bool(event.get("was_skipped"))
-        # the place is different for every tick, so groupby never joins two ticks
-        return skip, event.get("reason") if skip else place
-
-    for (skip, _), run in groupby(enumerate(events), alike):
-        yield skip, (event for _, event in run)
+def _reason(event: ListedTick | Skip) -> str | None:
+    return str(event.reason) if isinstance(event, Skip) else None
 
 
-def _folded(run: Sequence[Row]) -> Row:
-    return {**run[0], "count": len(run), "oldest": run[-1]["bar_time"]}
+def _folded(run: Sequence[Skip]) -> Skip:
+    return run[0].model_copy(update={"count": len(run), "oldest": run[-1].bar_time})
 
 
-def _run_text(reason: Any, count: int, first: Any, last: Any) -> str:
+def _run_text(reason: str | None, count: int, first: str | None, last: str | None) -> str:
     closes = "1 close" if count == 1 else f"{count} closes"
     told = f"{closes} skipped, {figures.clean(reason, 60)}"
     if count == 1:
@@ -79,6 +75,6 @@ def _run_text(reason: Any, count: int, first: Any, last: Any) -> str:
     return f"{told}: from {figures.moment(first)} to {figures.moment(last)}"
 
 
-def _one_text(skip: Mapping[str, Any]) -> str:
-    reason, detail = figures.clean(skip.get("reason"), 60), figures.clean(skip.get("detail"), 240)
+def _one_text(skip: Skip) -> str:
+    reason, detail = figures.clean(skip.reason, 60), figures.clean(skip.detail, 240)
     return f"skipped, {reason}: {detail}" if detail else f"skipped, {reason}"

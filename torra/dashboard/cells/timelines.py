@@ -8,16 +8,17 @@ whose `d` the page's script can replace. Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from torra import clock
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.record.stored import Row, mapping, sequence
+from torra.dashboard.cells.shown import ListedTick, Markov, Symbol
 from torra.exhibits import figures
+from torra.exhibits.figures import Cell, Mark
 
 WIDTH: Final = 1000.0
 LANE: Final = 10
@@ -42,6 +43,33 @@ class Run:
     count: int
 
 
+class Lane(TypedDict):
+    """A lane of a picture."""
+
+    key: str
+    value: str
+    mark: Mark
+
+
+class RunRow(TypedDict):
+    """A run in the table."""
+
+    mark: Mark
+    first: str
+    last: str
+    count: str
+    long: str
+
+
+class Timeline(TypedDict):
+    """A picture and its table; the cells are KEY.LANE, KEY.gap, from and to."""
+
+    cells: Cells
+    lanes: list[Lane]
+    height: int
+    rows: list[RunRow]
+
+
 def runs(events: Sequence[tuple[datetime, str]], step: timedelta) -> list[Run]:
     """Return the events (close time and value, oldest first) merged, with the gaps between."""
     found: list[Run] = []
@@ -60,8 +88,8 @@ def runs(events: Sequence[tuple[datetime, str]], step: timedelta) -> list[Run]:
 
 def timeline(
     key: str, events: Sequence[tuple[datetime, str]], step: timedelta, lanes: Sequence[str]
-) -> Row:
-    """Return {"cells", "lanes", "height", "rows"}; the cells are KEY.LANE, KEY.gap, from and to."""
+) -> Timeline:
+    """Return the picture and the table of some events (close time and value, oldest first)."""
     merged = runs(events, step)
     cells: Cells = {f"{key}.{lane}": _path("") for lane in lanes}
     cells[f"{key}.gap"] = _path("")
@@ -89,25 +117,22 @@ def timeline(
     }  # fmt: skip
 
 
-def state_events(markov: Any) -> list[tuple[datetime, str]]:
+def state_events(markov: Markov) -> list[tuple[datetime, str]]:
     """Return the states of a stream's history by their closes, oldest first."""
-    rows = map(mapping, sequence(mapping(markov).get("history")))
-    return [(clock.parse(str(row["close_time"])), str(row["state"])) for row in rows]
+    return [(clock.parse(str(one.close_time)), str(one.state)) for one in markov.history]
 
 
-def verdict_events(data: Mapping[str, Any]) -> list[tuple[datetime, str]]:
+def verdict_events(data: Symbol) -> list[tuple[datetime, str]]:
     """Return verdict, veto or skip of every close of a symbol page, oldest first."""
-    step = clock.duration(data["timeframe"])
-    ticks = {str(tick["bar_time"]): _decided(tick) for tick in data.get("ticks", ())}
-    skips = {str(skip["bar_time"]): "skipped" for skip in data.get("skipped", ())}
+    step = clock.duration(data.timeframe)
+    ticks = {str(tick.bar_time): _decided(tick) for tick in data.ticks}
+    skips = {str(skip.bar_time): "skipped" for skip in data.skipped}
     # ticks last: a close that was skipped first and then run late counts as its tick
     return [(clock.parse(time) + step, value) for time, value in sorted({**skips, **ticks}.items())]
 
 
-def _decided(tick: Mapping[str, Any]) -> str:
-    if VETO in (tick.get("reason"), *sequence(tick.get("denied"))):
-        return "VETO"
-    return str(tick.get("verdict"))
+def _decided(tick: ListedTick) -> str:
+    return "VETO" if VETO in (tick.reason, *tick.denied) else str(tick.verdict)
 
 
 def _places(merged: Sequence[Run]) -> list[tuple[float, float]]:
@@ -124,11 +149,11 @@ def _block(x: float, width: float, y: int, height: int) -> str:
     return f"M{x:.1f} {y}h{width:.1f}v{height}h-{width:.1f}z"
 
 
-def _path(d: str) -> Row:
+def _path(d: str) -> Cell:
     return {"text": "", "tone": "", "title": "", "set": {"d": d}}
 
 
-def _row(run: Run, step: timedelta) -> Row:
+def _row(run: Run, step: timedelta) -> RunRow:
     known = figures.mark(run.value) if run.value else figures.Mark("", "no tick", "flat")
     return {
         "mark": known,

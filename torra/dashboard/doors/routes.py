@@ -11,7 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, Literal
+from typing import Final, Literal
+
+from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 SCREENS: Final = (
     "screens.entry", "trade.orders", "screens.tick", "screens.watching", "screens.views",
@@ -21,24 +24,27 @@ SCREENS: Final = (
 """The modules of torra.dashboard that have routes. `views` has the catch-all route, at its end."""
 
 
+Fields = Mapping[str, Mapping[str, JsonValue]]
+"""Parameters or a body by name, each with its JSON schema."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """One address with its view; `scope` is the least scope of a visitor, None for anybody.
 
     `reply` is the kind of answer. `per_minute` is how often one visitor may ask, None for any
-    number. `query` and `body` describe parameters and JSON body for the API's description
-    (name -> JSON schema).
+    number. `query` and `body` describe parameters and JSON body for the API's description.
     """
 
     rule: str
     name: str
-    view: Callable[..., Any]
+    view: Callable[..., ResponseReturnValue]
     methods: tuple[str, ...] = ("GET",)
     scope: Literal["read", "approve", "admin"] | None = "read"
     reply: Literal["html", "json", "events", "csv", "picture"] = "html"
     per_minute: int | None = None
-    query: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    body: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    query: Fields = field(default_factory=dict)
+    body: Fields = field(default_factory=dict)
 
     @property
     def summary(self) -> str:

@@ -3,21 +3,22 @@
 The panel's numbers are shown as stored (agents.debate.panel made them); their effect on the size of
 an opening is multiplied out here. Flags of the sitting become plain sentences; an unknown flag
 stays a word. A record of an older version may have no panel, and then there is no such section.
-Pure functions over plain dicts.
+Pure functions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Required, TypedDict
 
 from agent_config import OPPOSITION_COST, SIDE_FROM
 from agents.contracts import ORDINALS, VECTORS
 from agents.debate.panel import DIRECTIONS, Panel
-from torra.dashboard.record.stored import GATE, Row, in_shadow, mapping, sequence
+from torra.dashboard.record.rows import Ordinal, Stance, Voice
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
+from torra.exhibits.figures import Cell, Mark, cell
+from torra.tick.tick_record import GATE, Debate, PanelTold, Report, TickRecord
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""
@@ -39,10 +40,46 @@ LOOKS: Final = {
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
 
 
-def degraded(deliberation: Mapping[str, Any]) -> str:
+class Tally(TypedDict):
+    """How many agents ended in a state, and who of them with what reason."""
+
+    mark: Mark
+    who: list[str]
+
+
+class Size(TypedDict):
+    """What gate and conviction leave of an opening of a side."""
+
+    side: Mark
+    gate: str
+    conviction: str
+    size: str
+    against: bool
+
+
+class PanelShown(TypedDict, total=False):
+    """How far the desk agreed; only `heard` (False) where there was no opinion."""
+
+    heard: Required[bool]
+    side: Mark
+    sided: str
+    opposed: str
+    abstained: str
+    opposition: str
+    raw: str
+    kept: str
+    bars: list[float]
+    cost: str
+    sizes: list[Size]
+    stances: list[Stance]
+    spread: list[Cell]
+    disagreements: list[str]
+
+
+def degraded(deliberation: Debate) -> str:
     """Return why a desk is DEGRADED, in one sentence; empty when it is not."""
-    for flag in sequence(deliberation.get("flags")):
-        found = DEGRADED.fullmatch(str(flag))
+    for flag in deliberation.flags:
+        found = DEGRADED.fullmatch(flag)
         if found:
             heard, seats = found.groups()
             return (
@@ -50,12 +87,12 @@ def degraded(deliberation: Mapping[str, Any]) -> str:
                 "fewer than the profile's quorum: bull and bear were not asked."
             )
         # a record of another version may have the flag without these numbers
-        if str(flag).partition(":")[0] == "degraded":
+        if flag.partition(":")[0] == "degraded":
             return "Too few analysts reported: bull and bear were not asked."
     return ""
 
 
-def tally(agents: Sequence[Mapping[str, Any]]) -> list[Row]:
+def tally(agents: Sequence[Voice]) -> list[Tally]:
     """Return how many agents answered, abstained, failed or were not asked; [] for a small desk."""
     if len(agents) <= SMALL_DESK:
         return []
@@ -65,7 +102,7 @@ def tally(agents: Sequence[Mapping[str, Any]]) -> list[Row]:
         "failed": "{}, and what they would have said is missing",
         "not asked": "{}",
     }
-    rows = []
+    rows: list[Tally] = []
     for state, sentence in told.items():
         group = [agent for agent in agents if agent["mark"].word == state]
         if group:
@@ -75,35 +112,31 @@ def tally(agents: Sequence[Mapping[str, Any]]) -> list[Row]:
     return rows
 
 
-def silence(deliberation: Mapping[str, Any]) -> str:
+def silence(deliberation: Debate) -> str:
     """Return how many agents abstained or failed, in few words; empty if none did."""
-    quiet = sum(
-        bool(mapping(report).get("abstained")) for report in sequence(deliberation.get("reports"))
-    )
-    failed = len(mapping(deliberation.get("failures")))
-    counts = {"abstained": quiet, "failed": failed}
+    quiet = sum(report.abstained for report in deliberation.reports)
+    counts = {"abstained": quiet, "failed": len(deliberation.failures)}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
-def unasked(deliberation: Mapping[str, Any], name: str) -> str:
+def unasked(deliberation: Debate, name: str) -> str:
     """Return why an agent was left out that has a seat; empty when it was asked."""
-    reason = str(mapping(deliberation.get("unasked")).get(name) or "")
+    reason = deliberation.unasked.get(name, "")
     return UNASKED.get(reason, figures.clean(reason, 80))
 
 
-def looks(deliberation: Mapping[str, Any], name: str) -> list[str]:
+def looks(deliberation: Debate, name: str) -> list[str]:
     """Return the result of an agent's second look; empty if it took none."""
-    flags = set(map(str, sequence(deliberation.get("flags"))))
-    return [told for flag, told in LOOKS.items() if f"{flag}:{name}" in flags]
+    return [told for flag, told in LOOKS.items() if f"{flag}:{name}" in deliberation.flags]
 
 
-def ordinals(report: Mapping[str, Any]) -> list[Row]:
+def ordinals(report: Report) -> list[Ordinal]:
     """Return the whole numbers of the news agent, each with its range."""
-    told = mapping(report.get("ordinals"))
+    told = report.ordinals
     return [
         {
             "name": figures.title(name),
-            "value": cell(told.get(name), 0) if low < 0 else _count(told.get(name)),
+            "value": cell(told.get(name), 0) if low < 0 else _plain(told.get(name), 0),
             "range": f"{figures.signed(low, 0)} to {figures.signed(high, 0)}",
         }
         for name, (low, high) in ORDINALS.items()
@@ -111,48 +144,43 @@ def ordinals(report: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def panel(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | None:
+def panel(record: TickRecord) -> PanelShown | None:
     """Return how far the desk agreed (`heard` False without opinions); None without a panel."""
-    told = mapping(deliberation.get("panel"))
-    opinions = [
-        report
-        for report in map(mapping, sequence(deliberation.get("reports")))
-        if not report.get("abstained") and report.get("agent_id") != GATE
-    ]
+    deliberation = record.deliberation
+    told = deliberation.panel
     if not told:
         return None
-    if not opinions:
+    if all(report.abstained or report.agent_id == GATE for report in deliberation.reports):
         return {"heard": False}
-    side = _side(told.get("side"))
+    side = _side(told.side)
     return {
         "heard": True,
         "side": figures.mark(SIDES[side]),
-        "sided": figures.plain(told.get("sided"), 0),
-        "opposed": figures.plain(told.get("opposed"), 0),
-        "abstained": figures.plain(told.get("abstained"), 0),
-        "opposition": figures.plain(told.get("opposition"), 2),
-        "raw": figures.plain(told.get("conviction_raw"), 3),
-        "kept": figures.plain(told.get("conviction"), 3),
-        "bars": [_width(told.get(name)) for name in ("conviction_raw", "conviction")],
+        "sided": figures.plain(told.sided, 0),
+        "opposed": figures.plain(told.opposed, 0),
+        "abstained": figures.plain(told.abstained, 0),
+        "opposition": figures.plain(told.opposition, 2),
+        "raw": figures.plain(told.conviction_raw, 3),
+        "kept": figures.plain(told.conviction, 3),
+        "bars": [_width(told.conviction_raw), _width(told.conviction)],
         "cost": figures.plain(OPPOSITION_COST, 2),
-        "sizes": sizes(record, told, counted=not in_shadow(deliberation)),
-        "stances": [stance(*item, side) for item in mapping(told.get("stances")).items()],
-        "spread": [_spread(mapping(told.get("spread")).get(vector)) for vector in VECTORS],
+        "sizes": sizes(record, told, counted=not deliberation.in_shadow),
+        "stances": [stance(*item, side) for item in told.stances.items()],
+        "spread": [_plain(told.spread.get(vector), 3) for vector in VECTORS],
         "disagreements": [
             figures.clean(said, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
-            for said in sequence(told.get("disagreements"))
+            for said in told.disagreements
         ],
     }
 
 
-def sizes(record: Mapping[str, Any], told: Mapping[str, Any], *, counted: bool = True) -> list[Row]:
+def sizes(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[Size]:
     """Return the size that gate and conviction leave of an opening: by the verdict, else of both.
 
     A conviction that is not `counted` (shadow) leaves all of it.
     """
-    gate = figures.number(mapping(record.get("gate")).get("multiplier"))
-    verdict = str(record.get("verdict"))
-    rows = []
+    gate, verdict = record.gate.multiplier, str(record.verdict)
+    rows: list[Size] = []
     for side in (verdict,) if verdict in DIRECTIONS else tuple(DIRECTIONS):
         conviction = conviction_for(told, side) if counted else 1.0
         if gate is None or conviction is None:
@@ -163,25 +191,24 @@ def sizes(record: Mapping[str, Any], told: Mapping[str, Any], *, counted: bool =
                 "gate": figures.plain(gate, 3),
                 "conviction": figures.plain(conviction, 3),
                 "size": figures.plain(gate * conviction, 3),
-                "against": counted and figures.number(told.get("side")) == -DIRECTIONS[side],
+                "against": counted and told.side == -DIRECTIONS[side],
             }
         )
     return rows
 
 
-def conviction_for(told: Mapping[str, Any], side: str) -> float | None:
+def conviction_for(told: PanelTold, side: str) -> float | None:
     """Return the conviction behind an opening of a side, None when the panel lacks a number."""
-    raw, kept = (figures.number(told.get(name)) for name in ("conviction_raw", "conviction"))
+    raw, kept = told.conviction_raw, told.conviction
     if raw is None or kept is None:
         return None
-    known = Panel({}, side=_side(told.get("side")), conviction_raw=raw, conviction=kept)
+    known = Panel({}, side=_side(told.side), conviction_raw=raw, conviction=kept)
     return known.conviction_for(side)
 
 
-def stance(name: str, value: Any, side: int = 0) -> Row:
+def stance(name: str, value: float | None, side: int = 0) -> Stance:
     """Return which way an agent sees the market, and whether that is against the desk's side."""
-    known = figures.number(value) or 0.0
-    taken = _side(known) if abs(known) >= SIDE_FROM else 0
+    taken = _side(value) if abs(value or 0.0) >= SIDE_FROM else 0
     return {
         "title": figures.title(name),
         "value": cell(value),
@@ -191,28 +218,25 @@ def stance(name: str, value: Any, side: int = 0) -> Row:
     }
 
 
-def falsifiers(report: Mapping[str, Any]) -> list[str]:
+def falsifiers(report: Report) -> list[str]:
     """Return the findings that, by a researcher's own words, would prove its case wrong."""
-    return [figures.clean(text, 400) for text in sequence(report.get("falsifiers"))]
+    return [figures.clean(text, 400) for text in report.falsifiers]
 
 
-def checks(
-    deliberation: Mapping[str, Any], expected: Panel
-) -> Iterable[tuple[str, float | None, Any]]:
+def checks(told: PanelTold, expected: Panel) -> Iterable[tuple[str, float | None, float | None]]:
     """Yield each number of the panel: its name, as recomputed, as stored."""
-    told = mapping(deliberation.get("panel"))
-    yield "side of the desk", expected.side, told.get("side")
+    yield "side of the desk", expected.side, told.side
     for name, stance in expected.stances.items():
-        yield f"stance of {name}", stance, mapping(told.get("stances")).get(name)
-    yield "opposition", expected.opposition, told.get("opposition")
-    yield "raw conviction", expected.conviction_raw, told.get("conviction_raw")
-    yield "conviction", expected.conviction, told.get("conviction")
+        yield f"stance of {name}", stance, told.stances.get(name)
+    yield "opposition", expected.opposition, told.opposition
+    yield "raw conviction", expected.conviction_raw, told.conviction_raw
+    yield "conviction", expected.conviction, told.conviction
     for vector in VECTORS:
         name = f"spread of {figures.title(vector).lower()}"
-        yield name, expected.spread.get(vector), mapping(told.get("spread")).get(vector)
+        yield name, expected.spread.get(vector), told.spread.get(vector)
 
 
-def _silent(group: Sequence[Mapping[str, Any]]) -> list[str]:
+def _silent(group: Sequence[Voice]) -> list[str]:
     """Return the names of silent agents with their reasons, those of one reason together."""
     names: dict[str, list[str]] = {}
     for agent in group:
@@ -220,18 +244,14 @@ def _silent(group: Sequence[Mapping[str, Any]]) -> list[str]:
     return [": ".join(filter(None, [", ".join(titles), why])) for why, titles in names.items()]
 
 
-def _side(value: Any) -> int:
-    known = figures.number(value) or 0.0
+def _side(value: float | None) -> int:
+    known = value or 0.0
     return (known > 0) - (known < 0)
 
 
-def _spread(value: Any) -> Row:
-    return {"text": figures.plain(value, 3), "tone": "", "title": ""}
+def _plain(value: float | None, decimals: int) -> Cell:
+    return {"text": figures.plain(value, decimals), "tone": "", "title": ""}
 
 
-def _count(value: Any) -> Row:
-    return {"text": figures.plain(value, 0), "tone": "", "title": ""}
-
-
-def _width(value: Any) -> float:
-    return round(max(0.0, min(1.0, figures.number(value) or 0.0)) * figures.BAR_WIDTH, 2)
+def _width(value: float | None) -> float:
+    return round(max(0.0, min(1.0, value or 0.0)) * figures.BAR_WIDTH, 2)

@@ -3,14 +3,14 @@
 A citation is judged as the overlay judges it (agents.evidence): equal within 1 %, off, or absent
 from the evidence. The evidence is the record's, plus what a sitting adds to it: the four scores,
 and for the gate the ruling of its rules. Every feature has an anchor on the page to which its
-citations link, so no script is needed. Pure functions over plain dicts; nothing raises.
+citations link, so no script is needed. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
@@ -18,8 +18,9 @@ from agents.contracts import VECTORS, DebateContext, Evidence, Feature, GateRuli
 from agents.evidence import grounded
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import shown_features
-from torra.dashboard.record.stored import GATE, Row, is_gate, mapping, reports, sequence
+from torra.dashboard.record.rows import Chip, Entry
 from torra.exhibits import figures
+from torra.tick.tick_record import GATE, Cited, Debate, Report, TickRecord
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""
@@ -40,31 +41,57 @@ NONCE: Final = "0123456789abcdef"
 CODE_LETTERS: Final = 2
 
 
-def evidence(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> dict[str, Feature]:
+class Citer(TypedDict):
+    """An agent that cites a feature; `value` is empty where it cites the evidence's."""
+
+    who: str
+    anchor: str
+    glyph: str
+    value: str
+
+
+class CitedRow(TypedDict):
+    """A cited feature, and by whom."""
+
+    key: str
+    id: str
+    anchor: str
+    value: str
+    unit: str
+    there: bool
+    by: list[Citer]
+
+
+class Uncited(TypedDict):
+    """A feature that nobody cites, with the codes of those that were shown it."""
+
+    id: str
+    value: str
+    unit: str
+    to: str
+
+
+def evidence(record: TickRecord) -> dict[str, Feature]:
     """Return every feature that an agent of the sitting may have been shown, by id."""
-    scores = mapping(record.get("l1"))
     found = {
-        f"scores.{vector}": Feature(f"scores.{vector}", figures.number(scores.get(vector)))
+        f"scores.{vector}": Feature(f"scores.{vector}", record.l1[vector])
         for vector in VECTORS
-        if vector in scores
+        if vector in record.l1
     }
-    for item in map(mapping, sequence(record.get("features"))):
-        name, value = item.get("id"), item.get("value")
-        if isinstance(name, str) and name:
-            known = value if isinstance(value, str) else figures.number(value)
-            found[name] = Feature(name, known, str(item.get("unit") or ""))
-    if any(is_gate(report) for report in reports(deliberation)):
-        found |= _of_the_gate(deliberation)
+    for item in record.features:
+        if item.id:
+            found[item.id] = Feature(item.id, item.value, item.unit or "")
+    if any(report.is_gate for report in record.deliberation.reports):
+        found |= _of_the_gate(record.deliberation)
     return found
 
 
-def judge(name: str, value: Any, features: Mapping[str, Feature]) -> str:
+def judge(name: str, value: str | float | None, features: Mapping[str, Feature]) -> str:
     """Return the judgement of a citation against the evidence: equal, off or absent."""
     feature = features.get(name)
     if feature is None or feature.value is None:
         return ABSENT
-    known = value if isinstance(value, str) else figures.number(value)
-    return EQUAL if grounded([Evidence(name, known)], features) else OFF
+    return EQUAL if grounded([Evidence(name, value)], features) else OFF
 
 
 class Anchors:
@@ -87,40 +114,39 @@ class Anchors:
         return self._known[name]
 
 
-def chips(told: Mapping[str, Any], features: Mapping[str, Feature], anchors: Anchors) -> list[Row]:
+def chips(told: Report, features: Mapping[str, Feature], anchors: Anchors) -> list[Chip]:
     """Return the citations of a report, each with its anchor and its judgement."""
-    return [_chip(item, features, anchors) for item in sequence(told.get("evidence"))]
+    return [_chip(item, features, anchors) for item in told.evidence]
 
 
-def cited(entries: Iterable[Row], features: Mapping[str, Feature]) -> list[Row]:
+def cited(entries: Iterable[Entry], features: Mapping[str, Feature]) -> list[CitedRow]:
     """Return the cited features by id, each with the agents that cite it and how each is judged.
 
     A cited id that does not exist has its row too. An agent that cites the same in several rounds
     is listed once, with its last one. `entries` are those of the transcript.
     """
-    found: dict[str, Row] = {}
+    found: dict[str, CitedRow] = {}
+    by: dict[str, dict[tuple[str, str], Citer]] = {}
     for entry in entries:
         for chip in entry["evidence"]:
-            row = found.setdefault(chip["key"], _row(chip, features))
+            found.setdefault(chip["key"], _row(chip, features))
             # a value that is equal stands in the row itself
             value = chip["value"] if chip["state"] != EQUAL else ""
             who = entry["who"].removesuffix(" researcher")
-            row["by"][who, value] = {
+            by.setdefault(chip["key"], {})[who, value] = {
                 "who": who,
                 "anchor": entry["anchor"],
                 "glyph": chip["glyph"],
                 "value": value,
             }
-    for row in found.values():
-        row["by"] = list(row["by"].values())
-    return [found[name] for name in sorted(found)]
+    return [{**found[name], "by": list(by[name].values())} for name in sorted(found)]
 
 
 def uncited(
     features: Mapping[str, Feature],
-    rows: Sequence[Row],
+    rows: Sequence[CitedRow],
     shown: Mapping[str, Mapping[str, Feature]],
-) -> list[Row]:
+) -> list[Uncited]:
     """Return the features that no agent cites, with the codes of those that were shown each."""
     told = {row["key"] for row in rows}
     short = codes(list(shown))
@@ -169,16 +195,13 @@ def codes(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _of_the_gate(deliberation: Mapping[str, Any]) -> dict[str, Feature]:
+def _of_the_gate(deliberation: Debate) -> dict[str, Feature]:
     """Return the features by which the gate's agent is told the ruling of its rules."""
-    told = mapping(deliberation.get("rule_ruling"))
-    multiplier = figures.number(told.get("multiplier"))
-    if multiplier is None:
+    told = deliberation.rule_ruling
+    if told.multiplier is None:
         return {}
-    spreads = mapping(mapping(deliberation.get("panel")).get("spread"))
-    known = [value for value in map(figures.number, spreads.values()) if value is not None]
-    reasons = tuple(str(reason) for reason in sequence(told.get("reasons")))
-    ruling = GateRuling(multiplier, bool(told.get("veto")), reasons)
+    known = [value for value in deliberation.panel.spread.values() if value is not None]
+    ruling = GateRuling(told.multiplier, told.veto, told.reasons)
     found = risk_gate.as_features(ruling, max(known, default=0.0), "")
     if not known:
         # the 0.0 above was never measured
@@ -186,11 +209,9 @@ def _of_the_gate(deliberation: Mapping[str, Any]) -> dict[str, Feature]:
     return found
 
 
-def _chip(item: Any, features: Mapping[str, Feature], anchors: Anchors) -> Row:
-    pair = item if isinstance(item, (list, tuple)) else ()
-    told = mapping(item) or dict(zip(("id", "value"), pair, strict=False))
-    name, value = str(told.get("id")), told.get("value")
-    state = judge(name, value, features)
+def _chip(item: Cited, features: Mapping[str, Feature], anchors: Anchors) -> Chip:
+    name = str(item.id)
+    state = judge(name, item.value, features)
     glyph, words = JUDGED[state]
     there = features.get(name)
     stands = there is not None and there.value is not None
@@ -198,7 +219,7 @@ def _chip(item: Any, features: Mapping[str, Feature], anchors: Anchors) -> Row:
         "key": name,
         "id": figures.clean(name, 80),
         "anchor": anchors.of(name),
-        "value": figures.loose(value),
+        "value": figures.loose(item.value),
         "state": state,
         "glyph": glyph,
         "words": words,
@@ -206,7 +227,7 @@ def _chip(item: Any, features: Mapping[str, Feature], anchors: Anchors) -> Row:
     }
 
 
-def _row(chip: Row, features: Mapping[str, Feature]) -> Row:
+def _row(chip: Chip, features: Mapping[str, Feature]) -> CitedRow:
     feature = features.get(chip["key"])
     return {
         "key": chip["key"],
@@ -215,5 +236,5 @@ def _row(chip: Row, features: Mapping[str, Feature]) -> Row:
         "value": chip["there"],
         "unit": figures.clean(feature.unit, 40) if feature is not None else "",
         "there": chip["state"] != ABSENT,
-        "by": {},
+        "by": [],
     }

@@ -8,12 +8,12 @@ functions over two records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
-from torra.dashboard.record.stored import Row, mapping, reports
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
+from torra.exhibits.figures import Cell, cell
+from torra.tick.tick_record import TickRecord
 
 SMALL: Final = 0.02
 """A number that moved by this much or less did not move."""
@@ -31,69 +31,82 @@ NUMBERS: Final = (
 )
 
 
-def changes(record: Mapping[str, Any], before: Mapping[str, Any] | None) -> Row:
+class Change(TypedDict):
+    """One thing that moved: before, now, and by how much if it is a number."""
+
+    name: str
+    about: str
+    old: str
+    new: str
+    moved: Cell
+
+
+class Changes(TypedDict):
+    """The changes since the tick before; `why` is the reason if there is no comparison."""
+
+    there: bool
+    why: str
+    rows: list[Change]
+    small: str
+
+
+def changes(record: TickRecord, before: TickRecord | None) -> Changes:
     """Return the changes since the tick before; `why` is the reason if there is no comparison."""
     if not before:
-        return {"there": False, "why": "there is no tick before this one", "rows": []}
-    if before.get("skipped"):
-        reason = figures.clean(mapping(before["skipped"]).get("reason"), 80)
-        return {"there": False, "why": f"the tick before was skipped: {reason}", "rows": []}
+        return _none("there is no tick before this one")
+    if before.skipped:
+        reason = figures.clean(before.skipped.reason, 80)
+        return _none(f"the tick before was skipped: {reason}")
     rows = [*_words(record, before), *_numbers(record, before), *_agents(record, before)]
     return {"there": True, "why": "", "rows": rows, "small": f"{SMALL:g}"}
 
 
-def _words(record: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Row]:
+def _none(why: str) -> Changes:
+    return {"there": False, "why": why, "rows": [], "small": f"{SMALL:g}"}
+
+
+def _words(record: TickRecord, before: TickRecord) -> Iterable[Change]:
     for name, title in WORDS:
-        old, new = before.get(name), record.get(name)
+        old, new = getattr(before, name), getattr(record, name)
         if old != new:
             yield _row(title, "", figures.mark(old).text, figures.mark(new).text)
-    old, new = (bool(mapping(one.get("gate")).get("veto")) for one in (before, record))
+    old, new = before.gate.veto, record.gate.veto
     if old != new:
         words = {True: figures.mark("VETO").text, False: "no veto"}
         yield _row("Veto of openings", "", words[old], words[new])
 
 
-def _numbers(record: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Row]:
+def _numbers(record: TickRecord, before: TickRecord) -> Iterable[Change]:
     for name, title in NUMBERS:
-        yield from _moved(title, "", before.get(name), record.get(name))
+        yield from _moved(title, "", getattr(before, name), getattr(record, name))
     for vector in VECTORS:
         word = figures.title(vector).lower()
-        old, new = (mapping(one.get("l1")).get(vector) for one in (before, record))
-        yield from _moved("L1", word, old, new)
-        finals = (
-            mapping(mapping(one.get("scores")).get(vector)).get("score") for one in (before, record)
-        )
-        yield from _moved("Blended", word, *finals)
-    old, new = (mapping(one.get("gate")).get("multiplier") for one in (before, record))
-    yield from _moved("Multiplier in force", "", old, new)
+        yield from _moved("L1", word, before.l1.get(vector), record.l1.get(vector))
+        yield from _moved("Blended", word, before.final(vector), record.final(vector))
+    yield from _moved("Multiplier in force", "", before.gate.multiplier, record.gate.multiplier)
 
 
-def _agents(record: Mapping[str, Any], before: Mapping[str, Any]) -> Iterable[Row]:
+def _agents(record: TickRecord, before: TickRecord) -> Iterable[Change]:
     was, now = _told(before), _told(record)
     for name in dict.fromkeys([*was, *now]):
         title = figures.title(name)
         old, new = was.get(name), now.get(name)
-        if (old is None) != (new is None):
+        if old is None or new is None:
             words = {True: "no word", False: "spoke"}
             yield _row(title, "", words[old is None], words[new is None])
             continue
         for vector in VECTORS:
-            pair = (mapping(old).get(vector), mapping(new).get(vector))
-            yield from _moved(title, figures.title(vector).lower(), *pair)
+            word = figures.title(vector).lower()
+            yield from _moved(title, word, old.get(vector), new.get(vector))
 
 
-def _told(record: Mapping[str, Any]) -> dict[str, Row]:
+def _told(record: TickRecord) -> dict[str, Mapping[str, float | None]]:
     """Return the adjustments of every agent that did not abstain."""
-    deliberation = mapping(record.get("deliberation"))
-    return {
-        str(told.get("agent_id")): mapping(told.get("adjustments"))
-        for told in reports(deliberation)
-        if not told.get("abstained")
-    }
+    spoke = (told for told in record.deliberation.reports if not told.abstained)
+    return {told.author: told.adjustments for told in spoke}
 
 
-def _moved(title: str, about: str, old: Any, new: Any) -> Iterable[Row]:
-    first, second = figures.number(old), figures.number(new)
+def _moved(title: str, about: str, first: float | None, second: float | None) -> Iterable[Change]:
     if first is None and second is None:
         return
     if first is None or second is None:
@@ -104,6 +117,6 @@ def _moved(title: str, about: str, old: Any, new: Any) -> Iterable[Row]:
         yield _row(title, about, figures.signed(first), figures.signed(second), moved)
 
 
-def _row(title: str, about: str, old: str, new: str, moved: Row | None = None) -> Row:
-    empty = {"text": "", "tone": "", "title": ""}
+def _row(title: str, about: str, old: str, new: str, moved: Cell | None = None) -> Change:
+    empty: Cell = {"text": "", "tone": "", "title": ""}
     return {"name": title, "about": about, "old": old, "new": new, "moved": moved or empty}

@@ -4,7 +4,7 @@ For each agent: the features that its prompt listed; what it saw of other agents
 numbers, their prose only fenced and cut, and never a word of the news agent's); whether it saw
 headlines, memory or a picture; and every request with its reply and its cost. The overlay's own
 rules of what may enter a prompt (scoring_rubric) decide what is listed. The prompt as it was sent
-stands beside it for as long as it is kept. Pure functions over plain dicts; nothing raises.
+stands beside it for as long as it is kept. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from os.path import commonprefix
-from typing import Any, Final
+from typing import Final, Literal, NotRequired, TypedDict
 
 from agents.contracts import VECTORS, AgentReport, DebateContext, Evidence, Feature
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import arithmetic, citations
-from torra.dashboard.record.stored import Row, mapping, sequence
+from torra.dashboard.record.rows import CallRow, Picture, StageShown
 from torra.exhibits import figures
+from torra.tick.tick_record import Call, Report, TickRecord
 
 TEXT_CHARS: Final = (12_000, 8_000, 6_000, 5_000, 4_000, 3_200, 2_500, 1_800, 1_200, 500)
 """Longest prompt and reply on the page, in characters: the first of these with which all of them
@@ -31,7 +32,8 @@ USUAL_CALLS: Final = 8
 CALL_CHARS: Final = 1_500
 """Room that each call beyond the usual number takes from texts: it has rows of its own."""
 
-TEXTS: Final = ("system", "user", "added", "reply")
+Text = Literal["system", "user", "added", "reply"]
+TEXTS: Final[tuple[Text, ...]] = ("system", "user", "added", "reply")
 LEAST_COMMON: Final = 200
 """Least characters that all instructions must share at their start to be shown once for all."""
 
@@ -43,13 +45,39 @@ READS: Final = {"research": ("analysts",), "gate": ("analysts", "research")}
 """Of which stages each stage is shown the reports."""
 
 
+class Quoted(TypedDict):
+    """A report as other agents were shown it, and whom to; `round` of an earlier case."""
+
+    who: str
+    numbers: str
+    quoted: str
+    confidence: NotRequired[str]
+    round: bool
+    to: list[str]
+
+
+class Inputs(TypedDict):
+    """The inputs of an agent."""
+
+    who: str
+    name: str
+    count: int
+    blocks: str
+    memory: bool
+    news: bool
+    picture: Picture | None
+    others: list[str]
+    calls: list[CallRow]
+    known: bool
+
+
 def by_agent(
-    record: Mapping[str, Any],
-    stages: Sequence[Row],
-    quoted: Sequence[Row],
-    calls: Sequence[Row],
+    record: TickRecord,
+    stages: Sequence[StageShown],
+    quoted: Sequence[Quoted],
+    calls: Sequence[CallRow],
     shown: Mapping[str, Mapping[str, Feature]],
-) -> list[Row]:
+) -> list[Inputs]:
     """Return the inputs of each agent of the transcript, in the order in which they were asked.
 
     `quoted` are the rows of `quotations`, `calls` those of `call_rows`, `shown` the features that
@@ -59,18 +87,18 @@ def by_agent(
     return [_one(name, record, quoted, calls, shown.get(name, {})) for name in names]
 
 
-def call_rows(calls: Any) -> tuple[list[Row], str]:
+def call_rows(calls: Iterable[Call]) -> tuple[list[CallRow], str]:
     """Return every call with its texts, status and use, and the lines that all instructions share.
 
     A text that repeats one of the same agent's earlier calls, or only adds to its end, is not
     repeated: `added` holds the new part, `user` is then empty, and `as` names the earlier call.
     """
-    rows: list[Row] = []
-    before: dict[str, Row] = {}
-    for told in map(mapping, sequence(calls)):
+    rows: list[CallRow] = []
+    before: dict[str, CallRow] = {}
+    for told in calls:
         row = _call(told)
         # a copy: the row itself loses below what it repeats
-        earlier = before.setdefault(row["name"], dict(row))
+        earlier = before.setdefault(row["name"], row.copy())
         if earlier["try"] != row["try"]:
             _told_once(row, earlier)
         rows.append(row)
@@ -81,7 +109,7 @@ def call_rows(calls: Any) -> tuple[list[Row], str]:
     return rows, common
 
 
-def _told_once(row: Row, earlier: Row) -> None:
+def _told_once(row: CallRow, earlier: CallRow) -> None:
     """Remove from a call the texts that repeat an earlier one of the same agent."""
     if earlier["user"] and row["user"].startswith(earlier["user"]):
         row["added"] = row["user"][len(earlier["user"]) :].strip()
@@ -99,40 +127,39 @@ def _common(texts: Sequence[str]) -> str:
     return lines if len(lines) >= LEAST_COMMON else ""
 
 
-def _cut(rows: Sequence[Row]) -> None:
+def _cut(rows: Sequence[CallRow]) -> None:
     lengths = [len(row[name]) for row in rows for name in TEXTS]
     room = PAGE_CHARS - CALL_CHARS * max(0, len(rows) - USUAL_CALLS)
     fits = (c for c in TEXT_CHARS if sum(min(length, c) for length in lengths) <= room)
     longest = next(fits, TEXT_CHARS[-1])
     for row in rows:
         row["cut"] = any(len(row[name]) > longest for name in TEXTS)
-        row.update({name: figures.clean(row[name], longest) for name in TEXTS})
+        for name in TEXTS:
+            row[name] = figures.clean(row[name], longest)
 
 
-def picture(record: Mapping[str, Any]) -> Row | None:
+def picture(record: TickRecord) -> Picture | None:
     """Return the hash of the chart that was shown, and whom to; None where there was none."""
-    name = record.get("picture")
-    if not isinstance(name, str) or not HASH.fullmatch(name):
+    name = record.picture
+    if name is None or not HASH.fullmatch(name):
         return None
     roles = [seat.role for seat in AGENTS.values() if seat.role.picture]
-    return {"hash": name, "short": name[:12], "to": [role.id for role in (*roles, SCORER)]}
+    return Picture(name, name[:12], [role.id for role in (*roles, SCORER)])
 
 
 def quotations(
-    record: Mapping[str, Any], stages: Sequence[Row], features: Mapping[str, Feature]
-) -> list[Row]:
+    record: TickRecord, stages: Sequence[StageShown], features: Mapping[str, Feature]
+) -> list[Quoted]:
     """Return each report as other agents were shown it, and whom to: numbers, and cut prose."""
-    deliberation = mapping(record.get("deliberation"))
     spoke = {e["name"]: stage["name"] for stage in stages for e in stage["entries"]}
     asked = {e["name"] for stage in stages for e in stage["entries"] if e["tries"]}
-    rows = []
-    for told in map(mapping, sequence(deliberation.get("reports"))):
-        author = str(told.get("agent_id"))
-        rows.append(_seen(told, features) | {"to": _readers(author, spoke, asked)})
-    for told in map(mapping, sequence(deliberation.get("earlier"))):
-        author = str(told.get("agent_id"))
-        others = [n for n, name in spoke.items() if name == "research" and n != author]
-        rows.append(_seen(told, features) | {"to": others, "round": True})
+    rows = [
+        _seen(told, features, _readers(told.author, spoke, asked))
+        for told in record.deliberation.reports
+    ]
+    for told in record.deliberation.earlier:
+        others = [n for n, name in spoke.items() if name == "research" and n != told.author]
+        rows.append(_seen(told, features, others, earlier=True))
     return [row for row in rows if row["to"]]
 
 
@@ -144,11 +171,11 @@ def _readers(author: str, spoke: Mapping[str, str], asked: Collection[str]) -> l
 
 def _one(
     name: str,
-    record: Mapping[str, Any],
-    quoted: Sequence[Row],
-    calls: Sequence[Row],
+    record: TickRecord,
+    quoted: Sequence[Quoted],
+    calls: Sequence[CallRow],
     shown: Mapping[str, Feature],
-) -> Row:
+) -> Inputs:
     role = citations.role_of(name)
     own = [call for call in calls if call["name"] == name]
     seen = picture(record)
@@ -159,7 +186,7 @@ def _one(
         "blocks": _blocks(shown.values()),
         "memory": role is SCORER or (role is not None and "memory." in role.evidence),
         "news": name in NUMBERS_ONLY,
-        "picture": seen if seen is not None and name in seen["to"] and own else None,
+        "picture": seen if seen is not None and name in seen.to and own else None,
         "others": list(dict.fromkeys(row["who"] for row in quoted if name in row["to"])),
         "calls": own,
         "known": role is not None,
@@ -174,19 +201,20 @@ def _blocks(shown: Iterable[Feature]) -> str:
     return ", ".join(f"{figures.clean(block, 30)} {count}" for block, count in counts.items())
 
 
-def _seen(told: Row, features: Mapping[str, Feature]) -> Row:
+def _seen(
+    told: Report, features: Mapping[str, Feature], to: list[str], *, earlier: bool = False
+) -> Quoted:
     """Return a report as the others are shown it."""
-    author = str(told.get("agent_id"))
-    report = arithmetic.as_report(told)
+    who, report = figures.title(told.author), arithmetic.as_report(told)
     if report is None:
-        return {"who": figures.title(author), "numbers": figures.DASH, "quoted": "", "round": False}
+        return {"who": who, "numbers": figures.DASH, "quoted": "", "round": earlier, "to": to}
     whole = AgentReport(
-        author,
+        told.author,
         report.adjustments,
         report.confidence,
-        figures.clean(told.get("reasoning")),
-        tuple(str(point) for point in sequence(told.get("key_points"))),
-        tuple(_cited(told)),
+        figures.clean(told.reasoning),
+        told.key_points,
+        tuple(Evidence(str(item.id), item.value) for item in told.evidence),
         abstained=report.abstained,
     )
     context = DebateContext("", "", "", "", {}, features=features, nonce=citations.NONCE)
@@ -197,11 +225,12 @@ def _seen(told: Row, features: Mapping[str, Feature]) -> Row:
         if (value := shown.adjustments.get(v)) is not None
     ]
     return {
-        "who": figures.title(author),
+        "who": who,
         "numbers": "abstained" if report.abstained else ", ".join(numbers) or "no score",
         "confidence": report.confidence,
         "quoted": "" if report.abstained else " · ".join(filter(None, _prose(shown))),
-        "round": False,
+        "round": earlier,
+        "to": to,
     }
 
 
@@ -209,35 +238,35 @@ def _prose(shown: AgentReport) -> tuple[str, ...]:
     return tuple(figures.clean(text, 300) for text in (shown.reasoning, *shown.key_points))
 
 
-def _cited(told: Row) -> Iterable[Evidence]:
-    for item in map(mapping, sequence(told.get("evidence"))):
-        value = item.get("value")
-        known = value if isinstance(value, str) else figures.number(value)
-        yield Evidence(str(item.get("id")), known)
+def numbered(call: Call) -> str:
+    """Return the round and the attempt of a call as one word."""
+    told = (
+        figures.DASH if number is None else str(number) for number in (call.round, call.attempt)
+    )
+    return ".".join(told)
 
 
-def _call(call: Mapping[str, Any]) -> Row:
-    cached = figures.number(call.get("cached_tokens"))
+def _call(call: Call) -> CallRow:
     return {
-        "name": figures.clean(call.get("role_id"), 40),
-        "role": figures.title(str(call.get("role_id"))),
-        "stage": figures.clean(call.get("stage"), 40),
-        "try": f"{call.get('round', figures.DASH)}.{call.get('attempt', figures.DASH)}",
-        "status": figures.clean(call.get("status"), 40),
-        "good": call.get("status") == "ok",
-        "detail": figures.clean(call.get("detail"), 400),
-        "model": figures.clean(call.get("model"), 60),
-        "vendor": figures.clean(call.get("provider"), 40),
-        "stop": figures.clean(call.get("stop_reason"), 40),
-        "ms": figures.plain(call.get("elapsed_ms"), 0),
-        "tokens": f"{figures.plain(call.get('input_tokens'), 0)} / "
-        f"{figures.plain(call.get('output_tokens'), 0)}",
-        "cached": figures.plain(cached, 0) if cached else "",
-        "cost": figures.money(call.get("cost_usd")),
-        "system": figures.clean(call.get("system"), LONGEST),
-        "user": figures.clean(call.get("user"), LONGEST),
-        "reply": figures.clean(call.get("reply"), LONGEST),
-        "hash": figures.clean(call.get("request_hash"), 16),
+        "name": figures.clean(call.role_id, 40),
+        "role": figures.title(call.role),
+        "stage": figures.clean(call.stage, 40),
+        "try": numbered(call),
+        "status": figures.clean(call.status, 40),
+        "good": call.status == "ok",
+        "detail": figures.clean(call.detail, 400),
+        "model": figures.clean(call.model, 60),
+        "vendor": figures.clean(call.provider, 40),
+        "stop": figures.clean(call.stop_reason, 40),
+        "ms": figures.plain(call.elapsed_ms, 0),
+        "tokens": f"{figures.plain(call.input_tokens, 0)} / {figures.plain(call.output_tokens, 0)}",
+        "cached": figures.plain(call.cached_tokens, 0) if call.cached_tokens else "",
+        "cost": figures.money(call.cost_usd),
+        "system": figures.clean(call.system, LONGEST),
+        "user": figures.clean(call.user, LONGEST),
+        "reply": figures.clean(call.reply, LONGEST),
+        "hash": figures.clean(call.request_hash, 16),
         "added": "",
         "as": "",
+        "cut": False,
     }

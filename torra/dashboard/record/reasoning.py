@@ -2,7 +2,7 @@
 
 A record may lack anything (a skipped tick, an agent that never answered, a deliberation of an older
 version); a missing part shows as a dash with the reason. Text of models passes through
-`figures.clean`. Pure functions over plain dicts.
+`figures.clean`. Pure functions.
 This module has the decision, the gate, L1 and the provenance. `transcript` has the conversation,
 `citations` and `inputs` what it rests on, `arithmetic` the sums, `waterfall` the drawings and
 `difference` the tick before.
@@ -10,8 +10,10 @@ This module has the decision, the gate, L1 and the provenance. `transcript` has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final, TypedDict
+
+from pydantic import JsonValue
 
 from agents.contracts import VECTORS
 from torra.dashboard.record import (
@@ -26,10 +28,20 @@ from torra.dashboard.record import (
     vetoes,
     waterfall,
 )
-from torra.dashboard.record.stored import Row, in_shadow, mapping, reports, sequence
+from torra.dashboard.record.rows import RulingShown, StageShown, Voice
+from torra.dashboard.record.shown import Outcome, ShownTick, Trade
 from torra.dashboard.record.summary import PROPOSED, PROPOSED_WORDS
+from torra.dashboard.record.surroundings import Pair
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
+from torra.exhibits.figures import Bar, Cell, cell
+from torra.tick.tick_record import (
+    Call,
+    Component,
+    Decided,
+    Report,
+    Ruling,
+    TickRecord,
+)
 from torra.verdict import risk_engine
 
 REASONS: Final = {
@@ -45,84 +57,105 @@ NEAR: Final = 0.005
 """A gap to the threshold below this is written with more decimals."""
 
 
-def story(
-    record: Mapping[str, Any],
-    before: Mapping[str, Any] | None = None,
-    limits: Mapping[str, Any] | None = None,
-) -> Row:
-    """Return the sections of a tick's page.
+class ComponentRow(TypedDict):
+    """A component of a score with its product."""
 
-    `before` is the record of the tick before, None where there is none; `limits` are the profile's
-    timeout_seconds and ceiling (USD an hour), as far as they are known.
+    name: str
+    value: Cell
+    weight: str
+    product: Cell
+    bar: Bar
+
+
+class Components(TypedDict):
+    """The components of a vector."""
+
+    title: str
+    score: Cell
+    note: str
+    rows: list[ComponentRow]
+
+
+class OutcomeRow(TypedDict):
+    """The result of a signal."""
+
+    sid: str
+    state: str
+    fill: str
+    filled_at: str
+    exit: str
+    closed_at: str
+    why: str
+    profit: Cell
+    r: Cell
+
+
+def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, object]:
+    """Return the sections of a tick's page, for its template.
+
+    `before` is the record of the tick before, None where there is none.
     """
-    deliberation, known = mapping(record.get("deliberation")), mapping(limits)
-    features, anchors = citations.evidence(record, deliberation), citations.Anchors()
-    stages = transcript.conversation(record, deliberation, features, anchors)
-    agents = people(deliberation, record.get("calls"), stages)
+    deliberation = record.deliberation
+    features, anchors = citations.evidence(record), citations.Anchors()
+    stages = transcript.conversation(record, features, anchors)
+    agents = people(record, stages)
     shown = {a["name"]: citations.shown_to(a["name"], features) for a in agents}
     quoted = inputs.quotations(record, stages, features)
-    calls, common = inputs.call_rows(_calls(record, deliberation))
+    calls, common = inputs.call_rows(record.made_calls)
     cited = citations.cited(transcript.entries_of(stages), features)
     return {
         "headline": headline(record),
-        "summary": summary.summary(record, deliberation, agents, known),
-        "note": summary.note(record, deliberation),
+        "summary": summary.summary(record, agents),
+        "note": summary.note(record),
         "agents": agents,
         "transcript": stages,
-        "rules": transcript.rules(record, deliberation),
+        "rules": transcript.rules(record),
         "cited": cited,
         "uncited": citations.uncited(features, cited, shown),
         "codes": {figures.title(name): code for name, code in citations.codes(list(shown)).items()},
         "inputs": inputs.by_agent(record, stages, quoted, calls, shown),
         "picture": inputs.picture(record),
-        "timeline": waterfall.timeline(
-            record, sequence(deliberation.get("stages")), _calls(record, deliberation), known
-        ),
-        "charts": waterfall.score_charts(record, deliberation),
+        "timeline": waterfall.timeline(record),
+        "charts": waterfall.score_charts(record),
         "decided": waterfall.decision_chart(record),
         "changes": difference.changes(record, before),
         "tally": agreement.tally(agents),
         "degraded": agreement.degraded(deliberation),
-        "shadow": in_shadow(deliberation),
-        "panel": agreement.panel(record, deliberation),
+        "shadow": deliberation.in_shadow,
+        "panel": agreement.panel(record),
         "around": surroundings.surroundings(record),
-        "arithmetic": arithmetic.steps(record, deliberation),
+        "arithmetic": arithmetic.steps(record),
         "consensus": arithmetic.consensus_rows(record),
         "decision": arithmetic.decision_rows(record),
-        "gate": gate_rows(record, deliberation),
+        "gate": gate_rows(record),
         "components": component_tables(record),
-        "memory": memory_rows(record.get("memory")),
+        "memory": memory_rows(record),
         "calls": calls,
         "common": common,
         "quoted": quoted,
-        "pruned": bool(deliberation.get("calls")) and not record.get("calls"),
+        "pruned": bool(deliberation.calls) and not record.calls,
         "why": why(record),
         "veto": vetoes.cause(record),
-        "denied": [figures.clean(reason, 120) for reason in sequence(record.get("denied"))],
-        "signals": _signals(record),
+        "denied": [figures.clean(reason, 120) for reason in record.denied],
+        "signals": [signal for signal in record.written if signal],
         "outcomes": _outcomes(record),
         "provenance": provenance(record),
-        "failed_checks": arithmetic.failed_checks(record, deliberation),
-        "source_meaning": figures.SOURCES.get(str(record.get("source_type")), ""),
+        "failed_checks": arithmetic.failed_checks(record),
+        "source_meaning": figures.SOURCES.get(str(record.source_type), ""),
     }
 
 
-def _calls(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Any]:
-    # texts of calls are pruned after a while; the deliberation keeps their figures
-    return sequence(record.get("calls")) or sequence(deliberation.get("calls"))
-
-
-def headline(record: Mapping[str, Any]) -> str:
+def headline(record: Decided) -> str:
     """Return one sentence on where the consensus stands against its thresholds."""
     told = standing(record)
     if not told:
         return "No consensus is stored for this tick."
-    return f"Consensus {figures.signed(record.get('consensus'), _decimals(record))} {told}."
+    return f"Consensus {figures.signed(record.consensus, _decimals(record))} {told}."
 
 
-def standing(record: Mapping[str, Any]) -> str:
+def standing(record: Decided) -> str:
     """Return how far a consensus is from the nearer threshold; empty if that is not known."""
-    consensus, (sell, buy) = figures.number(record.get("consensus")), _limits(record)
+    consensus, (sell, buy) = record.consensus, _limits(record)
     if consensus is None or buy is None or sell is None:
         return ""
     side, limit = ("BUY", buy) if consensus >= 0 else ("SELL", sell)
@@ -133,9 +166,9 @@ def standing(record: Mapping[str, Any]) -> str:
     return f"is {figures.plain(gap, _decimals(record))} short of the {shown}"
 
 
-def why(record: Mapping[str, Any]) -> str:
+def why(record: Decided) -> str:
     """Return the reason word of an action with its meaning; a host's own text stays as it is."""
-    word = figures.clean(record.get("reason"), 300)
+    word = figures.clean(record.reason, 300)
     if word == "THRESHOLD":
         return ""  # the standing of the consensus says it
     meaning = REASONS.get(word, "")
@@ -144,56 +177,57 @@ def why(record: Mapping[str, Any]) -> str:
     return f"{word}: {meaning}" if meaning else word
 
 
-def _decimals(record: Mapping[str, Any]) -> int:
+def _decimals(record: Decided) -> int:
     """Return more decimals if three would hide on which side of a threshold the number is."""
-    consensus = figures.number(record.get("consensus")) or 0.0
+    consensus = record.consensus or 0.0
     gaps = [abs(consensus - limit) for limit in _limits(record) if limit is not None]
     near = any(gap < NEAR for gap in gaps)
     return figures.FULL_DECIMALS if near else figures.SCORE_DECIMALS
 
 
-def _limits(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    known = mapping(record.get("thresholds"))
-    sell = figures.number(known.get("sell"))
-    return None if sell is None else -sell, figures.number(known.get("buy"))
+def _limits(record: Decided) -> tuple[float | None, float | None]:
+    sell = record.thresholds.sell
+    return None if sell is None else -sell, record.thresholds.buy
 
 
-def people(deliberation: Mapping[str, Any], calls: Any, stages: Sequence[Row] = ()) -> list[Row]:
+def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Voice]:
     """Return every agent that was asked or reported, in the order in which they spoke.
 
     `stages` are those of the transcript: each agent leads to its last entry there.
     """
-    told = {str(report.get("agent_id")): report for report in reports(deliberation)}
-    called: dict[str, list[Row]] = {}
-    for call in map(mapping, sequence(calls or deliberation.get("calls"))):
-        called.setdefault(str(call.get("role_id")), []).append(call)
+    deliberation = record.deliberation
+    told = {report.author: report for report in deliberation.reports}
+    called: dict[str, list[Call]] = {}
+    for call in record.made_calls:
+        called.setdefault(call.role, []).append(call)
     last = {entry["name"]: entry for entry in transcript.entries_of(stages)}
-    seated = [
-        str(name)
-        for stage in map(mapping, sequence(deliberation.get("stages")))
-        for name in sequence(stage.get("agents"))
-    ]
+    seated = [name for stage in deliberation.stages for name in stage.agents]
     # seats are in the order of speaking; an agent outside of them must not be lost
     names = dict.fromkeys([*seated, *called, *told])
     return [
-        transcript.voice(name, told.get(name, {}), called.get(name, []), deliberation)
-        | {"anchor": last[figures.clean(name, 40)]["anchor"] if last else ""}
+        transcript.voice(
+            name,
+            told.get(name, Report()),
+            called.get(name, []),
+            deliberation,
+            anchor=last[figures.clean(name, 40)]["anchor"] if last else "",
+        )
         for name in names
     ]
 
 
-def gate_rows(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Row]:
+def gate_rows(record: TickRecord) -> list[RulingShown]:
     """Return the ruling of the gate's rules, that of its agent, and the one in force."""
-    gate = mapping(record.get("gate"))
-    model = mapping(transcript.heard_gate(deliberation).get("ruling"))
+    deliberation = record.deliberation
+    model = transcript.heard_gate(deliberation).ruling or Ruling()
     # the record's own gate wins: it is what was in force
-    merged = mapping(deliberation.get("ruling")) | gate
+    merged = deliberation.ruling.with_all_of(record.gate)
     return [
-        transcript.rules(record, deliberation),
+        transcript.rules(record),
         transcript.ruling("Gate agent, its own", model, "did not answer; the rules stand"),
         transcript.ruling(
             "In force: the rules alone, in shadow"
-            if in_shadow(deliberation)
+            if deliberation.in_shadow
             else "In force: the lower multiplier",
             merged,
             "no ruling was recorded",
@@ -201,55 +235,47 @@ def gate_rows(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> lis
     ]
 
 
-def component_tables(record: Mapping[str, Any]) -> list[Row]:
+def component_tables(record: TickRecord) -> list[Components]:
     """Return, for each vector, its components with value, weight and product."""
-    notes, scores = mapping(record.get("notes")), mapping(record.get("l1"))
-    tables = []
-    for vector in VECTORS:
-        parts = sequence(mapping(record.get("components")).get(vector))
-        tables.append(
-            {
-                "title": figures.title(vector),
-                "score": cell(scores.get(vector), figures.FULL_DECIMALS),
-                "note": figures.clean(notes.get(vector), 400),
-                "rows": [_component(mapping(part)) for part in parts],
-            }
-        )
-    return tables
-
-
-def memory_rows(memory: Any) -> list[Row]:
-    """Return the memory context as names and values."""
     return [
-        {"name": figures.title(str(name)), "value": _told(value)}
-        for name, value in mapping(memory).items()
+        {
+            "title": figures.title(vector),
+            "score": cell(record.l1.get(vector), figures.FULL_DECIMALS),
+            "note": figures.clean(record.notes.get(vector), 400),
+            "rows": [_component(part) for part in record.components.get(vector, ())],
+        }
+        for vector in VECTORS
     ]
 
 
-def provenance(record: Mapping[str, Any]) -> list[Row]:
+def memory_rows(record: TickRecord) -> list[Pair]:
+    """Return the memory context as names and values."""
+    return [
+        {"name": figures.title(name), "value": _told(value)}
+        for name, value in record.memory.items()
+    ]
+
+
+def provenance(record: TickRecord) -> list[Pair]:
     """Return the inputs by which this tick can be repeated."""
-    bars = mapping(record.get("bars"))
+    bars = record.bars
+    count = figures.DASH if bars.count is None else str(bars.count)
+    span = f"{count} from {figures.moment(bars.first)} to {figures.moment(bars.last)}"
     pairs = [
-        (
-            "Bars",
-            f"{bars.get('count', figures.DASH)} from {figures.moment(bars.get('from'))} "
-            f"to {figures.moment(bars.get('to'))}"
-            if bars
-            else figures.DASH,
-        ),
-        ("Hash of the bars", bars.get("hash")),
-        ("Profile", record.get("profile")),
-        ("Provider", record.get("provider")),
-        *mapping(record.get("versions")).items(),
+        ("Bars", span if bars else figures.DASH),
+        ("Hash of the bars", bars.hash),
+        ("Profile", record.profile),
+        ("Provider", record.provider),
+        *record.versions.items(),
     ]
     return [{"name": figures.clean(n, 60), "value": _told(value)} for n, value in pairs]
 
 
-def _component(part: Mapping[str, Any]) -> Row:
-    value, weight = figures.number(part.get("value")), figures.number(part.get("weight"))
+def _component(part: Component) -> ComponentRow:
+    value, weight = part.value, part.weight
     product = None if value is None or weight is None else value * weight
     return {
-        "name": figures.clean(part.get("name"), 60),
+        "name": figures.clean(part.name, 60),
         "value": cell(value, figures.FULL_DECIMALS),
         "weight": figures.plain(weight, 3),
         "product": cell(product, figures.FULL_DECIMALS),
@@ -257,49 +283,34 @@ def _component(part: Mapping[str, Any]) -> Row:
     }
 
 
-def _feature(item: Any) -> Row:
-    feature = mapping(item)
-    return {
-        "id": figures.clean(feature.get("id"), 80),
-        "value": figures.loose(feature.get("value")),
-        "unit": figures.clean(feature.get("unit"), 40),
-    }
-
-
-def _signals(record: Mapping[str, Any]) -> list[Row]:
-    listed = sequence(record.get("signals")) or [record.get("signal")]
-    return [dict(mapping(signal)) for signal in listed if signal]
-
-
-def _outcomes(record: Mapping[str, Any]) -> list[Row]:
+def _outcomes(record: ShownTick) -> list[OutcomeRow]:
     """Return the result of each signal; for a close, that of the position that it ended."""
-    digits = record.get("digits")
-    found = mapping(record.get("outcomes"))
-    rows = [mapping(found.get(str(signal.get("sid")))) for signal in _signals(record)]
-    return [_outcome(row, 5 if digits is None else int(digits)) for row in rows if row]
+    digits = 5 if record.digits is None else record.digits
+    rows = [record.outcomes.get(str(signal.sid)) for signal in record.written]
+    return [_outcome(row, digits) for row in rows if row]
 
 
-def _outcome(row: Mapping[str, Any], digits: int) -> Row:
-    closing = row.get("kind") == "close"
-    trade = mapping(row.get("closed")) if closing and row.get("state") == "FILLED" else dict(row)
-    ended = trade.get("state") == "CLOSED"
+def _outcome(row: Outcome, digits: int) -> OutcomeRow:
+    closing = row.kind == "close"
+    trade: Trade = row.closed if closing and row.state == "FILLED" else row
+    ended = trade.state == "CLOSED"
     open_yet = "not closed"
     return {
-        "sid": figures.clean(row.get("sid"), 40),
-        "state": figures.clean(row.get("state"), 20),
-        "fill": figures.plain(row.get("price"), digits),
-        "filled_at": figures.moment(row.get("opened_at")),
-        "exit": figures.plain(trade.get("close_price"), digits) if ended else figures.DASH,
-        "closed_at": figures.moment(trade.get("closed_at")) if ended else figures.DASH,
-        "why": figures.clean(trade.get("close_reason") if ended else row.get("detail"), 200),
-        "profit": cell(trade.get("profit") if ended else None, 2, open_yet),
-        "r": cell(trade.get("r_multiple") if ended else None, 2, open_yet),
+        "sid": figures.clean(row.sid, 40),
+        "state": figures.clean(row.state, 20),
+        "fill": figures.plain(row.price, digits),
+        "filled_at": figures.moment(row.opened_at),
+        "exit": figures.plain(trade.close_price, digits) if ended else figures.DASH,
+        "closed_at": figures.moment(trade.closed_at) if ended else figures.DASH,
+        "why": figures.clean(trade.close_reason if ended else row.detail, 200),
+        "profit": cell(trade.profit if ended else None, 2, open_yet),
+        "r": cell(trade.r_multiple if ended else None, 2, open_yet),
     }
 
 
-def _told(value: Any) -> str:
-    if isinstance(value, Mapping):
+def _told(value: JsonValue) -> str:
+    if isinstance(value, dict):
         return ", ".join(f"{figures.clean(n, 60)} {_told(v)}" for n, v in value.items()) or "none"
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return ", ".join(_told(item) for item in value) or "none"
     return figures.loose(value)

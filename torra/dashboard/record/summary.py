@@ -8,12 +8,15 @@ figures stand alone. Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypedDict
 
 from agent_config import MAX_REQUESTS
-from torra.dashboard.record.stored import Row, mapping, sequence
+from torra.dashboard.record.rows import Voice
+from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
+from torra.exhibits.figures import Mark
+from torra.tick.tick_record import Decided, TickRecord
 
 PROPOSED: Final = "AWAITS_APPROVAL"
 """Reason of a HOLD whose trade was proposed to a person (torra.tick.approval.PROPOSED)."""
@@ -78,68 +81,115 @@ ALONE_NOTE: Final = (
 )
 
 
-def summary(
-    record: Mapping[str, Any],
-    deliberation: Mapping[str, Any],
-    agents: Sequence[Mapping[str, Any]],
-    limits: Mapping[str, Any],
-) -> Row:
+class Told(TypedDict):
+    """A flag of a sitting: its word, what it is about, and its meaning."""
+
+    flag: str
+    meaning: str
+    about: str
+
+
+class Share(TypedDict):
+    """The share of a limit that was used: in words, and as the width of a bar."""
+
+    share: str
+    width: float | None
+    over: bool
+
+
+class Count(TypedDict):
+    """How many agents ended in a state."""
+
+    mark: Mark
+    count: int
+
+
+class Seat(TypedDict):
+    """An agent, its state, and the anchor of its words."""
+
+    title: str
+    mark: Mark
+    anchor: str
+
+
+class Summary(TypedDict):
+    """The strip: counts, seats, requests, flags, cost and time."""
+
+    counts: list[Count]
+    proposed: str
+    seats: list[Seat]
+    requests: str
+    most: int
+    retries: str
+    looks: str
+    late: str
+    flags: list[Told]
+    cost: Share
+    ceiling: str
+    took: Share
+    deadline: str
+    seconds: str
+
+
+class Note(NamedTuple):
+    """What the state of a tick means, and what to do about it."""
+
+    mark: Mark
+    what: str
+    do: str
+
+
+def summary(record: ShownTick, agents: Sequence[Voice]) -> Summary:
     """Return the strip: counts, seats, requests, flags, cost and time."""
-    flags = [str(flag) for flag in sequence(deliberation.get("flags"))]
-    calls = [mapping(call) for call in _calls(record, deliberation)]
+    flags, calls, limits = record.deliberation.flags, record.made_calls, record.limits
     looks = sum(flag.partition(":")[0] in LOOKS for flag in flags)
-    repeated = sum((figures.number(call.get("attempt")) or 1) > 1 for call in calls)
+    repeated = sum((call.attempt or 1) > 1 for call in calls)
     return {
         "counts": _counts(agents),
         "proposed": PROPOSED_WORDS if proposed(record) else "",
-        "seats": [{name: a[name] for name in ("title", "mark", "anchor")} for a in agents],
+        "seats": [
+            {"title": one["title"], "mark": one["mark"], "anchor": one["anchor"]} for one in agents
+        ],
         "requests": figures.plain(len(calls), 0),
         "most": MAX_REQUESTS,
         # a second look is a repeated request too, but not because the first one failed
         "retries": figures.plain(max(0, repeated - looks), 0),
         "looks": figures.plain(looks, 0),
-        "late": figures.plain(sum(call.get("status") == "late" for call in calls), 0),
+        "late": figures.plain(sum(call.status == "late" for call in calls), 0),
         "flags": [told(flag) for flag in flags],
-        "cost": _against(record.get("cost_usd"), limits.get("ceiling")),
-        "ceiling": figures.money(limits.get("ceiling"), 2),
-        "took": _against(record.get("elapsed_ms"), _ms(limits.get("timeout_seconds"))),
-        "deadline": figures.plain(limits.get("timeout_seconds"), 0),
-        "seconds": _seconds(record.get("elapsed_ms")),
+        "cost": _against(record.cost_usd, limits.ceiling),
+        "ceiling": figures.money(limits.ceiling, 2),
+        "took": _against(record.elapsed_ms, _ms(limits.timeout_seconds)),
+        "deadline": figures.plain(limits.timeout_seconds, 0),
+        "seconds": _seconds(record.elapsed_ms),
     }
 
 
-def proposed(record: Mapping[str, Any]) -> bool:
+def proposed(record: Decided) -> bool:
     """Return whether a tick held because its trade was proposed to a person."""
-    return record.get("reason") == PROPOSED
+    return record.reason == PROPOSED
 
 
-def told(flag: str) -> Row:
+def told(flag: str) -> Told:
     """Return a flag of a sitting: its word, what it is about, and its meaning."""
     word, _, rest = flag.partition(":")
     meaning = ROUND if word.startswith("round_") else FLAGS.get(word, "")
     return {"flag": figures.clean(flag, 120), "meaning": meaning, "about": figures.clean(rest, 60)}
 
 
-def note(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row | None:
+def note(record: TickRecord) -> Note | None:
     """Return what the state of a tick means and what to do about it; None where all is well."""
-    source = str(record.get("source_type"))
-    flags = {str(flag).partition(":")[0] for flag in sequence(deliberation.get("flags"))}
+    source = str(record.source_type)
+    flags = {flag.partition(":")[0] for flag in record.deliberation.flags}
     pair = NOTES.get(source)
     if source == "L1_ONLY" and "budget" in flags:
         pair = BUDGET_NOTE
     elif source == "L1_ONLY" and "not_asked" in flags:
         pair = ALONE_NOTE
-    if pair is None:
-        return None
-    return {"mark": figures.mark(source), "what": pair[0], "do": pair[1]}
+    return None if pair is None else Note(figures.mark(source), *pair)
 
 
-def _calls(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Any]:
-    # texts of calls are pruned after a while; the deliberation keeps their figures
-    return sequence(record.get("calls")) or sequence(deliberation.get("calls"))
-
-
-def _counts(agents: Sequence[Mapping[str, Any]]) -> list[Row]:
+def _counts(agents: Sequence[Voice]) -> list[Count]:
     words = [agent["mark"].word for agent in agents]
     return [
         {"mark": figures.mark(state), "count": words.count(state)}
@@ -148,19 +198,15 @@ def _counts(agents: Sequence[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
-def _ms(seconds: Any) -> float | None:
-    known = figures.number(seconds)
-    return None if known is None else known * 1000
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
 
 
-def _seconds(ms: Any) -> str:
-    known = figures.number(ms)
-    return figures.DASH if known is None else f"{figures.plain(known / 1000, 2)} s"
+def _seconds(ms: float | None) -> str:
+    return figures.DASH if ms is None else f"{figures.plain(ms / 1000, 2)} s"
 
 
-def _against(value: Any, limit: Any) -> Row:
-    """Return the share of a limit that was used: in words, and as the width of a bar."""
-    known, most = figures.number(value), figures.number(limit)
+def _against(known: float | None, most: float | None) -> Share:
     if known is None or not most or most < 0:
         return {"share": "", "width": None, "over": False}
     share = known / most

@@ -3,21 +3,22 @@
 A record of an older version has none of the three and gets no section. Missing news or a missing
 calendar is explained in plain words, with what to do about it. Headlines, event names and addresses
 are strangers' words: they are cleaned, shown as text, and linked only if `link` accepts the
-address. Nothing is fetched. Pure functions over plain dicts.
+address. Nothing is fetched. Pure functions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypedDict
 from urllib.parse import urlsplit
 
 from torra import clock
-from torra.dashboard.record.stored import Row, mapping, sequence
+from torra.dashboard.record.shown import ShownTick, StoredHeadline
 from torra.exhibits import figures
-from torra.exhibits.figures import cell
+from torra.exhibits.figures import Cell, Mark, cell
 from torra.market import regime as market_regime
+from torra.tick import tick_record as told
 
 HEADLINE_CHARS: Final = 300
 MAX_ADDRESS: Final = 2000
@@ -92,23 +93,132 @@ FUNDAMENTALS: Final = {
 UNTOLD: Final = "not recorded: the tick is older than this page"
 
 
-def surroundings(record: Mapping[str, Any]) -> Row | None:
+class Pair(TypedDict):
+    """A name and its value."""
+
+    name: str
+    value: str
+
+
+class Reading(TypedDict):
+    """A value that the regime was read from."""
+
+    id: str
+    value: str
+
+
+class Triage(TypedDict):
+    """A flag of the newest bar."""
+
+    word: str
+    meaning: str
+
+
+class RegimeShown(TypedDict):
+    """The regime's mark, the values that it was read from, and the triage flags."""
+
+    mark: Mark | None
+    meaning: str
+    reads: list[Reading]
+    triage: list[Triage]
+
+
+class EventRow(NamedTuple):
+    """A scheduled event with how far it is from a moment."""
+
+    minutes: float
+    when: str
+    far: str
+    currency: str
+    impact: str
+    name: str
+    title: str
+
+
+class EventsShown(TypedDict):
+    """The next and the last event, and every one within a day."""
+
+    there: bool
+    trouble: str
+    tone: str
+    next: str
+    last: str
+    rows: list[EventRow]
+
+
+class Link(NamedTuple):
+    """An address that may be followed, and its host."""
+
+    href: str
+    host: str
+
+
+class HeadlineRow(TypedDict):
+    """A headline that counted."""
+
+    seen: str
+    age: str
+    source: str
+    event: str
+    score: Cell
+    weight: str
+    headline: str
+    link: Link | None
+
+
+class ClassRow(TypedDict):
+    """The headlines of one class."""
+
+    name: str
+    count: str
+    score: Cell
+
+
+class Fundamentals(TypedDict):
+    """The fundamentals, or why there are none."""
+
+    rows: list[Pair]
+    trouble: str
+
+
+class NewsShown(TypedDict):
+    """The headlines that counted with their weights, or why there are none."""
+
+    there: bool
+    trouble: str
+    tone: str
+    rows: list[HeadlineRow]
+    unique: str
+    more: bool
+    score: Cell
+    classes: list[ClassRow]
+    fundamentals: Fundamentals
+
+
+class Surroundings(TypedDict):
+    """Regime, events and news of a tick."""
+
+    regime: RegimeShown
+    events: EventsShown
+    news: NewsShown
+
+
+def surroundings(record: ShownTick) -> Surroundings | None:
     """Return regime, events and news of a tick; None when its record knows none of them."""
-    if not {"regime", "news", "events"} & set(record):
+    if not {"regime", "news", "events"} & record.model_fields_set:
         return None
     return {"regime": regime(record), "events": events(record), "news": news(record)}
 
 
-def regime(record: Mapping[str, Any]) -> Row:
+def regime(record: told.TickRecord) -> RegimeShown:
     """Return the regime's mark, the values that it was read from, and the triage flags."""
-    told = mapping(record.get("regime"))
-    name = told.get("name")
+    known = record.regime or told.Regime()
     return {
-        "mark": figures.mark(name) if name else None,
-        "meaning": REGIMES.get(str(name), ""),
+        "mark": figures.mark(known.name) if known.name else None,
+        "meaning": REGIMES.get(str(known.name), ""),
         "reads": [
             {"id": figures.clean(key, 80), "value": figures.loose(value)}
-            for key, value in mapping(told.get("reads")).items()
+            for key, value in known.reads.items()
         ],
         "triage": [
             {"word": figures.title(word).lower(), "meaning": TRIAGE.get(word, "")}
@@ -117,69 +227,69 @@ def regime(record: Mapping[str, Any]) -> Row:
     }
 
 
-def events(record: Mapping[str, Any]) -> Row:
+def events(record: told.Decided) -> EventsShown:
     """Return the next and the last event and every one within a day, nearest words first."""
-    told = mapping(record.get("events"))
-    missing = UNTOLD if "events" not in record else CALENDAR["off"]
-    status = str(told.get("status") or "") if told else ""
-    known = event_rows(told.get("events"), record.get("as_of"))[:EVENTS_SHOWN]
-    there = bool(told) and status != "off"
+    known = record.events or told.Events()
+    missing = CALENDAR["off"] if "events" in record.model_fields_set else UNTOLD
+    status = known.status or ""
+    rows = event_rows(known.events, record.as_of)[:EVENTS_SHOWN]
+    there = bool(known) and status != "off"
     return {
         "there": there,
-        "trouble": _in_words(CALENDAR, status) if told else missing,
+        "trouble": _in_words(CALENDAR, status) if known else missing,
         "tone": "flat" if not there else "warn",
-        "next": _nearest(told.get("to_next"), [r for r in known if r["minutes"] > 0], "in {}"),
-        "last": _nearest(
-            told.get("since_last"), [r for r in known[::-1] if r["minutes"] <= 0], "{} ago"
-        ),
-        "rows": known,
+        "next": _nearest(known.to_next, [r for r in rows if r.minutes > 0], "in {}"),
+        "last": _nearest(known.since_last, [r for r in rows[::-1] if r.minutes <= 0], "{} ago"),
+        "rows": rows,
     }
 
 
-def event_rows(items: Any, moment: Any, at_once: str = CLOSE) -> list[Row]:
+def event_rows(
+    items: Iterable[told.Event], moment: str | None, at_once: str = CLOSE
+) -> list[EventRow]:
     """Return events with how far they are from a moment, which `at_once` names.
 
     Those without a time are left out.
     """
-    rows = [_event(item, moment, at_once) for item in sequence(items)]
-    return [row for row in rows if row["minutes"] is not None]
+    rows = [_event(item, moment, at_once) for item in items]
+    return [row for row in rows if row is not None]
 
 
-def nearest_events(record: Mapping[str, Any]) -> list[str]:
+def nearest_events(record: told.Decided) -> list[str]:
     """Return the event nearest to a tick, and the nearest on its other side when near as well."""
-    rows = event_rows(mapping(record.get("events")).get("events"), record.get("as_of"))
-    ahead = [row for row in rows if row["minutes"] > 0][:1]
-    past = [row for row in rows if row["minutes"] <= 0][-1:]
-    found = sorted([*ahead, *past], key=lambda row: abs(float(row["minutes"])))
+    rows = event_rows(record.events.events if record.events else (), record.as_of)
+    ahead = [row for row in rows if row.minutes > 0][:1]
+    past = [row for row in rows if row.minutes <= 0][-1:]
+    found = sorted([*ahead, *past], key=lambda row: abs(row.minutes))
     return [
-        f"{row['title']} {row['far']}"
+        f"{row.title} {row.far}"
         for place, row in enumerate(found)
-        if not place or abs(row["minutes"]) <= NEAR
+        if not place or abs(row.minutes) <= NEAR
     ]
 
 
-def news(record: Mapping[str, Any]) -> Row:
+def news(record: ShownTick) -> NewsShown:
     """Return the headlines that counted with their weights, or why there are none."""
-    told = mapping(record.get("news"))
-    status = str(told.get("status") or "") if told else ""
+    known = record.news or told.News()
+    status = known.status or ""
     trouble = status in ("no_file", "rate_limited", "refused", "unreachable", "broken")
-    off = UNTOLD if "news" not in record else NEWS["off"]
-    known = {str(row.get("id")): row for row in map(mapping, sequence(record.get("headlines")))}
-    rows = [_headline(mapping(item), known) for item in sequence(told.get("items"))]
+    off = NEWS["off"] if "news" in record.model_fields_set else UNTOLD
+    stored = {row.id: row for row in record.headlines}
+    rows = [_headline(item, stored.get(item.id, StoredHeadline())) for item in known.items]
     return {
         "there": bool(rows),
-        "trouble": _in_words(NEWS, status) if told else off,
+        "trouble": _in_words(NEWS, status) if known else off,
         "tone": "warn" if trouble else "flat",
         "rows": rows,
-        "unique": figures.plain(told.get("unique"), 0),
-        "more": (figures.number(told.get("unique")) or 0) > len(rows),
-        "score": cell(told.get("score"), missing="no headline counts"),
-        "classes": list(_classes(told)),
-        "fundamentals": _fundamentals(told),
+        "unique": figures.plain(known.unique, 0),
+        "more": (known.unique or 0) > len(rows),
+        "score": cell(known.score, missing="no headline counts"),
+        "classes": list(_classes(known)),
+        "fundamentals": _fundamentals(known),
     }
 
 
-def plain_reason(reason: Any) -> str:
+def plain_reason(reason: str | None) -> str:
     """Return why an agent abstained, with the status word of its source put into plain words."""
     text = figures.clean(reason, 400)
     head, colon, words = text.rpartition(": ")
@@ -187,13 +297,13 @@ def plain_reason(reason: Any) -> str:
     return f"{head} ({'; '.join(filter(None, known))})" if colon and all(known) else text
 
 
-def link(address: Any) -> Row | None:
-    """Return {"href", "host"} of an https address that names a public host plainly, else None.
+def link(address: str | None) -> Link | None:
+    """Return an https address with its host, if it names a public host plainly, else None.
 
     Refused are other schemes, names and passwords in the address, ports, IP numbers, names of a
     home network, and any character that a browser would have to mend.
     """
-    text = str(address or "")
+    text = address or ""
     if len(text) > MAX_ADDRESS or not re.fullmatch(r"https://[!-~]+", text):
         return None
     try:
@@ -207,13 +317,13 @@ def link(address: Any) -> Row | None:
         return None
     if not HOST.fullmatch(host) or host.endswith(HOME):
         return None
-    return {"href": text, "host": host}
+    return Link(text, host)
 
 
-def _triage(record: Mapping[str, Any]) -> list[str]:
-    for item in map(mapping, sequence(record.get("features"))):
-        if item.get("id") == "market.triage" and isinstance(item.get("value"), str):
-            return [figures.clean(word, 40) for word in item["value"].split()]
+def _triage(record: told.Decided) -> list[str]:
+    for item in record.features:
+        if item.id == "market.triage" and isinstance(item.value, str):
+            return [figures.clean(word, 40) for word in item.value.split()]
     return []
 
 
@@ -221,22 +331,23 @@ def _in_words(words: Mapping[str, str], status: str) -> str:
     return words.get(status, figures.clean(status, 80) or "no status is recorded")
 
 
-def _event(item: Any, as_of: Any, at_once: str) -> Row:
-    told = mapping(item)
-    minutes = _minutes(told.get("time"), as_of)
-    currency, name = figures.clean(told.get("currency"), 8), figures.clean(told.get("name"), 120)
-    return {
-        "minutes": minutes,
-        "when": figures.moment(told.get("time")),
-        "far": "" if minutes is None else _far(minutes, at_once),
-        "currency": currency,
-        "impact": figures.clean(told.get("impact"), 12),
-        "name": name,
-        "title": f"{currency} {name}".strip(),
-    }
+def _event(item: told.Event, as_of: str | None, at_once: str) -> EventRow | None:
+    minutes = _minutes(item.time, as_of)
+    if minutes is None:
+        return None
+    currency, name = figures.clean(item.currency, 8), figures.clean(item.name, 120)
+    return EventRow(
+        minutes=minutes,
+        when=figures.moment(item.time),
+        far=_far(minutes, at_once),
+        currency=currency,
+        impact=figures.clean(item.impact, 12),
+        name=name,
+        title=f"{currency} {name}".strip(),
+    )
 
 
-def _minutes(time: Any, as_of: Any) -> float | None:
+def _minutes(time: str | None, as_of: str | None) -> float | None:
     try:
         return (clock.parse(str(time)) - clock.parse(str(as_of))).total_seconds() / 60
     except (ValueError, OverflowError):
@@ -250,34 +361,32 @@ def _far(minutes: float, at_once: str) -> str:
     return f"in {told}" if minutes >= 0 else f"{told} ago"
 
 
-def _nearest(minutes: Any, rows: list[Row], form: str) -> str:
+def _nearest(known: float | None, rows: Sequence[EventRow], form: str) -> str:
     """Return how far the nearest event is, with its name if it is among `rows`."""
-    known = figures.number(minutes)
     if known is None:
         return "none within a day"
-    told = CLOSE if known < AT_ONCE else form.format(figures.span(known * 60))
-    named = [row["title"] for row in rows if abs(abs(row["minutes"]) - known) < 1]
-    return ", ".join([told, *dict.fromkeys(named)])
+    far = CLOSE if known < AT_ONCE else form.format(figures.span(known * 60))
+    named = [row.title for row in rows if abs(abs(row.minutes) - known) < 1]
+    return ", ".join([far, *dict.fromkeys(named)])
 
 
-def _headline(told: Row, known: Mapping[str, Row]) -> Row:
-    item = known.get(str(told.get("id")), {})
-    age = figures.number(told.get("age_hours"))
+def _headline(item: told.Headline, stored: StoredHeadline) -> HeadlineRow:
+    age = item.age_hours
     return {
-        "seen": figures.moment(item.get("first_seen")),
+        "seen": figures.moment(stored.first_seen),
         "age": figures.span(None if age is None else age * 3600),
-        "source": figures.clean(item.get("source"), 40) or figures.DASH,
-        "event": figures.clean(item.get("event"), 20) or figures.DASH,
-        "score": cell(item.get("score"), 2, "the headline is not stored"),
-        "weight": figures.plain(told.get("weight"), 2),
-        "headline": figures.clean(item.get("headline"), HEADLINE_CHARS),
-        "link": link(item.get("url")),
+        "source": figures.clean(stored.source, 40) or figures.DASH,
+        "event": figures.clean(stored.event, 20) or figures.DASH,
+        "score": cell(stored.score, 2, "the headline is not stored"),
+        "weight": figures.plain(item.weight, 2),
+        "headline": figures.clean(stored.headline, HEADLINE_CHARS),
+        "link": link(stored.url),
     }
 
 
-def _classes(told: Mapping[str, Any]) -> Iterable[Row]:
-    for name, pair in mapping(told.get("events")).items():
-        count, mean = [*sequence(pair), None, None][:2]
+def _classes(known: told.News) -> Iterable[ClassRow]:
+    for name, pair in known.events.items():
+        count, mean = (*pair, None, None)[:2]
         yield {
             "name": figures.clean(name, 20),
             "count": f"{figures.plain(count, 0)} headline{'' if count == 1 else 's'}",
@@ -285,11 +394,11 @@ def _classes(told: Mapping[str, Any]) -> Iterable[Row]:
         }
 
 
-def _fundamentals(told: Mapping[str, Any]) -> Row:
-    status = str(told.get("fundamentals_status") or "off")
-    rows = [
-        {"name": FUNDAMENTALS.get(key, figures.title(str(key))), "value": figures.loose(value)}
-        for key, value in mapping(told.get("fundamentals")).items()
+def _fundamentals(known: told.News) -> Fundamentals:
+    status = known.fundamentals_status or "off"
+    rows: list[Pair] = [
+        {"name": FUNDAMENTALS.get(key, figures.title(key)), "value": figures.loose(value)}
+        for key, value in known.fundamentals.items()
     ]
     why = "" if status in ("off", "available") else _in_words(NEWS, status)
     return {"rows": rows, "trouble": why}

@@ -4,23 +4,26 @@ Stages come in the order in which the desk held them. Each lists everyone who wa
 those who abstained, failed or were left out. A case that a later round replaced stays in its own
 round. An agent's words are shown as stored, with its citations judged against the evidence
 (citations). A clamped number stands beside the intended one while the reply is still stored.
-A record may lack anything; nothing raises. Pure functions over plain dicts.
+A record may lack anything; nothing raises. Pure functions.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final, NamedTuple, Protocol
+
+from pydantic import JsonValue
 
 from agents.contracts import VECTORS, Feature
 from agents.debate.panel import measure
 from agents.debate.synthesis import Answer
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
-from torra.dashboard.record.stored import GATE, Row, is_gate, mapping, reports, sequence
+from torra.dashboard.record.rows import Entry, RulingShown, StageShown, Stance, Voice, Vote
 from torra.exhibits import figures
 from torra.exhibits.figures import cell
+from torra.tick.tick_record import GATE, Call, Debate, Report, Ruling, Stage, TickRecord
 
 PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),
@@ -45,42 +48,63 @@ RAW_CHARS: Final = 100_000
 """Most characters of a reply that is parsed again to find the numbers before clamping."""
 
 
+Place = tuple[str, int, str]
+"""Stage, round and agent."""
+
+
+class Scored(NamedTuple):
+    """The answer of the single-model scorer."""
+
+    votes: list[Vote]
+    summary: JsonValue
+
+
 def conversation(
-    record: Mapping[str, Any],
-    deliberation: Mapping[str, Any],
-    features: Mapping[str, Feature],
-    anchors: citations.Anchors,
-) -> list[Row]:
+    record: TickRecord, features: Mapping[str, Feature], anchors: citations.Anchors
+) -> list[StageShown]:
     """Return the stages in order, each with its entries; the anchors count through all of them."""
-    calls = _called(record, deliberation)
+    deliberation = record.deliberation
+    calls = _called(record)
     kept = _kept(deliberation)
     stages, number = [], 0
     for stage in _stages(deliberation, calls):
         entries = []
-        for name, word in stage["agents"].items():
+        for name, word in stage.agents.items():
             number += 1
-            place = (stage["name"], stage["round"], name)
-            said = kept.get(place, {})
-            made = calls.get(place, [])
-            entry = voice(name, said, made, deliberation, word)
-            entry |= _of_its_round(name, said, made, record, features, anchors)
-            entry |= {"anchor": f"said-{number}", "round": stage["round"], "phase": stage["name"]}
-            entry["replaced"] = bool(said) and _is_replaced(place, kept)
+            place = (stage.name or "", _round(stage), name)
+            said, made = kept.get(place, Report()), calls.get(place, [])
+            spoken = voice(name, said, made, deliberation, word, f"said-{number}")
+            scored = _scored(made) if name == SCORER.id and not said else None
+            entry: Entry = {
+                **spoken,
+                "reasoning": figures.clean(scored.summary) if scored else spoken["reasoning"],
+                "evidence": citations.chips(said, features, anchors),
+                "stance": _stance(name, said, record),
+                "votes": scored.votes if scored else _votes(said, made),
+                "scored": bool(scored and scored.votes),
+                "round": place[1],
+                "phase": place[0],
+                "replaced": bool(said) and _is_replaced(place, kept),
+            }
             entries.append(entry)
         stages.append(_stage(stage, entries))
     return stages
 
 
 def voice(
-    name: str, said: Row, calls: Sequence[Row], deliberation: Mapping[str, Any], word: str = ""
-) -> Row:
+    name: str,
+    said: Report,
+    calls: Sequence[Call],
+    deliberation: Debate,
+    word: str = "",
+    anchor: str = "",
+) -> Voice:
     """Return what one agent said, or why it said nothing.
 
     `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
     """
     weight = arithmetic.trust(said)
-    votes = mapping(said.get("adjustments"))
-    failure = mapping(deliberation.get("failures")).get(name)
+    failure = deliberation.failures.get(name)
     unasked = agreement.unasked(deliberation, name)
     state = _state(name, said, calls, failure, word)
     missing = "the gate scores nothing" if name == GATE else "not scored"
@@ -89,25 +113,27 @@ def voice(
         "title": figures.title(name),
         "who": figures.title(name),
         "mark": figures.mark(state),
-        "confidence": figures.clean(said.get("confidence"), 20) if weight is not None else "",
+        "anchor": anchor,
+        "confidence": figures.clean(said.confidence, 20) if weight is not None else "",
         "trust": figures.plain(weight, 3),
-        "adjustments": [cell(votes.get(v), 3, missing if said else state) for v in VECTORS],
-        "reasoning": figures.clean(said.get("reasoning")),
-        "key_points": [figures.clean(p, 400) for p in sequence(said.get("key_points"))],
-        "flags": [figures.clean(flag, 60) for flag in sequence(said.get("flags"))],
+        "adjustments": [cell(said.adjustments.get(v), 3, missing if said else state)
+                        for v in VECTORS],
+        "reasoning": figures.clean(said.reasoning),
+        "key_points": [figures.clean(p, 400) for p in said.key_points],
+        "flags": [figures.clean(flag, 60) for flag in said.flags],
         "looks": agreement.looks(deliberation, name),
         "ordinals": agreement.ordinals(said),
         "falsifiers": agreement.falsifiers(said),
         "why_silent": _why_silent(said, calls, failure or word, state) if said or not unasked
         else unasked,
-        "ruling": ruling("", mapping(said.get("ruling")), "") if said.get("ruling") else None,
-        "ms": figures.plain(summed(calls, "elapsed_ms"), 0),
-        "cost": figures.money(summed(calls, "cost_usd")),
+        "ruling": ruling("", said.ruling, "") if said.ruling else None,
+        "ms": figures.plain(summed([call.elapsed_ms for call in calls]), 0),
+        "cost": figures.money(summed([call.cost_usd for call in calls])),
         "tries": len(calls),
     }  # fmt: skip
 
 
-def ruling(name: str, told: Mapping[str, Any], missing: str) -> Row:
+def ruling(name: str, told: Ruling, missing: str) -> RulingShown:
     """Return a ruling of the gate as a page shows it; `missing` says why there is none."""
     if not told:
         return {
@@ -117,56 +143,34 @@ def ruling(name: str, told: Mapping[str, Any], missing: str) -> Row:
             "reasons": [],
             "note": missing,
         }
-    reasons = [figures.clean(r, 60) for r in sequence(told.get("reasons")) if r != "NONE"]
+    reasons = [figures.clean(r, 60) for r in told.reasons if r != "NONE"]
     return {
         "name": name,
-        "multiplier": figures.plain(told.get("multiplier"), 3),
-        "veto": figures.mark("VETO").text if told.get("veto") else "no veto",
+        "multiplier": figures.plain(told.multiplier, 3),
+        "veto": figures.mark("VETO").text if told.veto else "no veto",
         "reasons": reasons,
-        "note": figures.clean(told.get("detail"), 600),
+        "note": figures.clean(told.detail, 600),
     }
 
 
-def summed(calls: Sequence[Row], name: str) -> float | None:
+def summed(numbers: Sequence[float | None]) -> float | None:
     """Return the sum of a number over some calls, None without any call."""
-    return sum(figures.number(call.get(name)) or 0.0 for call in calls) if calls else None
+    return sum(number or 0.0 for number in numbers) if numbers else None
 
 
-def raw_votes(calls: Sequence[Row]) -> dict[str, float]:
+def raw_votes(calls: Sequence[Call]) -> dict[str, float]:
     """Return the adjustments of the last usable reply as the model gave them, before any bound."""
-    good = [call for call in calls if call.get("status") == "ok"]
-    told = _reply(good[-1]) if good else {}
-    votes = mapping(told.get("adjustments"))
-    known = {vector: figures.number(votes.get(vector)) for vector in VECTORS}
+    votes = _reply(calls).get("adjustments")
+    known = {v: figures.number(votes.get(v)) for v in VECTORS} if isinstance(votes, dict) else {}
     return {vector: value for vector, value in known.items() if value is not None}
 
 
-def _of_its_round(
-    name: str,
-    said: Row,
-    calls: Sequence[Row],
-    record: Mapping[str, Any],
-    features: Mapping[str, Feature],
-    anchors: citations.Anchors,
-) -> Row:
-    """Return the parts of an entry besides the voice: citations, stance, votes before clamping."""
-    more: Row = {
-        "evidence": citations.chips(said, features, anchors),
-        "stance": _stance(name, said, record),
-        "votes": _votes(said, calls),
-    }
-    if name == SCORER.id and not said:
-        more |= _scored(calls)
-    return more
-
-
-def _votes(said: Row, calls: Sequence[Row]) -> list[Row]:
+def _votes(said: Report, calls: Sequence[Call]) -> list[Vote]:
     """Return the adjustments that an agent gave, each with its value before clamping."""
-    votes = mapping(said.get("adjustments"))
-    meant = raw_votes(calls) if "clamped" in sequence(said.get("flags")) else {}
-    rows = []
+    meant = raw_votes(calls) if "clamped" in said.flags else {}
+    rows: list[Vote] = []
     for vector in VECTORS:
-        value = figures.number(votes.get(vector))
+        value = said.adjustments.get(vector)
         if value is None:
             continue
         # the flag says that the report was clamped, not which of its numbers
@@ -181,7 +185,7 @@ def _votes(said: Row, calls: Sequence[Row]) -> list[Row]:
     return rows
 
 
-def _stance(name: str, said: Row, record: Mapping[str, Any]) -> Row | None:
+def _stance(name: str, said: Report, record: TickRecord) -> Stance | None:
     """Return which way an agent sees the market, by the panel's own arithmetic; None without."""
     report, seat = arithmetic.as_report(said), AGENTS.get(name)
     l1 = arithmetic.l1_scores(record)
@@ -197,96 +201,77 @@ def _stance(name: str, said: Row, record: Mapping[str, Any]) -> Row | None:
     return None if mean is None else agreement.stance(name, mean)
 
 
-def _scored(calls: Sequence[Row]) -> Row:
+def _scored(calls: Sequence[Call]) -> Scored:
     """Return the scores of the single-model scorer, from its reply."""
     # the scorer makes no report: its reply is all that is stored of it
-    good = [call for call in calls if call.get("status") == "ok"]
-    told = _reply(good[-1]) if good else {}
-    scores = {v: figures.number(mapping(told.get(v)).get("score")) for v in VECTORS}
-    rows = [
-        {"name": figures.title(v), "value": cell(value), "meant": ""}
-        for v, value in scores.items()
-        if value is not None
-    ]
-    return {"votes": rows, "scored": bool(rows), "reasoning": figures.clean(told.get("summary"))}
+    told = _reply(calls)
+    votes: list[Vote] = []
+    for vector in VECTORS:
+        found = told.get(vector)
+        value = figures.number(found.get("score")) if isinstance(found, dict) else None
+        if value is not None:
+            votes.append({"name": figures.title(vector), "value": cell(value), "meant": ""})
+    return Scored(votes, told.get("summary"))
 
 
-def _reply(call: Mapping[str, Any]) -> Row:
-    text = call.get("reply")
-    if not isinstance(text, str) or len(text) > RAW_CHARS:
+def _reply(calls: Sequence[Call]) -> dict[str, JsonValue]:
+    """Return what a model replied last that could be used, as it gave it."""
+    good = [call.reply or "" for call in calls if call.status == "ok"]
+    if not good or len(good[-1]) > RAW_CHARS:
         return {}
     try:
-        return mapping(json.loads(text))
+        told = json.loads(good[-1])
     # a model may nest its JSON deeper than Python reads
     except (ValueError, RecursionError):
         return {}
+    return told if isinstance(told, dict) else {}
 
 
-def _called(
-    record: Mapping[str, Any], deliberation: Mapping[str, Any]
-) -> dict[tuple[str, int, str], list[Row]]:
+def _called(record: TickRecord) -> dict[Place, list[Call]]:
     """Return the calls by stage, round and agent."""
-    found: dict[tuple[str, int, str], list[Row]] = {}
-    rows = sequence(record.get("calls")) or sequence(deliberation.get("calls"))
-    for call in map(mapping, rows):
-        role = str(call.get("role_id"))
-        stage = "fallback" if role == SCORER.id else str(call.get("stage") or "")
-        found.setdefault((stage, _round(call), role), []).append(call)
+    found: dict[Place, list[Call]] = {}
+    for call in record.made_calls:
+        stage = "fallback" if call.role == SCORER.id else call.stage or ""
+        found.setdefault((stage, _round(call), call.role), []).append(call)
     return found
 
 
-def _stages(
-    deliberation: Mapping[str, Any], calls: Mapping[tuple[str, int, str], Sequence[Row]]
-) -> list[Row]:
+def _stages(deliberation: Debate, calls: Iterable[Place]) -> list[Stage]:
     """Return every stage with the word of each agent; an agent of no stage gets one at the end."""
-    stages: list[Row] = [
-        {
-            "name": str(told.get("name") or ""),
-            "round": _round(told),
-            "agents": _words(told.get("agents")),
-            "ms": told.get("ms"),
-            "status": str(told.get("status") or ""),
-        }
-        for told in map(mapping, sequence(deliberation.get("stages")))
-    ]
-    seated = {(stage["name"], stage["round"], name) for stage in stages for name in stage["agents"]}
+    stages = deliberation.stages
+    seated = {(stage.name or "", _round(stage), name) for stage in stages for name in stage.agents}
     known = {name for _, _, name in seated}
     stray: dict[tuple[str, int], dict[str, str]] = {}
     for name, number, role in calls:
         if (name, number, role) not in seated:
             stray.setdefault((name, number), {})[role] = ""
             known.add(role)
-    for report in reports(deliberation):
-        role = str(report.get("agent_id"))
-        if role not in known:
-            stray.setdefault(("", 1), {})[role] = ""
-    more = [
-        {"name": name, "round": number, "agents": agents, "ms": None, "status": ""}
-        for (name, number), agents in stray.items()
-    ]
+    for report in deliberation.reports:
+        if report.author not in known:
+            stray.setdefault(("", 1), {})[report.author] = ""
+    more = [Stage(name=name, round=number, agents=them) for (name, number), them in stray.items()]
     return [*stages, *more]
 
 
-def _kept(deliberation: Mapping[str, Any]) -> dict[tuple[str, int, str], Row]:
+def _kept(deliberation: Debate) -> dict[Place, Report]:
     """Return each report by the stage, round and agent that it came of.
 
     Of several rounds the last answered one counts and stands among `reports`; the cases that it
     replaced stand in `earlier`, oldest first.
     """
-    told: dict[str, list[Row]] = {}
-    listed = [*map(mapping, sequence(deliberation.get("earlier"))), *reports(deliberation)]
-    for report in listed:
-        told.setdefault(str(report.get("agent_id")), []).append(report)
-    places: dict[str, list[tuple[str, int, str]]] = {name: [] for name in told}
+    told: dict[str, list[Report]] = {}
+    for report in (*deliberation.earlier, *deliberation.reports):
+        told.setdefault(report.author, []).append(report)
+    places: dict[str, list[Place]] = {name: [] for name in told}
     spoken: dict[str, bool] = {}
-    for stage in map(mapping, sequence(deliberation.get("stages"))):
-        for name, word in _words(stage.get("agents")).items():
+    for stage in deliberation.stages:
+        for name, word in stage.agents.items():
             # who abstains after an answer keeps that answer, so the report is of the round before
             quiet = word == "abstained" and spoken.get(name, False)
             if name in places and word in (*SPOKE, "") and not quiet:
-                places[name].append((str(stage.get("name") or ""), _round(stage), name))
+                places[name].append((stage.name or "", _round(stage), name))
                 spoken[name] = spoken.get(name, False) or word == "answered"
-    found: dict[tuple[str, int, str], Row] = {}
+    found: dict[Place, Report] = {}
     for name, rows in told.items():
         free = places[name] or [("", 1, name)]
         # from the end: the newest report is of the newest round, and odd records lack old ones
@@ -294,70 +279,69 @@ def _kept(deliberation: Mapping[str, Any]) -> dict[tuple[str, int, str], Row]:
     return found
 
 
-def _words(agents: Any) -> dict[str, str]:
-    if isinstance(agents, Mapping):
-        return {str(name): str(word) for name, word in agents.items()}
-    return {str(name): "" for name in sequence(agents)}
+class _Numbered(Protocol):
+    """A stage or a call: it is of a round."""
+
+    @property
+    def round(self) -> int | None: ...
 
 
-def _round(told: Mapping[str, Any]) -> int:
-    known = figures.number(told.get("round"))
-    return int(known) if known is not None and 0 < known < 100 else 1
+def _round(told: _Numbered) -> int:
+    return told.round if told.round is not None and 0 < told.round < 100 else 1
 
 
-def _is_replaced(place: tuple[str, int, str], kept: Mapping[tuple[str, int, str], Row]) -> bool:
+def _is_replaced(place: Place, kept: Iterable[Place]) -> bool:
     stage, number, name = place
     return any(s == stage and who == name and n > number for s, n, who in kept)
 
 
-def _stage(stage: Row, entries: list[Row]) -> Row:
-    title, note = PHASES.get(stage["name"], (figures.title(stage["name"]), ""))
-    rounds = stage["name"] == "research"
+def _stage(stage: Stage, entries: list[Entry]) -> StageShown:
+    name, number = stage.name or "", _round(stage)
+    title, note = PHASES.get(name, (figures.title(name), ""))
+    rounds = name == "research"
     return {
-        "name": figures.clean(stage["name"], 20),
-        "title": f"{title}, round {stage['round']}" if rounds else title,
-        "note": AGAIN if rounds and stage["round"] > 1 else note,
-        "ms": figures.plain(stage["ms"], 0),
-        "status": figures.clean(stage["status"], 20),
-        "meaning": STAGES.get(stage["status"], ""),
+        "name": figures.clean(name, 20),
+        "title": f"{title}, round {number}" if rounds else title,
+        "note": AGAIN if rounds and number > 1 else note,
+        "ms": figures.plain(stage.ms, 0),
+        "status": figures.clean(stage.status, 20),
+        "meaning": STAGES.get(stage.status or "", ""),
         "entries": entries,
     }
 
 
-def _state(name: str, said: Row, calls: Sequence[Row], failure: Any, word: str) -> str:
+def _state(name: str, said: Report, calls: Sequence[Call], failure: str | None, word: str) -> str:
     if said:
-        return "abstained" if said.get("abstained") else "answered"
+        return "abstained" if said.abstained else "answered"
     if failure:
         return "failed"
-    if name == SCORER.id and any(call.get("status") == "ok" for call in calls):
+    if name == SCORER.id and any(call.status == "ok" for call in calls):
         return "answered"
     if word in SPOKE:
         return word
     return "failed" if calls else "not asked"
 
 
-def _why_silent(said: Row, calls: Sequence[Row], failure: Any, state: str) -> str:
+def _why_silent(said: Report, calls: Sequence[Call], failure: str, state: str) -> str:
     if said or state in SPOKE:
-        return surroundings.plain_reason(said.get("reason")) if said.get("abstained") else ""
-    last = calls[-1] if calls else {}
-    told = [failure or last.get("status"), last.get("detail")]
+        return surroundings.plain_reason(said.reason) if said.abstained else ""
+    last = calls[-1] if calls else Call()
+    told = [failure or last.status, last.detail]
     words = [figures.clean(word, 300) for word in told if word]
     return ": ".join(dict.fromkeys(words)) or "no call was made"
 
 
-def entries_of(stages: Iterable[Row]) -> list[Row]:
+def entries_of(stages: Iterable[StageShown]) -> list[Entry]:
     """Return the entries of all stages in order."""
     return [entry for stage in stages for entry in stage["entries"]]
 
 
-def rules(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Row:
+def rules(record: TickRecord) -> RulingShown:
     """Return the ruling of the gate's rules, before its agent was asked."""
-    gate = mapping(record.get("gate"))
-    told = mapping(gate.get("rule")) or mapping(deliberation.get("rule_ruling"))
+    told = record.gate.rule or record.deliberation.rule_ruling
     return ruling("Rules", told, "no rule was recorded")
 
 
-def heard_gate(deliberation: Mapping[str, Any]) -> Row:
+def heard_gate(deliberation: Debate) -> Report:
     """Return the gate agent's own report, empty when it gave none."""
-    asked = [report for report in reports(deliberation) if is_gate(report)]
-    return asked[0] if asked else {}
+    return next((report for report in deliberation.reports if report.is_gate), Report())

@@ -12,16 +12,19 @@ Pure functions; what lacks a number is left out, with the reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, NotRequired, TypedDict
 
 from agent_config import FALLBACK_SHARE, FOCUS_WEIGHT, row_of
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
 from agents.debate import synthesis
 from agents.registry import AGENTS
-from torra.dashboard.record import arithmetic
-from torra.dashboard.record.stored import Row, in_shadow, is_gate, mapping, reports, said_multiplier
+from torra.dashboard.record import arithmetic, inputs
+from torra.dashboard.record.rows import Tried
+from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
+from torra.exhibits.figures import Bar
+from torra.tick.tick_record import Call, Debate, Report, TickRecord
 
 AXIS: Final = 1000.0
 """Width of the time axis in the units of its drawings."""
@@ -47,22 +50,55 @@ NARROWEST: Final = 0.02
 # --- time ---
 
 
-def timeline(
-    record: Mapping[str, Any],
-    stages: Sequence[Row],
-    calls: Iterable[Any],
-    limits: Mapping[str, Any],
-) -> Row:
+class Span(Tried):
+    """A call from its start to its end, in ms since the tick was due; its stage ends at `until`."""
+
+    who: str
+    stage: str
+    status: str
+    good: bool
+    detail: str
+    start: float
+    end: float
+    until: float | None
+
+
+class Drawn(Span, Bar):
+    """A call on the time axis."""
+
+    limit_x: float | None
+    start_ms: str
+    took_ms: str
+    until_ms: str
+    over: bool
+
+
+class Timeline(TypedDict):
+    """The calls of a tick on its time axis."""
+
+    rows: list[Drawn]
+    span: float
+    axis: list[str]
+    before: Bar | None
+    before_ms: str
+    deadline: str
+    deadline_x: float | None
+    took_x: float | None
+    took: str
+    beyond: bool
+    last: float
+
+
+def timeline(record: ShownTick) -> Timeline:
     """Return the calls of a tick on its time axis; `rows` is empty where none was made.
 
-    `stages` are those of the transcript's record in order ({name, round, agents, ms}); times of
-    rows are milliseconds since the tick was due.
+    Times of rows are milliseconds since the tick was due.
     """
-    deadline = figures.number(limits.get("timeout_seconds"))
+    deadline = record.limits.timeout_seconds
     end_ms = None if deadline is None else deadline * 1000
     before = _before(record)
-    rows = list(_spans(stages, calls, before, end_ms))
-    took = figures.number(record.get("elapsed_ms"))
+    rows = list(_spans(record, before, end_ms))
+    took = record.elapsed_ms
     last = max([took or 0.0, *(row["end"] for row in rows), *(row["until"] or 0 for row in rows)])
     used = max([took or 0.0, *(row["end"] for row in rows)])
     span = end_ms if end_ms and used >= SHOWS_DEADLINE * end_ms else _nice(used * ROOM)
@@ -83,51 +119,44 @@ def timeline(
     }
 
 
-def _before(record: Mapping[str, Any]) -> float:
+def _before(record: TickRecord) -> float:
     """Return how long the tick took without its debate, in ms: at most this long before it."""
-    whole = figures.number(record.get("elapsed_ms"))
-    debate = figures.number(mapping(record.get("deliberation")).get("elapsed_ms"))
+    whole, debate = record.elapsed_ms, record.deliberation.elapsed_ms
     return 0.0 if whole is None or debate is None else max(0.0, whole - debate)
 
 
-def _spans(
-    stages: Sequence[Row], calls: Iterable[Any], before: float, deadline: float | None
-) -> Iterable[Row]:
+def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterable[Span]:
     """Yield every call with its start and end and when its stage was over, in order of stages."""
-    told = [mapping(call) for call in calls]
-    agents = (mapping(mapping(stage).get("agents")) for stage in stages)
-    shares = row_of(str(name) for names in agents for name in names).shares
+    calls, stages = record.made_calls, record.deliberation.stages
+    shares = row_of(name for stage in stages for name in stage.agents).shares
     at, heard = before, False
-    for stage in map(mapping, stages):
-        share = shares.get(str(stage.get("name")))
+    for stage in stages:
+        share = shares.get(str(stage.name))
         until = _until(share, at, before, deadline, heard=heard)
         ends: dict[str, float] = {}
-        for call in told:
-            if (call.get("stage"), call.get("round")) != (stage.get("name"), stage.get("round")):
+        for call in calls:
+            if (call.stage, call.round) != (stage.name, stage.round):
                 continue
-            role = str(call.get("role_id"))
             # all agents of a stage are asked at once, but a repeated request waits for the first
-            start = ends.get(role, at)
-            ends[role] = start + (figures.number(call.get("elapsed_ms")) or 0.0)
-            yield _span(call, start, ends[role], until)
-        at += figures.number(stage.get("ms")) or 0.0
-        words = mapping(stage.get("agents")).values()
-        heard = heard or any(word in ("answered", "abstained") for word in words)
-    known = {(stage.get("name"), stage.get("round")) for stage in map(mapping, stages)}
-    for call in told:
-        if (call.get("stage"), call.get("round")) not in known:
-            took = figures.number(call.get("elapsed_ms")) or 0.0
-            yield _span(call, at, at + took, None)
+            start = ends.get(call.role, at)
+            ends[call.role] = start + (call.elapsed_ms or 0.0)
+            yield _span(call, start, ends[call.role], until)
+        at += stage.ms or 0.0
+        heard = heard or any(word in ("answered", "abstained") for word in stage.agents.values())
+    known = {(stage.name, stage.round) for stage in stages}
+    for call in calls:
+        if (call.stage, call.round) not in known:
+            yield _span(call, at, at + (call.elapsed_ms or 0.0), None)
 
 
-def _span(call: Row, start: float, end: float, until: float | None) -> Row:
+def _span(call: Call, start: float, end: float, until: float | None) -> Span:
     return {
-        "who": figures.title(str(call.get("role_id"))),
-        "stage": figures.clean(call.get("stage"), 40),
-        "try": f"{call.get('round', figures.DASH)}.{call.get('attempt', figures.DASH)}",
-        "status": figures.clean(call.get("status"), 40),
-        "good": call.get("status") == "ok",
-        "detail": figures.clean(call.get("detail"), 400),
+        "who": figures.title(call.role),
+        "stage": figures.clean(call.stage, 40),
+        "try": inputs.numbered(call),
+        "status": figures.clean(call.status, 40),
+        "good": call.status == "ok",
+        "detail": figures.clean(call.detail, 400),
         "start": start,
         "end": end,
         "until": until,
@@ -150,13 +179,12 @@ def _until(
     return max(at, min(at + share * (deadline - at), deadline - kept))
 
 
-def _drawn(row: Row, span: float) -> Row:
+def _drawn(row: Span, span: float) -> Drawn:
     until = row["until"]
-    shown = until is not None and until <= span
     return {
         **row,
         **_bar(row["start"], row["end"], span),
-        "limit_x": _x(until, span) if shown else None,
+        "limit_x": None if until is None or until > span else _x(until, span),
         "start_ms": figures.plain(row["start"], 0),
         "took_ms": figures.plain(row["end"] - row["start"], 0),
         "until_ms": figures.plain(until, 0),
@@ -164,7 +192,7 @@ def _drawn(row: Row, span: float) -> Row:
     }
 
 
-def _bar(start: float, end: float, span: float) -> Row:
+def _bar(start: float, end: float, span: float) -> Bar:
     x = _x(start, span)
     width = max(LEAST, _x(end, span) - x)
     # a bar at the very end keeps its least width too
@@ -204,67 +232,124 @@ class ScoreRange(NamedTuple):
         return round(LABEL_WIDTH + (value - self.low) / (self.high - self.low) * room, 1)
 
 
-def score_charts(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> list[Row]:
+class Fall(NamedTuple):
+    """A step of a waterfall."""
+
+    name: str
+    start: float
+    end: float
+    kind: str
+
+
+class FallRow(TypedDict):
+    """A drawn step of a waterfall."""
+
+    name: str
+    kind: str
+    y: float
+    x: float
+    width: float
+    end: float
+    tone: str
+    number: str
+
+
+class Line(TypedDict):
+    """A threshold on a chart."""
+
+    name: str
+    x: float
+    value: str
+
+
+class Chart(TypedDict):
+    """A waterfall: its steps with their geometry."""
+
+    width: float
+    height: float
+    rows: list[FallRow]
+    spoken: str
+
+
+class VectorChart(TypedDict):
+    """The waterfall of a vector, or why there is none."""
+
+    title: str
+    why: str
+    rows: list[FallRow]
+    origin: NotRequired[float]
+    width: NotRequired[float]
+    height: NotRequired[float]
+    spoken: NotRequired[str]
+
+
+class DecisionChart(Chart):
+    """The waterfall of the decision, with the thresholds and zero in it."""
+
+    lines: list[Line]
+    zero: float
+
+
+def score_charts(record: TickRecord) -> list[VectorChart]:
     """Return one waterfall per vector: L1, who moved it, the gate, the clamp, the blend."""
-    return [_vector_chart(record, deliberation, vector) for vector in VECTORS]
+    return [_vector_chart(record, vector) for vector in VECTORS]
 
 
-def decision_chart(record: Mapping[str, Any]) -> Row | None:
+def decision_chart(record: TickRecord) -> DecisionChart | None:
     """Return the waterfall from the contributions to the consensus, with the thresholds in it."""
-    composite, consensus = (figures.number(record.get(n)) for n in ("composite", "consensus"))
+    composite, consensus = record.composite, record.consensus
     if composite is None or consensus is None:
         return None
     steps = list(_sums(arithmetic.contributions(record), "Composite", composite))
     steps += _sums(arithmetic.shares(record), "Consensus", consensus)
-    limits = mapping(record.get("thresholds"))
-    buy, sell = figures.number(limits.get("buy")), figures.number(limits.get("sell"))
+    buy, sell = record.thresholds.buy, record.thresholds.sell
     lines = [("BUY", buy), ("SELL", None if sell is None else -sell)]
     known = [(name, value) for name, value in lines if value is not None]
-    l1 = figures.number(record.get("l1_consensus"))
-    if l1 is not None:
-        steps.append(_step("L1 alone", 0.0, l1, "control"))
-    drawn = _chart(steps, [value for _, value in known], zero=True)
-    scale = drawn.pop("scale")
-    drawn["lines"] = [
-        {"name": figures.mark(name).text, "x": scale.x(value), "value": figures.signed(value, 2)}
-        for name, value in known
-    ]
-    drawn["zero"] = scale.x(0.0)
-    return drawn | {"spoken": spoken(drawn)}
+    if record.l1_consensus is not None:
+        steps.append(Fall("L1 alone", 0.0, record.l1_consensus, "control"))
+    drawn, scale = _chart(steps, [value for _, value in known], zero=True)
+    return {
+        **drawn,
+        "lines": [
+            {
+                "name": figures.mark(name).text,
+                "x": scale.x(value),
+                "value": figures.signed(value, 2),
+            }
+            for name, value in known
+        ],
+        "zero": scale.x(0.0),
+    }
 
 
-def _vector_chart(record: Mapping[str, Any], deliberation: Mapping[str, Any], vector: str) -> Row:
-    l1 = figures.number(mapping(record.get("l1")).get(vector))
+def _vector_chart(record: TickRecord, vector: str) -> VectorChart:
+    l1 = record.l1.get(vector)
     title = figures.title(vector)
     if l1 is None:
         return {"title": title, "rows": [], "why": "no L1 score is recorded"}
-    steps = [_step("L1", l1, l1, "base")]
+    steps = [Fall("L1", l1, l1, "base")]
     at = l1
-    for who, moved in _moves(record, deliberation, vector):
-        steps.append(_step(who, at, at + moved, "voiced"))
+    for who, moved in _moves(record, vector):
+        steps.append(Fall(who, at, at + moved, "voiced"))
         at += moved
-    agent = figures.number(mapping(record.get("agents")).get(vector))
-    final = figures.number(mapping(mapping(record.get("scores")).get(vector)).get("score"))
+    agent, final = record.agents.get(vector), record.final(vector)
     if agent is not None:
         # the voices add up to more than was applied: a bound has cut the rest
         if abs(agent - at) > arithmetic.TOLERANCE:
-            steps.append(_step("Cut at a bound", at, agent, "voiced"))
-        steps.append(_step("Agent score", l1, agent, "sum"))
+            steps.append(Fall("Cut at a bound", at, agent, "voiced"))
+        steps.append(Fall("Agent score", l1, agent, "sum"))
     if final is not None:
-        name = "L1: not counted" if in_shadow(deliberation) else "Blended"
-        steps.append(_step(name, l1, final, "base"))
-    drawn = _chart(steps, [])
-    scale = drawn.pop("scale")
-    return {"title": title, "why": "", "origin": scale.x(l1), "spoken": spoken(drawn), **drawn}
+        name = "L1: not counted" if record.deliberation.in_shadow else "Blended"
+        steps.append(Fall(name, l1, final, "base"))
+    drawn, scale = _chart(steps, [])
+    return {"title": title, "why": "", "origin": scale.x(l1), **drawn}
 
 
-def _moves(
-    record: Mapping[str, Any], deliberation: Mapping[str, Any], vector: str
-) -> Iterable[tuple[str, float]]:
+def _moves(record: TickRecord, vector: str) -> Iterable[tuple[str, float]]:
     """Yield the shift of a vector by each agent, and then by the gate."""
-    debate = figures.number(mapping(deliberation.get("debate")).get(vector))
-    shift = figures.number(mapping(record.get("adjustments")).get(vector))
-    shares = list(_shares(deliberation, vector))
+    debate = record.deliberation.debate.get(vector)
+    shift = record.adjustments.get(vector)
+    shares = list(_shares(record.deliberation, vector))
     yield from shares
     total = math.fsum(moved for _, moved in shares)
     if debate is None:
@@ -274,23 +359,21 @@ def _moves(
     if abs(debate - total) > arithmetic.TOLERANCE:
         # the part of the debate that no voice explains
         yield "Fallback" if not shares else "Side left out", debate - total
-    multiplier = figures.number(said_multiplier(record, deliberation))
+    multiplier = record.said_multiplier
     if multiplier is not None and debate:
         yield f"Gate × {figures.plain(multiplier, 2)}", debate * multiplier - debate
 
 
-def _shares(deliberation: Mapping[str, Any], vector: str) -> Iterable[tuple[str, float]]:
+def _shares(deliberation: Debate, vector: str) -> Iterable[tuple[str, float]]:
     """Yield each opinion's part of the debate: f k a / Σf of an analyst, k a / 2 of a side.
 
     A side without the other is yielded only where its word is used alone.
     """
-    heard = [_vote(told, vector) for told in reports(deliberation)]
+    heard = [_vote(told, vector) for told in deliberation.reports]
     votes = [vote for vote in heard if vote is not None]
     focus = math.fsum(weight for _, weight, _, side in votes if not side)
     sides = [vote for vote in votes if vote[3]]
-    opinions = [
-        told for told in reports(deliberation) if not is_gate(told) and not told.get("abstained")
-    ]
+    opinions = [told for told in deliberation.reports if not told.is_gate and not told.abstained]
     both = len(sides) == len(synthesis.SIDES)
     for who, weight, moved, side in votes:
         if not side and focus:
@@ -299,12 +382,11 @@ def _shares(deliberation: Mapping[str, Any], vector: str) -> Iterable[tuple[str,
             yield who, moved / 2 if both else moved
 
 
-def _vote(told: Row, vector: str) -> tuple[str, float, float, bool] | None:
+def _vote(told: Report, vector: str) -> tuple[str, float, float, bool] | None:
     """Return agent, focus, k a, and whether it is a side; None without a vote."""
-    name = str(told.get("agent_id"))
+    name, value = told.author, told.adjustments.get(vector)
     trust, seat = arithmetic.trust(told), AGENTS.get(name)
-    value = figures.number(mapping(told.get("adjustments")).get(vector))
-    if trust is None or value is None or seat is None or is_gate(told):
+    if trust is None or value is None or seat is None or told.is_gate:
         return None
     side = name in synthesis.SIDES
     if not side and vector not in seat.role.focus:
@@ -314,40 +396,33 @@ def _vote(told: Row, vector: str) -> tuple[str, float, float, bool] | None:
     return figures.title(name), weight, trust * synthesis.clamp(value, bound), side
 
 
-def _sums(parts: Mapping[str, float | None], name: str, total: float) -> Iterable[Row]:
+def _sums(parts: Mapping[str, float | None], name: str, total: float) -> Iterable[Fall]:
     at = 0.0
     for part, value in parts.items():
         if value is not None:
-            yield _step("ATH" if part == "ath" else figures.title(part), at, at + value, "voiced")
+            yield Fall("ATH" if part == "ath" else figures.title(part), at, at + value, "voiced")
             at += value
-    yield _step(name, 0.0, total, "sum")
+    yield Fall(name, 0.0, total, "sum")
 
 
-def _step(name: str, start: float, end: float, kind: str) -> Row:
-    return {"name": name, "start": start, "end": end, "kind": kind}
-
-
-def _chart(steps: list[Row], more: list[float], *, zero: bool = False) -> Row:
+def _chart(steps: list[Fall], more: list[float], *, zero: bool = False) -> tuple[Chart, ScoreRange]:
     """Return the rows of a chart with their geometry, and its scale."""
-    values = [value for step in steps for value in (step["start"], step["end"])]
+    values = [value for step in steps for value in (step.start, step.end)]
     values += [*more, 0.0] if zero else more
     low, high = min(values), max(values)
     pad = max(NARROWEST - (high - low), (high - low) * 0.08) / 2
     scale = ScoreRange(low - pad, high + pad)
-    return {
-        "scale": scale,
-        "width": CHART_WIDTH,
-        "height": ROW_HEIGHT * len(steps) + 2,
-        "rows": [_row(step, place, scale) for place, step in enumerate(steps)],
-    }
+    rows = [_row(step, place, scale) for place, step in enumerate(steps)]
+    height = ROW_HEIGHT * len(steps) + 2
+    return {"width": CHART_WIDTH, "height": height, "rows": rows, "spoken": spoken(rows)}, scale
 
 
-def _row(step: Row, place: int, scale: ScoreRange) -> Row:
-    start, end, kind = step["start"], step["end"], step["kind"]
+def _row(step: Fall, place: int, scale: ScoreRange) -> FallRow:
+    name, start, end, kind = step
     moved = end - start if kind == "voiced" else end
     a, b = sorted((scale.x(start), scale.x(end)))
     return {
-        "name": step["name"],
+        "name": name,
         "kind": kind,
         "y": round(place * ROW_HEIGHT, 1),
         "x": a,
@@ -358,6 +433,6 @@ def _row(step: Row, place: int, scale: ScoreRange) -> Row:
     }
 
 
-def spoken(chart: Row) -> str:
+def spoken(rows: Iterable[FallRow]) -> str:
     """Return a chart's rows as a sentence for those who do not see it."""
-    return ", ".join(f"{row['name']} {row['number']}" for row in chart["rows"])
+    return ", ".join(f"{row['name']} {row['number']}" for row in rows)

@@ -12,16 +12,19 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from flask import Response, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 from torra.dashboard.cells import symbol_cells
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.exhibits import figures
+from torra.exhibits.figures import Mark
 from torra.store.audit import Break, first_break
 
 SHOWN: Final = 50
@@ -31,10 +34,47 @@ MOST: Final = 500
 LONGEST: Final = 200
 """Characters of a value that strangers wrote, in a row."""
 
+JsonObject = dict[str, JsonValue]
+
 COLUMNS: Final = (
     "seq", "at", "actor", "address", "action", "target", "outcome", "before", "after", "previous",
     "hash",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry as it is stored; `before` and `after` are JSON."""
+
+    seq: int
+    at: str
+    actor: str
+    address: str
+    action: str
+    target: str
+    outcome: str
+    before: str
+    after: str
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLine:
+    """An entry as its line on the page; `changes` are (name, before, after)."""
+
+    seq: int
+    when: str
+    actor: str
+    by_actor: str
+    address: str
+    action: str
+    by_action: str
+    target: str
+    outcome: str
+    failed: bool
+    changes: Sequence[tuple[str, str, str]]
+    hash: str
 
 
 def audit_page() -> str:
@@ -51,7 +91,7 @@ def audit_file() -> ResponseReturnValue:
     """Give every entry as a CSV file, oldest first."""
     pages = backing().database.every_audit_entry()
     first = next(pages, [])  # a database that cannot be read is a 503, not half a file
-    lines = _lines(itertools.chain([first], pages))
+    lines = _lines([Entry(**row) for row in rows] for rows in itertools.chain([first], pages))
     answer = Response(lines, mimetype="text/csv")
     answer.headers["Content-Disposition"] = 'attachment; filename="torra-audit.csv"'
     return answer
@@ -64,16 +104,15 @@ def api_audit() -> ResponseReturnValue:
     if limit is None or not 1 <= limit <= MOST or before == 0:
         return jsonify(error=f"limit is 1 to {MOST}, before a number above 0", status=400), 400
     rows, more = _entries(before, limit)
-    broken = _break_in(rows)
     return jsonify(
-        entries=[{**row, "before": _json(row["before"]), "after": _json(row["after"])}
+        entries=[{**asdict(row), "before": _json(row.before), "after": _json(row.after)}
                  for row in rows],
-        next=rows[-1]["seq"] if more else None,
-        broken=None if broken is None else {"seq": broken.seq, "why": broken.why},
+        next=rows[-1].seq if more else None,
+        broken=_break_in(rows),
     )  # fmt: skip
 
 
-def _shown(chain: Mapping[str, Any] | None) -> str:
+def _shown(chain: Mark | None) -> str:
     desk = desk_view().desk()
     known = {"action": _word("action"), "actor": _word("actor")}
     rows, more = _entries(_number("before", None), SHOWN) if state().backing else ([], False)
@@ -83,49 +122,49 @@ def _shown(chain: Mapping[str, Any] | None) -> str:
         live=url_for(".api_desk"),
         cells=symbol_cells.strip(desk),
         shape="desk",
-        rows=[_row(row) for row in rows],
+        rows=[_line(row) for row in rows],
         known=known,
         filtered=any(known.values()),
-        older=url_for(".audit", before=rows[-1]["seq"], **_set(known)) if more else None,
-        newest=url_for(".audit", **_set(known)) if request.args.get("before") else None,
+        older=_address(rows[-1].seq) if more else None,
+        newest=_address(None) if request.args.get("before") else None,
         chain=chain or _told_of(rows, filtered=any(known.values())),
         stored=state().backing is not None,
     )
 
 
-def _entries(before: int | None, limit: int) -> tuple[list[dict[str, Any]], bool]:
+def _entries(before: int | None, limit: int) -> tuple[list[Entry], bool]:
     """Return entries as the request filters them, and whether there are more."""
     # one more than is shown, to know whether there are older ones
     found = backing().database.audit_entries(
         before=before, limit=limit + 1, action=_word("action"), actor=_word("actor")
     )
-    return found[:limit], len(found) > limit
+    return [Entry(**row) for row in found[:limit]], len(found) > limit
 
 
-def _told_of(rows: Sequence[Mapping[str, Any]], *, filtered: bool) -> dict[str, Any]:
+def _told_of(rows: Sequence[Entry], *, filtered: bool) -> Mark:
     """Return the state of the chain as far as this page's entries show it."""
     # entries that the filter leaves out are links of the chain
     if filtered or not rows:
-        return {"tone": "flat", "glyph": "○", "text": "not checked here"}
-    return _chain(_break_in(rows), f"entries {rows[-1]['seq']} to {rows[0]['seq']} hold")
+        return Mark("○", "not checked here", "flat")
+    return _chain(_break_in(rows), f"entries {rows[-1].seq} to {rows[0].seq} hold")
 
 
-def _told_of_all() -> dict[str, Any]:
+def _told_of_all() -> Mark:
     behind = state().backing
     if behind is None:
-        return {"tone": "flat", "glyph": "○", "text": "there is none"}
+        return Mark("○", "there is none", "flat")
     return _chain(behind.database.broken_entry(), "every entry holds, from the first to the last")
 
 
-def _chain(broken: Break | None, whole: str) -> dict[str, Any]:
+def _chain(broken: Break | None, whole: str) -> Mark:
     if broken is None:
-        return {"tone": "note", "glyph": "✓", "text": whole}
-    return {"tone": "alert", "glyph": "✗", "text": f"broken at {broken.seq}: {broken.why}"}
+        return Mark("✓", whole, "note")
+    return Mark("✗", f"broken at {broken.seq}: {broken.why}", "alert")
 
 
-def _break_in(rows: Sequence[Mapping[str, Any]]) -> Break | None:
+def _break_in(rows: Sequence[Entry]) -> Break | None:
     """Return the first break within entries, newest first, that the oldest of them begins."""
-    oldest_first = list(reversed(rows))
+    oldest_first = [asdict(row) for row in reversed(rows)]
     if not oldest_first or _word("action") or _word("actor"):
         return None
     oldest = oldest_first[0]
@@ -133,29 +172,30 @@ def _break_in(rows: Sequence[Mapping[str, Any]]) -> Break | None:
     return first_break(oldest_first, {"seq": oldest["seq"] - 1, "hash": oldest["previous"]})
 
 
-def _row(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry as its line on the page."""
-    before, after = _json(entry["before"]), _json(entry["after"])
+def _line(entry: Entry) -> EntryLine:
+    before, after = _json(entry.before), _json(entry.after)
     names = sorted({*before, *after})
-    return {
-        **{name: figures.clean(entry[name], LONGEST) for name in ("address", "target", "outcome")},
-        "seq": entry["seq"],
-        "when": figures.moment(entry["at"], seconds=True),
-        "actor": figures.clean(entry["actor"], LONGEST),
-        "action": figures.clean(entry["action"], LONGEST),
-        "by_actor": url_for(".audit", actor=entry["actor"]),
-        "by_action": url_for(".audit", action=entry["action"]),
-        "hash": entry["hash"],
-        "failed": str(entry["outcome"]).startswith("failed"),
-        "changes": [
+    return EntryLine(
+        seq=entry.seq,
+        when=figures.moment(entry.at, seconds=True),
+        actor=figures.clean(entry.actor, LONGEST),
+        by_actor=url_for(".audit", actor=entry.actor),
+        address=figures.clean(entry.address, LONGEST),
+        action=figures.clean(entry.action, LONGEST),
+        by_action=url_for(".audit", action=entry.action),
+        target=figures.clean(entry.target, LONGEST),
+        outcome=figures.clean(entry.outcome, LONGEST),
+        failed=entry.outcome.startswith("failed"),
+        changes=[
             (figures.clean(name, LONGEST), _value(before, name), _value(after, name))
             for name in names
             if before.get(name) != after.get(name)
         ],
-    }
+        hash=entry.hash,
+    )
 
 
-def _value(told: Mapping[str, Any], name: str) -> str:
+def _value(told: JsonObject, name: str) -> str:
     if name not in told:
         return figures.DASH
     value = told[name]
@@ -163,7 +203,7 @@ def _value(told: Mapping[str, Any], name: str) -> str:
     return figures.clean(text, LONGEST)
 
 
-def _json(text: str) -> dict[str, Any]:
+def _json(text: str) -> JsonObject:
     """Return the values of an entry before or after; a broken entry has none."""
     try:
         told = json.loads(text)
@@ -172,10 +212,10 @@ def _json(text: str) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _lines(pages: Iterator[list[dict[str, Any]]]) -> Iterator[str]:
+def _lines(pages: Iterable[Sequence[Entry]]) -> Iterator[str]:
     yield _csv([COLUMNS])
     for rows in pages:
-        yield _csv([[figures.guarded(str(row[name])) for name in COLUMNS] for row in rows])
+        yield _csv([[figures.guarded(str(getattr(row, name))) for name in COLUMNS] for row in rows])
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> str:
@@ -197,15 +237,17 @@ def _number(name: str, otherwise: int | None) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
-def _set(known: Mapping[str, str]) -> dict[str, Any]:
-    return {name: value for name, value in known.items() if value}
+def _address(before: int | None) -> str:
+    """Return the address of the entries below a number, or of the newest, filtered as now."""
+    action, actor = _word("action") or None, _word("actor") or None
+    return url_for(".audit", before=before, action=action, actor=actor)
 
 
-FILTERS: Final = {
+FILTERS: Final[Fields] = {
     "action": {"type": "string", "description": "Only entries of this action."},
     "actor": {"type": "string", "description": "Only entries of this actor."},
 }
-CURSOR: Final = {
+CURSOR: Final[Fields] = {
     "before": {"type": "integer", "minimum": 1, "description": "Only entries below this number."},
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
 }

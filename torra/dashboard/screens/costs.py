@@ -7,9 +7,10 @@ says so. Nothing is changed here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 from weakref import WeakKeyDictionary
 
 from flask import jsonify, url_for
@@ -19,11 +20,12 @@ from agent_config import MODES
 from torra.clock import parse
 from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record.stored import Row
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_view, page
 from torra.desk import costs as cost_report
+from torra.desk.costs import CostReport, DaySum, KeptCall, Late, ProfileCost, Sums
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.tick.ladder import CUSTOM, UNASKED
@@ -52,7 +54,69 @@ RUNGS: Final = {
 }
 """Agents that are asked on each rung of the ladder."""
 
-Cells = dict[str, Row]
+
+class Tally(TypedDict):
+    """How many verdicts the agents changed, of all."""
+
+    changed: int
+    all: int
+
+
+class ShownReport(CostReport):
+    """The report, the vendors that the desk may pay, and the verdicts changed."""
+
+    paying: list[str]
+    changed: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileCard:
+    """A profile with the key of its cells."""
+
+    key: str
+    name: str
+    row: ProfileCost
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLine:
+    """A call that stands at its worst case, as text."""
+
+    at: str
+    usd: str
+    role: str
+    model: str
+    profile: str
+    tick: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayLine:
+    """A day, as text."""
+
+    day: str
+    usd: str
+    calls: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """The screen: its cells, and the lines that they stand in.
+
+    `groups` are a kind and, for each group of that kind, the key of its cells and its name. `shape`
+    must not change if new cells are to fit the page; `free` is whether nothing costs money.
+    """
+
+    cells: Cells
+    shape: str
+    groups: list[tuple[str, list[tuple[str, str]]]]
+    profiles: list[ProfileCard]
+    kept: list[KeptLine]
+    days: list[DayLine]
+    dearest: str
+    free: bool
+
 
 # weak: what is remembered goes with its database
 _PASTS: WeakKeyDictionary[Database, cost_report.LedgerSums] = WeakKeyDictionary()
@@ -62,24 +126,34 @@ def costs() -> str:
     """Show what models cost, by hour, day, role and model, against the ceilings."""
     desk = desk_view().desk()
     told = document(backing())
+    arranged = shown(symbol_cells.strip(desk), told)
     return page(
         "costs.html",
         desk,
         live=url_for(".api_costs"),
         told=told,
-        **shown(desk, told),
+        cells=arranged.cells,
+        shape=arranged.shape,
+        sums=SUMS,
+        groups=arranged.groups,
+        profiles=arranged.profiles,
+        rungs=RUNGS,
+        kept=arranged.kept,
+        days=arranged.days,
+        dearest=arranged.dearest,
+        free=arranged.free,
     )
 
 
 def api_costs() -> ResponseReturnValue:
     """Answer the figures of the screen Cost."""
-    desk = desk_view().desk()
+    strip = symbol_cells.strip(desk_view().desk())
     told = document(backing())
-    arranged = shown(desk, told)
-    return jsonify(shape=arranged["shape"], cells=arranged["cells"], report=told)
+    arranged = shown(strip, told)
+    return jsonify(shape=arranged.shape, cells=arranged.cells, report=told)
 
 
-def document(behind: Backing) -> Row:
+def document(behind: Backing) -> ShownReport:
     """Return the report of `torra cost` from the open database, and the verdicts changed."""
     instances = behind.settings.instances
     told = cost_report.report(
@@ -92,7 +166,8 @@ def document(behind: Backing) -> Row:
         past=_PASTS.setdefault(behind.database, cost_report.LedgerSums()),
     )
     changes = [behind.database.verdict_changes(item.id) for item in instances]
-    return told | {
+    return {
+        **told,
         "paying": sorted({v for item in instances for v in _vendors(behind, item.profile)}),
         "changed": {
             "changed": sum(changed for changed, _ in changes),
@@ -106,8 +181,7 @@ def _profile(behind: Backing, name: str) -> Profile | None:
     for item in behind.settings.instances:
         # the profile that the desk runs with: its file may be newer
         if item.profile == name and item.id in behind.desk.setups:
-            found: Profile = behind.desk.setups[item.id].profile
-            return found
+            return behind.desk.setups[item.id].profile
     try:
         return cost_report.profile_of(name, behind.home)
     except ConfigError:
@@ -122,78 +196,75 @@ def _vendors(behind: Backing, name: str) -> list[str]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def shown(desk: Mapping[str, Any], told: Mapping[str, Any]) -> Row:
-    """Return {"cells", "shape", "sums", "groups", "profiles", "days", "kept", "free"}."""
-    cells = symbol_cells.strip(desk)
-    for name, _ in SUMS:
-        cells |= _sum(name, told[name])
+def shown(strip: Cells, told: ShownReport) -> Arranged:
+    """Return the screen; `strip` are the cells of the state strip."""
+    cells = dict(strip)
+    cells |= _sum("last_hour", told["last_hour"]) | _sum("today", told["today"])
+    cells |= _sum("last_24_hours", told["last_24_hours"])
     month = sum(row["usd"] for row in told["days"])
-    cells["month.usd"] = _text(figures.money(month))
-    cells["projected.usd"] = _text(figures.money(told["projected_day_usd"]))
-    cells["late.text"] = _text(_late(told["late"]))
-    cells["changed.text"] = _text(_changed(told["changed"]))
-    cells["days.path"] = _text("") | {"set": {"d": bars([row["usd"] for row in told["days"]])}}
+    cells["month.usd"] = words(figures.money(month))
+    cells["projected.usd"] = words(figures.money(told["projected_day_usd"]))
+    cells["late.text"] = words(_late(told["late"]))
+    cells["changed.text"] = words(_changed(told["changed"]))
+    cells["days.path"] = words("") | {"set": {"d": bars([row["usd"] for row in told["days"]])}}
     profiles = []
     for number, row in enumerate(told["profiles"]):
         cells |= _profile_cells(f"p{number}", row, told["at"])
-        profiles.append({"key": f"p{number}", "name": row["profile"], "row": row})
-    groups = [
-        (kind, [_group(cells, kind, at, row) for at, row in _listed(told, kind)])
-        for kind in ("role", "model")
-    ]
-    return {
-        "cells": cells,
-        "shape": _shape(told),
-        "sums": SUMS,
-        "groups": groups,
-        "profiles": profiles,
-        "rungs": RUNGS,
-        "kept": [_kept(row) for row in told["kept"]],
-        "days": [_day(row) for row in reversed(told["days"])],
-        "dearest": figures.money(max((row["usd"] for row in told["days"]), default=0.0)),
-        "free": not told["paying"] and not month and not told["last_24_hours"]["calls"],
-    }
+        profiles.append(ProfileCard(f"p{number}", row["profile"], row))
+    groups = []
+    for kind, listed in _groups(told):
+        keys = [(f"{kind}.{number}", *group) for number, group in enumerate(listed)]
+        for key, _, sums in keys:
+            cells |= _sum(key, sums)
+        groups.append((kind, [(key, figures.clean(name, 120)) for key, name, _ in keys]))
+    return Arranged(
+        cells=cells,
+        shape=_shape(told),
+        groups=groups,
+        profiles=profiles,
+        kept=[_kept(row) for row in told["kept"]],
+        days=[_day(row) for row in reversed(told["days"])],
+        dearest=figures.money(max((row["usd"] for row in told["days"]), default=0.0)),
+        free=not told["paying"] and not month and not told["last_24_hours"]["calls"],
+    )
 
 
-def _shape(told: Mapping[str, Any]) -> str:
+def _shape(told: ShownReport) -> str:
     """Return the shape of the page, which must not change if new cells are to fit it."""
     parts = [
         told["days"][-1]["day"],
         *(row["profile"] + str(len(row["ladder"])) for row in told["profiles"]),
-        *(f"{kind}:{row[kind]}" for kind in ("role", "model") for _, row in _listed(told, kind)),
+        *(f"{kind}:{name}" for kind, listed in _groups(told) for name, _ in listed),
         *(f"{row['id']}{row['under_way']}" for row in told["kept"]),
         *(row["provider"] for row in told["blocked"]),
     ]
     return figures.clean("|".join(parts), 4000)
 
 
-def _listed(told: Mapping[str, Any], kind: str) -> list[tuple[int, Row]]:
-    return list(enumerate(told[f"{kind}s"]))
+def _groups(told: CostReport) -> list[tuple[str, list[tuple[str, Sums]]]]:
+    """Return the sums by role and by model, each with its name."""
+    return [
+        ("role", [(row["role"], row) for row in told["roles"]]),
+        ("model", [(row["model"], row) for row in told["models"]]),
+    ]
 
 
-def _sum(key: str, row: Mapping[str, Any]) -> Cells:
+def _sum(key: str, row: Sums) -> Cells:
     kept = figures.money(row["kept_usd"])
     share = f"{row['kept_share']:.0%}"
     return {
-        f"{key}.usd": _text(figures.money(row["usd"])),
-        f"{key}.calls": _text(figures.plain(row["calls"], 0)),
-        f"{key}.in": _text(figures.plain(row["input_tokens"], 0)),
-        f"{key}.cached": _text(figures.plain(row["cached_tokens"], 0)),
-        f"{key}.out": _text(figures.plain(row["output_tokens"], 0)),
-        f"{key}.kept": _text(
+        f"{key}.usd": words(figures.money(row["usd"])),
+        f"{key}.calls": words(figures.plain(row["calls"], 0)),
+        f"{key}.in": words(figures.plain(row["input_tokens"], 0)),
+        f"{key}.cached": words(figures.plain(row["cached_tokens"], 0)),
+        f"{key}.out": words(figures.plain(row["output_tokens"], 0)),
+        f"{key}.kept": words(
             f"{kept} ({share})" if row["kept_calls"] else kept, "warn" if row["kept_calls"] else ""
         ),
     }
 
 
-def _group(cells: Cells, kind: str, number: int, row: Mapping[str, Any]) -> tuple[str, str]:
-    """Add the cells of a group; return their key and the group's name."""
-    key = f"{kind}.{number}"
-    cells |= _sum(key, row)
-    return key, figures.clean(row[kind], 120)
-
-
-def _profile_cells(key: str, row: Mapping[str, Any], now: str) -> Cells:
+def _profile_cells(key: str, row: ProfileCost, now: str) -> Cells:
     ceiling, spent = row["ceiling_usd"], row["spent_usd"]
     share = min(1.0, spent / ceiling) if ceiling else 0.0
     # the same shares as on the overview (cells.overview.NEAR_CEILING)
@@ -201,19 +272,19 @@ def _profile_cells(key: str, row: Mapping[str, Any], now: str) -> Cells:
     used = figures.DASH if ceiling is None else f"{share:.0%} used"
     held = figures.mark(row["rung"]).text if row["rung"] else figures.DASH
     return {
-        f"{key}.spent": _text(figures.money(spent), tone),
-        f"{key}.used": _text(used, tone),
-        f"{key}.meter": _text("") | {"set": {"width": round(share * 100, 2)}},
-        f"{key}.left": _text(figures.money(row["left_usd"])),
-        f"{key}.rung": _text(held, "warn" if row["rung"] == UNASKED else ""),
-        f"{key}.why": _text(_why(row)),
-        f"{key}.fits": _text(_fits(row, now), "" if row["ticks_left"] != 0 else "warn"),
-        f"{key}.leaves": _text(_leaves(row, now)),
-        f"{key}.ahead": _text(_ahead(row), "warn") | {"hidden": not row["booked_ahead"]},
+        f"{key}.spent": words(figures.money(spent), tone),
+        f"{key}.used": words(used, tone),
+        f"{key}.meter": words("") | {"set": {"width": round(share * 100, 2)}},
+        f"{key}.left": words(figures.money(row["left_usd"])),
+        f"{key}.rung": words(held, "warn" if row["rung"] == UNASKED else ""),
+        f"{key}.why": words(_why(row)),
+        f"{key}.fits": words(_fits(row, now), "" if row["ticks_left"] != 0 else "warn"),
+        f"{key}.leaves": words(_leaves(row, now)),
+        f"{key}.ahead": words(_ahead(row), "warn") | {"hidden": not row["booked_ahead"]},
     }
 
 
-def _why(row: Mapping[str, Any]) -> str:
+def _why(row: ProfileCost) -> str:
     """Return why a profile is on its rung."""
     if row["rung"] is None:
         return "the profile is gone, or its file cannot be read"
@@ -231,7 +302,7 @@ def _why(row: Mapping[str, Any]) -> str:
     )
 
 
-def _fits(row: Mapping[str, Any], now: str) -> str:
+def _fits(row: ProfileCost, now: str) -> str:
     if row["ceiling_usd"] is None:
         return figures.DASH
     if row["ticks_left"] is None:
@@ -244,27 +315,27 @@ def _fits(row: Mapping[str, Any], now: str) -> str:
     return f"none now; the next from {figures.moment(row['free_at'])}, in {figures.span(wait)}"
 
 
-def _leaves(row: Mapping[str, Any], now: str) -> str:
+def _leaves(row: ProfileCost, now: str) -> str:
     if row["oldest_leaves_at"] is None:
         return "nothing counts in this hour"
     wait = (parse(row["oldest_leaves_at"]) - parse(now)).total_seconds()
     return f"{figures.moment(row['oldest_leaves_at'])}, in {figures.span(wait)}"
 
 
-def _ahead(row: Mapping[str, Any]) -> str:
+def _ahead(row: ProfileCost) -> str:
     return (
         f"{row['booked_ahead']} calls were booked by a clock ahead of this one: they count until "
         "an hour after the time they bear"
     )
 
 
-def _late(told: Mapping[str, Any]) -> str:
+def _late(told: Late) -> str:
     if not told["of"]:
         return "no call is on record"
     return f"{told['calls']} of the newest {told['of']} calls"
 
 
-def _changed(told: Mapping[str, Any]) -> str:
+def _changed(told: Tally) -> str:
     """Say plainly in how many ticks the verdict differs from that of L1 alone."""
     if not told["all"]:
         return "No tick is on record yet."
@@ -276,27 +347,23 @@ def _changed(told: Mapping[str, Any]) -> str:
     )
 
 
-def _kept(row: Mapping[str, Any]) -> Row:
+def _kept(row: KeptCall) -> KeptLine:
     # padded: a key of another form gives three parts too
     instance, timeframe, bar_time = (*str(row["torra_key"]).split("|", 2), "", "")[:3]
     state = "under way" if row["under_way"] else "kept"
-    return {
-        "at": figures.moment(row["at"]),
-        "usd": figures.money(row["usd"]),
-        "role": figures.clean(row["role"], 60),
-        "model": figures.clean(f"{row['provider']}:{row['model']}", 120),
-        "profile": figures.clean(row["profile"], 60),
-        "tick": figures.clean(f"{instance} {timeframe} {figures.moment(bar_time)}", 120),
-        "state": {"text": ("◌ " if row["under_way"] else "◐ ") + state},
-    }
+    return KeptLine(
+        at=figures.moment(row["at"]),
+        usd=figures.money(row["usd"]),
+        role=figures.clean(row["role"], 60),
+        model=figures.clean(f"{row['provider']}:{row['model']}", 120),
+        profile=figures.clean(row["profile"], 60),
+        tick=figures.clean(f"{instance} {timeframe} {figures.moment(bar_time)}", 120),
+        state=("◌ " if row["under_way"] else "◐ ") + state,
+    )
 
 
-def _day(row: Mapping[str, Any]) -> Row:
-    return {
-        "day": row["day"],
-        "usd": figures.money(row["usd"]),
-        "calls": figures.plain(row["calls"], 0),
-    }
+def _day(row: DaySum) -> DayLine:
+    return DayLine(row["day"], figures.money(row["usd"]), figures.plain(row["calls"], 0))
 
 
 def bars(values: Sequence[float]) -> str:
@@ -313,10 +380,6 @@ def bars(values: Sequence[float]) -> str:
         left, wide = place * step + step * GAP / 2, step * (1 - GAP)
         parts.append(f"M{left:.1f} {HEIGHT:.0f}v{-high:.1f}h{wide:.1f}v{high:.1f}z")
     return "".join(parts)
-
-
-def _text(text: str, tone: str = "", title: str = "") -> Row:
-    return {"text": text, "tone": tone, "title": title}
 
 
 ROUTES = (

@@ -9,10 +9,9 @@ here; no key is shown.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
 
 from flask import jsonify, url_for
@@ -20,10 +19,12 @@ from flask.typing import ResponseReturnValue
 
 from torra.clock import iso
 from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells.common import Cells, words
+from torra.dashboard.cells.shown import Overview
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record.stored import Row
 from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health_checks import LEVELS, Sign
+from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import Told, command
 from torra.dashboard.view.rendering import backing, desk_view, page, state
@@ -67,6 +68,43 @@ GROUPS: Final = (
 Signs = dict[str, list[Sign]]
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The state of a check of the database, its answer and its time, once there is one."""
+
+    state: Literal["never", "running", "done"]
+    answer: str = ""
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignRow:
+    """A sign as a row; its level, detail and remedy are cells below its key."""
+
+    key: str
+    name: str
+    facts: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The signs of one part of the desk."""
+
+    key: str
+    title: str
+    rows: list[SignRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """The screen: its cells, the groups of signs, and all signs again, the worst first."""
+
+    cells: Cells
+    shape: str
+    groups: list[Group]
+    urgent: list[SignRow]
+
+
 class Checkup:
     """The memory of one database's checks, kept between two requests."""
 
@@ -103,15 +141,15 @@ class Checkup:
             thread.join(seconds)
         return thread is None or not thread.is_alive()
 
-    def told(self) -> Row:
-        """Return the state of the check (never, running, done), its answer and its time."""
+    def told(self) -> Checked:
+        """Return the state of the check."""
         # each read once: the thread may end between two reads
         thread, answer = self._thread, self._answer
         if thread is not None and thread.is_alive():
-            return {"state": "running", "answer": "", "at": None}
+            return Checked("running")
         if answer is None:
-            return {"state": "never", "answer": "", "at": None}
-        return {"state": "done", "answer": answer[1], "at": iso(answer[0])}
+            return Checked("never")
+        return Checked("done", answer[1], iso(answer[0]))
 
     def _read(self, behind: Backing) -> None:
         answer = behind.database.quick_check()
@@ -129,17 +167,28 @@ def checkup(behind: Backing) -> Checkup:
 
 def health() -> str:
     """Show what is well and what wants a look, the worst first."""
-    desk, told, checked = look()
-    return page("health.html", desk, live=url_for(".api_health"), **shown(desk, told, checked))
+    overview = desk_view().overview()
+    told, _ = look(Overview.read(overview))
+    arranged = shown(symbol_cells.strip(overview["desk"]), told)
+    return page(
+        "health.html",
+        overview["desk"],
+        live=url_for(".api_health"),
+        cells=arranged.cells,
+        shape=arranged.shape,
+        groups=arranged.groups,
+        urgent=arranged.urgent,
+    )
 
 
 def api_health() -> ResponseReturnValue:
     """Answer every sign of health, and the cells of the screen."""
-    desk, told, checked = look()
-    arranged = shown(desk, told, checked)
+    overview = desk_view().overview()
+    told, checked = look(Overview.read(overview))
+    arranged = shown(symbol_cells.strip(overview["desk"]), told)
     return jsonify(
-        shape=arranged["shape"],
-        cells=arranged["cells"],
+        shape=arranged.shape,
+        cells=arranged.cells,
         status=worst(told),
         check=checked,
         signs={name: [asdict(sign) for sign in found] for name, found in told.items()},
@@ -158,18 +207,19 @@ def check_database() -> ResponseReturnValue:
     return command("health.check", "database", run, back=url_for(".health"))
 
 
-def look() -> tuple[Row, Signs, Row]:
-    """Return the desk's strip, every sign by its group, and the state of the database check.
+def look(overview: Overview) -> tuple[Signs, Checked]:
+    """Return every sign by its group, and the state of the database check.
 
     The findings about machine and settings are up to CHECKED_FOR old.
     """
-    behind, overview = backing(), desk_view().overview()
-    desk, now = overview["desk"], behind.desk.clock.real_now()
+    behind = backing()
+    now = behind.desk.clock.real_now()
     memory = checkup(behind)
     checked = memory.told()
+    bridges = [BridgeRow.read(row) for row in behind.database.bridges()]
     found: Signs = {
         "trading": [
-            *health_checks.trading(desk),
+            *health_checks.trading(overview.desk),
             *health_checks.agents(behind.database, _subjects(behind)),
         ],
         "streams": list(health_checks.streams(overview, behind.settings)),
@@ -180,10 +230,10 @@ def look() -> tuple[Row, Signs, Row]:
         "database": [*health_checks.database(behind), _sound(checked)],
         "events": list(health_checks.event_streams(behind)),
         "access": list(health_checks.access(behind, state().remote)),
-        "versions": list(health_checks.versions(behind.database.bridges())),
+        "versions": list(health_checks.versions(bridges)),
         "checklist": list(health_checks.checklist(memory.findings(behind, now))),
     }
-    return desk, found, checked
+    return found, checked
 
 
 def _subjects(behind: Backing) -> tuple[PromotionSubject, ...]:
@@ -192,16 +242,16 @@ def _subjects(behind: Backing) -> tuple[PromotionSubject, ...]:
     return subjects_of((setup.instance, setup.profile) for setup in setups)
 
 
-def _sound(checked: Mapping[str, Any]) -> Sign:
+def _sound(checked: Checked) -> Sign:
     """Return the sign of the last check of the database."""
-    if checked["state"] == "running":
+    if checked.state == "running":
         return Sign("sound", "note", "being read through now")
-    if checked["state"] == "never":
+    if checked.state == "never":
         return Sign("sound", "unknown", "not read through since this process began", "check it now")
-    when = figures.moment(checked["at"])
-    if checked["answer"] == "ok":
+    when = figures.moment(checked.at)
+    if checked.answer == "ok":
         return Sign("sound", "ok", f"read through {when} (real time): nothing is damaged")
-    return Sign("sound", "alert", f"{when}: {checked['answer']}", "stop the desk, restore a backup")
+    return Sign("sound", "alert", f"{when}: {checked.answer}", "stop the desk, restore a backup")
 
 
 def worst(found: Signs) -> str:
@@ -214,45 +264,41 @@ def worst(found: Signs) -> str:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def shown(desk: Mapping[str, Any], found: Signs, checked: Mapping[str, Any]) -> Row:
-    """Return {"cells", "shape", "groups", "urgent", "status", "checked"}."""
-    cells = symbol_cells.strip(desk)
-    groups: list[Row] = []
-    urgent: list[tuple[int, Row]] = []
+def shown(strip: Cells, found: Signs) -> Arranged:
+    """Return the screen; `strip` are the cells of the state strip."""
+    cells = dict(strip)
+    groups: list[Group] = []
+    urgent: list[tuple[int, SignRow]] = []
     for name, title in GROUPS:
         rows = []
         for number, sign in enumerate(found[name]):
             key = f"{name}.{number}"
             cells |= _cells(key, sign)
-            row: Row = {
-                "key": key,
-                "name": figures.clean(sign.name, 80),
-                "facts": [(figures.clean(n, 40), figures.clean(v, 200)) for n, v in sign.facts],
-            }
+            facts = [(figures.clean(n, 40), figures.clean(v, 200)) for n, v in sign.facts]
+            row = SignRow(key, figures.clean(sign.name, 80), facts)
             rows.append(row)
             urgent.append((LEVELS.index(sign.level), row))
-        groups.append({"key": name, "title": title, "rows": rows})
+        groups.append(Group(name, title, rows))
     bad = worst(found) in ("alert", "warn")
     cells["all.well"] = {"text": "", "hidden": bad}
-    shape = "|".join(row["name"] for group in groups for row in group["rows"])
-    return {
-        "cells": cells,
-        "shape": figures.clean(shape, 4000),
-        "groups": groups,
-        "urgent": [row for _, row in sorted(urgent, key=lambda pair: pair[0])],
-        "checked": checked,
-    }
+    shape = "|".join(row.name for group in groups for row in group.rows)
+    return Arranged(
+        cells=cells,
+        shape=figures.clean(shape, 4000),
+        groups=groups,
+        urgent=[row for _, row in sorted(urgent, key=lambda pair: pair[0])],
+    )
 
 
-def _cells(key: str, sign: Sign) -> dict[str, Row]:
+def _cells(key: str, sign: Sign) -> Cells:
     word, tone = MARKS[sign.level]
     wanted = sign.level in ("alert", "warn")
     remedy = figures.clean(sign.remedy, LONGEST)
     return {
         f"{key}.urgent": {"text": "", "hidden": not wanted},
-        f"{key}.level": {"text": word, "tone": tone, "title": ""},
-        f"{key}.detail": {"text": figures.clean(sign.detail, LONGEST), "tone": "", "title": ""},
-        f"{key}.remedy": {"text": remedy, "tone": "", "title": "", "hidden": not remedy},
+        f"{key}.level": words(word, tone),
+        f"{key}.detail": words(figures.clean(sign.detail, LONGEST)),
+        f"{key}.remedy": words(remedy) | {"hidden": not remedy},
     }
 
 

@@ -8,7 +8,6 @@ decides how signs look.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -19,14 +18,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agent_config import VENDORS
 from instance_database import Database
 from torra.clock import parse
 from torra.config import DeskSettings
 from torra.dashboard.cells import sources
-from torra.dashboard.record.stored import NOT_COUNTED, Row, mapping
+from torra.dashboard.cells.shown import Block, Overview, Stream, Strip
+from torra.dashboard.record.stored import NOT_COUNTED
+from torra.dashboard.screens.health_rows import CallRow, LeaseRow
+from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import version
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
@@ -81,35 +83,33 @@ class Sign:
     facts: tuple[tuple[str, str], ...] = ()
 
 
-def streams(overview: Mapping[str, Any], settings: DeskSettings) -> Iterator[Sign]:
+def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
     """Yield a sign for each stream: its newest tick, and whether bars still come."""
     feeds = {item.id: item.feed for item in settings.instances}
-    for one in overview["instances"]:
-        for row in one["streams"]:
-            yield _stream(f"{one['instance']} {row['timeframe']}", row, feeds.get(one["instance"]))
+    for one in overview.instances:
+        for row in one.streams:
+            yield _stream(f"{one.instance} {row.timeframe}", row, feeds.get(one.instance))
 
 
-def _stream(name: str, row: Mapping[str, Any], feed: str | None) -> Sign:
-    age = f"the newest tick closed {figures.span(row.get('age_seconds'))} ago"
-    then = f"next close in {figures.countdown(row.get('next_in_seconds'))}"
-    skip = mapping(row.get("skipped"))
-    if skip:
-        then += f"; skipped since: {skip.get('reason')}, {skip.get('detail')}"
-    if row.get("age_seconds") is None:
+def _stream(name: str, row: Stream, feed: str | None) -> Sign:
+    age = f"the newest tick closed {figures.span(row.age_seconds)} ago"
+    then = f"next close in {figures.countdown(row.next_in_seconds)}"
+    if row.skipped:
+        then += f"; skipped since: {row.skipped.reason}, {row.skipped.detail}"
+    if row.age_seconds is None:
         return Sign(name, "note", f"no tick yet; {then}", "wait for the close of the next bar")
-    if row.get("quiet"):
-        quiet = mapping(row["quiet"])
-        told = f"no bars for {quiet.get('count')} closes: the market is closed, or there is a hole"
+    if row.quiet:
+        told = f"no bars for {row.quiet.count} closes: the market is closed, or there is a hole"
         return Sign(name, "note", f"{age}; {told}")
-    if row.get("stale"):
+    if row.stale:
         told = f"stale: {age}, more than one and a half bars"
         return Sign(name, "alert", f"{told}; {then}", FEEDS.get(feed or "", "look at its feed"))
     return Sign(name, "ok", f"{age}; {then}")
 
 
-def trading(desk: Mapping[str, Any]) -> Iterator[Sign]:
+def trading(desk: Strip) -> Iterator[Sign]:
     """Yield the trading state and the standing alarms."""
-    state, why = desk.get("trading_state"), desk.get("trading_reason") or "no reason was given"
+    state, why = desk.trading_state, desk.trading_reason or "no reason was given"
     if state == "HALTED":
         remedy = "see Signals and positions, then resume there or with torra resume"
         yield Sign("trading", "alert", f"HALTED, no signal is sent: {why}", remedy)
@@ -118,10 +118,10 @@ def trading(desk: Mapping[str, Any]) -> Iterator[Sign]:
         yield Sign("trading", "warn", f"REDUCING, positions are closed only: {why}", remedy)
     else:
         yield Sign("trading", "ok", "ACTIVE: signals may be sent")
-    for row in desk.get("alarms") or ():
+    for row in desk.alarms:
         remedy = "see Signals and positions; torra resume ends alarms that you have looked at"
-        told = f"{row['detail']} (since {figures.moment(row['at'])})"
-        yield Sign(f"alarm {row['kind']}", "alert", told, remedy)
+        told = f"{row.detail} (since {figures.moment(row.at)})"
+        yield Sign(f"alarm {row.kind}", "alert", told, remedy)
 
 
 def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator[Sign]:
@@ -141,9 +141,10 @@ def agents(database: Database, subjects: Iterable[PromotionSubject]) -> Iterator
 
 def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
     """Yield the lease and its holder, the state of the clocks, and each instance's next wake."""
-    lease = behind.database.lease()
+    stored = behind.database.lease()
+    lease = LeaseRow.read(stored) if stored else None
     yield _lease(behind, lease, now)
-    ahead = parse(lease["renewed_at"]) - now if lease else timedelta()
+    ahead = parse(lease.renewed_at) - now if lease else timedelta()
     # a desk that only looks has no timers and cannot be settling
     jumped = bool(getattr(behind.desk, "settling", False))
     # real clocks only move on: a renewal ahead of now means that one of the two was set
@@ -161,17 +162,17 @@ def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
     yield from _wakes(behind, now)
 
 
-def _lease(behind: Backing, lease: Mapping[str, Any] | None, now: datetime) -> Sign:
+def _lease(behind: Backing, lease: LeaseRow | None, now: datetime) -> Sign:
     start = "start the desk: torra run"
     if lease is None:
         return Sign("lease", "warn", "no desk has worked on this database yet", start)
-    epoch = f"epoch {lease['epoch']}"
-    since = f"renewed {figures.span((now - parse(lease['renewed_at'])).total_seconds())} ago"
-    if not lease["owner"]:
+    epoch = f"epoch {lease.epoch}"
+    since = f"renewed {figures.span((now - parse(lease.renewed_at)).total_seconds())} ago"
+    if not lease.owner:
         return Sign("lease", "alert", f"given back ({epoch}): no desk runs", start)
-    if parse(lease["expires_at"]) <= now:
+    if parse(lease.expires_at) <= now:
         return Sign("lease", "alert", f"run out ({epoch}, {since}): no desk runs", start)
-    if getattr(behind.desk, "epoch", None) == lease["epoch"]:
+    if getattr(behind.desk, "epoch", None) == lease.epoch:
         return Sign("lease", "ok", f"this process works, {epoch}, {since}")
     return Sign("lease", "note", f"another process works, {epoch}, {since}; this one looks on")
 
@@ -195,8 +196,8 @@ def _wakes(behind: Backing, now: datetime) -> Iterator[Sign]:
 
 def bridges(behind: Backing, now: datetime) -> Iterator[Sign]:
     """Yield each bridge as it was stored last: what keeps it from sending, and its facts."""
-    rows = behind.database.bridges()
-    noted = {row["name"] for row in rows}
+    rows = [BridgeRow.read(row) for row in behind.database.bridges()]
+    noted = {row.name for row in rows}
     for row in rows:
         yield _bridge(row, now)
     routes = {item.route: item for item in behind.settings.instances}
@@ -208,32 +209,27 @@ def bridges(behind: Backing, now: datetime) -> Iterator[Sign]:
         yield Sign("paper", "ok", "fills are made here, on paper: no order leaves this machine")
 
 
-def _bridge(row: Mapping[str, Any], now: datetime) -> Sign:
-    age = now - parse(row["at"])
-    compared = figures.moment(row["reconciled_at"]) if row["reconciled_at"] else "never"
-    facts = (("noted", figures.moment(row["at"])), ("books compared", compared), *_facts(row))
-    if row["deny"]:
-        told = f"{row['deny']}: {row['detail']}"
-        return Sign(row["name"], "alert", told, "mend what it names; see docs/guards.md", facts)
+def _bridge(row: BridgeRow, now: datetime) -> Sign:
+    age = now - parse(row.at)
+    compared = figures.moment(row.reconciled_at) if row.reconciled_at else "never"
+    facts = (("noted", figures.moment(row.at)), ("books compared", compared), *_facts(row))
+    if row.deny:
+        told = f"{row.deny}: {row.detail}"
+        return Sign(row.name, "alert", told, "mend what it names; see docs/guards.md", facts)
     if age > OLD_NOTE:
         told = f"noted {figures.span(age.total_seconds())} ago: no desk looks after it"
-        return Sign(row["name"], "warn", told, "start the desk: torra run", facts)
-    if not row["reconciled_at"]:
+        return Sign(row.name, "warn", told, "start the desk: torra run", facts)
+    if not row.reconciled_at:
         told = "its books were never compared: nothing is sent before that"
-        return Sign(row["name"], "warn", told, "wait a minute; then see docs/mt5.md", facts)
-    return Sign(row["name"], "ok", "may send", "", facts)
+        return Sign(row.name, "warn", told, "wait a minute; then see docs/mt5.md", facts)
+    return Sign(row.name, "ok", "may send", "", facts)
 
 
-def _facts(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    try:
-        told = json.loads(row["facts"])
-    except ValueError:
-        return []
-    plain = (str, int, float, bool)
+def _facts(row: BridgeRow) -> list[tuple[str, str]]:
     return [
-        (str(name).replace("_", " "), _worded(value))
-        for name, value in mapping(told).items()
-        if isinstance(value, plain) and value != ""
+        (name.replace("_", " "), _worded(value))
+        for name, value in row.facts.items()
+        if isinstance(value, (str, int, float)) and value != ""
     ]
 
 
@@ -244,10 +240,11 @@ def _worded(value: str | float) -> str:
 def providers(behind: Backing) -> Iterator[Sign]:
     """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
     used = _vendors_of(behind)
-    blocks = {row["provider"]: row for row in behind.database.provider_blocks()}
-    calls: dict[str, list[Row]] = {}
-    for row in behind.database.newest_calls(CALLS):
-        calls.setdefault(str(row["provider"]), []).append(row)
+    blocked = [Block.read(row) for row in behind.database.provider_blocks()]
+    blocks = {row.provider: row for row in blocked}
+    calls: dict[str, list[CallRow]] = {}
+    for call in [CallRow.read(row) for row in behind.database.newest_calls(CALLS)]:
+        calls.setdefault(call.provider, []).append(call)
     # vendors that cost money always; others only if they are used
     for name in (*VENDORS, *sorted({*used, *calls} - {*VENDORS, "none", ""})):
         yield _provider(name, name in used, blocks.get(name), calls.get(name, []), behind)
@@ -259,20 +256,20 @@ def _vendors_of(behind: Backing) -> set[str]:
 
 
 def _provider(
-    name: str, used: bool, block: Row | None, calls: Sequence[Row], behind: Backing
+    name: str, used: bool, block: Block | None, calls: Sequence[CallRow], behind: Backing
 ) -> Sign:
     key, remedy = _key(name, behind.environment)
     facts = (("key", key), ("used", "yes" if used else "no"), *_answers(calls))
     if block:
-        told = f"not asked until {figures.moment(block['until'])}: {block['reason']}"
+        told = f"not asked until {figures.moment(block.until)}: {block.reason}"
         mend = "mend its key or its account, then start the desk again"
         return Sign(name, "warn", told, mend, facts)
     if used and remedy:
         return Sign(name, "alert", f"used, and cannot be asked: {key}", remedy, facts)
-    bad = [row for row in calls if row["status"] != "ok"]
+    bad = [call for call in calls if not call.good]
     if used and calls and len(bad) >= FAILING * len(calls):
         # calls come newest first, so bad[0] is the last one
-        told = f"{len(bad)} of its newest {len(calls)} calls failed; the last: {bad[0]['status']}"
+        told = f"{len(bad)} of its newest {len(calls)} calls failed; the last: {bad[0].status}"
         return Sign(name, "warn", told, "open a tick of now: its calls say why", facts)
     return Sign(name, "ok" if used else "note", "used" if used else "not used", "", facts)
 
@@ -288,18 +285,18 @@ def _key(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
     return ("set" if place.official else "a server of yours"), ""
 
 
-def _answers(calls: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    good = [row for row in calls if row["status"] == "ok"]
-    bad = [row for row in calls if row["status"] != "ok"]
+def _answers(calls: Sequence[CallRow]) -> Iterator[tuple[str, str]]:
+    good = [call for call in calls if call.good]
+    bad = [call for call in calls if not call.good]
     if good:
-        yield "last answer", figures.moment(good[0]["at"])
-        times = [float(row["elapsed_ms"]) for row in good]
+        yield "last answer", figures.moment(good[0].at)
+        times = [call.elapsed_ms for call in good]
         yield "median answer", f"{statistics.median(times):,.0f} ms of {len(times)}"
     if bad:
-        yield "last failure", f"{figures.moment(bad[0]['at'])}, {bad[0]['status']}"
+        yield "last failure", f"{figures.moment(bad[0].at)}, {bad[0].status}"
 
 
-def news(behind: Backing, overview: Mapping[str, Any]) -> Iterator[Sign]:
+def news(behind: Backing, overview: Overview) -> Iterator[Sign]:
     """Yield the collector's topics if this process has one, and the state in the newest ticks."""
     collector = getattr(getattr(behind.desk, "outlook", None), "collector", None)
     states = collector.status() if collector is not None else ()
@@ -313,7 +310,7 @@ def news(behind: Backing, overview: Mapping[str, Any]) -> Iterator[Sign]:
         )  # fmt: skip
         mend = "torra doctor names what to mend" if level == "warn" else ""
         yield Sign(f"news {state.source} {state.topic}", level, told, mend, facts)
-    instances = overview["instances"]
+    instances = overview.instances
     wanted = any(setup.profile.agents.include_news for setup in behind.desk.setups.values())
     if told := sources.news_warning(instances):
         yield Sign("news", "warn", told, "torra doctor names what to mend")
@@ -404,7 +401,7 @@ def access(behind: Backing, remote: bool) -> Iterator[Sign]:
         yield Sign("tokens", "ok", "access.json is its owner's alone")
 
 
-def versions(noted: Iterable[Row]) -> Iterator[Sign]:
+def versions(noted: Iterable[BridgeRow]) -> Iterator[Sign]:
     """Yield the versions of Torra, Python, SQLite and the Expert Advisors."""
     facts = [
         ("Torra", version() or "not installed as a package"),
@@ -414,7 +411,7 @@ def versions(noted: Iterable[Row]) -> Iterator[Sign]:
     for row in noted:
         told = dict(_facts(row)).get("ea version")
         if told:
-            facts.append((f"Expert Advisor {row['name']}", told))
+            facts.append((f"Expert Advisor {row.name}", told))
     yield Sign("versions", "ok", f"Torra {facts[0][1]}", "", tuple(facts))
 
 

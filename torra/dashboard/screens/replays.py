@@ -8,21 +8,37 @@ replay is run from here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from flask import Response, abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 from torra.clock import iso
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record.stored import Row
 from torra.dashboard.view.rendering import backing, desk_view, page
 from torra.exhibits import figures, pages
 from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
 
 # by home: the apps of one process may show several
 _SHELVES: dict[Path, ReplayShelf] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """A file as its line of the list; `problem` is why a broken one cannot be shown."""
+
+    name: str
+    address: str
+    problem: str
+    kind: str
+    title: str
+    summary: str
+    created: str
+    warnings: int
+    over: str
 
 
 def shelf() -> ReplayShelf:
@@ -41,7 +57,7 @@ def replays() -> str:
         live=url_for(".api_replays"),
         cells=symbol_cells.strip(desk),
         shape=_shape(found),
-        rows=[_row(item) for item in found],
+        rows=[_line(item) for item in found],
         older=older,
         folder=str(shelf().folder),
         largest=LARGEST // 1_000_000,
@@ -108,7 +124,7 @@ def _shape(found: list[Listed]) -> str:
     return figures.clean(f"{FOLDER}:" + "|".join(item.name for item in found), 4000)
 
 
-def _told(item: Listed) -> Row:
+def _told(item: Listed) -> dict[str, JsonValue]:
     created = iso(item.created_at.replace(microsecond=0)) if item.created_at else None
     return {
         "name": item.name,
@@ -121,18 +137,18 @@ def _told(item: Listed) -> Row:
     }
 
 
-def _row(item: Listed) -> Row:
-    return {
-        "name": figures.clean(item.name, 60),
-        "address": url_for(".replay", name=item.name) if not item.problem else "",
-        "problem": figures.clean(item.problem, 300),
-        "kind": pages.KINDS.get(item.kind, ""),
-        "title": figures.clean(item.title, 200),
-        "summary": figures.clean(item.summary, 600),
-        "created": pages.moment(item.created_at),
-        "warnings": item.warnings,
-        "over": _over(item),
-    }
+def _line(item: Listed) -> FileLine:
+    return FileLine(
+        name=figures.clean(item.name, 60),
+        address=url_for(".replay", name=item.name) if not item.problem else "",
+        problem=figures.clean(item.problem, 300),
+        kind=pages.KINDS.get(item.kind, ""),
+        title=figures.clean(item.title, 200),
+        summary=figures.clean(item.summary, 600),
+        created=pages.moment(item.created_at),
+        warnings=item.warnings,
+        over=_over(item),
+    )
 
 
 def _over(item: Listed) -> str:

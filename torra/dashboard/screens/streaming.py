@@ -16,19 +16,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from weakref import finalize
 
 from flask import Response, abort, jsonify, request
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 from instance_database import Database
 from torra.clock import Clock, System
 from torra.dashboard.doors.access import visitor
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.view.rendering import backing, state
 from torra.dashboard.view.stream_slots import LIFE_SECONDS
 from torra.desk.event_stream import EventStream
@@ -66,7 +67,6 @@ HEADERS: Final = {
 CLOCK: Final = System()
 
 BUSY: Final = "Six streams are open at once, two to a session; the pages ask for figures meanwhile"
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Follower:
             yield b": open\n\n"
             yield f"retry: {RETRY_MS}\n\n".encode()
             if self.reset:
-                yield self._reset(self.after)
+                yield self._told(self.after, "reset", {"seq": self.after})
             yield from self._follow()
         except StoreUnavailable:
             return
@@ -113,12 +113,13 @@ class Follower:
                 return
             if rows and rows[0]["seq"] != seq + 1:  # a slow reader of a stream that is kept short
                 seq = self._newest()
-                yield self._reset(seq)
+                yield self._told(seq, "reset", {"seq": seq})
                 continue
             for row in rows:
-                yield self._frame(row)
-                seq = row["seq"]
-                if row["terminal"]:
+                seq, terminal = row["seq"], bool(row["terminal"])
+                payload = cleaned(json.loads(row["payload"]))
+                yield self._told(seq, row["event"], payload, terminal=terminal)
+                if terminal:
                     return
             now = self.clock.monotonic()
             beat = now if rows else beat
@@ -151,26 +152,14 @@ class Follower:
         row = self.database.stream(self.stream_id)
         return row is None or bool(row["ended"] and row["seq"] <= seq)
 
-    def _frame(self, row: Row) -> bytes:
-        payload = cleaned(json.loads(row["payload"]))
-        return frame(
-            envelope(
-                self.stream_id, self.kind, row["seq"], row["event"], payload,
-                terminal=bool(row["terminal"]),
-            )
-        )  # fmt: skip
-
-    def _reset(self, seq: int) -> bytes:
-        return frame(envelope(self.stream_id, self.kind, seq, "reset", {"seq": seq}))
+    def _told(self, seq: int, event: str, payload: JsonValue, *, terminal: bool = False) -> bytes:
+        """Return an event in its envelope as one server-sent event."""
+        told = envelope(self.stream_id, self.kind, seq, event, payload, terminal=terminal)
+        line = json.dumps(told, allow_nan=False, separators=(",", ":"))
+        return f"id: {seq}\nevent: {event}\ndata: {line}\n\n".encode()
 
 
-def frame(told: Row) -> bytes:
-    """Return an envelope as one server-sent event."""
-    line = json.dumps(told, allow_nan=False, separators=(",", ":"))
-    return f"id: {told['seq']}\nevent: {told['event']}\ndata: {line}\n\n".encode()
-
-
-def cleaned(value: Any) -> Any:
+def cleaned(value: JsonValue) -> JsonValue:
     """Return a payload with hostile characters removed from all its texts."""
     if isinstance(value, str):
         return figures.clean(value, PAYLOAD_BYTES)
@@ -266,7 +255,7 @@ def _held(follower: Follower, release: Callable[[], None]) -> Response:
     return response
 
 
-AFTER: Final = {"after": {"type": "integer", "minimum": 0}}
+AFTER: Final[Fields] = {"after": {"type": "integer", "minimum": 0}}
 
 ROUTES: tuple[Route, ...] = (
     Route(

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from flask import Response, abort, redirect, url_for
 from flask.typing import ResponseReturnValue
@@ -21,14 +20,16 @@ from flask.typing import ResponseReturnValue
 from torra import clock
 from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import inputs, reasoning
-from torra.dashboard.record.stored import Row, mapping
+from torra.dashboard.record.shown import Limits, ShownTick
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
 from torra.exhibits import figures
+from torra.tick.tick_record import Number, Part, TickRecord
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 """First bytes of a picture, and its media type; other data is not shown."""
@@ -44,18 +45,19 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         moment = clock.iso(clock.parse(bar_time))
     except (ValueError, OverflowError):
         abort(404)
-    record = desk_view().tick(instance, timeframe, moment)
-    if record is None:
+    told = desk_view().tick(instance, timeframe, moment)
+    if told is None:
         running = watching.running(f"{instance}|{timeframe}|{moment}")
         return redirect(watching.address(running)) if running else abort(404)
+    record, desk = limited(ShownTick.read(told)), Strip.read(told["desk"])
     return page(
         "tick.html",
-        record["desk"],
+        desk,
         live=url_for(".api_desk"),
-        cells=symbol_cells.strip(record["desk"]),
+        cells=symbol_cells.strip(desk),
         shape="desk",
         record=record,
-        close_time=figures.moment(record.get("as_of")),
+        close_time=figures.moment(record.as_of),
         story=story(record),
         vectors=list(symbol_cells.SHORT.values()),
         picture_address=picture_address(record),
@@ -63,57 +65,62 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
     )
 
 
-def story(record: Row) -> Row:
+def story(record: ShownTick) -> dict[str, object]:
     """Return the sections of a tick's page; a skipped tick has none."""
-    if record.get("skipped"):
-        return {}
-    return reasoning.story(record, before(record), limits(record))
+    return {} if record.skipped else reasoning.story(record, before(record))
 
 
-def before(record: Mapping[str, Any]) -> Row | None:
+def before(record: ShownTick) -> TickRecord | None:
     """Return the record of the tick before; None where there is none."""
-    bar_time = record.get("previous")
+    bar_time = record.previous
     if not bar_time:
         return None
-    where = str(record.get("instance")), str(record.get("timeframe"))
+    where = str(record.instance), str(record.timeframe)
     behind = state().backing
     if behind is not None:
         from instance_database import TickKey  # noqa: PLC0415  a host's pages may do without
 
-        found = behind.database.tick(TickKey(*where, clock.parse(str(bar_time))))
+        found = behind.database.tick(TickKey(*where, clock.parse(bar_time)))
         if found is not None:
-            return found
-    return desk_view().tick(*where, str(bar_time))
+            return TickRecord.read(found)
+    told = desk_view().tick(*where, bar_time)
+    return None if told is None else TickRecord.read(told)
 
 
-def limits(record: Mapping[str, Any]) -> Row:
-    """Return a tick's limits: timeout_seconds, and ceiling in USD an hour; empty if unknown.
-
-    A view may give them itself, in `limits` of its record.
-    """
-    told = mapping(record.get("limits"))
-    behind, digest = state().backing, record.get("profile")
-    if told or behind is None or not isinstance(digest, str):
-        return told
-    instance = str(record.get("instance"))
+def limited(record: ShownTick) -> ShownTick:
+    """Return a tick with its limits, as far as they are known; a view may give them itself."""
+    behind, digest = state().backing, record.profile
+    if record.limits or behind is None or digest is None:
+        return record
+    instance = str(record.instance)
     setup = behind.desk.setups.get(instance)
     if setup is not None and setup.profile.digest() == digest:
-        return _limits(setup.profile.agents.model_dump())
-    known = _profile(behind, instance, digest, record.get("execution"))
-    return _limits(mapping(known.get("agents")))
+        agents = _Agents.read(setup.profile.agents.model_dump())
+    else:
+        agents = _agents(behind, instance, digest, record.execution)
+    limits = Limits(timeout_seconds=agents.timeout_seconds, ceiling=agents.max_api_cost_per_hour)
+    return record.model_copy(update={"limits": limits})
 
 
-def _limits(agents: Mapping[str, Any]) -> Row:
-    named = {"timeout_seconds": "timeout_seconds", "ceiling": "max_api_cost_per_hour"}
-    return {name: agents[field] for name, field in named.items() if field in agents}
+class _Agents(Part):
+    """What a profile of any version says of its agents' limits."""
+
+    timeout_seconds: Number = None
+    max_api_cost_per_hour: Number = None
 
 
-def picture_address(record: Mapping[str, Any]) -> str:
+class _Applied(Part):
+    """A stored profile of any version."""
+
+    agents: _Agents = _Agents()
+
+
+def picture_address(record: TickRecord) -> str:
     """Return the address of the chart that a tick's agents saw; empty where it is not kept."""
     shown, behind = inputs.picture(record), state().backing
-    if shown is None or behind is None or behind.database.picture(shown["hash"]) is None:
+    if shown is None or behind is None or behind.database.picture(shown.hash) is None:
         return ""
-    return url_for(".picture", name=shown["hash"])
+    return url_for(".picture", name=shown.hash)
 
 
 def picture(name: str) -> ResponseReturnValue:
@@ -128,13 +135,16 @@ def picture(name: str) -> ResponseReturnValue:
     return answer
 
 
-def _profile(behind: Backing, instance: str, digest: str, execution: Any) -> Row:
-    """Return a profile by its digest, as it was applied or as a record only (execution off)."""
+def _agents(behind: Backing, instance: str, digest: str, execution: str | None) -> _Agents:
+    """Return the agents of a profile, which is found by its digest.
+
+    It is that of the profile as it was applied, or as a record only (execution off).
+    """
     for text, kept in _applied(behind, instance):
         # a tick of a late bar runs with execution off, and the digest is of the profile so changed
         if digest == kept or (execution == "off" and digest == _quiet_digest(text)):
-            return mapping(json.loads(text))
-    return {}
+            return _Applied.read(json.loads(text)).agents
+    return _Agents()
 
 
 def _applied(behind: Backing, instance: str) -> list[tuple[str, str]]:

@@ -20,12 +20,13 @@ from torra.dashboard.cells import chart_data, state_odds
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.cells.common import limits
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.cells.shown import Overview, Symbol
+from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import surroundings
-from torra.dashboard.record.stored import Row
 from torra.dashboard.screens.tick import tick_page
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page
+from torra.dashboard.view.stream_reading import Json
 from torra.exhibits import figures
 
 CHART_BARS: Final = 300
@@ -40,7 +41,7 @@ HOLE: Final = "HOLE"
 PLAIN: Final = "!$&'()*+,:;=@"
 """Characters that an address of ours shows as they are."""
 
-SORT_QUERY: Final = {"sort": {"type": "string", "enum": list(glance.SORTS)}}
+SORT_QUERY: Final[Fields] = {"sort": {"type": "string", "enum": list(glance.SORTS)}}
 
 LINE_NAMES: Final = {**screens.SHORT, "ath": "ATH"}
 """Scores that the chart's lower pane draws when asked."""
@@ -51,10 +52,10 @@ FALLBACK_CHART: Final = (600.0, 200.0)
 
 def overview() -> str:
     """Show every symbol of the desk."""
-    data, sort = desk_view().overview(), sort_asked()
+    data, sort = Overview.read(desk_view().overview()), sort_asked()
     return page(
         "overview.html",
-        data["desk"],
+        data.desk,
         live=url_for(".api_overview", sort=sort if "sort" in request.args else None),
         sort=sort,
         sorts=glance.SORTS,
@@ -65,7 +66,7 @@ def overview() -> str:
     )
 
 
-def overview_cells(data: Row, sort: glance.Sort) -> Row:
+def overview_cells(data: Overview, sort: glance.Sort) -> glance.OverviewShown:
     """Return the cells of the overview."""
     links = Links()
     return glance.overview(data, links.tick, watch_link, links.instance, sort)
@@ -113,20 +114,21 @@ def watch_link(stream_id: str) -> str:
 
 def instance_page(instance: str) -> ResponseReturnValue:
     """Show the shortest timeframe of an instance."""
-    known = {one["instance"]: one["timeframes"] for one in desk_view().overview()["instances"]}
+    data = Overview.read(desk_view().overview())
+    known = {one.instance: one.timeframes for one in data.instances}
     return symbol_page(instance, known[instance][0]) if known.get(instance) else abort(404)
 
 
 def symbol_page(instance: str, timeframe: str) -> str:
     """Show the chart and the ticks of one stream."""
-    data = known_symbol(instance, timeframe)
-    closes = [bar.get("close") for bar in data["bars"]]
+    data = Symbol.read(known_symbol(instance, timeframe))
+    closes = [bar.close for bar in data.bars]
     return page(
         "symbol.html",
-        data["desk"],
+        data.desk,
         live=url_for(".api_symbol", instance=instance, timeframe=timeframe),
         data=data,
-        limits=limits(data.get("thresholds")),
+        limits=limits(data.thresholds),
         trades=screens.trade_rows(data),
         bars=screens.bar_rows(data),
         fallback=figures.line(closes, *FALLBACK_CHART),
@@ -136,9 +138,9 @@ def symbol_page(instance: str, timeframe: str) -> str:
     )
 
 
-def symbol_cells(data: Row) -> Row:
+def symbol_cells(data: Symbol) -> screens.SymbolShown:
     """Return the cells of a symbol page."""
-    first = "" if data.get("latest") else glance.first_tick([data], data["desk"], data.get("feed"))
+    first = "" if data.latest else glance.first_tick([data], data.desk, data.feed)
     return screens.symbol(data, Links().tick, first)
 
 
@@ -167,31 +169,33 @@ def missing_page(missing: str) -> ResponseReturnValue:  # noqa: ARG001  the rule
 
 def healthz() -> ResponseReturnValue:
     """Answer a monitor: what runs, how old each stream is."""
-    data = desk_view().overview()
-    desk = data["desk"]
+    data = Overview.read(desk_view().overview())
     streams = [
         {
-            "instance": one["instance"],
-            "timeframe": stream["timeframe"],
-            "close_time": (stream.get("tick") or {}).get("as_of"),
-            "age_seconds": stream.get("age_seconds"),
-            "stale": bool(stream.get("stale")),
-            "no_bars": bool(stream.get("quiet")),
+            "instance": one.instance,
+            "timeframe": stream.timeframe,
+            "close_time": stream.tick.as_of if stream.tick else None,
+            "age_seconds": stream.age_seconds,
+            "stale": stream.stale,
+            "no_bars": bool(stream.quiet),
         }
-        for one in data["instances"]
-        for stream in one["streams"]
+        for one in data.instances
+        for stream in one.streams
     ]
-    healthy = desk.get("trading_state") != "HALTED" and not any(s["stale"] for s in streams)
+    desk = data.desk
+    healthy = desk.trading_state != "HALTED" and not any(stream["stale"] for stream in streams)
     status = "ok" if healthy else "attention"
     # anybody may ask this address: a stranger learns the one word only
     if g.get("torra_visitor") is None:
         return jsonify(status=status)
-    names = ("version", "role", "trading_state", "demo")
     return jsonify(
         status=status,
-        desk_time=desk.get("now"),
+        desk_time=desk.now,
         streams=streams,
-        **{name: desk.get(name) for name in names},
+        version=desk.version,
+        role=desk.role,
+        trading_state=desk.trading_state,
+        demo=desk.demo,
     )
 
 
@@ -202,18 +206,23 @@ def api_desk() -> ResponseReturnValue:
 
 def api_overview() -> ResponseReturnValue:
     """Answer the desk as it is stored, and the overview's cells."""
-    data = desk_view().overview()
-    shown = overview_cells(data, sort_asked())
-    told = {name: shown[name] for name in ("shape", "order", "cells")}
-    return jsonify(**told, desk=data["desk"])
+    told = desk_view().overview()
+    shown = overview_cells(Overview.read(told), sort_asked())
+    return jsonify(
+        shape=shown["shape"], order=shown["order"], cells=shown["cells"], desk=told["desk"]
+    )
 
 
 def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer the cells and the chart of a symbol page."""
-    data = known_symbol(instance, timeframe)
+    data = Symbol.read(known_symbol(instance, timeframe))
     shown = symbol_cells(data)
-    told = {name: shown[name] for name in ("shape", "rows", "cells")}
-    return jsonify(**told, chart=chart_data.chart(data))
+    return jsonify(
+        shape=shown["shape"],
+        rows=shown["rows"],
+        cells=shown["cells"],
+        chart=chart_data.chart(data),
+    )
 
 
 def api_tick(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
@@ -221,12 +230,12 @@ def api_tick(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValu
     return jsonify(known_tick(instance, timeframe, bar_time))
 
 
-def known_symbol(instance: str, timeframe: str) -> Row:
+def known_symbol(instance: str, timeframe: str) -> Json:
     """Return a stream's data or end the request with 404."""
     return desk_view().symbol(instance, timeframe, CHART_BARS) or abort(404)
 
 
-def known_tick(instance: str, timeframe: str, bar_time: str) -> Row:
+def known_tick(instance: str, timeframe: str, bar_time: str) -> Json:
     """Return a tick's record or end the request with 404."""
     try:
         # an address may write a time in other ways than a key does

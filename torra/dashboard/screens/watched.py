@@ -8,19 +8,24 @@ an agent at work is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, Literal, TypedDict
+
+from pydantic import Field
 
 from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.reasoning import REASONS
-from torra.dashboard.record.stored import NOT_COUNTED, Row, mapping, sequence
+from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
-from torra.exhibits.figures import Mark, cell
+from torra.exhibits.figures import Cell, Mark, cell
+from torra.tick.tick_record import Flag, Number, Numbers, Part, Whole, Word, Words
 
-STATES: Final = {
+State = Literal["pending", "running", "done", "abstained", "failed", "not asked"]
+STATES: Final[dict[State, Mark]] = {
     "pending": Mark("·", "pending", "flat"),
     "running": Mark("◔", "in progress", "note"),
     "done": Mark("●", "done", "note"),
@@ -64,11 +69,154 @@ SILENT_SECONDS: Final = 60.0
 """A debate without an event for longer than this is not called live."""
 
 
-def follow(events: Iterable[Mapping[str, Any]], seats: Sequence[str], now: datetime) -> Row:
+class Statement(Part):
+    """A case of a round of the debate."""
+
+    agent: Word = None
+
+
+class Payload(Part):
+    """What an event tells; each kind of event has some of it."""
+
+    instance: Word = None
+    timeframe: Word = None
+    bar_time: Word = None
+    close_time: Word = None
+    agent: Word = None
+    phase: Word = None
+    round: Number = None
+    ms: Number = None
+    abstained: Flag = False
+    confidence: Word = None
+    adjustments: Numbers = Field(default_factory=dict)
+    summary: Word = None
+    error: Word = None
+    statements: tuple[Statement, ...] = ()
+    multiplier: Number = None
+    veto: Flag = False
+    shadow: Flag = False
+    source_type: Word = None
+    verdict: Word = None
+    l1_verdict: Word = None
+    action: Word = None
+    consensus: Number = None
+    reason: Word = None
+    denied: Words = ()
+    cost_usd: Number = None
+    elapsed_ms: Number = None
+    code: Word = None
+    message: Word = None
+    recoverable: Flag = False
+
+
+class Event(Part):
+    """A stored event of a debate; `at` is ISO text in real time."""
+
+    seq: Whole = None
+    event: Word = None
+    at: Word = None
+    payload: Payload = Payload()
+
+
+class VoteCell(Cell):
+    """An adjustment of an agent."""
+
+    name: str
+
+
+class LogLine(TypedDict):
+    """An event in words."""
+
+    seq: int
+    who: str
+    tone: str
+    head: str
+    words: str
+    where: str
+    votes: list[VoteCell]
+
+
+class AgentShown(TypedDict):
+    """An agent; `elapsed` are seconds so far of one that is at work."""
+
+    name: str
+    title: str
+    state: State
+    mark: str
+    tone: str
+    where: str
+    elapsed: float | None
+    took: str
+    about: str
+
+
+class Decision(TypedDict):
+    """The end of a debate that came to a decision."""
+
+    kind: Literal["decision"]
+    verdict: Mark
+    l1_verdict: Mark
+    action: Mark
+    consensus: str
+    reason: str
+    denied: list[str]
+    source: Mark
+    cost: str
+    took: str
+
+
+class Failure(TypedDict):
+    """The end of a debate that came to nothing; `again` is whether it will be tried again."""
+
+    kind: Literal["error"]
+    code: str
+    what: str
+    then: str
+    message: str
+    again: bool
+
+
+class Picture(TypedDict):
+    """The state of a debate for a page."""
+
+    seq: int
+    over: bool
+    end: Decision | Failure | None
+    stage: str
+    agents: list[AgentShown]
+    log: list[LogLine]
+    counts: str
+    elapsed: float | None
+    silent: bool
+    silence: str
+    instance: str
+    timeframe: str
+    bar_time: str | None
+    close: str
+
+
+@dataclass
+class _Agent:
+    """What is told of an agent so far."""
+
+    name: str
+    state: State = "pending"
+    where: str = ""
+    since: str | None = None
+    ms: float | None = None
+    confidence: str = ""
+    votes: list[VoteCell] = field(default_factory=list)
+    why: str = ""
+
+    @property
+    def title(self) -> str:
+        return figures.title(self.name)
+
+
+def follow(events: Iterable[Event], seats: Sequence[str], now: datetime) -> Picture:
     """Return the state of a debate.
 
-    `events` have seq, event, payload (a mapping) and at (ISO); `seats` are the agents of the desk
-    in asking order, as far as they are known.
+    `seats` are the agents of the desk in asking order, as far as they are known.
     """
     told = _Telling(seats, now)
     for event in events:
@@ -81,34 +229,42 @@ class _Telling:
 
     def __init__(self, seats: Sequence[str], now: datetime) -> None:
         self._now = now
-        self._agents: dict[str, Row] = {name: _agent(name) for name in seats}
-        self._log: list[Row] = []
-        self._start: Row = {}
-        self._began: Any = None
-        self._newest: Any = None
+        self._agents = {name: _Agent(name) for name in seats}
+        self._log: list[LogLine] = []
+        self._start = Payload()
+        self._began: str | None = None
+        self._newest: str | None = None
         self._stage = ""
         self._seq = 0
-        self._end: Row | None = None
+        self._end: Decision | Failure | None = None
 
-    def take(self, event: Mapping[str, Any]) -> None:
-        """Take in one event."""
-        payload, kind = mapping(event.get("payload")), str(event.get("event"))
-        self._seq = max(self._seq, int(figures.number(event.get("seq")) or 0))
-        self._newest = event.get("at")
-        self._began = self._began or event.get("at")
-        # only names of HEARD: an event's name is data and must not reach another method
-        heard = getattr(self, f"_{kind}", None) if kind in HEARD else None
-        if heard is not None:
-            heard(payload, event)
+    def take(self, event: Event) -> None:
+        """Take in one event; an unknown one is only counted."""
+        self._seq = max(self._seq, event.seq or 0)
+        self._newest = event.at
+        self._began = self._began or event.at
+        heard: dict[str, Callable[[Payload, Event], None]] = {
+            "tick_start": self._tick_start,
+            "agent_start": self._agent_start,
+            "agent_complete": self._agent_complete,
+            "agent_error": self._agent_error,
+            "debate_round": self._debate_round,
+            "synthesis": self._synthesis,
+            "decision": self._decision,
+            "error": self._error,
+        }
+        hear = heard.get(event.event or "")
+        if hear is not None:
+            hear(event.payload, event)
 
-    def picture(self) -> Row:
+    def picture(self) -> Picture:
         """Return the state of the debate for a page."""
         over = self._end is not None
         agents = list(self._agents.values())
         for agent in agents:
-            if over and agent["state"] in ("pending", "running"):
+            if over and agent.state in ("pending", "running"):
                 # it is over: nobody is at work or to come
-                agent |= {"state": "not asked" if agent["state"] == "pending" else "failed"}
+                agent.state = "not asked" if agent.state == "pending" else "failed"
         silent = None if over else _since(self._newest, self._now)
         return {
             "seq": self._seq,
@@ -121,186 +277,156 @@ class _Telling:
             "elapsed": None if over else _since(self._began, self._now),
             "silent": silent is not None and silent > SILENT_SECONDS,
             "silence": figures.span(silent),
-            "instance": figures.clean(self._start.get("instance"), 40),
-            "timeframe": figures.clean(self._start.get("timeframe"), 8),
-            "bar_time": self._start.get("bar_time"),
-            "close": figures.moment(self._start.get("close_time")),
+            "instance": figures.clean(self._start.instance, 40),
+            "timeframe": figures.clean(self._start.timeframe, 8),
+            "bar_time": self._start.bar_time,
+            "close": figures.moment(self._start.close_time),
         }
 
-    def _tick_start(self, payload: Row, event: Mapping[str, Any]) -> None:
+    def _tick_start(self, payload: Payload, event: Event) -> None:
         self._start = payload
-        where = (payload.get("instance"), payload.get("timeframe"))
+        where = (payload.instance, payload.timeframe)
         what = " ".join(figures.clean(part, 40) for part in where)
-        closed = figures.moment(payload.get("close_time"))
+        closed = figures.moment(payload.close_time)
         self._say(event, "", "flat", f"The tick of {what} began, on the bar that closed {closed}.")
 
-    def _agent_start(self, payload: Row, event: Mapping[str, Any]) -> None:
+    def _agent_start(self, payload: Payload, event: Event) -> None:
         agent = self._of(payload)
-        agent |= {"state": "running", "since": event.get("at"), **_where(payload)}
-        self._stage = agent["where"]
+        agent.state, agent.since, agent.where = "running", event.at, _where(payload)
+        self._stage = agent.where
 
-    def _agent_complete(self, payload: Row, event: Mapping[str, Any]) -> None:
-        agent, quiet = self._of(payload), bool(payload.get("abstained"))
-        state = "abstained" if quiet else "done"
-        agent |= {
-            "state": state,
-            "ms": payload.get("ms"),
-            "confidence": "" if quiet else figures.clean(payload.get("confidence"), 20),
-            "votes": _votes(payload),
-            **_where(payload),
-        }
-        words = figures.clean(payload.get("summary"), SUMMARY_CHARS)
+    def _agent_complete(self, payload: Payload, event: Event) -> None:
+        agent, quiet = self._of(payload), payload.abstained
+        agent.state = "abstained" if quiet else "done"
+        agent.ms, agent.where, agent.votes = payload.ms, _where(payload), _votes(payload)
+        agent.confidence = "" if quiet else figures.clean(payload.confidence, 20)
+        words = figures.clean(payload.summary, SUMMARY_CHARS)
         words = surroundings.plain_reason(words) if quiet else words
-        tone = STATES[state].tone
-        sure = f", {agent['confidence']} confidence" if agent["confidence"] else ""
-        self._say(event, agent["title"], tone, words, f"{STATES[state].word}{sure}", agent)
+        mark = STATES[agent.state]
+        sure = f", {agent.confidence} confidence" if agent.confidence else ""
+        self._say(event, agent.title, mark.tone, words, f"{mark.word}{sure}", agent)
 
-    def _agent_error(self, payload: Row, event: Mapping[str, Any]) -> None:
+    def _agent_error(self, payload: Payload, event: Event) -> None:
         agent = self._of(payload)
-        reason = figures.clean(payload.get("error"), 200) or "no reason is told"
-        agent |= {"state": "failed", "ms": payload.get("ms"), "why": reason, **_where(payload)}
-        self._say(event, agent["title"], "warn", reason, "failed", agent)
+        agent.why = figures.clean(payload.error, 200) or "no reason is told"
+        agent.state, agent.ms, agent.where = "failed", payload.ms, _where(payload)
+        self._say(event, agent.title, "warn", agent.why, "failed", agent)
 
-    def _debate_round(self, payload: Row, event: Mapping[str, Any]) -> None:
-        said = [mapping(one).get("agent") for one in sequence(payload.get("statements"))]
-        who = " and ".join(figures.title(str(name)) for name in said if name) or "nobody"
-        number = figures.plain(payload.get("round"), 0)
+    def _debate_round(self, payload: Payload, event: Event) -> None:
+        said = [one.agent for one in payload.statements]
+        who = " and ".join(figures.title(name) for name in said if name) or "nobody"
+        number = figures.plain(payload.round, 0)
         self._say(event, "", "flat", f"Round {number} of the debate is over: {who} made a case.")
 
-    def _synthesis(self, payload: Row, event: Mapping[str, Any]) -> None:
-        multiplier = figures.plain(payload.get("multiplier"), 2)
-        veto = "openings are vetoed" if payload.get("veto") else "no veto"
-        source = figures.mark(payload.get("source_type")).text
+    def _synthesis(self, payload: Payload, event: Event) -> None:
+        multiplier = figures.plain(payload.multiplier, 2)
+        veto = "openings are vetoed" if payload.veto else "no veto"
+        source = figures.mark(payload.source_type).text
         self._stage = "verdict"
         words = f"Multiplier × {multiplier}, {veto}; {source}."
-        words += f" {NOT_COUNTED.capitalize()}." if payload.get("shadow") else ""
+        words += f" {NOT_COUNTED.capitalize()}." if payload.shadow else ""
         self._say(event, "Gate", "flat", words, "ruled")
 
-    def _decision(self, payload: Row, event: Mapping[str, Any]) -> None:
-        verdict, action = figures.mark(payload.get("verdict")), figures.mark(payload.get("action"))
-        consensus = figures.signed(payload.get("consensus"))
-        denied = [figures.clean(one, 60) for one in sequence(payload.get("denied"))]
+    def _decision(self, payload: Payload, event: Event) -> None:
+        verdict, action = figures.mark(payload.verdict), figures.mark(payload.action)
+        consensus = figures.signed(payload.consensus)
+        denied = [figures.clean(one, 60) for one in payload.denied]
         self._end = {
             "kind": "decision",
             "verdict": verdict,
-            "l1_verdict": figures.mark(payload.get("l1_verdict")),
+            "l1_verdict": figures.mark(payload.l1_verdict),
             "action": action,
             "consensus": consensus,
-            "reason": _reason(payload.get("reason")),
+            "reason": _reason(payload.reason),
             "denied": denied,
-            "source": figures.mark(payload.get("source_type")),
-            "cost": figures.money(payload.get("cost_usd")),
-            "took": figures.plain(payload.get("elapsed_ms"), 0),
+            "source": figures.mark(payload.source_type),
+            "cost": figures.money(payload.cost_usd),
+            "took": figures.plain(payload.elapsed_ms, 0),
         }
         words = f"{verdict.text}, consensus {consensus}; action {action.text}."
         self._say(event, "Verdict", verdict.tone, words, "decided")
 
-    def _error(self, payload: Row, event: Mapping[str, Any]) -> None:
-        code = figures.clean(payload.get("code"), 80)
+    def _error(self, payload: Payload, event: Event) -> None:
+        code = figures.clean(payload.code, 80)
         what, then = ENDS.get(code.partition(":")[0], ("It ended without a result.", ""))
-        message = figures.clean(payload.get("message"), 400)
-        again = bool(payload.get("recoverable"))
+        message = figures.clean(payload.message, 400)
         self._end = {"kind": "error", "code": code, "what": what, "then": then,
-                     "message": message, "again": again}  # fmt: skip
+                     "message": message, "again": payload.recoverable}  # fmt: skip
         self._say(event, "End", "warn", f"{what} {message}".strip(), code)
 
-    def _of(self, payload: Row) -> Row:
-        name = figures.clean(payload.get("agent"), 40)
-        return self._agents.setdefault(name, _agent(name))
+    def _of(self, payload: Payload) -> _Agent:
+        name = figures.clean(payload.agent, 40)
+        return self._agents.setdefault(name, _Agent(name))
 
     def _say(
         self,
-        event: Mapping[str, Any],
+        event: Event,
         who: str,
         tone: str,
         words: str,
         head: str = "",
-        agent: Mapping[str, Any] | None = None,
+        agent: _Agent | None = None,
     ) -> None:
         self._log.append(
             {
-                "seq": int(figures.number(event.get("seq")) or 0),
+                "seq": event.seq or 0,
                 "who": who,
                 "tone": tone,
                 "head": head,
                 "words": words,
-                "where": agent["where"] if agent else "",
+                "where": agent.where if agent else "",
                 # an agent that fails keeps the votes of an earlier round: they are not of this
                 # event
-                "votes": agent["votes"] if agent and head != "failed" else [],
+                "votes": agent.votes if agent and head != "failed" else [],
             }
         )
 
 
-HEARD: Final = (
-    "tick_start", "agent_start", "agent_complete", "agent_error", "debate_round", "synthesis",
-    "decision", "error",
-)  # fmt: skip
+def _where(payload: Payload) -> str:
+    phase = figures.clean(payload.phase, 20)
+    return PHASES.get(phase, phase).format(figures.plain(payload.round, 0))
 
 
-def _agent(name: str) -> Row:
-    return {
-        "name": name,
-        "title": figures.title(name),
-        "state": "pending",
-        "where": "",
-        "since": None,
-        "ms": None,
-        "confidence": "",
-        "votes": [],
-        "why": "",
-    }
-
-
-def _where(payload: Mapping[str, Any]) -> Row:
-    phase = figures.clean(payload.get("phase"), 20)
-    form = PHASES.get(phase, phase)
-    return {"where": form.format(figures.plain(payload.get("round"), 0)) if form else ""}
-
-
-def _votes(payload: Mapping[str, Any]) -> list[Row]:
-    votes = mapping(payload.get("adjustments"))
+def _votes(payload: Payload) -> list[VoteCell]:
+    votes = payload.adjustments
     return [
-        {"name": figures.title(vector), **cell(votes.get(vector))}
+        {"name": figures.title(vector), **cell(votes[vector])}
         for vector in VECTORS
-        if figures.number(votes.get(vector)) is not None
+        if votes.get(vector) is not None
     ]
 
 
-def _shown(agent: Row, now: datetime) -> Row:
-    """Return an agent for a page; `elapsed` are seconds so far of one that is at work."""
-    state = STATES[agent["state"]]
-    running = agent["state"] == "running"
-    elapsed = _since(agent["since"], now) if running else None
-    took = figures.number(agent["ms"])
-    told = figures.DASH if took is None else f"{took / 1000:.1f} s"
+def _shown(agent: _Agent, now: datetime) -> AgentShown:
+    state = STATES[agent.state]
+    elapsed = _since(agent.since, now) if agent.state == "running" else None
+    took = figures.DASH if agent.ms is None else f"{agent.ms / 1000:.1f} s"
     return {
-        "name": agent["name"],
-        "title": agent["title"],
-        "state": agent["state"],
+        "name": agent.name,
+        "title": agent.title,
+        "state": agent.state,
         "mark": state.text,
         "tone": state.tone,
-        "where": agent["where"],
+        "where": agent.where,
         "elapsed": None if elapsed is None else round(elapsed, 1),
-        "took": f"{elapsed:.0f} s" if elapsed is not None else told,
-        "about": agent["why"] or agent["confidence"],
+        "took": f"{elapsed:.0f} s" if elapsed is not None else took,
+        "about": agent.why or agent.confidence,
     }
 
 
-def _counts(agents: Sequence[Row]) -> str:
-    words = [agent["state"] for agent in agents]
+def _counts(agents: Sequence[_Agent]) -> str:
+    words = [agent.state for agent in agents]
     told = [f"{words.count(state)} {STATES[state].word}" for state in STATES if state in words]
     return ", ".join(told)
 
 
-def _reason(word: Any) -> str:
+def _reason(word: str | None) -> str:
     """Return the reason of the action with its meaning."""
     told = figures.clean(word, 200)
     meaning = BETWEEN if told == "THRESHOLD" else REASONS.get(told, "")
     return f"{told}: {meaning}" if meaning else told
 
 
-def _since(at: Any, now: datetime) -> float | None:
+def _since(at: str | None, now: datetime) -> float | None:
     try:
         return max(0.0, (now - clock.parse(str(at))).total_seconds())
     except (ValueError, OverflowError):

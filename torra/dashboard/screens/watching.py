@@ -9,21 +9,21 @@ and answers 404. Nothing here writes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, Literal, NotRequired, TypedDict
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record.stored import Row, mapping
 from torra.dashboard.screens import watched
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.exhibits import figures
 from torra.providers.rules import provider
+from torra.tick.tick_record import Flag, Part, Word
 
 LISTED: Final = 30
 """Newest debates that are listed."""
@@ -71,8 +71,8 @@ def watch(stream_id: str) -> str:
         shape="desk",
         stream=row,
         now=picture(row),
-        follow=url_for(".api_stream", stream_id=row["stream_id"]),
-        source=url_for(".api_watch", stream_id=row["stream_id"]),
+        follow=url_for(".api_stream", stream_id=row.stream_id),
+        source=url_for(".api_watch", stream_id=row.stream_id),
         every=REFRESH_MS,
     )
 
@@ -87,96 +87,133 @@ def api_watch(stream_id: str) -> ResponseReturnValue:
     return jsonify(picture(known_stream(stream_id)))
 
 
-def running(torra_key: str) -> Row | None:
+class Debate(TypedDict):
+    """A debate in a list; one that has ended has the kind of its end."""
+
+    stream_id: str
+    instance: str
+    timeframe: str
+    bar_time: str
+    bar: str
+    at: str
+    ended: bool
+    events: int
+    end: str
+    tone: str
+    kind: NotRequired[Literal["decision", "error"]]
+
+
+class PictureLinked(watched.Picture):
+    """The state of a debate, with the address of its tick's page and of its next attempt."""
+
+    tick: str
+    next: str
+
+
+class StreamRow(Part):
+    """A stream of events of a tick, as it is stored."""
+
+    stream_id: str = ""
+    torra_key: str = ""
+    kind: str = ""
+    at: Word = None
+    ended: Flag | int = False
+    seq: int = 0
+
+
+def running(torra_key: str) -> Debate | None:
     """Return the newest debate of a tick if it has not ended; None without one or a database."""
     behind = state().backing
     rows = behind.database.streams(torra_key, limit=1) if behind else []
-    return listed(rows[0]) if rows and not rows[0]["ended"] else None
+    return listed(StreamRow.read(rows[0])) if rows and not rows[0]["ended"] else None
 
 
-def running_now() -> dict[tuple[str, str], Row]:
+def running_now() -> dict[tuple[str, str], Debate]:
     """Return the debates that run, by instance and timeframe; empty without a database."""
     return {(one["instance"], one["timeframe"]): one for one in debates() if not one["ended"]}
 
 
-def address(debate: Mapping[str, Any]) -> str:
+def address(debate: Debate) -> str:
     """Return where a debate is shown."""
     return url_for(".watch", stream_id=debate["stream_id"])
 
 
-def debates(limit: int = LISTED) -> list[Row]:
+def debates(limit: int = LISTED) -> list[Debate]:
     """Return the newest debates, newest first; empty without a database."""
     behind = state().backing
     if behind is None:
         return []
-    return [listed(row, behind) for row in behind.database.streams(limit=limit)]
+    return [listed(StreamRow.read(row), behind) for row in behind.database.streams(limit=limit)]
 
 
-def listed(row: Mapping[str, Any], behind: Backing | None = None) -> Row:
+def listed(row: StreamRow, behind: Backing | None = None) -> Debate:
     """Return a stream as a row of a list; with a backing its end too."""
-    instance, timeframe, bar_time = [*str(row["torra_key"]).split("|"), "", ""][:3]
-    told = {
-        "stream_id": str(row["stream_id"]),
+    instance, timeframe, bar_time = [*row.torra_key.split("|"), "", ""][:3]
+    told: Debate = {
+        "stream_id": row.stream_id,
         "instance": figures.clean(instance, 40),
         "timeframe": figures.clean(timeframe, 8),
         "bar_time": figures.clean(bar_time, 40),
         "bar": figures.moment(bar_time),
-        "at": figures.moment(row["at"], seconds=True),
-        "ended": bool(row["ended"]),
-        "events": int(row["seq"]),
+        "at": figures.moment(row.at, seconds=True),
+        "ended": bool(row.ended),
+        "events": row.seq,
         "end": "",
         "tone": "flat",
     }
-    return told | _end(row, behind) if behind is not None and row["ended"] else told
-
-
-def picture(row: Mapping[str, Any]) -> Row:
-    """Return the state of a debate, with the address of its tick's page once there is one."""
-    behind = backing()
-    told = watched.follow(_events(behind, row), _seats(behind, row), _now(behind))
-    key = str(row["torra_key"]).split("|")
-    decided = told["over"] and mapping(told["end"]).get("kind") == "decision"
-    skipped = told["over"] and str(mapping(told["end"]).get("code", "")).startswith("skipped")
-    told["tick"] = tick_link(*key) if len(key) == 3 and (decided or skipped) else ""
-    told["next"] = _again(behind, row, told)
+    if behind is not None and row.ended:
+        told["end"], told["tone"], told["kind"] = _end(row, behind)
     return told
 
 
-def known_stream(stream_id: str) -> Row:
+def picture(row: StreamRow) -> PictureLinked:
+    """Return the state of a debate, with the address of its tick's page once there is one."""
+    behind = backing()
+    told = watched.follow(_events(behind, row), _seats(behind, row), _now(behind))
+    key, end = row.torra_key.split("|"), told["end"]
+    # a decision has a record, a skipped tick a row of its own
+    kept = end is not None and (end["kind"] == "decision" or end["code"].startswith("skipped"))
+    tick = tick_link(*key) if len(key) == 3 and kept else ""
+    return {**told, "tick": tick, "next": _again(behind, row, told)}
+
+
+def known_stream(stream_id: str) -> StreamRow:
     """Return the stream of a tick, or end the request with 404."""
     row = backing().database.stream(stream_id)
     if row is None or row["kind"] != "tick":
         abort(404)
-    return row
+    return StreamRow.read(row)
 
 
-def _again(behind: Backing, row: Mapping[str, Any], told: Row) -> str:
+def _again(behind: Backing, row: StreamRow, told: watched.Picture) -> str:
     """Return the address of a newer attempt at the same tick, where one came to nothing."""
-    if mapping(told["end"]).get("kind") != "error":
+    if told["end"] is None or told["end"]["kind"] != "error":
         return ""
-    newest = behind.database.streams(str(row["torra_key"]), limit=1)
-    other = newest and newest[0]["stream_id"] != row["stream_id"]
+    newest = behind.database.streams(row.torra_key, limit=1)
+    other = newest and newest[0]["stream_id"] != row.stream_id
     return url_for(".watch", stream_id=newest[0]["stream_id"]) if other else ""
 
 
-def _events(behind: Backing, row: Mapping[str, Any]) -> Iterable[Row]:
-    for event in behind.database.events_after(str(row["stream_id"]), 0, MOST_EVENTS):
-        yield {**event, "payload": json.loads(event["payload"])}
+def _events(
+    behind: Backing, row: StreamRow, after: int = 0, limit: int = MOST_EVENTS
+) -> Iterable[watched.Event]:
+    for event in behind.database.events_after(row.stream_id, after, limit):
+        yield watched.Event.read({**event, "payload": json.loads(event["payload"])})
 
 
-def _end(row: Mapping[str, Any], behind: Backing) -> Row:
-    last = behind.database.events_after(str(row["stream_id"]), int(row["seq"]) - 1, 1)
-    payload = mapping(json.loads(last[0]["payload"])) if last else {}
-    if last and last[0]["event"] == "decision":
-        mark = figures.mark(payload.get("verdict"))
-        return {"end": mark.text, "tone": mark.tone, "kind": "decision"}
-    code = figures.clean(payload.get("code"), 80) or "no end is told"
-    return {"end": f"✕ {code}", "tone": "warn", "kind": "error"}
+def _end(row: StreamRow, behind: Backing) -> tuple[str, str, Literal["decision", "error"]]:
+    """Return the end of a debate in words, its tone and its kind."""
+    last = next(iter(_events(behind, row, row.seq - 1, 1)), watched.Event())
+    if last.event == "decision":
+        mark = figures.mark(last.payload.verdict)
+        return mark.text, mark.tone, "decision"
+    code = figures.clean(last.payload.code, 80) or "no end is told"
+    return f"✕ {code}", "warn", "error"
 
 
-def _seats(behind: Backing, row: Mapping[str, Any]) -> tuple[str, ...]:
+def _seats(behind: Backing, row: StreamRow) -> tuple[str, ...]:
     """Return the agents of the instance's desk in asking order, as its profile seats them now."""
-    instance = str(row["torra_key"]).partition("|")[0]
+    instance = row.torra_key.partition("|")[0]
     setup = behind.desk.setups.get(instance)
     return tuple(setup.profile.agents.desk()) if setup is not None else ()
 

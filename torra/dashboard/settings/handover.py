@@ -12,7 +12,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import JsonValue
 
 from torra.config import Profile
 from torra.dashboard.view.backing import Backing
@@ -35,15 +37,15 @@ class Adopted:
     reason: str
     gaps: Mapping[str, Sequence[Change]] = field(default_factory=dict)
 
-    def before(self) -> dict[str, Any]:
+    def before(self) -> dict[str, JsonValue]:
         """Return the values that ran, for the audit entry."""
         return {"running": self._values("before")} if self.gaps else {}
 
-    def after(self) -> dict[str, Any]:
+    def after(self) -> dict[str, JsonValue]:
         """Return the values of the file, for the audit entry."""
         return {"file": self._values("after")} if self.gaps else {}
 
-    def _values(self, side: str) -> dict[str, Any]:
+    def _values(self, side: str) -> dict[str, JsonValue]:
         return {
             name: {item.name: getattr(item, side) for item in changes}
             for name, changes in self.gaps.items()

@@ -8,12 +8,15 @@ out stays as it is. Nothing is read or stored here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import JsonValue
 
 from agents.registry import SCORER, seated
 from torra.config import Profile, SymbolSpec
 from torra.exhibits import figures
-from torra.profiles.book import Checked, SettingFault
+from torra.profiles.book import Checked, SaveResult, SettingFault
 from torra.profiles.fields import (
     ABSENT,
     TITLES,
@@ -52,7 +55,91 @@ COMMANDS: Final = ("digest", "instance", "cost", "number", "csrf")
 """Form fields that are not settings."""
 
 
-def proposal(given: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+Values = Mapping[str, JsonValue]
+"""A profile's values, as its JSON has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """A setting as a row of the form; `value` is what its field holds."""
+
+    name: str
+    label: str
+    meaning: str
+    kind: str
+    limits: str
+    unit: str
+    low: float | None
+    high: float | None
+    choices: Sequence[str]
+    optional: bool
+    value: str
+    default: str
+    differs: bool
+    guarded: str
+    id: str
+    edited: bool
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the form."""
+
+    name: str
+    title: str
+    about: str
+    rows: list[SettingRow] = field(default_factory=list)
+
+    @property
+    def differs(self) -> int:
+        """How many of its settings differ from the default."""
+        return sum(row.differs for row in self.rows)
+
+    @property
+    def faults(self) -> int:
+        """How many of its settings are to be mended."""
+        return sum(bool(row.fault) for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChange:
+    """A change as the history has it, as text."""
+
+    place: str
+    before: str
+    after: str
+    mark: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine(KeptChange):
+    """A change with the default, and how it stands to the guards."""
+
+    default: str
+    way: str
+    guarded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLines:
+    """The findings of a check, as text.
+
+    `refused` is why this visitor may not save it and `command` what to type instead; `costs` is
+    what a trial may cost.
+    """
+
+    ok: bool
+    faults: list[SettingFault]
+    changes: list[ChangeLine]
+    warnings: list[str]
+    refused: str
+    command: str
+    costs: str
+
+
+def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
     """Return the values that a form, or the `settings` of a JSON body, asks for.
 
     A form's fields are text. A body's `settings` are values by place; null removes an entry. An
@@ -72,69 +159,58 @@ def proposal(given: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
     return changed(values, found)
 
 
-def sections(
-    values: Mapping[str, Any], usual: Mapping[str, Any], faults: Sequence[SettingFault] = ()
-) -> list[dict[str, Any]]:
+def sections(values: Values, usual: Values, faults: Sequence[SettingFault] = ()) -> list[Section]:
     """Return the sections of the form with their rows; `usual` are the values that are saved."""
     here, saved = flat(values), flat(usual)
     wrong = {fault.name: figures.clean(fault.text, LONGEST) for fault in faults}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Section] = {}
     for number, setting in enumerate(settings(values)):
         section = found.setdefault(setting.section, _section(setting.section))
-        value = here.get(setting.place, ABSENT)
-        section["rows"].append(
-            {
-                **_row(setting, value),
-                "id": f"setting-{number}",
-                "edited": value != saved.get(setting.place, ABSENT),
-                "fault": wrong.get(setting.name, ""),
-            }
+        value, way = here.get(setting.place, ABSENT), direction(setting.place)
+        section.rows.append(
+            SettingRow(
+                name=setting.name,
+                label=figures.clean(setting.label, 60),
+                meaning=setting.meaning,
+                kind=setting.kind,
+                limits=setting.limits,
+                unit=setting.unit,
+                low=setting.low,
+                high=setting.high,
+                choices=_offered(setting, value) if setting.kind == "choice" else (),
+                optional=setting.optional,
+                value=written(value),
+                default=figures.clean(shown(setting.default), LONGEST),
+                differs=value != setting.default,
+                guarded="" if way is None else guarded(way),
+                id=f"setting-{number}",
+                edited=value != saved.get(setting.place, ABSENT),
+                fault=wrong.get(setting.name, ""),
+            )
         )
-    for section in found.values():
-        section["differs"] = sum(row["differs"] for row in section["rows"])
-        section["faults"] = sum(bool(row["fault"]) for row in section["rows"])
     whole = found.pop("", None)  # two settings that stand in no section open the form
     return [*([whole] if whole else []), *found.values()]
 
 
-def _section(name: str) -> dict[str, Any]:
+def _section(name: str) -> Section:
     symbol = name.removeprefix("symbols.") if name.startswith("symbols.") else ""
     title = f"Symbol {figures.clean(symbol, 40)}" if symbol else TITLES.get(name, name)
-    return {"name": figures.clean(name, 80), "title": title, "about": _about(name), "rows": []}
+    return Section(figures.clean(name, 80), title, _about(name))
 
 
 def _about(name: str) -> str:
-    field = Profile.model_fields.get(name)
-    kind = SymbolSpec if name.startswith("symbols.") else field.annotation if field else None
+    known = Profile.model_fields.get(name)
+    kind = SymbolSpec if name.startswith("symbols.") else known.annotation if known else None
     # the docstring of a section's class is its text on the page
     text = kind.__doc__ if isinstance(kind, type) and kind is not dict else None
     return " ".join(text.split()) if text else ""
 
 
-def _row(setting: Setting, value: Any) -> dict[str, Any]:
-    way = direction(setting.place)
-    return {
-        "name": setting.name,
-        "label": figures.clean(setting.label, 60),
-        "meaning": setting.meaning,
-        "kind": setting.kind,
-        "limits": setting.limits,
-        "unit": setting.unit,
-        "low": setting.low,
-        "high": setting.high,
-        "choices": _offered(setting, value) if setting.kind == "choice" else (),
-        "optional": setting.optional,
-        "value": written(value),
-        "default": figures.clean(shown(setting.default), LONGEST),
-        "differs": value != setting.default,
-        "guarded": "" if way is None else guarded(way),
-    }
-
-
-def _offered(setting: Setting, value: Any) -> tuple[str, ...]:
+def _offered(setting: Setting, value: JsonValue) -> tuple[str, ...]:
     """Return what a setting may be set to; a plug-in's name that stands there is kept on offer."""
-    strange = isinstance(value, str) and value not in setting.choices
-    return (*setting.choices, value) if strange else setting.choices
+    if not isinstance(value, str) or value in setting.choices:
+        return setting.choices
+    return (*setting.choices, value)
 
 
 def guarded(way: Direction) -> str:
@@ -144,51 +220,61 @@ def guarded(way: Direction) -> str:
     return GUARDED[way]
 
 
-def changes_shown(changes: Iterable[Change]) -> list[dict[str, Any]]:
+def changes_shown(changes: Iterable[Change]) -> list[ChangeLine]:
     """Return changes as a page shows them, text only."""
-    return [
-        {
-            "place": figures.clean(change.name, 120),
-            "before": figures.clean(shown(change.before), LONGEST),
-            "after": figures.clean(shown(change.after), LONGEST),
-            "default": figures.clean(shown(change.default), LONGEST),
-            "way": change.way,
-            "guarded": change.guarded,
-            **_way(change.way),
-        }
-        for change in changes
-    ]
+    lines = []
+    for change in changes:
+        mark, tone = _way(change.way)
+        lines.append(
+            ChangeLine(
+                place=figures.clean(change.name, 120),
+                before=figures.clean(shown(change.before), LONGEST),
+                after=figures.clean(shown(change.after), LONGEST),
+                default=figures.clean(shown(change.default), LONGEST),
+                way=change.way,
+                guarded=change.guarded,
+                mark=mark,
+                tone=tone,
+            )
+        )
+    return lines
 
 
-def changes_kept(told: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def changes_kept(told: Iterable[Values]) -> list[KeptChange]:
     """Return the changes of an entry of the history as a page shows them."""
-    return [
-        {
-            "place": figures.clean(row.get("place"), 120),
-            "before": figures.clean(shown(row.get("before")), LONGEST),
-            "after": figures.clean(shown(row.get("after")), LONGEST),
-            **_way(str(row.get("way", ""))),
-        }
-        for row in told
-    ]
+    lines = []
+    for row in told:
+        place = figures.clean(row.get("place"), 120)
+        before, after = (figures.clean(shown(row.get(n)), LONGEST) for n in ("before", "after"))
+        lines.append(KeptChange(place, before, after, *_way(str(row.get("way", "")))))
+    return lines
 
 
-def _way(way: str) -> dict[str, str]:
+def _way(way: str) -> tuple[str, str]:
+    """Return the mark and the tone of a change, by its way."""
     glyph, words, tone = WAYS.get(way, WAYS[""])
-    return {"mark": f"{glyph} {words}", "tone": tone}
+    return f"{glyph} {words}", tone
 
 
-def checked_shown(checked: Checked) -> dict[str, Any]:
-    """Return the findings of a check, text only."""
-    return {
-        "ok": checked.profile is not None,
-        "faults": [
-            {"name": figures.clean(fault.name, 120), "text": figures.clean(fault.text, LONGEST)}
-            for fault in checked.faults
-        ],
-        "changes": changes_shown(checked.changes),
-        "warnings": [figures.clean(text, LONGEST) for text in checked.warnings],
-    }
+def checked_shown(checked: Checked, stop: SaveResult | None, costs: str) -> CheckLines:
+    """Return the findings of a check, text only; `stop` is why it may not be saved."""
+    return CheckLines(
+        ok=checked.profile is not None,
+        faults=faults_shown(checked.faults),
+        changes=changes_shown(checked.changes),
+        warnings=[figures.clean(text, LONGEST) for text in checked.warnings],
+        refused=figures.clean(stop.reason, 600) if stop else "",
+        command=figures.clean(stop.command, 2000) if stop else "",
+        costs=costs,
+    )
+
+
+def faults_shown(faults: Iterable[SettingFault]) -> list[SettingFault]:
+    """Return faults as a page shows them, text only."""
+    return [
+        SettingFault(figures.clean(fault.name, 120), figures.clean(fault.text, LONGEST))
+        for fault in faults
+    ]
 
 
 def voices(profile: Profile) -> tuple[list[dict[str, str]], str]:

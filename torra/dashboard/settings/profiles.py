@@ -12,17 +12,20 @@ answer says so. Pages without the home of a desk say so too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.settings import handover, profile_form
+from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, KeptChange, Values
 from torra.dashboard.settings.trials import Trials, bounded, rerun
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import Told, command, given, wants_json
@@ -37,16 +40,89 @@ from torra.profiles.book import (
     May,
     ProfileBook,
     SaveResult,
+    SettingFault,
     desk_rows,
 )
-from torra.profiles.fields import DEFAULT, canonical
+from torra.profiles.fields import DEFAULT, canonical, flat
 from torra.profiles.guard import compare, loosening
+from torra.tick.tick_record import TickRecord
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
 """HTTP codes of refused saves, by outcome."""
 
 
 _trials = Trials()
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An instance that uses a profile.
+
+    `running` is the digest of the profile that it runs with, applied at `applied_at`; `changes` is
+    how the file differs from it.
+    """
+
+    instance: str
+    running: str | None
+    runs_this: bool
+    applied_at: str | None
+    changes: list[ChangeLine]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A profile as a list shows it.
+
+    `waiting` are the instances that do not run with it; `pending` is how many settings wait for
+    them. `differences` are those from the default, None for a broken file.
+    """
+
+    profile: str
+    digest: str
+    path: str
+    shipped: bool
+    broken: bool
+    trouble: str
+    users: list[Use]
+    waiting: list[str]
+    pending: int
+    pending_guarded: bool
+    differences: int | None
+    saved_at: str | None
+    saved_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Every profile, and the rows of desk.json about instances and channels."""
+
+    profiles: list[Summary]
+    desk: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLine:
+    """An entry of the history."""
+
+    number: int
+    at: str
+    actor: str
+    action: str
+    digest: str
+    changes: list[KeptChange]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveLines:
+    """The outcome of a save, as text; `command` is what to type instead."""
+
+    outcome: str
+    reason: str
+    command: str
+    digest: str
+    changes: list[ChangeLine]
+    faults: list[SettingFault]
+    warnings: list[str]
 
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -78,7 +154,7 @@ def api_profile(name: str) -> ResponseReturnValue:
     entries = book().history(name)
     return jsonify(
         {
-            **summary(backing(), loaded),
+            **asdict(summary(backing(), loaded)),
             "values": values,
             "differs": [item.told() for item in compare(DEFAULT, values)] if values else [],
             "history": [_entry_told(entry) for entry in entries],
@@ -86,57 +162,52 @@ def api_profile(name: str) -> ResponseReturnValue:
     )
 
 
-def listed(known: Backing) -> dict[str, Any]:
+def listed(known: Backing) -> Listed:
     """Return every profile, and the rows of desk.json about the instances."""
     shelf = book()
     rows = [summary(known, shelf.read(name)) for name in shelf.names()]
-    return {"profiles": rows, "desk": desk_rows(known.home, known.settings, known.environment)}
+    return Listed(rows, desk_rows(known.home, known.settings, known.environment))
 
 
-def summary(known: Backing, loaded: Loaded) -> dict[str, Any]:
+def summary(known: Backing, loaded: Loaded) -> Summary:
     """Return the fields that a list shows of a profile."""
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
     users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
     entries = book().history(loaded.name, 1)
-    return {
-        "profile": loaded.name,
-        "digest": loaded.digest,
-        "path": str(loaded.path.absolute()),
-        "shipped": loaded.shipped,
-        "broken": loaded.profile is None,
-        "trouble": figures.clean(loaded.trouble, 600),
-        "users": users,
-        "waiting": [row["instance"] for row in users if not row["runs_this"]],
-        "pending": len({item["place"] for row in users for item in row["changes"]}),
-        "pending_guarded": any(item["guarded"] for row in users for item in row["changes"]),
-        "differences": len(differs) if loaded.profile else None,
-        "saved_at": entries[0].at if entries else None,
-        "saved_by": figures.clean(entries[0].actor, 80) if entries else None,
-    }
+    return Summary(
+        profile=loaded.name,
+        digest=loaded.digest,
+        path=str(loaded.path.absolute()),
+        shipped=loaded.shipped,
+        broken=loaded.profile is None,
+        trouble=figures.clean(loaded.trouble, 600),
+        users=users,
+        waiting=[use.instance for use in users if not use.runs_this],
+        pending=len({item.place for use in users for item in use.changes}),
+        pending_guarded=any(item.guarded for use in users for item in use.changes),
+        differences=len(differs) if loaded.profile else None,
+        saved_at=entries[0].at if entries else None,
+        saved_by=figures.clean(entries[0].actor, 80) if entries else None,
+    )
 
 
-def _use(known: Backing, instance: str, loaded: Loaded) -> dict[str, Any]:
+def _use(known: Backing, instance: str, loaded: Loaded) -> Use:
     """Return which profile an instance runs with, since when, and how the file differs from it."""
     setup = known.desk.setups.get(instance)
     running = setup.profile.digest() if setup else None
     applied = known.database.applied_profile(instance) or {}
     since = applied.get("applied_at") if applied.get("digest") == running else None
-    return {
-        "instance": instance,
-        "running": running,
-        "runs_this": running == loaded.digest,
-        "applied_at": since,
-        "changes": profile_form.changes_shown(handover.gap(known, instance, loaded.profile)),
-    }
+    changes = profile_form.changes_shown(handover.gap(known, instance, loaded.profile))
+    return Use(instance, running, running == loaded.digest, since, changes)
 
 
 def _profile_page(
     loaded: Loaded,
     *,
-    values: Mapping[str, Any] | None = None,
+    values: Values | None = None,
     checked: Checked | None = None,
     saved: SaveResult | None = None,
-    trial: Mapping[str, Any] | None = None,
+    trial: Values | None = None,
 ) -> str:
     """Render a profile; `values` are what was entered, else what is saved."""
     known, shelf = backing(), book()
@@ -165,7 +236,7 @@ def _profile_page(
     )
 
 
-def _page(template: str, **context: Any) -> str:
+def _page(template: str, **context: object) -> str:
     desk = desk_view().desk()
     return page(
         template,
@@ -177,15 +248,15 @@ def _page(template: str, **context: Any) -> str:
     )
 
 
-def _entry_told(entry: HistoryEntry) -> dict[str, Any]:
-    return {
-        "number": entry.number,
-        "at": entry.at,
-        "actor": figures.clean(entry.actor, 80),
-        "action": figures.clean(entry.action, 80),
-        "digest": entry.digest,
-        "changes": profile_form.changes_kept(entry.changes),
-    }
+def _entry_told(entry: HistoryEntry) -> EntryLine:
+    return EntryLine(
+        number=entry.number,
+        at=entry.at,
+        actor=figures.clean(entry.actor, 80),
+        action=figures.clean(entry.action, 80),
+        digest=entry.digest,
+        changes=profile_form.changes_kept(entry.changes),
+    )
 
 
 # --- commands -------------------------------------------------------------------------------------
@@ -201,7 +272,9 @@ def profile_check(name: str) -> ResponseReturnValue:
     checked = book().check(name, values)
     if not wants_json():
         return _profile_page(loaded, values=values, checked=checked)
-    return jsonify({"status": "done", "digest": loaded.digest, **_check_told(name, checked)})
+    return jsonify(
+        {"status": "done", "digest": loaded.digest, **asdict(_check_told(name, checked))}
+    )
 
 
 def profile_save(name: str) -> ResponseReturnValue:
@@ -284,7 +357,7 @@ def api_trial(trial_id: str) -> ResponseReturnValue:
     return jsonify(told) if told else abort(404)
 
 
-def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
+def _begin_trial(loaded: Loaded, said: Values) -> Told:
     known = backing()
     checked = book().check(loaded.name, profile_form.proposal(said, _base(loaded)))
     if checked.profile is None:
@@ -304,15 +377,16 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     # a vendor is paid only after a plain yes of this very request
     if (costs := _costs(checked.profile)) and str(said.get("cost", "")) != "accepted":
         raise ConfigError(f"{costs}; say that you accept it (cost: accepted)")
-    ticks = [known.database.latest_tick(instance.id, frame) for frame in instance.timeframes]
-    then = max((tick for tick in ticks if tick), key=lambda tick: str(tick["as_of"]), default=None)
+    latest = (known.database.latest_tick(instance.id, frame) for frame in instance.timeframes)
+    ticks = [TickRecord.read(tick) for tick in latest if tick]
+    then = max(ticks, key=lambda tick: tick.as_of or "", default=None)
     if then is None:
         raise ConfigError(f"{instance.id} has no tick yet: try again after its first")
     # the lowest of what runs and what is saved: a trial is no way around a ceiling
-    ceilings = [float(values["agents"]["max_api_cost_per_hour"]) for values in known_good]
+    ceilings = [float(flat(values)["agents", "max_api_cost_per_hour"]) for values in known_good]
     profile = bounded(checked.profile, min(ceilings))
     trial = _trials.begin(
-        known.home, loaded.name, instance.id, str(then["timeframe"]),
+        known.home, loaded.name, instance.id, then.timeframe or "",
         lambda: rerun(known.home, instance, then, profile),
     )  # fmt: skip
     url = url_for("torra_agents.api_trial", trial_id=trial.id)
@@ -320,12 +394,12 @@ def _begin_trial(loaded: Loaded, said: Mapping[str, Any]) -> Told:
     return Told("accepted", reason, more={"id": trial.id, "url": url})
 
 
-def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mapping[str, Any]]:
+def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Values]:
     """Return values that hold for an instance: those that run, and those saved (else saved last).
 
     Raises ConfigError if there are none: then nobody has set a ceiling.
     """
-    found: list[Mapping[str, Any]] = []
+    found: list[Values] = []
     if setup := known.desk.setups.get(instance):
         found.append(canonical(setup.profile))
     if loaded.profile:
@@ -337,7 +411,7 @@ def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Mappi
     return found
 
 
-def _refuse_guarded(base: Mapping[str, Any], wanted: Profile) -> None:
+def _refuse_guarded(base: Values, wanted: Profile) -> None:
     """Raise ConfigError for a trial whose settings this visitor may not save: it may cost money."""
     guarded = [item.name for item in compare(base, canonical(wanted)) if item.guarded]
     if guarded and _may() == "harmless":
@@ -384,7 +458,7 @@ def _loaded(name: str) -> Loaded:
         abort(404)
 
 
-def _base(loaded: Loaded) -> Mapping[str, Any]:
+def _base(loaded: Loaded) -> Values:
     if loaded.profile:
         return canonical(loaded.profile)
     newest = book().history(loaded.name, 1)
@@ -399,36 +473,29 @@ def _back(name: str) -> str:
     return url_for("torra_agents.profile", name=name)
 
 
-def _check_told(name: str, checked: Checked) -> dict[str, Any]:
+def _check_told(name: str, checked: Checked) -> CheckLines:
     """Return a check for the page, with the way that is open to this visitor."""
     wish = SaveResult("invalid", "", "", changes=checked.changes)
     stop = book().refusal(name, wish, _may()) if checked.profile else None
-    return {
-        **profile_form.checked_shown(checked),
-        "refused": figures.clean(stop.reason, 600) if stop else "",
-        "command": figures.clean(stop.command, 2000) if stop else "",
-        "costs": _costs(checked.profile) if checked.profile else "",
-    }
+    costs = _costs(checked.profile) if checked.profile else ""
+    return profile_form.checked_shown(checked, stop, costs)
 
 
-def _saved_told(saved: SaveResult) -> dict[str, Any]:
-    return {
-        "outcome": saved.outcome,
-        "reason": figures.clean(saved.reason, 600),
-        "command": figures.clean(saved.command, 2000),
-        "digest": saved.digest,
-        "changes": profile_form.changes_shown(saved.changes),
-        "faults": [
-            {"name": figures.clean(item.name, 120), "text": figures.clean(item.text, 300)}
-            for item in saved.faults
-        ],
-        "warnings": [figures.clean(text, 300) for text in saved.warnings],
-    }
+def _saved_told(saved: SaveResult) -> SaveLines:
+    return SaveLines(
+        outcome=saved.outcome,
+        reason=figures.clean(saved.reason, 600),
+        command=figures.clean(saved.command, 2000),
+        digest=saved.digest,
+        changes=profile_form.changes_shown(saved.changes),
+        faults=profile_form.faults_shown(saved.faults),
+        warnings=[figures.clean(text, 300) for text in saved.warnings],
+    )
 
 
 def _told(name: str, saved: SaveResult) -> Told:
     """Return the outcome of a save; a saved file is handed to the desk first."""
-    more = {key: value for key, value in _saved_told(saved).items() if key != "reason"}
+    more = {key: value for key, value in asdict(_saved_told(saved)).items() if key != "reason"}
     before = {"digest": saved.before, **{item.name: item.before for item in saved.changes}}
     after = {"digest": saved.digest, **{item.name: item.after for item in saved.changes}}
     if saved.outcome == "unchanged":
@@ -459,7 +526,7 @@ def _answered(
     if wants_json():
         return (reply[0], code) if isinstance(reply, tuple) else reply
     try:
-        values: Mapping[str, Any] | None = profile_form.proposal(given(), _base(loaded))
+        values: Values | None = profile_form.proposal(given(), _base(loaded))
     except ConfigError:
         values = None
     # after a conflict the form must be made from the newer file, else the next save fails as well

@@ -12,16 +12,19 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Literal
+
+from pydantic import JsonValue
 
 from agents.contracts import VECTORS
 from torra.clock import System, token
 from torra.config import Instance, Profile
 from torra.errors import ConfigError, TorraError
 from torra.exhibits import figures
+from torra.tick.tick_record import TickRecord
 
 DEADLINE: Final = 120.0
 """Real seconds after which a trial counts as failed."""
@@ -35,9 +38,38 @@ KEPT: Final = 16
 log = logging.getLogger("torra.dashboard")
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One line of a tick, as it was and as it would be."""
+
+    what: str
+    then: str
+    now: str
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A tick that ran once more: when it was, both side by side, and what it cost in USD."""
+
+    as_of: str
+    bar_time: str
+    rows: Sequence[Compared]
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a trial ended; `found` is None for one that failed."""
+
+    status: Literal["done", "failed"]
+    reason: str
+    found: Rerun | None = None
+
+
 @dataclass(slots=True)
 class Trial:
-    """One trial; `told` is its result, None while it runs."""
+    """One trial; `ended` is None while it runs."""
 
     id: str
     home: Path
@@ -45,7 +77,7 @@ class Trial:
     instance: str
     timeframe: str
     begun: float
-    told: dict[str, Any] | None = None
+    ended: Ended | None = None
     thread: threading.Thread | None = field(default=None, repr=False)
 
 
@@ -59,11 +91,11 @@ class Trials:
 
     def begin(
         self, home: Path, profile: str, instance: str, timeframe: str,
-        run: Callable[[], dict[str, Any]],
+        run: Callable[[], Rerun],
     ) -> Trial:  # fmt: skip
         """Begin a trial; raises ConfigError while another one runs."""
         with self._lock:
-            if any(trial.told is None for trial in self._kept.values()):
+            if any(trial.ended is None for trial in self._kept.values()):
                 raise ConfigError("another trial runs; wait for its end")
             trial = Trial(token(8), home, profile, instance, timeframe, self._monotonic())
             self._kept[trial.id] = trial
@@ -76,35 +108,33 @@ class Trials:
         trial.thread.start()
         return trial
 
-    def told(self, home: Path, trial_id: str) -> dict[str, Any] | None:
+    def told(self, home: Path, trial_id: str) -> dict[str, JsonValue] | None:
         """Return the state of a trial of a home, with its result; None for an unknown id."""
         with self._lock:
             trial = self._kept.get(trial_id)
         if trial is None or trial.home != home:
             return None
-        told = trial.told
-        if told is None:
-            seconds = self._monotonic() - trial.begun
-            told = {"status": "running", "reason": "", "seconds": round(seconds, 1)}
-            # a thread cannot be ended from outside: it is only no longer waited for
-            if seconds > DEADLINE:
-                told = {
-                    "status": "failed",
-                    "reason": f"no answer for {DEADLINE:.0f} s; it is not waited for",
-                }
         names = ("id", "profile", "instance", "timeframe")
-        return {**{name: getattr(trial, name) for name in names}, **told}
+        about = {name: getattr(trial, name) for name in names}
+        ended, seconds = trial.ended, self._monotonic() - trial.begun
+        if ended is None and seconds > DEADLINE:
+            # a thread cannot be ended from outside: it is only no longer waited for
+            ended = Ended("failed", f"no answer for {DEADLINE:.0f} s; it is not waited for")
+        if ended is None:
+            return {**about, "status": "running", "reason": "", "seconds": round(seconds, 1)}
+        more = asdict(ended.found) if ended.found else {}
+        return {**about, "status": ended.status, "reason": ended.reason, **more}
 
 
-def _run(trial: Trial, run: Callable[[], dict[str, Any]]) -> None:
+def _run(trial: Trial, run: Callable[[], Rerun]) -> None:
     try:
-        trial.told = {"status": "done", "reason": "", **run()}
+        trial.ended = Ended("done", "", run())
     except TorraError as error:
-        trial.told = {"status": "failed", "reason": figures.clean(error, 600)}
+        trial.ended = Ended("failed", figures.clean(error, 600))
     except Exception:
         # nobody sees the exception of a thread, and without a result no further trial could begin
         log.exception("trial %s", trial.id)
-        trial.told = {"status": "failed", "reason": "it broke; the log of torra.dashboard says how"}
+        trial.ended = Ended("failed", "it broke; the log of torra.dashboard says how")
 
 
 def bounded(profile: Profile, ceiling: float) -> Profile:
@@ -118,51 +148,40 @@ def bounded(profile: Profile, ceiling: float) -> Profile:
     return profile.model_copy(update={"agents": agents})
 
 
-def rerun(
-    home: Path, instance: Instance, then: Mapping[str, Any], profile: Profile
-) -> dict[str, Any]:
+def rerun(home: Path, instance: Instance, then: TickRecord, profile: Profile) -> Rerun:
     """Run a tick once more with another profile; return both, side by side."""
     from torra.replay.rerun import trial_tick  # noqa: PLC0415  the pages load the desk's parts only when asked to
 
-    timeframe = str(then["timeframe"])
-    now = trial_tick.run(home, instance.id, timeframe, as_of=str(then["as_of"]), settings=profile)
-    return {
-        "as_of": then["as_of"],
-        "bar_time": then["bar_time"],
-        "rows": compared(then, now),
-        "cost_usd": now["cost_usd"],
-    }
+    as_of, timeframe = then.as_of or "", then.timeframe or ""
+    told = trial_tick.run(home, instance.id, timeframe, as_of=as_of, settings=profile)
+    now = TickRecord.read(told)
+    return Rerun(as_of, then.bar_time or "", compared(then, now), now.cost_usd or 0.0)
 
 
-def compared(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str, Any]]:
+def compared(then: TickRecord, now: TickRecord) -> list[Compared]:
     """Return the lines of a tick as it was and as it would be, as text."""
-    pairs = {name: (_lines(then)[name], said) for name, said in _lines(now).items()}
+    before, after = _lines(then), _lines(now)
     return [
-        {"what": name, "then": before, "now": after, "differs": before != after}
-        for name, (before, after) in pairs.items()
+        Compared(name, before[name], said, before[name] != said) for name, said in after.items()
     ]
 
 
-def _lines(record: Mapping[str, Any]) -> dict[str, str]:
-    scores, gate = record.get("scores") or {}, record.get("gate") or {}
-    signal = record.get("signal") or {}
-    denied = ", ".join(figures.clean(item, 60) for item in record.get("denied") or ())
+def _lines(record: TickRecord) -> dict[str, str]:
+    signal, gate = record.signal, record.gate
+    denied = ", ".join(figures.clean(item, 60) for item in record.denied)
     return {
-        **{
-            figures.title(name): figures.signed((scores.get(name) or {}).get("score"))
-            for name in VECTORS
-        },
-        "Composite": figures.signed(record.get("composite")),
-        "Consensus": figures.signed(record.get("consensus")),
-        "L1 consensus": figures.signed(record.get("l1_consensus")),
-        "Verdict": figures.mark(record.get("verdict")).text,
-        "Action": figures.mark(record.get("action")).text,
-        "Reason": figures.clean(record.get("reason"), 200) or figures.DASH,
+        **{figures.title(name): figures.signed(record.final(name)) for name in VECTORS},
+        "Composite": figures.signed(record.composite),
+        "Consensus": figures.signed(record.consensus),
+        "L1 consensus": figures.signed(record.l1_consensus),
+        "Verdict": figures.mark(record.verdict).text,
+        "Action": figures.mark(record.action).text,
+        "Reason": figures.clean(record.reason, 200) or figures.DASH,
         "Denied": denied or "nothing",
-        "Size": f"{figures.plain(signal.get('lots'))} lots" if signal else "no order",
-        "Stop": figures.loose(signal.get("stop")) if signal else "no order",
-        "Target": figures.loose(signal.get("target")) if signal else "no order",
-        "Gate": f"× {figures.plain(gate.get('multiplier'))}{', veto' if gate.get('veto') else ''}",
-        "Source": figures.mark(record.get("source_type")).text,
-        "Profile": figures.clean(record.get("profile"), 32),
+        "Size": f"{figures.plain(signal.lots)} lots" if signal else "no order",
+        "Stop": figures.loose(signal.stop) if signal else "no order",
+        "Target": figures.loose(signal.target) if signal else "no order",
+        "Gate": f"× {figures.plain(gate.multiplier)}{', veto' if gate.veto else ''}",
+        "Source": figures.mark(record.source_type).text,
+        "Profile": figures.clean(record.profile, 32),
     }

@@ -8,24 +8,30 @@ behind the pages the screen says so. `orders` has the commands that decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells.common import Cells
+from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import summary
-from torra.dashboard.record.stored import Row
 from torra.dashboard.trade import orders, proposals
+from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
+from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
+from torra.tick.tick_record import TickRecord
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
@@ -39,6 +45,47 @@ DIGITS: Final = 5
 """Decimals of a price whose symbol the desk does not know any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The proposals that wait and those that ended last; `version` changes with the page.
+
+    `lives` says how briefly one lives on a demo; `asks` is whether a profile asks a person.
+    """
+
+    cells: Cells
+    queue: list[ProposalLine]
+    decided: list[ProposalLine]
+    lives: str
+    asks: bool
+    profiles: list[str]
+
+    @property
+    def version(self) -> str:
+        """What changes with the page."""
+        lines = (*self.queue, *self.decided)
+        return " ".join(f"{one.sid}:{one.state.word}:{len(one.folded)}" for one in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A proposal with everything that may change while its page is open.
+
+    `preview` is how approving would end now, None with `trouble` where that cannot be told;
+    `typing` is whether the size must be typed.
+    """
+
+    stored: dict[str, JsonValue]
+    row: ProposalRow
+    line: ProposalLine
+    cells: Cells
+    version: str
+    preview: Preview | None
+    trouble: str
+    checks: list[CheckLine]
+    typing: bool
+    channel: str
+
+
 def approvals() -> str:
     """Show the proposals that wait for a person, and how the newest others ended."""
     desk = desk_view().desk()
@@ -46,18 +93,30 @@ def approvals() -> str:
         cells = symbol_cells.strip(desk)
         live = url_for(".api_desk")
         return page("approvals.html", desk, live=live, cells=cells, shape="desk", queue=None)
-    found = _queue(desk)
-    return page("approvals.html", desk, live=url_for(".api_approvals"), **found)
+    found = _queue(Strip.read(desk))
+    return page(
+        "approvals.html",
+        desk,
+        live=url_for(".api_approvals"),
+        cells=found.cells,
+        shape="approvals",
+        version=found.version,
+        queue=found.queue,
+        decided=found.decided,
+        lives=found.lives,
+        asks=found.asks,
+        profiles=found.profiles,
+    )
 
 
 def api_approvals() -> ResponseReturnValue:
     """Answer the queue: proposals that wait, newest first, and the newest decided ones."""
     database, now = backing().database, backing().now()
-    found = _queue(desk_view().desk())
+    found = _queue(Strip.read(desk_view().desk()))
     return jsonify(
-        shape=found["shape"],
-        cells=found["cells"],
-        version=found["version"],
+        shape="approvals",
+        cells=found.cells,
+        version=found.version,
         waiting=[proposals.told(row, now) for row in database.proposals(limit=WAITING_SHOWN)],
         decided=[proposals.told(row, now) for row in database.decided_proposals(DECIDED_SHOWN)],
     )
@@ -66,89 +125,93 @@ def api_approvals() -> ResponseReturnValue:
 def approval(sid: str) -> str:
     """Show one proposal so that a person can decide within thirty seconds."""
     desk = desk_view().desk()
-    found = _proposal(sid, desk)
-    record, row = found.pop("record"), found["row"]
-    side = str(row["verdict"])
+    found = _proposal(sid, symbol_cells.strip(desk))
+    row = found.row
+    record, side = _record(row), row.verdict
     return page(
         "approval.html",
         desk,
         live=url_for(".api_approval", sid=sid),
+        cells=found.cells,
+        shape="approval",
+        version=found.version,
+        row=row,
+        shown=found.line,
+        preview=found.preview,
+        checks=found.checks,
+        typing=found.typing,
+        channel=found.channel,
         record=record,
         conviction=proposals.conviction(record, side),
         panel=proposals.panel(record),
         case=proposals.case(record, side),
-        sums=proposals.sums(record, row["multiplier"]),
+        sums=proposals.sums(record, row.multiplier),
         chips=list(proposals.GROUPS),
         rungs=proposals.RUNGS,
         reasons=orders.REJECTIONS,
-        tick=tick_link(row["instance"], row["timeframe"], row["bar_time"]),
-        **found,
+        tick=tick_link(row.instance, row.timeframe, row.bar_time),
     )
 
 
 def api_approval(sid: str) -> ResponseReturnValue:
     """Answer one proposal and how approving it would end now, with every check."""
-    found = _proposal(sid, desk_view().desk())
+    found = _proposal(sid, symbol_cells.strip(desk_view().desk()))
     return jsonify(
-        shape=found["shape"],
-        cells=found["cells"],
-        version=found["version"],
-        proposal=proposals.told(found["row"], backing().now()),
-        now=proposals.foreseen(found["preview"], found["trouble"]),
+        shape="approval",
+        cells=found.cells,
+        version=found.version,
+        proposal=proposals.told(found.stored, backing().now()),
+        now=proposals.foreseen(found.preview, found.trouble),
     )
 
 
-def of_tick(record: Mapping[str, Any]) -> Row | None:
+def of_tick(record: TickRecord) -> ProposalLine | None:
     """Return the proposal of a tick in its present state, with its signal; None without one."""
     known = state().backing
     if known is None or not summary.proposed(record):
         return None
     from signal_bridge import signal_id  # noqa: PLC0415  a page alone must not load the desk
 
-    instance, symbol, timeframe = (
-        str(record.get(name)) for name in ("instance", "symbol", "timeframe")
-    )
-    moment = parse(str(record["bar_time"]))
+    instance, symbol, timeframe = map(str, (record.instance, record.symbol, record.timeframe))
+    moment = parse(str(record.bar_time))
     # the record does not name its proposal, whose id is that of one of these four orders
     for kind, side in product(("open", "close"), ("BUY", "SELL")):
         sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
         row = known.database.proposal(sid)
         if row is not None:
-            return _ended(row)
+            return _ended(ProposalRow.read(row))
     return None
 
 
 # --- details --------------------------------------------------------------------------------------
 
 
-def _queue(desk: Mapping[str, Any]) -> Row:
+def _queue(desk: Strip) -> Queue:
     database, now = backing().database, backing().now()
-    rows = database.proposals(limit=WAITING_SHOWN)
+    rows = [ProposalRow.read(row) for row in database.proposals(limit=WAITING_SHOWN)]
     waiting = [row for row in rows if proposals.standing(row, now) == "WAITING"]
     over = [row for row in rows if row not in waiting]  # nobody has booked their end yet
-    ended = _folded([*over, *database.decided_proposals(DECIDED_READ)], now)[:DECIDED_SHOWN]
-    queue = [proposals.listed(row, now, _digits(row)) for row in waiting]
-    decided = [{**_ended(run[0]), "folded": _more(run[1:])} for run in ended]
+    booked = [ProposalRow.read(row) for row in database.decided_proposals(DECIDED_READ)]
+    ended = _folded([*over, *booked], now)[:DECIDED_SHOWN]
     profiles = [setup.profile for setup in backing().desk.setups.values()]
-    return {
-        "cells": symbol_cells.strip(desk)
-        | {f"wait.{row['sid']}": proposals.left(_seconds_left(row)) for row in waiting},
-        "shape": "approvals",
-        "version": " ".join(
-            f"{one['sid']}:{one['state'].word}:{len(one.get('folded', ()))}"
-            for one in (*queue, *decided)
-        ),
-        "queue": queue,
-        "decided": decided,
-        "lives": lives(backing().settings.instances, desk.get("rate")),
-        "asks": any(profile.execution == "approve" for profile in profiles),
-        "profiles": sorted({item.profile for item in backing().settings.instances}),
-    }
+    return Queue(
+        cells={
+            **symbol_cells.strip(desk),
+            **{f"wait.{row.sid}": proposals.left(_seconds_left(row)) for row in waiting},
+        },
+        queue=[proposals.listed(row, now, _digits(row)) for row in waiting],
+        decided=[replace(_ended(run[0]), folded=_more(run[1:])) for run in ended],
+        lives=lives(backing().settings.instances, desk.rate),
+        asks=any(profile.execution == "approve" for profile in profiles),
+        profiles=sorted({item.profile for item in backing().settings.instances}),
+    )
 
 
-def lives(instances: Iterable[Instance], rate: Any) -> str:
-    """Return a sentence on how many real seconds a proposal lives; "" for a desk in real time."""
-    fast = figures.number(rate)
+def lives(instances: Iterable[Instance], fast: float | None) -> str:
+    """Return a sentence on how many real seconds a proposal lives; "" for a desk in real time.
+
+    `fast` is how many times faster than real time the desk's clock runs.
+    """
     if not fast or fast <= 1:
         return ""
     frames = sorted({name for item in instances for name in item.timeframes}, key=duration)
@@ -156,9 +219,9 @@ def lives(instances: Iterable[Instance], rate: Any) -> str:
     return f"This demo runs {fast:g} times as fast, so a proposal lives briefly: {', '.join(each)}."
 
 
-def _folded(rows: Iterable[Row], now: datetime) -> list[list[Row]]:
+def _folded(rows: Iterable[ProposalRow], now: datetime) -> list[list[ProposalRow]]:
     """Return rows in runs: neighbours that expired alike are one, every other stands alone."""
-    runs: list[list[Row]] = []
+    runs: list[list[ProposalRow]] = []
     for row in rows:
         over = proposals.standing(row, now) == "EXPIRED"
         if over and runs and proposals.standing(runs[-1][0], now) == "EXPIRED":
@@ -168,63 +231,62 @@ def _folded(rows: Iterable[Row], now: datetime) -> list[list[Row]]:
     return runs
 
 
-def _more(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Return the fields that a link needs, for each proposal that is folded away."""
+def _more(rows: Iterable[ProposalRow]) -> list[FoldedLine]:
     return [
-        {
-            "sid": figures.clean(row["sid"], 40),
-            "name": figures.clean(f"{row['action']} {row['instance']} {row['timeframe']}", 80),
-            "created": figures.moment(row["created_at"]),
-        }
+        FoldedLine(
+            sid=figures.clean(row.sid, 40),
+            name=figures.clean(f"{row.action} {row.instance} {row.timeframe}", 80),
+            created=figures.moment(row.created_at),
+        )
         for row in rows
     ]
 
 
-def _ended(row: Mapping[str, Any]) -> Row:
+def _ended(row: ProposalRow) -> ProposalLine:
     """Return a decided proposal, an approved one with its signal as it is now."""
     shown = proposals.listed(row, backing().now(), _digits(row))
-    signal = backing().database.signal(row["sid"]) if row["state"] == "APPROVED" else None
-    return {**shown, "signal": signal}
+    signal = backing().database.signal(row.sid) if row.state == "APPROVED" else None
+    return replace(shown, signal=SignalRow.read(signal)) if signal else shown
 
 
-def _proposal(sid: str, desk: Mapping[str, Any]) -> Row:
-    """Return a proposal with everything that may change while its page is open; 404."""
+def _proposal(sid: str, strip: Cells) -> Shown:
+    """Return a proposal as it is now, 404 without one; `strip` are the cells of the state strip."""
     known = backing()
-    row = known.database.proposal(sid) or abort(404)
+    stored = known.database.proposal(sid) or abort(404)
+    row = ProposalRow.read(stored)
     waits = proposals.standing(row, known.now()) == "WAITING"
     instance, profile, spec, trouble = _terms(row)
     preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
     typing = waits and instance is not None and orders.needs_typing(instance)
-    cells = symbol_cells.strip(desk) | proposals.ladder(row, preview, profile, spec)
+    cells = {**strip, **proposals.ladder(row, preview, profile, spec)}
     if waits:
         cells |= proposals.head(preview, trouble, DIGITS if spec is None else spec.digits)
         cells |= {"p.left": proposals.left(_seconds_left(row))} | proposals.chips(preview)
     if typing:
         cells |= proposals.typed(preview)
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
-    return {
-        "row": row,
-        "record": _record(row),
-        "shown": _ended(row),
-        "cells": cells,
-        "shape": "approval",
-        "version": " ".join(
-            (proposals.standing(row, known.now()), figures.clean(row["reason"], 100), *outcome)
+    return Shown(
+        stored=stored,
+        row=row,
+        line=_ended(row),
+        cells=cells,
+        version=" ".join(
+            (proposals.standing(row, known.now()), figures.clean(row.reason, 100), *outcome)
         ),
-        "preview": preview,
-        "trouble": trouble,
-        "checks": proposals.every_check(preview),
-        "typing": typing,
-        "channel": instance.channel if instance else "",
-    }
+        preview=preview,
+        trouble=trouble,
+        checks=proposals.every_check(preview),
+        typing=typing,
+        channel=instance.channel if instance else "",
+    )
 
 
 def _terms(
-    row: Mapping[str, Any],
+    row: ProposalRow,
 ) -> tuple[Instance | None, Profile | None, SymbolSpec | None, str]:
     """Return instance, profile and symbol of a proposal, and why it cannot be judged if so."""
     try:
-        instance = backing().settings.instance(row["instance"])
+        instance = backing().settings.instance(row.instance)
         profile = orders.profile_of(instance)
         return instance, profile, profile.symbol(instance.symbol), ""
     except ConfigError as error:
@@ -240,24 +302,24 @@ def _preview(sid: str) -> tuple[Preview | None, str]:
         return None, str(error)
 
 
-def _record(row: Mapping[str, Any]) -> Row:
+def _record(row: ProposalRow) -> TickRecord:
     """Return the record of the tick that proposed it; empty when it is not stored."""
     from torra.store.connection import TickKey  # noqa: PLC0415
 
-    key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
-    return backing().database.tick(key) or {}
+    key = TickKey(row.instance, row.timeframe, parse(row.bar_time))
+    return TickRecord.read(backing().database.tick(key))
 
 
-def _digits(row: Mapping[str, Any]) -> int:
+def _digits(row: ProposalRow) -> int:
     spec = _terms(row)[2]
     return DIGITS if spec is None else spec.digits
 
 
-def _seconds_left(row: Mapping[str, Any]) -> float:
+def _seconds_left(row: ProposalRow) -> float:
     """Return the real seconds until a proposal expires."""
     # the browser counts down in real seconds, and the sample's clock runs faster
     clock = backing().desk.clock
-    return (clock.real_time_of(parse(row["expires"])) - clock.real_now()).total_seconds()
+    return (clock.real_time_of(parse(row.expires)) - clock.real_now()).total_seconds()
 
 
 ROUTES = (

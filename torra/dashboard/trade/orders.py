@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flask import request, url_for
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 from torra.config import Instance, Profile
 from torra.dashboard.doors.access import visitor
@@ -65,8 +66,7 @@ def profile_of(instance: Instance) -> Profile:
     setup = backing().desk.setups.get(instance.id)
     if setup is None:
         raise ConfigError(f"the desk has no instance {instance.id} any more")
-    profile: Profile = setup.profile
-    return profile
+    return setup.profile
 
 
 def typed_lots(instance: Instance, text: str) -> float | None:
@@ -106,7 +106,8 @@ def approve(sid: str) -> ResponseReturnValue:
             instance = backing().settings.instance(row["instance"])
             # real money: a click alone must not send the order
             lots = typed_lots(instance, words().get("lots", ""))
-        return _told(by_hand.approve_proposal(reach(), sid, person(), lots), _sent)
+        done = by_hand.approve_proposal(reach(), sid, person(), lots)
+        return _told(done, lambda: _sent(done))
 
     return command("approve", sid, run, back=url_for("torra_agents.approvals"))
 
@@ -120,7 +121,7 @@ def reject(sid: str) -> ResponseReturnValue:
         parts = [told.get(name, "").strip() for name in ("reason", "words")]
         reason = _line(": ".join(filter(None, parts)))
         done = by_hand.reject_proposal(backing().database, sid, reason, person())
-        return _told(done, lambda _: f"{sid} is rejected; nothing was sent")
+        return _told(done, lambda: f"{sid} is rejected; nothing was sent")
 
     return command("reject", sid, run, back=url_for("torra_agents.approvals"))
 
@@ -137,7 +138,7 @@ def halt() -> ResponseReturnValue:
         known = backing()
         files = by_hand.files_to_halt(known.home, lambda: known.settings)
         done = by_hand.halt_desk(known.database, files, reason, known.kill_switch)
-        told = _told(done, lambda _: "trading is HALTED; stops and targets stay at the broker")
+        told = _told(done, lambda: "trading is HALTED; stops and targets stay at the broker")
         return replace(told, on_record=False)  # it waits for no record: `command` writes one
 
     return command("halt", "", run, back=url_for("torra_agents.signals"))
@@ -149,7 +150,7 @@ def reduce() -> ResponseReturnValue:
 
     def run() -> Told:
         done = by_hand.reduce_desk(backing().database, _reason(), person())
-        return _told(done, lambda _: "trading is REDUCING: closes go out, nothing opens")
+        return _told(done, lambda: "trading is REDUCING: closes go out, nothing opens")
 
     return command("reduce", "", run, back=url_for("torra_agents.signals"))
 
@@ -165,7 +166,7 @@ def resume() -> ResponseReturnValue:
         known = reach()
         done = by_hand.resume_desk(known.database, known.files, reason, person(), known.kill_switch)
         ended = len(done.document["alarms_ended"])
-        return _told(done, lambda _: f"trading is ACTIVE; {ended} alarms ended")
+        return _told(done, lambda: f"trading is ACTIVE; {ended} alarms ended")
 
     return command("resume", "", run, back=url_for("torra_agents.signals"))
 
@@ -179,7 +180,7 @@ def settle(sid: str) -> ResponseReturnValue:
         if not reason:
             raise ConfigError("say what you saw in the terminal: the reason goes on record")
         done = by_hand.settle_signal(backing().database, sid, reason, person())
-        return _told(done, lambda told: f"{sid} is {told['state']}")
+        return _told(done, lambda: f"{sid} is {done.document['state']}")
 
     return command("settle", sid, run, back=url_for("torra_agents.signals"))
 
@@ -187,22 +188,20 @@ def settle(sid: str) -> ResponseReturnValue:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _told(done: Done, say: Callable[[Mapping[str, Any]], str]) -> Told:
+def _told(done: Done, say: Callable[[], str]) -> Told:
     more = {name: value for name, value in done.after.items() if name != "reason"}
     if done.refused:
         state, _, reason = done.refused.partition(": ")
         explained = f" ({MEANINGS[reason]})" if reason in MEANINGS else ""
         told = f"nothing was sent: the proposal is {state}, {reason}{explained}"
         return Told("failed", told, done.before, done.after, more, on_record=True)
-    return Told("done", say(done.document), done.before, done.after, more, on_record=True)
+    return Told("done", say(), done.before, done.after, more, on_record=True)
 
 
-def _sent(document: Mapping[str, Any]) -> str:
-    orders = ", ".join(
-        f"{row['kind']} {row['side']} {row['lots']:g} {row['symbol']}"
-        for row in document["signals"]
-    )
-    return f"approved: {orders}"
+def _sent(done: Done) -> str:
+    sent = done.document["signals"]
+    orders = (f"{row['kind']} {row['side']} {row['lots']:g} {row['symbol']}" for row in sent)
+    return f"approved: {', '.join(orders)}"
 
 
 def _reason() -> str:
@@ -214,7 +213,7 @@ def _line(text: str) -> str:
     return " ".join(figures.clean(text, LONGEST_REASON).split())
 
 
-_WORDS: Final = {"type": "string", "maxLength": LONGEST_REASON}
+_WORDS: Final[Mapping[str, JsonValue]] = {"type": "string", "maxLength": LONGEST_REASON}
 
 ROUTES = (
     Route(

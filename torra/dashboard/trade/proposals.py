@@ -12,33 +12,30 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from pydantic import JsonValue
 
 from agents.contracts import ADJUSTMENT_BOUND
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
+from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.record import agreement, arithmetic, reasoning
-from torra.dashboard.record.stored import (
-    GATE,
-    NOT_COUNTED,
-    Row,
-    in_shadow,
-    is_gate,
-    mapping,
-    reports,
-    sequence,
-)
+from torra.dashboard.record.arithmetic import DecisionStep, Step
+from torra.dashboard.record.rows import Voice
+from torra.dashboard.record.shown import NOT_COUNTED
+from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
 from torra.exhibits import figures
-from torra.exhibits.figures import DASH, Mark, cell
+from torra.exhibits.figures import DASH, Bar, Cell, Mark, cell
+from torra.tick.tick_record import GATE, Debate, Report, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import loss_of_one
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
-
-Cells = dict[str, Row]
 
 STATES: Final = {
     "WAITING": Mark("◔", "waiting", "warn"),
@@ -99,43 +96,74 @@ OTHER: Final = {"BUY": "SELL", "SELL": "BUY"}
 TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
 
-def standing(row: Mapping[str, Any], now: datetime) -> str:
+@dataclass(frozen=True, slots=True)
+class FoldedLine:
+    """What a link to a proposal needs that is folded away."""
+
+    sid: str
+    name: str
+    created: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalLine:
+    """A proposal as a list shows it.
+
+    `signal` is what an approved one became, `folded` are the neighbours that expired alike.
+    """
+
+    sid: str
+    name: str
+    instance: str
+    timeframe: str
+    bar_time: str
+    action: Mark
+    lots: str
+    price: str
+    stop: str
+    target: str
+    created: str
+    state: Mark
+    waits: bool
+    reason: str
+    meaning: str
+    decided: str
+    signal: SignalRow | None = None
+    folded: Sequence[FoldedLine] = ()
+
+
+def standing(row: ProposalRow, now: datetime) -> str:
     """Return the state of a proposal now; past its time it is EXPIRED, booked as such or not."""
-    due = row["state"] == "WAITING" and now >= parse(row["expires"])
-    return "EXPIRED" if due else str(row["state"])
+    due = row.state == "WAITING" and now >= parse(row.expires)
+    return "EXPIRED" if due else row.state
 
 
-def listed(row: Mapping[str, Any], now: datetime, digits: int) -> Row:
-    """Return a row of the queue."""
-    at, lots = _proposed(row)
-    state = standing(row, now)
-    return {
-        "sid": figures.clean(row["sid"], 40),
-        "name": figures.clean(f"{row['instance']} {row['timeframe']}", 60),
-        "instance": row["instance"],
-        "timeframe": row["timeframe"],
-        "bar_time": row["bar_time"],
-        "action": figures.mark(row["action"]),
-        "lots": figures.plain(lots, 2),
-        "price": figures.plain(row["price"], digits),
-        "stop": figures.plain(at.stop if at else None, digits),
-        "target": figures.plain(at.target if at else None, digits),
-        "created": figures.moment(row["created_at"]),
-        "expires": figures.moment(row["expires"]),
-        "state": STATES.get(state, figures.mark(state)),
-        "waits": state == "WAITING",
-        "reason": figures.clean(row["reason"] or _late(row, state), 300),
-        "meaning": MEANINGS.get(str(row["reason"] or _late(row, state)), ""),
-        "decided": figures.moment(row["decided_at"], seconds=True),
-    }
+def listed(row: ProposalRow, now: datetime, digits: int) -> ProposalLine:
+    """Return a line of the queue."""
+    at, state = row.first.levels, standing(row, now)
+    # one that has expired and was not booked yet has no reason of its own
+    reason = row.reason or (DenyReason.SIGNAL_EXPIRED.value if state != row.state else "")
+    return ProposalLine(
+        sid=figures.clean(row.sid, 40),
+        name=figures.clean(f"{row.instance} {row.timeframe}", 60),
+        instance=row.instance,
+        timeframe=row.timeframe,
+        bar_time=row.bar_time,
+        action=figures.mark(row.action),
+        lots=figures.plain(row.first.lots, 2),
+        price=figures.plain(row.price, digits),
+        stop=figures.plain(at.stop if at else None, digits),
+        target=figures.plain(at.target if at else None, digits),
+        created=figures.moment(row.created_at),
+        state=STATES.get(state, figures.mark(state)),
+        waits=state == "WAITING",
+        reason=figures.clean(reason, 300),
+        meaning=MEANINGS.get(reason, ""),
+        decided=figures.moment(row.decided_at, seconds=True),
+    )
 
 
-def _late(row: Mapping[str, Any], state: str) -> str:
-    """Return the reason of a proposal that has expired without being booked yet; "" otherwise."""
-    return DenyReason.SIGNAL_EXPIRED.value if state != row["state"] else ""
-
-
-def left(seconds: float) -> Row:
+def left(seconds: float) -> Cell:
     """Return the cell of a time to wait, counted down in real seconds by the browser."""
     urgent = "alert" if seconds <= 30 else "warn"
     return {
@@ -149,42 +177,50 @@ def left(seconds: float) -> Row:
 # --- 1: the header line ---------------------------------------------------------------------------
 
 
-def conviction(record: Mapping[str, Any], side: str) -> Row:
+@dataclass(frozen=True, slots=True)
+class Conviction:
+    """The conviction behind a side, with the raw one and the deduction in the note."""
+
+    text: str
+    note: str
+    width: float = 0.0
+
+
+def conviction(record: TickRecord, side: str) -> Conviction:
     """Return the calibrated conviction behind a side, the raw one, and the deduction."""
-    deliberation = mapping(record.get("deliberation"))
-    stored = mapping(deliberation.get("panel"))
-    kept, raw = agreement.conviction_for(stored, side), figures.number(stored.get("conviction_raw"))
+    stored = record.deliberation.panel
+    kept, raw = agreement.conviction_for(stored, side), stored.conviction_raw
     if kept is None or raw is None:
-        return {"text": DASH, "note": "no panel is stored for this tick", "width": 0.0}
-    if in_shadow(deliberation):
-        return {"text": DASH, "note": f"{figures.plain(kept, 2)}, {NOT_COUNTED}", "width": 0.0}
+        return Conviction(DASH, "no panel is stored for this tick")
+    if record.deliberation.in_shadow:
+        return Conviction(DASH, f"{figures.plain(kept, 2)}, {NOT_COUNTED}")
     off = 1 - kept / raw if raw else 0.0
     # less than half a per cent would be written as 0 %
     split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
     width = round(kept * figures.BAR_WIDTH, 1)
-    return {"text": figures.plain(kept, 2), "note": f"raw {raw:.2f}{split}", "width": width}
+    return Conviction(figures.plain(kept, 2), f"raw {raw:.2f}{split}", width)
 
 
 def head(preview: Preview | None, trouble: str, digits: int) -> Cells:
     """Return price, drift and the result of an approval now."""
     if preview is None:
         why = figures.clean(trouble, 200)
-        missing, no = _text(DASH, "", why), _text(f"✗ cannot be approved: {why}", "alert")
+        missing, no = words(DASH, "", why), words(f"✗ cannot be approved: {why}", "alert")
         return {"p.price": missing, "p.drift": missing, "p.verdict": no}
     drift = figures.signed(preview.drift, 2)
     text, tone = "✓ every check agrees", "note"
     if not preview.passes:
         text, tone = f"✗ {preview.state}: {figures.clean(preview.reason, 60)}", "alert"
     return {
-        "p.price": _text(figures.plain(preview.price, digits)),
-        "p.drift": _text(f"{drift} ATR", "alert" if _gone(preview) else ""),
-        "p.verdict": _text(text, tone, MEANINGS.get(preview.reason, "")),
+        "p.price": words(figures.plain(preview.price, digits)),
+        "p.drift": words(f"{drift} ATR", "alert" if _gone(preview) else ""),
+        "p.verdict": words(text, tone, MEANINGS.get(preview.reason, "")),
     }
 
 
 def typed(preview: Preview | None) -> Cells:
     """Return the size that a person must type where real money is traded."""
-    return {"l.typed": _text(f"{preview.lots:g}" if preview else DASH)}
+    return {"l.typed": words(f"{preview.lots:g}" if preview else DASH)}
 
 
 def _gone(preview: Preview) -> bool:
@@ -199,24 +235,32 @@ def chips(preview: Preview | None) -> Cells:
     return {f"chip.{name}": _chip(name, rules, preview) for name, rules in GROUPS.items()}
 
 
-def _chip(name: str, rules: Sequence[str], preview: Preview | None) -> Row:
+def _chip(name: str, rules: Sequence[str], preview: Preview | None) -> Cell:
     found = {rule: preview.checks.get(rule, "not asked") for rule in rules} if preview else {}
     failed = [rule for rule, outcome in found.items() if outcome == "failed"]
     outcome = "failed" if failed else "ok" if "ok" in found.values() else "not asked"
     glyph, tone = SIGNS[outcome]
-    words = f"{glyph} {name}" + (f": {', '.join(failed)}" if failed else "")
+    text = f"{glyph} {name}" + (f": {', '.join(failed)}" if failed else "")
     meant = "; ".join(MEANINGS[rule] for rule in failed) or f"{outcome}: {', '.join(rules)}"
-    return _text(words, tone, meant)
+    return words(text, tone, meant)
 
 
-def every_check(preview: Preview | None) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class CheckLine:
+    """A check with its outcome and its meaning."""
+
+    rule: str
+    mark: Mark
+    meaning: str
+
+
+def every_check(preview: Preview | None) -> list[CheckLine]:
     """Return each check with its outcome and its meaning, for the disclosure."""
-    rows = []
+    lines = []
     for rule, outcome in (preview.checks if preview else {}).items():
         glyph, tone = SIGNS[outcome]
-        mark = Mark(glyph, outcome, tone)
-        rows.append({"rule": rule, "mark": mark, "meaning": MEANINGS.get(rule, "")})
-    return rows
+        lines.append(CheckLine(rule, Mark(glyph, outcome, tone), MEANINGS.get(rule, "")))
+    return lines
 
 
 # --- 3: the ladder --------------------------------------------------------------------------------
@@ -225,7 +269,7 @@ RUNGS: Final = ("stop", "entry", "target")
 
 
 def ladder(
-    row: Mapping[str, Any],
+    row: ProposalRow,
     preview: Preview | None,
     profile: Profile | None,
     spec: SymbolSpec | None,
@@ -234,18 +278,19 @@ def ladder(
 
     They are those of now; without a preview, those that were proposed.
     """
-    at, lots = (preview.levels, preview.lots) if preview else _proposed(row)
-    size = {"l.lots": _text(figures.plain(lots, 2))}
+    proposed = row.first
+    at, lots = (preview.levels, preview.lots) if preview else (proposed.levels, proposed.lots)
+    size = {"l.lots": words(figures.plain(lots, 2))}
     if at is None or profile is None or spec is None:
         why = "this order only closes" if at is None else "the desk does not know the symbol"
         names = [f"l.{rung}.{part}" for rung in RUNGS for part in ("price", "atr", "r", "cash")]
-        return size | {name: _text(DASH, "", why) for name in (*names, "l.cash")}
+        return size | {name: words(DASH, "", why) for name in (*names, "l.cash")}
     cells: Cells = {}
     for rung in RUNGS:
         cells |= _rung(rung, at, lots, spec)
     lost = float(loss_of_one(at, spec)) * lots
     share = f"{lost / profile.risk.capital:.2%} of capital"
-    return cells | size | {"l.cash": _text(f"{figures.plain(lost, 2)} ({share})")}
+    return cells | size | {"l.cash": words(f"{figures.plain(lost, 2)} ({share})")}
 
 
 def _rung(name: str, at: Levels, lots: float, spec: SymbolSpec) -> Cells:
@@ -256,51 +301,58 @@ def _rung(name: str, at: Levels, lots: float, spec: SymbolSpec) -> Cells:
         told["atr"] = figures.signed(moved / at.atr, 2)
         told["r"] = figures.signed(moved / abs(at.entry - at.stop), 2)
         told["cash"] = figures.signed(moved / spec.tick_size * spec.tick_value * lots, 2)
-    return {f"l.{name}.{part}": _text(text) for part, text in told.items()}
-
-
-def _proposed(row: Mapping[str, Any]) -> tuple[Levels | None, float]:
-    """Return levels and lots as they were proposed."""
-    drafts = [mapping(draft) for draft in json.loads(row["drafts"])]
-    # a reversal has a close and an opening: the levels are those of the opening
-    first: Row = max(drafts, key=lambda draft: draft.get("kind") == "open", default={})
-    at, lots = mapping(first.get("levels")), figures.number(first.get("lots")) or 0.0
-    return (Levels(**{name: at[name] for name in (*RUNGS, "atr")}) if at else None), lots
+    return {f"l.{name}.{part}": words(text) for part, text in told.items()}
 
 
 # --- 4: the panel ---------------------------------------------------------------------------------
 
 
-def panel(record: Mapping[str, Any]) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class SeatLine:
+    """An agent: whether it answered, its lean, its trust, one sentence and the whole of it."""
+
+    title: str
+    mark: Mark
+    stance: Cell
+    bar: Bar
+    confidence: str
+    word: str
+    sentence: str
+    whole: str
+    ruling: str
+    silent: bool
+    leans: bool
+
+
+def panel(record: TickRecord) -> list[SeatLine]:
     """Return a row for each agent: whether it answered, its lean, its trust, one sentence."""
-    deliberation = mapping(record.get("deliberation"))
-    stances = mapping(mapping(deliberation.get("panel")).get("stances"))
-    people = reasoning.people(deliberation, record.get("calls"))
+    stances = record.deliberation.panel.stances
+    people = reasoning.people(record)
     limit = SENTENCE if len(people) <= SMALL_DESK else SHORT_SENTENCE
     known = {figures.title(name): value for name, value in stances.items()}
     gate = figures.title(GATE)
     return [_seat(one, known.get(one["title"]), limit, one["title"] == gate) for one in people]
 
 
-def _seat(person: Mapping[str, Any], stance: Any, limit: int, gate: bool) -> Row:
+def _seat(person: Voice, stance: float | None, limit: int, gate: bool) -> SeatLine:
     spoke = person["mark"].word == "answered"
-    ruling = person.get("ruling")
+    ruling = person["ruling"]
     said = person["reasoning"] if spoke else person["why_silent"]
     missing = "the gate takes no side" if gate else "no stance is stored"
-    return {
-        "title": person["title"],
-        "mark": person["mark"],
-        "stance": cell(stance, 2, missing if spoke else person["mark"].word),
-        "bar": figures.signed_bar(stance),
+    return SeatLine(
+        title=person["title"],
+        mark=person["mark"],
+        stance=cell(stance, 2, missing if spoke else person["mark"].word),
+        bar=figures.signed_bar(stance),
         # the gate scores nothing, so no trust weighs its words
-        "confidence": person["trust"] if spoke and not gate else DASH,
-        "word": person["confidence"],
-        "sentence": first_sentence(said, limit),
-        "whole": said,
-        "ruling": f"× {ruling['multiplier']}" if ruling else "",
-        "silent": not spoke,
-        "leans": spoke and figures.number(stance) is not None,
-    }
+        confidence=person["trust"] if spoke and not gate else DASH,
+        word=person["confidence"],
+        sentence=first_sentence(said, limit),
+        whole=said,
+        ruling=f"× {ruling['multiplier']}" if ruling else "",
+        silent=not spoke,
+        leans=spoke and stance is not None,
+    )
 
 
 def first_sentence(text: str, limit: int) -> str:
@@ -316,43 +368,58 @@ def first_sentence(text: str, limit: int) -> str:
 # --- 5: why and why not ---------------------------------------------------------------------------
 
 
-def case(record: Mapping[str, Any], side: str) -> Row:
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of an agent, with the ids that it cites."""
+
+    who: str
+    text: str
+    ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The points for a side and against it, and what would refute it."""
+
+    why: list[Point]
+    why_not: list[Point]
+    falsifiers: list[str]
+
+
+def case(record: TickRecord, side: str) -> Case:
     """Return the points for a side and against it, three each, and what would refute it.
 
     Each agent's own numbers, not its role, put it on a side; no point is repeated.
     """
-    deliberation = mapping(record.get("deliberation"))
-    said = {str(report.get("agent_id")): report for report in reports(deliberation)}
-    champion = said.get(RESEARCHERS.get(side, ""), {})
+    deliberation = record.deliberation
+    said = {report.author: report for report in deliberation.reports}
+    champion = said.get(RESEARCHERS.get(side, ""), Report())
     against = _points(said, deliberation, OTHER.get(side, ""))
     seen: set[str] = set()
-    return {
-        "why": _new(_points(said, deliberation, side), seen)[:BULLETS],
-        "why_not": _new([*against, *_doubts(record, deliberation)], seen)[:BULLETS],
-        "falsifiers": [first_sentence(text, 160) for text in agreement.falsifiers(champion)][
-            :BULLETS
-        ],
-    }
+    refuting = [first_sentence(text, 160) for text in agreement.falsifiers(champion)]
+    return Case(
+        why=_new(_points(said, deliberation, side), seen)[:BULLETS],
+        why_not=_new([*against, *_doubts(record)], seen)[:BULLETS],
+        falsifiers=refuting[:BULLETS],
+    )
 
 
-def _new(points: Iterable[Row], seen: set[str]) -> list[Row]:
+def _new(points: Iterable[Point], seen: set[str]) -> list[Point]:
     """Return the points that were not made yet, and note them as made."""
     found = []
     for point in points:
         # the same point in other punctuation or case is no second point
-        words = re.sub(r"\W+", " ", point["text"]).strip().casefold()
+        words = re.sub(r"\W+", " ", point.text).strip().casefold()
         if words not in seen:
             seen.add(words)
             found.append(point)
     return found
 
 
-def _points(
-    said: Mapping[str, Mapping[str, Any]], deliberation: Mapping[str, Any], side: str
-) -> list[Row]:
+def _points(said: Mapping[str, Report], deliberation: Debate, side: str) -> list[Point]:
     """Return the points of a side: its researcher's first, then the others', most sure first."""
     towards = TOWARDS.get(side, 0)
-    stances = mapping(mapping(deliberation.get("panel")).get("stances"))
+    stances = deliberation.panel.stances
     leaning = {name: _lean(name, said[name], stances) * towards for name in said if name != GATE}
     own = RESEARCHERS.get(side, "")
     order = sorted(
@@ -364,84 +431,87 @@ def _points(
     return [point for name in order for point in _of(name, said[name], most.get(name, 1))]
 
 
-def _lean(name: str, report: Mapping[str, Any], stances: Mapping[str, Any]) -> float:
+def _lean(name: str, report: Report, stances: Mapping[str, float | None]) -> float:
     """Return how an agent leans: its stance, else its adjustments, else by a researcher's role."""
-    stance = figures.number(stances.get(name))
+    stance = stances.get(name)
     if stance is not None:
         return stance
-    votes = [figures.number(vote) for vote in mapping(report.get("adjustments")).values()]
-    known = [vote for vote in votes if vote is not None]
+    known = [vote for vote in report.adjustments.values() if vote is not None]
     if known:
         return sum(known)
     return float(next((TOWARDS[side] for side, one in RESEARCHERS.items() if one == name), 0))
 
 
-def _of(name: str, report: Mapping[str, Any], most: int) -> Iterable[Row]:
-    if not report or report.get("abstained"):
+def _of(name: str, report: Report, most: int) -> Iterable[Point]:
+    if not report or report.abstained:
         return
-    points = sequence(report.get("key_points")) or [report.get("reasoning")]
-    ids = [figures.clean(pair["id"], 60) for pair in map(_pair, sequence(report.get("evidence")))]
+    points = report.key_points or (report.reasoning,)
+    ids = [figures.clean(cited.id, 60) for cited in report.evidence]
     for place, text in enumerate(points[:most]):
-        words, cited = first_sentence(str(text or ""), 140), ids[place * IDS : (place + 1) * IDS]
+        words, cited = first_sentence(text or "", 140), ids[place * IDS : (place + 1) * IDS]
         if words:
-            yield {"who": figures.title(name), "text": words, "ids": cited}
+            yield Point(figures.title(name), words, cited)
 
 
-def _pair(item: Any) -> Row:
-    if isinstance(item, Mapping):
-        return {"id": item.get("id")}
-    return {"id": item[0] if isinstance(item, (list, tuple)) and item else item}
-
-
-def _doubts(record: Mapping[str, Any], deliberation: Mapping[str, Any]) -> Iterable[Row]:
+def _doubts(record: TickRecord) -> Iterable[Point]:
     """Yield what else speaks against an opening: the gate's reasons, and the disagreements."""
-    gate = mapping(record.get("gate"))
-    codes = [figures.clean(code, 60) for code in sequence(gate.get("reasons")) if code != "NONE"]
+    codes = [figures.clean(code, 60) for code in record.gate.reasons if code != "NONE"]
     if codes:
-        size = figures.plain(gate.get("multiplier"), 2)
-        yield {"who": "Gate", "text": f"size × {size}: {', '.join(codes)}", "ids": []}
-    for text in sequence(mapping(deliberation.get("panel")).get("disagreements")):
-        words = figures.clean(text, 140).replace("_", " ")
-        yield {"who": "Disagreement", "text": words, "ids": []}
+        size = figures.plain(record.gate.multiplier, 2)
+        yield Point("Gate", f"size × {size}: {', '.join(codes)}")
+    for text in record.deliberation.panel.disagreements:
+        yield Point("Disagreement", figures.clean(text, 140).replace("_", " "))
 
 
 # --- 6: the arithmetic ----------------------------------------------------------------------------
 
 
-def sums(record: Mapping[str, Any], multiplier: Any) -> Row:
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The steps from L1 to the verdict, those that were cut, and the size."""
+
+    steps: list[Step]
+    clamped: str
+    decision: list[DecisionStep]
+    headline: str
+    size: str
+    asked: bool
+
+
+def sums(record: TickRecord, multiplier: float | None) -> Sums:
     """Return the steps from L1 to the verdict, those that were cut, and the size."""
-    deliberation = mapping(record.get("deliberation"))
-    known = {row["name"]: row for row in arithmetic.steps(record, deliberation)}
+    known = {row["name"]: row for row in arithmetic.steps(record)}
     cut = [
         figures.title(name)
-        for name, value in mapping(record.get("adjustments")).items()
+        for name, value in record.adjustments.items()
         # stored numbers are rounded: one on the bound may lie a hair inside
-        if abs(figures.number(value) or 0.0) >= ADJUSTMENT_BOUND - arithmetic.TOLERANCE
+        if abs(value or 0.0) >= ADJUSTMENT_BOUND - arithmetic.TOLERANCE
     ]
-    return {
-        "steps": [known[name] for name in SUMS if name in known],
-        "clamped": f"cut at ±{ADJUSTMENT_BOUND:.2f}: {', '.join(cut)}" if cut else "none was cut",
-        "decision": arithmetic.decision_rows(record),
-        "headline": reasoning.headline(record),
-        "size": figures.plain(multiplier, 3),
-        "asked": any(not is_gate(report) for report in reports(deliberation)),
-    }
+    return Sums(
+        steps=[known[name] for name in SUMS if name in known],
+        clamped=f"cut at ±{ADJUSTMENT_BOUND:.2f}: {', '.join(cut)}" if cut else "none was cut",
+        decision=arithmetic.decision_rows(record),
+        headline=reasoning.headline(record),
+        size=figures.plain(multiplier, 3),
+        asked=any(not report.is_gate for report in record.deliberation.reports),
+    )
 
 
 # --- as JSON --------------------------------------------------------------------------------------
 
 
-def told(row: Mapping[str, Any], now: datetime) -> Row:
-    """Return a proposal as plain JSON."""
+def told(row: Mapping[str, JsonValue], now: datetime) -> dict[str, JsonValue]:
+    """Return a stored proposal as plain JSON."""
     names = (
         "sid", "instance", "symbol", "timeframe", "bar_time", "verdict", "action", "price", "atr",
         "multiplier", "created_at", "expires", "reason", "decided_at",
     )  # fmt: skip
     found = {name: row[name] for name in names}
-    return {**found, "state": standing(row, now), "drafts": json.loads(row["drafts"])}
+    state = standing(ProposalRow.read(row), now)
+    return {**found, "state": state, "drafts": json.loads(str(row["drafts"]))}
 
 
-def foreseen(preview: Preview | None, trouble: str) -> Row:
+def foreseen(preview: Preview | None, trouble: str) -> dict[str, JsonValue]:
     """Return how approving would end now as plain JSON."""
     if preview is None:
         return {"state": None, "reason": trouble}
@@ -455,7 +525,3 @@ def foreseen(preview: Preview | None, trouble: str) -> Row:
         "levels": {name: getattr(at, name) for name in (*RUNGS, "atr")} if at else None,
         "checks": dict(preview.checks),
     }
-
-
-def _text(text: str, tone: str = "", title: str = "") -> Row:
-    return {"text": text, "tone": tone, "title": title}

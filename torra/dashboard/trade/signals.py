@@ -9,18 +9,27 @@ settling are forms that `orders` answers. Without a desk behind the pages the sc
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 from torra.config import Instance, SymbolSpec
 from torra.dashboard.cells import symbol_cells
-from torra.dashboard.doors.routes import Route
-from torra.dashboard.record.stored import Row
+from torra.dashboard.cells.common import Cells
+from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import orders, trade_rows
+from torra.dashboard.trade.stored_rows import (
+    AlarmRow,
+    BridgeRow,
+    SignalRow,
+    SignalStep,
+    TradingStateRow,
+)
+from torra.dashboard.trade.trade_rows import AlarmLine, BridgeLine, PositionLine
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError, DataUnavailable
 from torra.verdict.risk_engine import Position
@@ -34,11 +43,73 @@ EXPORTED: Final = 10_000
 
 HISTORY: Final = 10
 ENDED_ALARMS: Final = 5
-QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
+QUERY: Final[Fields] = {
     "instance": {"type": "string"},
     "state": {"type": "string", "enum": list(trade_rows.STATES)},
     "before": {"type": "integer", "minimum": 1},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The filter of a request; None where it asks for nothing."""
+
+    instance: str | None
+    state: str | None
+    before: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The signals of one page, and the next one if there is one: as stored, and as values."""
+
+    stored: list[dict[str, JsonValue]]
+    rows: list[SignalRow]
+
+    @property
+    def older(self) -> int | None:
+        """The number below which the next page begins, None on the last one."""
+        return self.rows[SHOWN - 1].seq if len(self.rows) > SHOWN else None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All but the list: cells, positions (`held` as JSON), bridges, alarms and trading state.
+
+    `engaged` is what keeps signals from going out besides the trading state, "" without it.
+    """
+
+    cells: Cells
+    positions: list[PositionLine]
+    held: list[dict[str, JsonValue]]
+    bridges: list[BridgeLine]
+    alarms: list[AlarmLine]
+    ended: list[AlarmLine]
+    engaged: str
+    trading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A signal with its steps and the orders that belong to it, as they are stored."""
+
+    row: dict[str, JsonValue]
+    events: list[dict[str, JsonValue]]
+    closes: list[dict[str, JsonValue]]
+    opening: dict[str, JsonValue] | None
+    proposed: bool
+
+    @property
+    def others(self) -> list[SignalRow]:
+        """The orders that belong to it: its closes, and the opening that it ends."""
+        found = [*self.closes, *([self.opening] if self.opening else [])]
+        return [SignalRow.read(row) for row in found]
+
+    @property
+    def version(self) -> str:
+        """What changes with everything that the page shows."""
+        rows = [SignalRow.read(self.row), *self.others]
+        return " ".join(f"{row.sid}:{row.state}:{len(row.detail)}" for row in rows)
 
 
 def signals() -> str:
@@ -48,20 +119,27 @@ def signals() -> str:
         cells, live = symbol_cells.strip(desk), url_for(".api_desk")
         return page("signals.html", desk, live=live, cells=cells, shape="desk", here=False)
     asked = _asked()
-    found = _standing(desk)
+    found = _standing(symbol_cells.strip(desk))
     listed = _listed(asked)
+    states = backing().database.trading_states(HISTORY)
     return page(
         "signals.html",
         desk,
         here=True,
-        live=url_for(".api_signals", **_named(asked)),
+        live=url_for(
+            ".api_signals", instance=asked.instance, state=asked.state, before=asked.before
+        ),
         shape="signals",
-        cells=found["cells"],
+        cells=found.cells,
         version=_version(found, listed),
-        **{name: found[name] for name in ("positions", "bridges", "alarms", "ended", "engaged")},
-        states=trade_rows.state_rows(backing().database.trading_states(HISTORY)),
-        signals=[trade_rows.signal_row(row, _digits(row)) for row in listed[:SHOWN]],
-        older=listed[SHOWN - 1]["seq"] if len(listed) > SHOWN else None,
+        positions=found.positions,
+        bridges=found.bridges,
+        alarms=found.alarms,
+        ended=found.ended,
+        engaged=found.engaged,
+        states=[trade_rows.state_line(TradingStateRow.read(row)) for row in states],
+        signals=[trade_rows.signal_line(row, _digits(row)) for row in listed.rows[:SHOWN]],
+        older=listed.older,
         asked=asked,
         instances=[item.id for item in backing().settings.instances],
         marks=trade_rows.STATES,
@@ -72,16 +150,15 @@ def signals() -> str:
 
 def api_signals() -> ResponseReturnValue:
     """Answer positions, bridges, alarms, trading states and one page of signals as stored."""
-    asked = _asked()
-    found, listed = _standing(desk_view().desk()), _listed(asked)
+    found, listed = _standing(symbol_cells.strip(desk_view().desk())), _listed(_asked())
     database = backing().database
     return jsonify(
         shape="signals",
-        cells=found["cells"],
+        cells=found.cells,
         version=_version(found, listed),
-        signals=listed[:SHOWN],
-        before=listed[SHOWN - 1]["seq"] if len(listed) > SHOWN else None,
-        positions=found["held"],
+        signals=listed.stored[:SHOWN],
+        before=listed.older,
+        positions=found.held,
         bridges=database.bridges(),
         alarms=database.alarms(),
         states=database.trading_states(HISTORY),
@@ -90,8 +167,7 @@ def api_signals() -> ResponseReturnValue:
 
 def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
-    asked = _asked()
-    rows = backing().database.signal_page(**asked, limit=EXPORTED)
+    rows = backing().database.signal_page(**asdict(_asked()), limit=EXPORTED)
     return Response(
         trade_rows.as_csv(rows),
         mimetype="text/csv",
@@ -103,23 +179,21 @@ def signal(sid: str) -> str:
     """Show the whole life of one signal, from its decision to what came of it."""
     desk = desk_view().desk()
     found = _life(sid)
-    row = found["row"]
+    row = SignalRow.read(found.row)
     digits = _digits(row)
-    others = [*found["closes"], *([found["opening"]] if found["opening"] else [])]
     return page(
         "signal.html",
         desk,
         live=url_for(".api_signal", sid=sid),
         cells=symbol_cells.strip(desk),
         shape="signal",
-        version=_life_version(found),
-        row=trade_rows.signal_row(row, digits),
-        symbol=row["symbol"],
-        steps=trade_rows.step_rows(found["events"]),
-        thesis=trade_rows.thesis_rows(row["thesis"]),
-        others=[trade_rows.signal_row(other, digits) for other in others],
-        proposal=found["proposal"],
-        settles=row["state"] in SENT,
+        version=found.version,
+        row=trade_rows.signal_line(row, digits),
+        steps=trade_rows.step_lines(map(SignalStep.read, found.events)),
+        thesis=trade_rows.thesis_lines(row.thesis),
+        others=[trade_rows.signal_line(other, digits) for other in found.others],
+        proposal=found.proposed,
+        settles=row.state in SENT,
         advice=trade_rows.ADVICE["UNKNOWN"],
     )
 
@@ -130,81 +204,78 @@ def api_signal(sid: str) -> ResponseReturnValue:
     return jsonify(
         shape="signal",
         cells=symbol_cells.strip(desk_view().desk()),
-        version=_life_version(found),
-        signal=found["row"],
-        events=found["events"],
-        closes=found["closes"],
-        opening=found["opening"],
+        version=found.version,
+        signal=found.row,
+        events=found.events,
+        closes=found.closes,
+        opening=found.opening,
     )
 
 
 # --- details --------------------------------------------------------------------------------------
 
 
-def _asked() -> Row:
+def _asked() -> Asked:
     """Return the filter of the request; unknown values are left out."""
     known = {item.id for item in backing().settings.instances}
     instance, wanted = request.args.get("instance", ""), request.args.get("state", "")
     before = request.args.get("before", "")
-    return {
-        "instance": instance if instance in known else None,
-        "state": wanted if wanted in trade_rows.STATES else None,
-        "before": int(before)
-        if before.isascii() and before.isdigit() and len(before) < 16
-        else None,
-    }
+    number = before.isascii() and before.isdigit() and len(before) < 16
+    return Asked(
+        instance=instance if instance in known else None,
+        state=wanted if wanted in trade_rows.STATES else None,
+        before=int(before) if number else None,
+    )
 
 
-def _named(asked: Mapping[str, Any]) -> Row:
-    return {name: value for name, value in asked.items() if value is not None}
+def _listed(asked: Asked) -> Listing:
+    # one signal more than a page shows, to know whether there are older ones
+    found = backing().database.signal_page(**asdict(asked), limit=SHOWN + 1)
+    return Listing(found, [SignalRow.read(row) for row in found])
 
 
-def _listed(asked: Mapping[str, Any]) -> list[Row]:
-    """Return one signal more than a page shows, to know whether there are older ones."""
-    return backing().database.signal_page(**asked, limit=SHOWN + 1)
-
-
-def _standing(desk: Mapping[str, Any]) -> Row:
-    """Return all but the list: positions, bridges, alarms, kill switch, trading state."""
+def _standing(strip: Cells) -> Standing:
+    """Return all but the list; `strip` are the cells of the state strip."""
     known = backing()
     database = known.database
-    cells = symbol_cells.strip(desk)
+    cells = dict(strip)
     positions, held = [], []
     for item in database.positions():
-        row, told, figures = _position(item, known.now())
-        positions.append(row)
+        line, told, figures = _position(item, known.now())
+        positions.append(line)
         held.append(told)
         cells |= figures
-    bridges = database.bridges()
+    bridges = [BridgeRow.read(row) for row in database.bridges()]
     for place, row in enumerate(bridges):
         cells |= trade_rows.bridge_cells(row, place, known.desk.clock.real_now())
     used = {item.route for item in known.settings.instances}
-    alarms = database.alarms()
-    ended = [row for row in database.alarms(standing=False, limit=50) if row["ended_at"]]
-    return {
-        "cells": cells,
-        "positions": positions,
-        "held": held,
-        "bridges": [trade_rows.bridge_row(row, used) for row in bridges],
-        "alarms": [trade_rows.alarm_row(row) for row in alarms],
-        "ended": [trade_rows.alarm_row(row) for row in ended[:ENDED_ALARMS]],
-        "engaged": orders.reach().switch.engaged(),
-        "trading": database.trading_state(),
-    }
+    alarms = [AlarmRow.read(row) for row in database.alarms()]
+    newest = [AlarmRow.read(row) for row in database.alarms(standing=False, limit=50)]
+    ended = [row for row in newest if row.ended_at]
+    return Standing(
+        cells=cells,
+        positions=positions,
+        held=held,
+        bridges=[trade_rows.bridge_line(row, used) for row in bridges],
+        alarms=[trade_rows.alarm_line(row) for row in alarms],
+        ended=[trade_rows.alarm_line(row) for row in ended[:ENDED_ALARMS]],
+        engaged=orders.reach().switch.engaged(),
+        trading=database.trading_state(),
+    )
 
 
-def _position(held: Position, now: datetime) -> tuple[Row, Row, dict[str, Row]]:
-    """Return a position as a row and as plain JSON, and as cells the result of a close now."""
-    opening = backing().database.signal(held.signal_id) or {}
+def _position(held: Position, now: datetime) -> tuple[PositionLine, dict[str, JsonValue], Cells]:
+    """Return a position as a line and as plain JSON, and as cells the result of a close now."""
+    opening = SignalRow.read(backing().database.signal(held.signal_id))
     instance, spec = _terms(held.instance)
     price, spread, trouble = _price(instance, now)
     cells = trade_rows.position_cells(held, opening, spec, now, price, trouble, spread)
-    row = trade_rows.position_row(held, opening, trade_rows.digits_of(spec))
-    told = {
+    told: dict[str, JsonValue] = {
         name: getattr(held, name)
         for name in ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
     }
-    return row, {**told, "sid": held.signal_id, "price": price}, cells
+    told |= {"sid": held.signal_id, "price": price}
+    return trade_rows.position_line(held, trade_rows.digits_of(spec)), told, cells
 
 
 def _price(instance: Instance | None, now: datetime) -> tuple[float | None, float | None, str]:
@@ -232,38 +303,33 @@ def _terms(name: str) -> tuple[Instance | None, SymbolSpec | None]:
     return instance, trade_rows.spec_of(setup.profile, instance.symbol)
 
 
-def _digits(row: Mapping[str, Any]) -> int:
-    return trade_rows.digits_of(_terms(str(row["instance"]))[1])
+def _digits(row: SignalRow) -> int:
+    return trade_rows.digits_of(_terms(row.instance)[1])
 
 
-def _version(found: Mapping[str, Any], listed: list[Row]) -> str:
+def _version(found: Standing, listed: Listing) -> str:
     """Return a short hash of everything that the page shows besides its cells."""
     told = [
-        found["trading"],
-        found["engaged"],
-        *(f"{row['sid']} {row['state'].word}" for row in found["positions"]),
-        *(f"{row['name']} {row['mark'].word} {row['detail']}" for row in found["bridges"]),
-        *(f"{row['kind']} {row['at']}" for row in found["alarms"]),
-        *(f"{row['sid']} {row['state']} {row['detail']}" for row in listed),
+        found.trading,
+        found.engaged,
+        *(f"{line.sid} {line.state.word}" for line in found.positions),
+        *(f"{line.name} {line.mark.word} {line.detail}" for line in found.bridges),
+        *(f"{line.kind} {line.at}" for line in found.alarms),
+        *(f"{row.sid} {row.state} {row.detail}" for row in listed.rows),
     ]
     return hashlib.sha256("\n".join(map(str, told)).encode()).hexdigest()[:16]
 
 
-def _life(sid: str) -> Row:
+def _life(sid: str) -> Life:
     database = backing().database
     row = database.signal(sid) or abort(404)
-    return {
-        "row": row,
-        "events": database.signal_events(sid),
-        "closes": database.closes_of(row["instance"], sid),
-        "opening": database.signal(row["closes"]) if row["closes"] else None,
-        "proposal": database.proposal(sid) is not None,
-    }
-
-
-def _life_version(found: Mapping[str, Any]) -> str:
-    rows = [found["row"], *found["closes"], *filter(None, [found["opening"]])]
-    return " ".join(f"{row['sid']}:{row['state']}:{len(row['detail'])}" for row in rows)
+    return Life(
+        row=row,
+        events=database.signal_events(sid),
+        closes=database.closes_of(row["instance"], sid),
+        opening=database.signal(row["closes"]) if row["closes"] else None,
+        proposed=database.proposal(sid) is not None,
+    )
 
 
 ROUTES = (

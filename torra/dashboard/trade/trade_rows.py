@@ -2,31 +2,38 @@
 
 Every state has its mark and every code its meaning. A number that is not known yet is a dash with
 the reason. Text that a broker or an Expert Advisor wrote passes through `figures.clean`. Pure
-functions over stored rows, which `signals` reads.
+functions over the values of `stored_rows`.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
+
+from pydantic import JsonValue
 
 from torra.bridges.guards import GUARDS
 from torra.clock import parse
-from torra.config import SymbolSpec
-from torra.dashboard.record.stored import Row, mapping
+from torra.config import Profile, SymbolSpec
+from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.trade import proposals
+from torra.dashboard.trade.stored_rows import (
+    AlarmRow,
+    BridgeRow,
+    SignalRow,
+    SignalStep,
+    TradingStateRow,
+)
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.exhibits.figures import DASH, Mark, cell
+from torra.exhibits.figures import DASH, Cell, Mark, cell
 from torra.verdict.risk_engine import Position
 from torra.verdict.trade_outcome import evolution_of, r_of
-
-Cells = dict[str, Row]
 
 STATES: Final[Mapping[str, Mark]] = {
     "WAITING": Mark("◌", "waiting", "flat"),
@@ -122,88 +129,142 @@ COLUMNS: Final = (
 """Columns of the CSV file."""
 
 
-def state_mark(state: Any) -> Mark:
+def state_mark(state: str) -> Mark:
     """Return the mark of a signal's state."""
-    return STATES.get(str(state)) or figures.mark(state)
+    return STATES.get(state) or figures.mark(state)
 
 
-def explain(detail: Any) -> str:
+def explain(detail: str | None) -> str:
     """Return the meaning of the code at the beginning of a detail; empty for an unknown one."""
-    found = CODE.match(str(detail or ""))
+    found = CODE.match(detail or "")
     return MEANINGS.get(found[0], "") if found else ""
 
 
 # --- signals --------------------------------------------------------------------------------------
 
 
-def signal_row(row: Mapping[str, Any], digits: int) -> Row:
+@dataclass(frozen=True, slots=True)
+class SignalLine:
+    """A signal as a page shows it, all of it as text and marks."""
+
+    sid: str
+    instance: str
+    timeframe: str
+    bar_time: str
+    name: str
+    decided: str
+    kind: str
+    side: Mark
+    lots: str
+    filled_lots: str
+    entry: str
+    fill: str
+    stop: str
+    target: str
+    exit: str
+    state: Mark
+    state_meaning: str
+    detail: str
+    meaning: str
+    profit: Cell
+    r: Cell
+    outcome: Mark | None
+    evolution: Mark | None
+    bridge: str
+    ticket: str
+    expires: str
+    opened: str
+    closed: str
+
+
+def signal_line(row: SignalRow, digits: int) -> SignalLine:
     """Return a signal from its decision to its result."""
-    ended = row["state"] == "CLOSED"
-    detail = row["close_reason"] if ended else row["detail"]
-    not_yet = "a close has no result of its own" if row["kind"] == "close" else "not closed"
-    return {
-        "sid": figures.clean(row["sid"], 40),
-        "instance": row["instance"],
-        "timeframe": row["timeframe"],
-        "bar_time": row["bar_time"],
-        "name": figures.clean(f"{row['instance']} {row['timeframe']}", 60),
-        "decided": figures.moment(row["decided_at"]),
-        "kind": figures.clean(row["kind"], 10),
-        "side": figures.mark(row["side"]),
-        "lots": figures.plain(row["lots"], 2),
-        "filled_lots": figures.plain(_filled(row), 2),
-        "entry": figures.plain(row["entry"], digits),
-        "fill": figures.plain(row["price"], digits),
-        "stop": figures.plain(row["stop"], digits),
-        "target": figures.plain(row["target"], digits),
-        "exit": figures.plain(row["close_price"], digits),
-        "state": state_mark(row["state"]),
-        "state_meaning": STATE_MEANINGS.get(str(row["state"]), ""),
-        "detail": figures.clean(detail, 200),
-        "meaning": explain(detail),
-        "profit": cell(row["profit"] if ended else None, 2, not_yet),
-        "r": cell(row["r_multiple"] if ended else None, 2, not_yet),
-        "outcome": OUTCOMES.get(str(row["outcome"])),
-        "evolution": EVOLUTIONS.get(str(row["evolution"])),
-        "bridge": figures.clean(row["bridge"], 60),
-        "ticket": figures.clean(row["ticket"], 40) or DASH,
-        "expires": figures.moment(row["expires"]),
-        "opened": figures.moment(row["opened_at"]),
-        "closed": figures.moment(row["closed_at"]),
-    }
+    ended = row.state == "CLOSED"
+    detail = row.close_reason if ended else row.detail
+    not_yet = "a close has no result of its own" if row.kind == "close" else "not closed"
+    return SignalLine(
+        sid=figures.clean(row.sid, 40),
+        instance=row.instance,
+        timeframe=row.timeframe,
+        bar_time=row.bar_time,
+        name=figures.clean(f"{row.instance} {row.timeframe}", 60),
+        decided=figures.moment(row.decided_at),
+        kind=figures.clean(row.kind, 10),
+        side=figures.mark(row.side),
+        lots=figures.plain(row.lots, 2),
+        filled_lots=figures.plain(row.filled, 2),
+        entry=figures.plain(row.entry, digits),
+        fill=figures.plain(row.price, digits),
+        stop=figures.plain(row.stop, digits),
+        target=figures.plain(row.target, digits),
+        exit=figures.plain(row.close_price, digits),
+        state=state_mark(row.state),
+        state_meaning=STATE_MEANINGS.get(row.state, ""),
+        detail=figures.clean(detail, 200),
+        meaning=explain(detail),
+        profit=cell(row.profit if ended else None, 2, not_yet),
+        r=cell(row.r_multiple if ended else None, 2, not_yet),
+        outcome=OUTCOMES.get(row.outcome or ""),
+        evolution=EVOLUTIONS.get(row.evolution or ""),
+        bridge=figures.clean(row.bridge, 60),
+        ticket=figures.clean(row.ticket, 40) or DASH,
+        expires=figures.moment(row.expires),
+        opened=figures.moment(row.opened_at),
+        closed=figures.moment(row.closed_at),
+    )
 
 
-def _filled(row: Mapping[str, Any]) -> Any:
-    """Return the lots that were executed; a fill that names no size is of all lots."""
-    whole = row["state"] in ("FILLED", "CLOSED") and row["price"] is not None
-    return row["lots"] if row["filled_lots"] is None and whole else row["filled_lots"]
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A step of a signal; `was` is None for its first, `waited` the time since the one before."""
+
+    was: Mark | None
+    now: Mark
+    detail: str
+    meaning: str
+    at: str
+    waited: str
 
 
-def step_rows(events: Iterable[Mapping[str, Any]]) -> list[Row]:
+def step_lines(steps: Iterable[SignalStep]) -> list[StepLine]:
     """Return the steps of a signal, oldest first, with the time since the one before."""
-    rows: list[Row] = []
+    lines: list[StepLine] = []
     before: datetime | None = None
-    for event in events:
-        at = _moment(event["at"])
+    for step in steps:
+        at = _moment(step.at)
         waited = None if at is None or before is None else (at - before).total_seconds()
-        rows.append(
-            {
-                "from": state_mark(event["from_state"]) if event["from_state"] else None,
-                "to": state_mark(event["to_state"]),
-                "detail": figures.clean(event["detail"], 300),
-                "meaning": explain(event["detail"])
-                or STATE_MEANINGS.get(str(event["to_state"]), ""),
-                "at": figures.moment(event["at"], seconds=True),
-                "after": figures.span(waited),
-            }
+        lines.append(
+            StepLine(
+                was=state_mark(step.from_state) if step.from_state else None,
+                now=state_mark(step.to_state),
+                detail=figures.clean(step.detail, 300),
+                meaning=explain(step.detail) or STATE_MEANINGS.get(step.to_state, ""),
+                at=figures.moment(step.at, seconds=True),
+                waited=figures.span(waited),
+            )
         )
         before = at
-    return rows
+    return lines
 
 
-def thesis_rows(text: Any) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name with its value, as text."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A name with its number."""
+
+    name: str
+    value: Cell
+
+
+def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
     """Return the plan of a closed trade beside its result; empty before its end."""
-    told = mapping(_json(text))
     pairs = (
         ("Stop, % of the entry", "planned_stop_pct", 2),
         ("Target, % of the entry", "planned_target_pct", 2),
@@ -214,41 +275,45 @@ def thesis_rows(text: Any) -> list[Row]:
         ("Hours held", "hours_held", 2),
         ("Profit", "profit", 2),
     )
-    return [
-        {"name": name, "value": cell(told.get(key), places)}
-        for name, key, places in pairs
-        if key in told
-    ]
+    return [Figure(name, cell(told[key], places)) for name, key, places in pairs if key in told]
 
 
 # --- positions ------------------------------------------------------------------------------------
 
 
-def position_row(held: Position, opening: Mapping[str, Any], digits: int) -> Row:
+@dataclass(frozen=True, slots=True)
+class PositionLine:
+    """The fields of a position that do not change from look to look."""
+
+    sid: str
+    name: str
+    side: Mark
+    lots: str
+    entry: str
+    stop: str
+    target: str
+    state: Mark
+
+
+def position_line(held: Position, digits: int) -> PositionLine:
     """Return the fields of a position that do not change from look to look."""
-    known = opening or {"state": held.state, "timeframe": "", "bar_time": None}
-    return {
-        "sid": figures.clean(held.signal_id, 40),
-        "instance": held.instance,
-        "timeframe": known["timeframe"],
-        "bar_time": known["bar_time"],
-        "name": figures.clean(held.instance, 40),
-        "side": figures.mark(held.side),
-        "lots": figures.plain(held.lots, 2),
-        "entry": figures.plain(held.entry, digits),
-        "stop": figures.plain(held.stop, digits),
-        "target": figures.plain(held.target, digits),
-        # CLOSING is a state of positions; signals have no such state
-        "state": Mark("↩", "closing", "warn")
-        if held.state == "CLOSING"
-        else state_mark(held.state),
-        "opened": figures.moment(held.opened_at),
-    }
+    # CLOSING is a state of positions; signals have no such state
+    closing = held.state == "CLOSING"
+    return PositionLine(
+        sid=figures.clean(held.signal_id, 40),
+        name=figures.clean(held.instance, 40),
+        side=figures.mark(held.side),
+        lots=figures.plain(held.lots, 2),
+        entry=figures.plain(held.entry, digits),
+        stop=figures.plain(held.stop, digits),
+        target=figures.plain(held.target, digits),
+        state=Mark("↩", "closing", "warn") if closing else state_mark(held.state),
+    )
 
 
 def position_cells(
     held: Position,
-    opening: Mapping[str, Any],
+    opening: SignalRow,
     spec: SymbolSpec | None,
     now: datetime,
     price: float | None,
@@ -257,57 +322,67 @@ def position_cells(
 ) -> Cells:
     """Return the result of a close now: a long leaves at the bid, a short pays the spread."""
     key = f"pos.{held.signal_id}"
-    filled = opening.get("price") is not None
-    age = {f"{key}.age": _text(figures.span((now - held.opened_at).total_seconds()))}
+    filled = opening.price is not None
+    age = {f"{key}.age": words(figures.span((now - held.opened_at).total_seconds()))}
     if not filled or price is None or spec is None:
         why = "not filled yet" if not filled else trouble or "the desk does not know the symbol"
-        missing = {name: _text(DASH, "", why) for name in ("leave", "profit", "r", "evolution")}
+        missing = {name: words(DASH, "", why) for name in ("leave", "profit", "r", "evolution")}
         return age | {f"{key}.{name}": told for name, told in missing.items()}
     # `price` is a bid: only a short has to buy back at the ask
     leave = price if held.side == "LONG" else price + (spec.spread if spread is None else spread)
     gain = leave - held.entry if held.side == "LONG" else held.entry - leave
     money = gain / spec.tick_size * spec.tick_value * held.lots
     r = r_of(held.side, held.entry, leave, held.stop, held.target)
-    thesis = EVOLUTIONS[evolution_of(opening, leave)]
+    thesis = EVOLUTIONS[evolution_of(opening.model_dump(), leave)]
     return age | {
-        f"{key}.leave": _text(figures.plain(leave, spec.digits)),
+        f"{key}.leave": words(figures.plain(leave, spec.digits)),
         f"{key}.profit": cell(money, 2),
         f"{key}.r": cell(r, 2),
-        f"{key}.evolution": _text(thesis.text, thesis.tone),
+        f"{key}.evolution": words(thesis.text, thesis.tone),
     }
 
 
 # --- bridges, alarms, states ----------------------------------------------------------------------
 
 
-def bridge_row(row: Mapping[str, Any], used: Iterable[str]) -> Row:
-    """Return a bridge: whether it is ready, why not, and its last facts of the account."""
-    deny = figures.clean(row["deny"], 40)
-    ready = Mark("●", "ready", "note")
-    facts = mapping(_json(row["facts"]))
-    return {
-        "name": figures.clean(row["name"], 60),
-        "used": row["name"] in tuple(used),
-        "mark": Mark("✕", deny, "alert") if deny else ready,
-        "meaning": explain(deny),
-        "detail": figures.clean(row["detail"], 300),
-        "facts": [
-            {"name": figures.title(str(name)), "value": figures.loose(value)}
-            for name, value in list(facts.items())[:FACTS]
+@dataclass(frozen=True, slots=True)
+class BridgeLine:
+    """A bridge: whether it is ready, why not, and its last facts of the account."""
+
+    name: str
+    used: bool
+    mark: Mark
+    meaning: str
+    detail: str
+    facts: Sequence[Fact]
+
+
+def bridge_line(row: BridgeRow, used: Iterable[str]) -> BridgeLine:
+    """Return a bridge; `used` are the routes of the desk's instances."""
+    deny = figures.clean(row.deny, 40)
+    return BridgeLine(
+        name=figures.clean(row.name, 60),
+        used=row.name in tuple(used),
+        mark=Mark("✕", deny, "alert") if deny else Mark("●", "ready", "note"),
+        meaning=explain(deny),
+        detail=figures.clean(row.detail, 300),
+        facts=[
+            Fact(figures.title(name), figures.loose(value))
+            for name, value in list(row.facts.items())[:FACTS]
         ],
-    }
+    )
 
 
-def bridge_cells(row: Mapping[str, Any], place: int, real_now: datetime) -> Cells:
+def bridge_cells(row: BridgeRow, place: int, real_now: datetime) -> Cells:
     """Return the ages of a bridge's last comparison of books and last note, in real time."""
     ages = {}
-    for name in ("reconciled_at", "at"):
-        at = _moment(row[name])
+    for name, stored in (("reconciled_at", row.reconciled_at), ("at", row.at)):
+        at = _moment(stored)
         age = None if at is None else (real_now - at).total_seconds()
-        ages[f"bridge.{place}.{name}"] = _text(
+        ages[f"bridge.{place}.{name}"] = words(
             "never" if age is None else f"{figures.span(age)} ago",
             "warn" if age is None or age > OLD_SECONDS else "",
-            figures.moment(row[name], seconds=True),
+            figures.moment(stored, seconds=True),
         )
     return ages
 
@@ -316,37 +391,52 @@ OLD_SECONDS: Final = 180.0
 """Books are compared every minute; from three minutes on their age is a warning."""
 
 
-def alarm_row(row: Mapping[str, Any]) -> Row:
-    """Return an alarm with what to do about it and the signal that it names."""
-    kind = figures.clean(row["kind"], 40)
+@dataclass(frozen=True, slots=True)
+class AlarmLine:
+    """An alarm with what to do about it and the signal that it names, "" without one."""
+
+    kind: str
+    detail: str
+    at: str
+    ended: str
+    advice: str
+    sid: str
+
+
+def alarm_line(row: AlarmRow) -> AlarmLine:
+    """Return an alarm with what to do about it."""
+    kind = figures.clean(row.kind, 40)
     # an alarm names its signal in its key or in its words
-    named = SID.search(f"{row['key']} {row['detail']}")
-    return {
-        "kind": kind,
-        "detail": figures.clean(row["detail"], 300),
-        "at": figures.moment(row["at"], seconds=True),
-        "ended": figures.moment(row["ended_at"], seconds=True) if row["ended_at"] else "",
-        "advice": ADVICE.get(kind, LOOK),
-        "sid": named[0] if named else "",
-    }
+    named = SID.search(f"{row.key} {row.detail}")
+    return AlarmLine(
+        kind=kind,
+        detail=figures.clean(row.detail, 300),
+        at=figures.moment(row.at, seconds=True),
+        ended=figures.moment(row.ended_at, seconds=True) if row.ended_at else "",
+        advice=ADVICE.get(kind, LOOK),
+        sid=named[0] if named else "",
+    )
 
 
-def state_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Return the history of the trading state."""
-    return [
-        {
-            "mark": figures.mark(row["state"]),
-            "reason": figures.clean(row["reason"], 300) or "no reason was given",
-            "at": figures.moment(row["at"], seconds=True),
-        }
-        for row in rows
-    ]
+@dataclass(frozen=True, slots=True)
+class StateLine:
+    """A state of trading, why and since when."""
+
+    mark: Mark
+    reason: str
+    at: str
+
+
+def state_line(row: TradingStateRow) -> StateLine:
+    """Return a line of the history of the trading state."""
+    reason = figures.clean(row.reason, 300) or "no reason was given"
+    return StateLine(figures.mark(row.state), reason, figures.moment(row.at, seconds=True))
 
 
 # --- as a file ------------------------------------------------------------------------------------
 
 
-def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+def as_csv(rows: Iterable[Mapping[str, JsonValue]]) -> str:
     """Return signals as CSV; text that a spreadsheet would take for a formula is quoted off."""
     told = io.StringIO()
     writer = csv.writer(told, lineterminator="\r\n")
@@ -361,28 +451,16 @@ def digits_of(spec: SymbolSpec | None) -> int:
     return DEFAULT_DIGITS if spec is None else int(spec.digits)
 
 
-def spec_of(profile: Any, symbol: str) -> SymbolSpec | None:
+def spec_of(profile: Profile, symbol: str) -> SymbolSpec | None:
     """Return a symbol's terms; None where the profile does not have them."""
     try:
-        spec: SymbolSpec = profile.symbol(symbol)
-    except (ConfigError, AttributeError):
+        return profile.symbol(symbol)
+    except ConfigError:
         return None
-    return spec
 
 
-def _moment(text: Any) -> datetime | None:
+def _moment(text: str | None) -> datetime | None:
     try:
-        return parse(str(text)) if text else None
+        return parse(text) if text else None
     except ValueError:
         return None
-
-
-def _json(text: Any) -> Any:
-    try:
-        return json.loads(text) if text else None
-    except (TypeError, ValueError):
-        return None
-
-
-def _text(text: str, tone: str = "", title: str = "") -> Row:
-    return {"text": text, "tone": tone, "title": title}

@@ -12,10 +12,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from flask import jsonify, request
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 from werkzeug.exceptions import HTTPException
 
 from torra.dashboard.doors.access import visitor
@@ -38,9 +39,9 @@ class Told:
 
     status: Literal["accepted", "running", "done", "failed"]
     reason: str
-    before: Mapping[str, Any] = field(default_factory=dict)
-    after: Mapping[str, Any] = field(default_factory=dict)
-    more: Mapping[str, Any] = field(default_factory=dict)
+    before: Mapping[str, JsonValue] = field(default_factory=dict)
+    after: Mapping[str, JsonValue] = field(default_factory=dict)
+    more: Mapping[str, JsonValue] = field(default_factory=dict)
     on_record: bool = False
 
 
@@ -97,14 +98,15 @@ def wants_json() -> bool:
 
 def words() -> dict[str, str]:
     """Return the fields of the command, all of them text; raises ConfigError and nothing else."""
-    sent = given()
-    for name, value in sent.items():
+    sent = {}
+    for name, value in given().items():
         if not isinstance(value, str):
             raise ConfigError(f"{name[:LONGEST_NAME]} must be text")
+        sent[name] = value
     return sent
 
 
-def given() -> dict[str, Any]:
+def given() -> dict[str, JsonValue]:
     """Return the fields of the command, from a form or a JSON body; raises ConfigError.
 
     A form's values are text; those of a JSON object are whatever JSON can say (see `words`).

@@ -11,18 +11,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict
+
+from pydantic import JsonValue
 
 from torra import clock as clocks
 from torra.config import DeskSettings, Instance, Profile, SymbolSpec
-from torra.dashboard.record.stored import Row, mapping, sequence
 from torra.dashboard.view import stream_reading
-from torra.dashboard.view.stream_reading import StreamReading
+from torra.dashboard.view.stream_reading import Json, StreamReading
 from torra.errors import ConfigError
+from torra.tick.tick_record import TickRecord
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TARGET_R, Position
 
@@ -40,10 +42,18 @@ MARKOV_TICKS: Final = 500
 COST_WINDOW: Final = timedelta(hours=1)
 
 
+class OverviewTold(TypedDict):
+    """The desk with its instances and the debates that run now (DeskView.overview)."""
+
+    desk: Json
+    instances: list[Json]
+    debates: list[Json]
+
+
 class DeskView(Protocol):
     """The data source of the pages."""
 
-    def desk(self) -> Row:
+    def desk(self) -> Json:
         """Return the state strip.
 
         demo, rate (how many times faster than real time, None for a desk in real time), now,
@@ -54,8 +64,8 @@ class DeskView(Protocol):
         """
         ...
 
-    def overview(self) -> Row:
-        """Return {"desk", "instances": [...], "debates": [...]}.
+    def overview(self) -> OverviewTold:
+        """Return every instance with its streams.
 
         An instance: instance, symbol, feed, digits, timeframes, thresholds, latest (the newest of
         its streams' ticks) or None, position or None, changes, streams. A stream: timeframe, tick
@@ -71,7 +81,7 @@ class DeskView(Protocol):
         """
         ...
 
-    def symbol(self, instance: str, timeframe: str, limit: int) -> Row | None:
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Json | None:
         """Return one stream, or None when the desk has no such stream.
 
         {"desk", instance, symbol, digits, timeframe, timeframes, thresholds, latest, position,
@@ -85,7 +95,7 @@ class DeskView(Protocol):
         """
         ...
 
-    def tick(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
+    def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         """Return everything of one tick, or None when there is none.
 
         The journal record with "deliberation", "calls", "digits", "desk", "previous" and "next"
@@ -94,6 +104,20 @@ class DeskView(Protocol):
         items that are stored, strangers' words. A skipped tick has only its key and "skipped"
         {reason, detail}.
         """
+        ...
+
+
+class RunningSetup(Protocol):
+    """An instance as the desk runs it."""
+
+    @property
+    def instance(self) -> Instance:
+        """The instance of desk.json."""
+        ...
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that it runs with, which may be changed while it runs."""
         ...
 
 
@@ -106,8 +130,8 @@ class RunningDesk(Protocol):
         ...
 
     @property
-    def setups(self) -> Mapping[str, Any]:
-        """By instance, each with its instance and its profile."""
+    def setups(self) -> Mapping[str, RunningSetup]:
+        """The instances by their names."""
         ...
 
     @property
@@ -131,10 +155,9 @@ class DatabaseView:
         return self._desk.clock  # a desk that takes over goes on with another clock
 
     def _profile(self, one: Instance) -> Profile:
-        found: Profile = self._desk.setups[one.id].profile  # it may be changed while it runs
-        return found
+        return self._desk.setups[one.id].profile
 
-    def desk(self) -> Row:
+    def desk(self) -> Json:
         """Return the state strip."""
         clock = self._clock
         real = clock.real_now()
@@ -155,13 +178,13 @@ class DatabaseView:
             "ceiling": sum(agents.max_api_cost_per_hour for agents in budgets.values()),
             "waiting": waiting.total(),
             "waiting_by": dict(waiting),
-            "alarms": self._database.alarms(limit=5),
+            "alarms": [*self._database.alarms(limit=5)],
             "blocks": [
                 row for row in self._database.provider_blocks() if clocks.parse(row["until"]) > real
             ],
         }
 
-    def overview(self) -> Row:
+    def overview(self) -> OverviewTold:
         """Return every instance with its streams."""
         every = self._settings.instances
         names = [one.id for one in every]
@@ -183,7 +206,7 @@ class DatabaseView:
             ],
         }
 
-    def symbol(self, instance: str, timeframe: str, limit: int) -> Row | None:
+    def symbol(self, instance: str, timeframe: str, limit: int) -> Json | None:
         """Return one stream with its bars, ticks and trades."""
         found = self._find(instance, timeframe)
         if found is None:
@@ -200,16 +223,16 @@ class DatabaseView:
             "latest": stream["tick"],
             "position": self._position(found, self._database.position(found.id)),
             "changes": _changes(tallies, [key]),
-            "bars": self._bars(found.id, timeframe, limit),
-            "ticks": ticks,
+            "bars": [*self._bars(found.id, timeframe, limit)],
+            "ticks": [*ticks],
             "trades": [_plain(row) for row in self._database.closed_trades(found.id, 20)],
-            "skipped": self._database.skips_from(*key, oldest, limit),
+            "skipped": [*self._database.skips_from(*key, oldest, limit)],
             "markov": self._markov(found, timeframe),
             "debates": [one for one in self._debates() if one["instance"] == found.id],
             **self._beside(found),
         }
 
-    def tick(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
+    def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         """Return the whole record of one tick."""
         found = self._find(instance, timeframe)
         if found is None:
@@ -220,18 +243,19 @@ class DatabaseView:
         known = record or self._skip_at(found.id, timeframe, at)
         if known is None:
             return None
+        told = TickRecord.read(known)
         before, after = self._database.beside(found.id, timeframe, at)
         return {
             **known,
             "desk": self.desk(),
             "digits": self._digits(found),
-            "outcomes": self._outcomes(known),
-            "headlines": self._headlines(known),
+            "outcomes": self._outcomes(told),
+            "headlines": self._headlines(told),
             "previous": before,
             "next": after,
         }
 
-    def _debates(self) -> list[Row]:
+    def _debates(self) -> list[Json]:
         since = self._clock.real_now() - timedelta(seconds=DEBATE_SECONDS)
         running = []
         for row in self._database.running_debates(since):
@@ -240,7 +264,7 @@ class DatabaseView:
             running.append({"stream_id": row["stream_id"], "at": row["at"], **told})
         return running
 
-    def _markov(self, one: Instance, timeframe: str) -> Row:
+    def _markov(self, one: Instance, timeframe: str) -> Json:
         rows = self._database.consensus_history(one.id, timeframe, MARKOV_TICKS)
         settings = self._profile(one).markov
         history = [(clocks.parse(row["close_time"]), row["consensus"]) for row in rows]
@@ -249,7 +273,7 @@ class DatabaseView:
             "state": view.state,
             "duration": view.duration,
             "counts": [list(row) for row in view.counts],
-            "next": dict(view.next_probabilities),
+            "next": {str(name): chance for name, chance in view.next_probabilities.items()},
             "smoothing": settings.smoothing,
             "cut_points": list(settings.cut_points),
             "history": [
@@ -261,7 +285,7 @@ class DatabaseView:
             ],
         }
 
-    def _names(self, one: Instance) -> Row:
+    def _names(self, one: Instance) -> Json:
         thresholds = self._profile(one).thresholds
         return {
             "instance": one.id,
@@ -282,13 +306,13 @@ class DatabaseView:
         except ConfigError:
             return None
 
-    def _position(self, one: Instance, held: Position | None) -> Row | None:
+    def _position(self, one: Instance, held: Position | None) -> Json | None:
         if held is None:
             return None
         opening = self._database.signal(held.signal_id) or {}
         filled = opening.get("price") is not None
         gain = _gain(held, self._newest_close(one) if filled else None, self._spec(one))
-        return {**_plain(held), **gain}
+        return {**_plain(asdict(held)), **gain}
 
     def _newest_close(self, one: Instance) -> float | None:
         newest: tuple[str, float] | None = None
@@ -300,20 +324,19 @@ class DatabaseView:
                 newest = max(newest or (end, bar[1]), (end, bar[1]))
         return newest[1] if newest else None
 
-    def _outcomes(self, record: Row) -> dict[str, Row]:
-        listed = sequence(record.get("signals")) or [record.get("signal")]
-        found = {}
-        for sid in [mapping(signal).get("sid") for signal in listed]:
-            row = self._database.signal(str(sid)) if sid else None
-            if row:
+    def _outcomes(self, record: TickRecord) -> Json:
+        found: dict[str, JsonValue] = {}
+        for sid in [signal.sid for signal in record.written]:
+            row = self._database.signal(sid) if sid else None
+            if sid and row:
                 ended = self._database.signal(row["closes"]) if row.get("closes") else None
-                found[str(sid)] = {**row, "closed": ended}
+                found[sid] = {**row, "closed": ended}
         return found
 
-    def _headlines(self, record: Row) -> list[Row]:
-        items = map(mapping, sequence(mapping(record.get("news")).get("items")))
-        ids = [str(item["id"]) for item in items if item.get("id")]
-        return [_plain(item) for item in self._database.news_items(ids)]
+    def _headlines(self, record: TickRecord) -> list[Json]:
+        items = record.news.items if record.news else ()
+        ids = [item.id for item in items if item.id]
+        return [_plain(asdict(item)) for item in self._database.news_items(ids)]
 
     def _find(self, name: str, timeframe: str) -> Instance | None:
         for one in self._settings.instances:
@@ -321,13 +344,13 @@ class DatabaseView:
                 return one
         return None
 
-    def _bars(self, instance: str, timeframe: str, limit: int) -> list[Row]:
+    def _bars(self, instance: str, timeframe: str, limit: int) -> list[Json]:
         now = self._clock.now()
         rows = self._database.newest_bars(instance, timeframe, as_of=now, limit=limit)
         names = ("open", "high", "low", "close", "volume")
         return [{"time": row["bar_time"], **{name: row[name] for name in names}} for row in rows]
 
-    def _skip_at(self, instance: str, timeframe: str, bar_time: str) -> Row | None:
+    def _skip_at(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         row = self._database.tick_state(instance, timeframe, bar_time)
         if row is None or row["state"] != "skipped":
             return None
@@ -338,7 +361,7 @@ class DatabaseView:
             "skipped": {"reason": row["reason"], "detail": row["detail"]},
         }
 
-    def _beside(self, found: Instance) -> Row:
+    def _beside(self, found: Instance) -> Json:
         names = [one.id for one in self._settings.instances]
         return neighbours(names, found.id)
 
@@ -352,7 +375,7 @@ def version() -> str:
         return ""
 
 
-def neighbours(ordered: list[str], wanted: str) -> Row:
+def neighbours(ordered: list[str], wanted: str) -> Json:
     """Return the entries before and after a name, which need not be in the list itself."""
     place = ordered.index(wanted) if wanted in ordered else bisect_left(ordered, wanted)
     after = place + (wanted in ordered)
@@ -362,7 +385,7 @@ def neighbours(ordered: list[str], wanted: str) -> Row:
     }
 
 
-def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Row:
+def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Json:
     """Return the result of closing now: a long leaves at the bid, a short pays the spread.
 
     Money is counted as the brain's memory does (instance_database), R as the books do at the end.
@@ -380,16 +403,16 @@ def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Row:
     }
 
 
-def _of_instance(streams: list[Row]) -> Row:
+def _of_instance(streams: list[Json]) -> Json:
     """Return an instance's streams and the newest tick of them all."""
-    records = [stream["tick"] for stream in streams if stream["tick"]]
-    latest = max(records, key=lambda record: record["as_of"], default=None)
-    return {"streams": streams, "latest": latest}
+    records = [tick for stream in streams if isinstance(tick := stream["tick"], dict)]
+    latest = max(records, key=lambda record: str(record["as_of"]), default=None)
+    return {"streams": [*streams], "latest": latest}
 
 
 def _changes(
     tallies: Mapping[tuple[str, str], tuple[int, int]], streams: Iterable[tuple[str, str]]
-) -> Row:
+) -> Json:
     """Return how many verdicts of some streams the agents changed, and how many there are."""
     found = [tallies.get(stream, (0, 0)) for stream in streams]
     return {"changed": sum(one[0] for one in found), "all": sum(one[1] for one in found)}
@@ -401,15 +424,7 @@ def _key(instance: str, timeframe: str, moment: datetime) -> TickKey:
     return TickKey(instance, timeframe, moment)
 
 
-def _plain(value: Any) -> Any:
-    """Return a record as a dict with ISO times."""
-    if value is None:
-        return None
-    pairs: Iterable[tuple[str, Any]]
-    if is_dataclass(value) and not isinstance(value, type):
-        pairs = asdict(value).items()
-    elif isinstance(value, Mapping):
-        pairs = value.items()
-    else:
-        raise TypeError(f"no record: {type(value).__name__}")
-    return {name: clocks.iso(item) if isinstance(item, datetime) else item for name, item in pairs}
+def _plain(row: Mapping[str, JsonValue | datetime]) -> Json:
+    """Return a row with ISO times."""
+    told = row.items()
+    return {name: clocks.iso(item) if isinstance(item, datetime) else item for name, item in told}

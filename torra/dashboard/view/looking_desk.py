@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from torra.clock import SAMPLE_RATE, Clock, Scaled, Simulated, System, parse
 from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile, validate
@@ -43,7 +43,7 @@ class LookingDesk:
         self._database = database
         self._sample = any(item.feed == "sample" for item in settings.instances)
         self._system = System()
-        self._read: tuple[float, Mapping[str, Any]] | None = None
+        self._read: tuple[float, Mapping[str, LookedAt]] | None = None
 
     @property
     def active(self) -> bool:
@@ -67,7 +67,7 @@ class LookingDesk:
         return Scaled(parse(row["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)
 
     @property
-    def setups(self) -> Mapping[str, Any]:
+    def setups(self) -> Mapping[str, LookedAt]:
         """By instance, each with the profile that was applied last."""
         now = self._system.monotonic()
         if self._read is None or now - self._read[0] > PROFILE_SECONDS:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from flask import abort, current_app, g, render_template, url_for
 
 from torra.config import DeskSettings
+from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.access import Access, Visitor
-from torra.dashboard.record.stored import Row
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DeskView
+from torra.dashboard.view.stream_reading import Json
 from torra.exhibits import figures
 
 EXTENSION: Final = "torra_agents"
@@ -47,6 +48,15 @@ SHORT: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Vendored:
+    """A vendored script: its file below static/, its integrity and the notice of its licence."""
+
+    file: str
+    integrity: str
+    notice: str
+
+
 @dataclass(frozen=True)
 class PageState:
     """The state that the pages of one app share."""
@@ -55,7 +65,7 @@ class PageState:
     access: Access
     backing: Backing | None = None
     trusted_hosts: tuple[str, ...] = ()
-    vendor: Mapping[str, Any] = field(default_factory=dict)
+    vendor: Mapping[str, Vendored] = field(default_factory=dict)
     remote: bool = False
     """Whether the pages are served to other machines: a banner says so."""
 
@@ -81,7 +91,7 @@ def tick_link(instance: str, timeframe: str, bar_time: str) -> str:
     return url_for(f"{EXTENSION}.tick", instance=instance, timeframe=timeframe, bar_time=bar_time)
 
 
-def page(template: str, desk: Row | None = None, **context: Any) -> str:
+def page(template: str, desk: Json | Strip | None = None, **context: object) -> str:
     """Render one of our templates with the values that all of them use.
 
     `endpoints` are those to which a visitor's page may link; `ordered` is whether a desk that takes

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from pydantic import JsonValue
 
 from torra import clock as clocks
 from torra.dashboard.record import vetoes
-from torra.dashboard.record.stored import Row, mapping, sequence
 from torra.dashboard.view.kept import Kept
+from torra.tick.tick_record import Part
 
 if TYPE_CHECKING:
     from instance_database import Database
+
+Json = dict[str, JsonValue]
+"""A document: times are ISO text with Z, numbers as stored, None for unknown."""
 
 StreamKey = tuple[str, str]
 """Instance and timeframe."""
@@ -62,23 +67,44 @@ MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
 """Features that the words of a veto name."""
 
 
-def brief(record: Mapping[str, Any]) -> Row:
+class SkipRun(Part):
+    """The skipped closes since a tick: the newest, and how many of them had `others` reasons."""
+
+    reason: str = ""
+    count: int = 0
+    others: int = 0
+    oldest: str = ""
+    bar_time: str = ""
+
+
+def brief(record: Json) -> Json:
     """Return the parts of a tick's record that a glance needs: its numbers, and who was silent."""
-    deliberation, news = mapping(record.get("deliberation")), mapping(record.get("news"))
-    features = map(mapping, sequence(record.get("features")))
+    deliberation, news = _mapping(record.get("deliberation")), _mapping(record.get("news"))
     return {
         **{name: record[name] for name in BRIEF if name in record},
         "news": {"status": news.get("status")} if news else None,
-        "features": [item for item in features if item.get("id") in MEASURED],
+        "features": [
+            item
+            for item in map(_mapping, _sequence(record.get("features")))
+            if item.get("id") in MEASURED
+        ],
         "deliberation": {
-            "flags": sequence(deliberation.get("flags")),
-            "failures": mapping(deliberation.get("failures")),
+            "flags": _sequence(deliberation.get("flags")),
+            "failures": _mapping(deliberation.get("failures")),
             "reports": [
                 {name: report.get(name) for name in ("agent_id", "abstained")}
-                for report in map(mapping, sequence(deliberation.get("reports")))
+                for report in map(_mapping, _sequence(deliberation.get("reports")))
             ],
         },
     }
+
+
+def _mapping(value: JsonValue) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _sequence(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 class StreamReading:
@@ -86,16 +112,16 @@ class StreamReading:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._ticks: Kept[Row | None] = Kept(STREAMS_KEPT)
-        self._histories: Kept[list[Any]] = Kept(STREAMS_KEPT)
-        self._lists: Kept[list[Row]] = Kept(LISTS_KEPT)
+        self._ticks: Kept[Json | None] = Kept(STREAMS_KEPT)
+        self._histories: Kept[list[JsonValue]] = Kept(STREAMS_KEPT)
+        self._lists: Kept[list[Json]] = Kept(LISTS_KEPT)
 
     def read(
         self,
         streams: Sequence[StreamKey],
         clock: clocks.Clock,
         tallies: Mapping[StreamKey, tuple[int, int]],
-    ) -> dict[StreamKey, Row]:
+    ) -> dict[StreamKey, Json]:
         """Return each stream's newest tick, history, age, next close and skips."""
         now = clock.now()
         found = self._database.newest_of(streams)
@@ -110,7 +136,7 @@ class StreamReading:
 
     def _stream(
         self, stream: StreamKey, key: str | None, newest: str | None, now: datetime, count: int
-    ) -> Row:
+    ) -> Json:
         _, timeframe = stream
         step = clocks.duration(timeframe)
         tick = self.tick(key) if key else None
@@ -119,8 +145,8 @@ class StreamReading:
         behind = newest is not None and newest > last
         most = SKIPS_COUNTED if tick else HISTORY
         skips = self._database.skips_after(*stream, last, most) if behind else None
-        quiet = _quiet(skips, now, step)
-        age = (now - clocks.parse(tick["as_of"])).total_seconds() if tick else None
+        quiet = _quiet(SkipRun.read(skips), now, step)
+        age = (now - clocks.parse(str(tick["as_of"]))).total_seconds() if tick else None
         old = age is not None and age > STALE_AFTER * step.total_seconds()
         # by the count as well: a late tick joins the history and is not the newest
         history = self._histories.get((stream, key, count), lambda: self._history(stream))
@@ -136,28 +162,30 @@ class StreamReading:
             "newest_bar": None if tick else self._newest_bar(stream),
         }
 
-    def tick(self, key: str) -> Row | None:
+    def tick(self, key: str) -> Json | None:
         """Return the parts of one tick that a glance needs."""
 
-        def made() -> Row | None:
+        def made() -> Json | None:
             record = self._database.told_tick(key)
             return None if record is None else brief(record)
 
         return self._ticks.get(key, made)
 
-    def listed(self, stream: StreamKey, limit: int, newest: str | None, count: int) -> list[Row]:
+    def listed(self, stream: StreamKey, limit: int, newest: JsonValue, count: int) -> list[Json]:
         """Return the newest ticks of a stream, the first LISTED with parts of their records.
 
         `newest` and `count` show whether a list that was read before is still right.
         """
-        return self._lists.get((stream, limit, newest, count), lambda: self._list(stream, limit))
+        return self._lists.get(
+            (stream, limit, newest, count), lambda: self._read_list(stream, limit)
+        )
 
-    def _list(self, stream: StreamKey, limit: int) -> list[Row]:
+    def _read_list(self, stream: StreamKey, limit: int) -> list[Json]:
         ticks = self._database.told_ticks(*stream, limit)
         own = self._database.words_of([str(tick["torra_key"]) for tick in ticks[:LISTED]], OWN)
         return [{**tick, **own.get(str(tick["torra_key"]), {})} for tick in ticks]
 
-    def _history(self, stream: StreamKey) -> list[Any]:
+    def _history(self, stream: StreamKey) -> list[JsonValue]:
         return [row["consensus"] for row in self._database.consensus_history(*stream, HISTORY)]
 
     def _newest_bar(self, stream: StreamKey) -> str | None:
@@ -165,17 +193,17 @@ class StreamReading:
         return span[1] if span else None
 
 
-def _next(timeframe: str, now: datetime, clock: clocks.Clock) -> Row:
+def _next(timeframe: str, now: datetime, clock: clocks.Clock) -> Json:
     close = clocks.floor(now, timeframe) + clocks.duration(timeframe)
     wait = clock.real_time_of(close) - clock.real_now()
     return {"next_close": clocks.iso(close), "next_in_seconds": wait.total_seconds()}
 
 
-def _quiet(skips: Mapping[str, Any] | None, now: datetime, step: timedelta) -> Row | None:
+def _quiet(skips: SkipRun, now: datetime, step: timedelta) -> Json | None:
     """Return the run of closes without a bar that a stream is in; None when it is in none."""
-    if not skips or skips["reason"] != NO_BAR or skips["others"]:
+    if skips.reason != NO_BAR or skips.others:
         return None
-    first, last = (clocks.parse(skips[name]) + step for name in ("oldest", "bar_time"))
+    first, last = (clocks.parse(at) + step for at in (skips.oldest, skips.bar_time))
     if now - last > QUIET_WITHIN * step:
         return None  # nobody has looked for a bar for longer than a desk that is awake takes
-    return {"count": skips["count"], "from": clocks.iso(first), "to": clocks.iso(last)}
+    return {"count": skips.count, "from": clocks.iso(first), "to": clocks.iso(last)}

@@ -1,0 +1,143 @@
+"""Rows that several sections of a tick's page share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypedDict
+
+from torra.exhibits.figures import Bar, Cell, Mark
+
+
+class Stance(TypedDict):
+    """Which way an agent sees the market, and whether that is against the desk's side."""
+
+    title: str
+    value: Cell
+    bar: Bar
+    side: Mark
+    against: bool
+
+
+class Ordinal(TypedDict):
+    """A whole number of the news agent, with its range."""
+
+    name: str
+    value: Cell
+    range: str
+
+
+class RulingShown(TypedDict):
+    """A ruling of the gate; `note` is its detail, or why there is none."""
+
+    name: str
+    multiplier: str
+    veto: str
+    reasons: list[str]
+    note: str
+
+
+class Chip(TypedDict):
+    """A citation with its anchor and its judgement; `there` is the value of the evidence."""
+
+    key: str
+    id: str
+    anchor: str
+    value: str
+    state: str
+    glyph: str
+    words: str
+    there: str
+
+
+class Vote(TypedDict):
+    """An adjustment or a score as it was given; `meant` is its value before clamping."""
+
+    name: str
+    value: Cell
+    meant: str
+
+
+class Voice(TypedDict):
+    """What one agent said, or why it said nothing."""
+
+    name: str
+    title: str
+    who: str
+    mark: Mark
+    anchor: str
+    confidence: str
+    trust: str
+    adjustments: list[Cell]
+    reasoning: str
+    key_points: list[str]
+    flags: list[str]
+    looks: list[str]
+    ordinals: list[Ordinal]
+    falsifiers: list[str]
+    why_silent: str
+    ruling: RulingShown | None
+    ms: str
+    cost: str
+    tries: int
+
+
+class Entry(Voice):
+    """A voice in its stage, with its citations."""
+
+    round: int
+    phase: str
+    replaced: bool
+    evidence: list[Chip]
+    stance: Stance | None
+    votes: list[Vote]
+    scored: bool
+
+
+class StageShown(TypedDict):
+    """A stage of a debate with its entries."""
+
+    name: str
+    title: str
+    note: str
+    ms: str
+    status: str
+    meaning: str
+    entries: list[Entry]
+
+
+Tried = TypedDict("Tried", {"try": str})
+"""Round and attempt of a call; both this key and the next are words of Python."""
+
+Repeating = TypedDict("Repeating", {"as": str})
+"""Which earlier call has what this one repeats."""
+
+
+class CallRow(Tried, Repeating):
+    """A request with its answer; `added` and `as` tell what it repeats, `cut` that texts are."""
+
+    name: str
+    role: str
+    stage: str
+    status: str
+    good: bool
+    detail: str
+    model: str
+    vendor: str
+    stop: str
+    ms: str
+    tokens: str
+    cached: str
+    cost: str
+    system: str
+    user: str
+    reply: str
+    hash: str
+    added: str
+    cut: bool
+
+
+class Picture(NamedTuple):
+    """The chart that was shown, by its hash, and whom to."""
+
+    hash: str
+    short: str
+    to: list[str]

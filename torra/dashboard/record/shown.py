@@ -1,0 +1,67 @@
+"""A tick as its page shows it: the record, and what else the view knows of it by now."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from torra.tick.tick_record import Number, Part, TickRecord, Whole, Word
+
+NOT_COUNTED: Final = "shadow: recorded, not counted"
+"""The note beside every figure of agents in shadow mode."""
+
+
+class Trade(Part):
+    """The row of a signal as it is now."""
+
+    sid: Word = None
+    kind: Word = None
+    state: Word = None
+    price: Number = None
+    opened_at: Word = None
+    detail: Word = None
+    close_price: Number = None
+    closed_at: Word = None
+    close_reason: Word = None
+    profit: Number = None
+    r_multiple: Number = None
+
+
+class Outcome(Trade):
+    """The row of a tick's signal; a close has the opening that it ended."""
+
+    closed: Trade = Trade()
+
+
+class StoredHeadline(Part):
+    """A headline as it is stored: strangers' words."""
+
+    id: Word = None
+    first_seen: Word = None
+    source: Word = None
+    event: Word = None
+    score: Number = None
+    headline: Word = None
+    url: Word = None
+
+
+class Limits(Part):
+    """The limits of a tick: its deadline, and the ceiling in USD an hour."""
+
+    timeout_seconds: Number = None
+    ceiling: Number = None
+
+
+class ShownTick(TickRecord):
+    """A record with the decimals of its prices, its outcomes, headlines, limits and neighbours."""
+
+    instance: str = ""
+    timeframe: str = ""
+    bar_time: str = ""
+    digits: Whole = None
+    outcomes: dict[str, Outcome] = Field(default_factory=dict)
+    headlines: tuple[StoredHeadline, ...] = ()
+    limits: Limits = Limits()
+    previous: Word = None
+    next: Word = None

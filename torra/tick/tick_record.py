@@ -1,0 +1,482 @@
+"""TickRecord: the record of a tick as a value, for everybody who reads one.
+
+`torra.tick.record.build` writes the record, and the sentiment row keeps its deliberation. This type
+describes both. Reading is lenient, in one place (`Part`): what is missing or of another type, as in
+records of skipped ticks, of older versions and of hosts, reads as its default. Nothing raises.
+`model_fields_set` of a part tells which of its keys the record has; a part of which the record has
+no key is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, Final, Self, cast
+
+from pydantic import (
+    AllowInfNan,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    JsonValue,
+    Strict,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
+
+GATE: Final = "risk_gate"
+
+SHADOW: Final = "shadow"
+"""Flag of a tick whose agents were asked and recorded, and not counted."""
+
+
+class Else:
+    """What stands for a value of another type; without any, it is no item of its list or dict."""
+
+    def __init__(self, *default: object) -> None:
+        self._default = default
+
+    def __get_pydantic_core_schema__(self, of: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        for default in self._default:
+            return core_schema.with_default_schema(handler(of), default=default, on_error="default")
+        return core_schema.with_default_schema(handler(of), on_error="omit")
+
+
+_Finite = Annotated[float, Strict(), AllowInfNan(False)]
+Number = Annotated[_Finite | None, Else(None)]
+"""A finite number; a bool is none."""
+
+Whole = Annotated[Annotated[int, Strict()] | None, Else(None)]
+Word = Annotated[str | None, Else(None)]
+Value = Annotated[_Finite | str | None, Else(None)]
+"""A value of evidence: a number or a word."""
+
+Words = tuple[Annotated[str, Else()], ...]
+Numbers = dict[str, Number]
+Texts = dict[str, Annotated[str, Else()]]
+Flag = Annotated[bool, Strict()]
+
+
+def _same(default: object) -> object:
+    return default
+
+
+class Part(BaseModel):
+    """A part of a record; each field has a default, which stands for what cannot be read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, of: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema in which no field and no part fails."""
+        schema = handler(of)
+        inner = cast("dict[str, Any]", schema)
+        while inner["type"] != "model-fields":
+            inner = inner["schema"]
+        for field in inner["fields"].values():
+            told = field["schema"]
+            told["on_error"] = "default"
+            if "default" in told:
+                # shared: pydantic would copy a default that has no hash, for each record anew
+                told["default_factory"] = partial(_same, told.pop("default"))
+        return core_schema.with_default_schema(
+            schema, default_factory=cls.model_construct, on_error="default"
+        )
+
+    @classmethod
+    def read(cls, told: object) -> Self:
+        """Return what is stored as this part; a value of this type stays the same object."""
+        return cls.model_validate(told)
+
+    def __bool__(self) -> bool:
+        return bool(self.model_fields_set)
+
+
+class Ruling(Part):
+    """A ruling of the gate: of its rules, of its agent, or the one in force."""
+
+    multiplier: Number = None
+    veto: Flag = False
+    reasons: Words = ()
+    detail: Word = None
+
+    def with_all_of(self, other: Ruling) -> Ruling:
+        """Return this ruling with everything that the other one tells instead."""
+        told = {**self.model_dump(exclude_unset=True), **other.model_dump(exclude_unset=True)}
+        return Ruling.read(told)
+
+
+class Gate(Ruling):
+    """The ruling in force, with that of the rules."""
+
+    rule: Ruling = Ruling()
+
+
+class Cited(Part):
+    """A citation of a report: a feature and the value that was read there."""
+
+    id: Word = None
+    value: Value = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pair(cls, told: object) -> object:
+        # once stored as a pair
+        if isinstance(told, (list, tuple)):
+            return dict(zip(("id", "value"), told, strict=False))
+        return told
+
+
+class Report(Part):
+    """What an agent said; the gate's agent has a ruling."""
+
+    agent_id: Word = None
+    adjustments: Numbers = {}
+    confidence: Word = None
+    reasoning: Word = None
+    key_points: Words = ()
+    evidence: tuple[Cited, ...] = ()
+    flags: Words = ()
+    abstained: Flag = False
+    reason: Word = None
+    ruling: Ruling | None = None
+    falsifiers: Words = ()
+    ordinals: Numbers = {}
+
+    @property
+    def author(self) -> str:
+        """The agent's id as text."""
+        return str(self.agent_id)
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether the report is the gate's."""
+        return bool(self.ruling) or self.agent_id == GATE
+
+
+class Call(Part):
+    """A request and its answer; the texts are pruned after a time."""
+
+    role_id: Word = None
+    stage: Word = None
+    round: Whole = None
+    attempt: Whole = None
+    status: Word = None
+    model: Word = None
+    provider: Word = None
+    request_hash: Word = None
+    detail: Word = None
+    stop_reason: Word = None
+    input_tokens: Number = None
+    output_tokens: Number = None
+    cached_tokens: Number = None
+    cost_usd: Number = None
+    elapsed_ms: Number = None
+    system: Word = None
+    user: Word = None
+    reply: Word = None
+
+    @property
+    def role(self) -> str:
+        """The agent's id as text."""
+        return str(self.role_id)
+
+
+class Stage(Part):
+    """A stage of a sitting: who was asked in it, and how it ended for each."""
+
+    name: Word = None
+    round: Whole = None
+    agents: Texts = {}
+    ms: Number = None
+    status: Word = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, told: object) -> object:
+        # once only the names were stored
+        if isinstance(told, Mapping) and isinstance(told.get("agents"), (list, tuple)):
+            return {**told, "agents": {str(name): "" for name in told["agents"]}}
+        return told
+
+
+class PanelTold(Part):
+    """How far the desk agreed (agents.debate.panel)."""
+
+    spread: Numbers = {}
+    side: Number = None
+    stances: Numbers = {}
+    sided: Number = None
+    opposed: Number = None
+    abstained: Number = None
+    opposition: Number = None
+    conviction_raw: Number = None
+    conviction: Number = None
+    disagreements: Words = ()
+    falsifiers: dict[str, Annotated[Words, Else(())]] = {}
+
+
+class Debate(Part):
+    """The deliberation of a tick, as the sentiment row keeps it."""
+
+    source_type: Word = None
+    analyst_avg: Numbers = {}
+    debate: Numbers = {}
+    adjustments: Numbers = {}
+    ruling: Ruling = Ruling()
+    rule_ruling: Ruling = Ruling()
+    reports: tuple[Report, ...] = ()
+    earlier: tuple[Report, ...] = ()
+    failures: Texts = {}
+    unasked: Texts = {}
+    panel: PanelTold = PanelTold()
+    calls: tuple[Call, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    flags: Words = ()
+    cost_usd: Number = None
+    elapsed_ms: Number = None
+
+    @property
+    def in_shadow(self) -> bool:
+        """Whether the agents only looked on and L1 alone decided."""
+        return SHADOW in self.flags
+
+
+class Component(Part):
+    """A component of an L1 score."""
+
+    name: Word = None
+    value: Number = None
+    weight: Number = None
+
+
+class Score(Part):
+    """A score with its note."""
+
+    score: Number = None
+    note: Word = None
+
+
+class Composite(Part):
+    """A timeframe's composite within the consensus."""
+
+    composite: Number = None
+    close_time: Word = None
+    weight: Number = None
+    fresh: Flag = False
+
+
+class Thresholds(Part):
+    """The thresholds of a verdict; that of SELL is stored as a size."""
+
+    buy: Number = None
+    sell: Number = None
+
+
+class Signal(Part):
+    """A signal as the tick wrote it."""
+
+    sid: Word = None
+    kind: Word = None
+    instance: Word = None
+    symbol: Word = None
+    timeframe: Word = None
+    bar_time: Word = None
+    side: Word = None
+    lots: Number = None
+    entry: Number = None
+    stop: Number = None
+    target: Number = None
+    atr: Number = None
+    expires: Word = None
+    decided_at: Word = None
+    state: Word = None
+    bridge: Word = None
+    closes: Word = None
+    after: Word = None
+
+
+class Bars(Part):
+    """The range of bars that was read, and the hash of their values."""
+
+    first: Word = Field(default=None, alias="from")
+    last: Word = Field(default=None, alias="to")
+    count: Whole = None
+    revision: Whole = None
+    hash: Word = None
+
+
+class Seen(Part):
+    """A feature of the evidence."""
+
+    id: Word = None
+    value: Value = None
+    unit: Word = None
+
+
+class Regime(Part):
+    """The market's regime, and the values that it was read from."""
+
+    name: Word = None
+    reads: dict[str, Value] = {}
+
+
+class Headline(Part):
+    """A headline that counted, by the id of its row."""
+
+    id: Word = None
+    age_hours: Number = None
+    weight: Number = None
+
+
+class News(Part):
+    """What was known of the news; `events` has headlines and mean score by class."""
+
+    status: Word = None
+    unique: Number = None
+    score: Number = None
+    events: dict[str, Annotated[tuple[Number, ...], Else(())]] = {}
+    items: tuple[Headline, ...] = ()
+    fundamentals: dict[str, Value] = {}
+    fundamentals_status: Word = None
+
+
+class Event(Part):
+    """A scheduled event."""
+
+    time: Word = None
+    currency: Word = None
+    impact: Word = None
+    name: Word = None
+
+
+class Events(Part):
+    """What was known of scheduled events; distances are in minutes."""
+
+    status: Word = None
+    to_next: Number = None
+    since_last: Number = None
+    ahead: Number = None
+    behind: Number = None
+    events: tuple[Event, ...] = ()
+
+
+class Skipped(Part):
+    """Why a tick was not run: a word and a sentence."""
+
+    reason: Word = None
+    detail: Word = None
+
+
+class Before(Part):
+    """How the instance stood before the tick (JournalStore.standing), and the bars since then."""
+
+    paper_cursor: Word = None
+    latches: Words = ()
+    signal_event: Whole = None
+    path: tuple[tuple[Value, ...], ...] = ()
+
+
+class DeskThen(Part):
+    """What the whole desk brought to the decision, and when."""
+
+    trading_state: Word = None
+    decided: Word = None
+    exposure: dict[str, JsonValue] = {}
+
+
+class Decided(Part):
+    """What a tick decided and by which numbers: the part of a record that lists and cells show."""
+
+    bar_time: Word = None
+    as_of: Word = None
+    ath: Number = None
+    composite: Number = None
+    consensus: Number = None
+    verdict: Word = None
+    l1_composite: Number = None
+    l1_consensus: Number = None
+    l1_verdict: Word = None
+    thresholds: Thresholds = Thresholds()
+    gate: Gate = Gate()
+    action: Word = None
+    reason: Word = None
+    denied: Words = ()
+    source_type: Word = None
+    features: tuple[Seen, ...] = ()
+    events: Events | None = None
+
+
+class TickRecord(Decided):
+    """The whole record of a tick."""
+
+    instance: Word = None
+    symbol: Word = None
+    timeframe: Word = None
+    close: Number = None
+    atr: Number = None
+    ath_price: Number = None
+    l1: Numbers = {}
+    notes: dict[str, Word] = {}
+    components: dict[str, Annotated[tuple[Component, ...], Else(())]] = {}
+    agents: Numbers = {}
+    scores: dict[str, Score] = {}
+    ungated: Numbers = {}
+    low: Numbers = {}
+    high: Numbers = {}
+    adjustments: Numbers = {}
+    low_consensus: Number = None
+    high_consensus: Number = None
+    composites: dict[str, Composite] = {}
+    weights: Numbers = {}
+    signal: Signal | None = None
+    signals: tuple[Signal, ...] = ()
+    calls: int | tuple[Call, ...] = ()
+    """How many were made; where a store has put them in, the calls themselves."""
+
+    cost_usd: Number = None
+    elapsed_ms: Number = None
+    provider: Word = None
+    picture: Word = None
+    profile: Word = None
+    execution: Word = None
+    now: Word = None
+    before: Before = Before()
+    desk: DeskThen = DeskThen()
+    versions: dict[str, Word] = {}
+    bars: Bars = Bars()
+    memory: dict[str, JsonValue] = {}
+    regime: Regime | None = None
+    news: News | None = None
+    skipped: Skipped | None = None
+    deliberation: Debate = Debate()
+
+    @property
+    def told_calls(self) -> tuple[Call, ...]:
+        """The calls that are stored with their texts; none once these are pruned."""
+        return self.calls if isinstance(self.calls, tuple) else ()
+
+    @property
+    def made_calls(self) -> tuple[Call, ...]:
+        """The calls, without their texts once these are pruned: the deliberation keeps figures."""
+        return self.told_calls or self.deliberation.calls
+
+    @property
+    def written(self) -> tuple[Signal, ...]:
+        """The signals that the tick wrote; older records have one at most."""
+        return self.signals or ((self.signal,) if self.signal else ())
+
+    @property
+    def said_multiplier(self) -> float | None:
+        """The multiplier that the adjustments were made with.
+
+        It is the one in force, but in shadow: there the desk's own ruling is recorded and the
+        gate's rules alone are in force.
+        """
+        return (self.deliberation.ruling if self.deliberation.in_shadow else self.gate).multiplier
+
+    def final(self, vector: str) -> float | None:
+        """Return the blended score of a vector."""
+        found = self.scores.get(vector)
+        return None if found is None else found.score
