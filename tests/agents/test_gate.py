@@ -276,7 +276,7 @@ def test_a_late_tick_opens_nothing_inside_a_window(
     if event > timedelta():
         assert told["events.to_next_min"] == event / MINUTE, "agents are told as of the close"
     into = JournalDatabase.at(tmp_path / "again.db")
-    again = list(replay(desk.database, into, desks.EUR))
+    again = list(replay(desk.database, into, desks.EUR.id))
     assert {(one.state, *one.differences) for one in again} == {("same",)}
     into.close()
     desk.database.close()

@@ -165,7 +165,7 @@ def test_a_replay_sees_the_news_and_the_events_of_then(tmp_path: Path) -> None:
     past = tmp_path / "again"
     past.mkdir()
     into = JournalDatabase.at(past / "torra.db")
-    found = list(replay(desk.database, into, desks.BTC))
+    found = list(replay(desk.database, into, desks.BTC.id))
     assert len(found) >= 4
     assert [(one.state, dict(one.differences), dict(one.misses)) for one in found] == [
         ("same", {}, {})
@@ -184,7 +184,7 @@ def test_a_tick_whose_headlines_are_gone_is_told_and_left_out(tmp_path: Path) ->
     desks.step(desk)
     assert desk.database.prune_news(desk.clock.real_now() + timedelta(days=1), limit=1) == 1
     into = JournalDatabase.at(tmp_path / "again.db")
-    found = {one.key: one for one in replay(desk.database, into, desks.BTC)}
+    found = {one.key: one for one in replay(desk.database, into, desks.BTC.id)}
     states = [one.state for one in found.values()]
     assert "same" in states and "no_news" in states
     assert set(states) <= {"same", "no_news", "different"}

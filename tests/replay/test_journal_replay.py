@@ -29,7 +29,9 @@ from tests.worlds import desks, journals
 from torra.chart import renderer as chart_renderer
 from torra.clock import Simulated
 from torra.config import ROOT, Profile, validate
-from torra.replay.rerun.journal_replay import Comparison, ThenPayer, profile_then, replay
+from torra.replay.rerun.edges_then import ThenPayer
+from torra.replay.rerun.inputs_then import digest_of, profile_then
+from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick import debate as tick_debate
@@ -69,7 +71,7 @@ def again(
     source: Database, folder: Path, limit: int | None = None, **how: object
 ) -> list[Comparison]:
     into = desks.open_database(folder)
-    found = list(replay(source, into, desks.BTC, limit=limit, **how))  # type: ignore[arg-type]
+    found = list(replay(source, into, desks.BTC.id, limit=limit, **how))  # type: ignore[arg-type]
     into.close()
     return found
 
@@ -153,7 +155,7 @@ def test_a_replay_may_start_in_the_middle(source: Database, tmp_path: Path) -> N
             assert (row["price"] is not None) == (row["state"] in {"FILLED", "CLOSED"})
             assert (row["profit"] is not None) == (row["state"] == "CLOSED")
         into = desks.open_database(tmp_path / str(limit))
-        for found in itertools.islice(replay(source, into, desks.BTC, limit=limit), 3):
+        for found in itertools.islice(replay(source, into, desks.BTC.id, limit=limit), 3):
             assert (found.state, found.misses) == ("same", {}), found
         into.close()
 
@@ -173,17 +175,39 @@ def test_a_database_that_knows_the_instance_is_refused(source: Database, tmp_pat
 def test_an_overtaken_tick_ran_with_execution_off_and_does_again(
     source: Database, tmp_path: Path
 ) -> None:
-    key = source.journalled("BTCUSD")[-1]
-    record, at = source.journal_row(key)
-    profile = profile_then(source, "BTCUSD", record, at)
-    assert profile.digest() == record["profile"]
-    silent = profile.model_copy(update={"execution": "off"})
+    record, at = source.journal_row(source.journalled("BTCUSD")[-1])
+    found = profile_then(source, record, at)
+    assert (found.profile.digest(), found.altered) == (record["profile"], "")
+    silent = found.profile.model_copy(update={"execution": "off"})
     told = {**record, "execution": "off", "profile": silent.digest()}
-    assert profile_then(source, "BTCUSD", told, at) == silent
-    first = source.profiles_of("BTCUSD")[-1]
-    unknown = {**record, "profile": "of another version"}
-    found = profile_then(source, "BTCUSD", unknown, first["applied_at"])
-    assert found.digest() in {row["digest"] for row in source.profiles_of("BTCUSD")}
+    assert profile_then(source, told, at).profile == silent
+
+
+def test_a_profile_that_is_not_stored_is_told(source: Database, tmp_path: Path) -> None:
+    key = source.journalled("BTCUSD")[-1]
+    used = source.journal_row(key)[0]["profile"]
+    assert change(source, "DELETE FROM trading_config WHERE digest = ?", used)
+    (found,) = again(source, tmp_path / "into", limit=1)
+    assert (found.state, found.detail) == ("no_profile", f"its profile {used} is not stored")
+
+
+def test_a_setting_that_has_come_since_changes_nothing(source: Database, tmp_path: Path) -> None:
+    """The digest is that of the text of then: a profile of today has other bytes."""
+    for row in source.profiles_of("BTCUSD"):
+        told = json.loads(row["profile"])
+        told["gate"].pop("max_spread_atr")
+        text = json.dumps(told, separators=(",", ":"))
+        digest = digest_of(text)
+        change(source, "UPDATE trading_config SET profile = ?, digest = ? WHERE digest = ?",
+               text, digest, row["digest"])  # fmt: skip
+        change(
+            source,
+            "UPDATE journal SET record = json_set(record, '$.profile', ?) "
+            "WHERE json_extract(record, '$.profile') = ?",
+            digest, row["digest"],
+        )  # fmt: skip
+    found = again(source, tmp_path / "into", limit=4)
+    assert [(item.state, dict(item.differences)) for item in found] == [("same", {})] * 4
 
 
 def test_a_tick_on_which_nobody_was_asked_asks_nobody(tmp_path: Path, plain: Database) -> None:
@@ -258,7 +282,9 @@ def test_an_answer_that_was_changed_shows(plain: Database, tmp_path: Path) -> No
     assert found.state == "different" and {"agents", "scores"} <= set(found.differences)
 
 
-def test_pruned_ticks_are_misses_and_later_ones_are_not(source: Database, tmp_path: Path) -> None:
+def test_pruned_ticks_are_left_out_and_later_ones_are_the_same(
+    source: Database, tmp_path: Path
+) -> None:
     keys = source.journalled("BTCUSD")
     old = keys[:-8]
     for key in old:
@@ -266,13 +292,13 @@ def test_pruned_ticks_are_misses_and_later_ones_are_not(source: Database, tmp_pa
     gone = source.prune(datetime(2021, 1, 1, tzinfo=UTC), limit=10_000)
     assert gone
     rest = len(keys) - len(old)
-    kept = again(source, tmp_path / "kept", limit=rest)
-    assert {item.state for item in kept} == {"same"} and not misses(kept)
-    whole = again(source, tmp_path / "whole", limit=rest + 3)
-    before, after = whole[:3], whole[3:]
-    assert not any(item.answered for item in before)
-    assert misses(before) == {"no row": misses(before).total()} and misses(before).total() >= 3
-    assert not misses(after)["no row"] or misses(after)["other request"]
+    found = again(source, tmp_path / "whole", limit=rest + 3)
+    before, after = found[:3], found[3:]
+    assert {item.state for item in before} - {"same"} == {"no_replies"}, "one asked nobody"
+    assert all("too old" in item.detail for item in before if item.state != "same")
+    assert {item.state for item in after} == {"same"} and not misses(after), (
+        "from the store's state"
+    )
 
 
 # --- what cannot run again ------------------------------------------------------------------------
@@ -286,15 +312,25 @@ def test_bars_that_are_not_those_of_the_tick_are_told(source: Database, tmp_path
     )
     assert change(source, sql, "BTCUSD", record["timeframe"], record["bars"]["from"])
     (found,) = again(source, tmp_path / "into", limit=1)
-    assert (found.state, found.record) == ("no_bars", None)
+    assert (found.state, list(found.differences), found.record) == ("different", ["bars"], None)
+    assert found.differences["bars"][0] == record["bars"]["hash"]
+
+
+def test_bars_that_are_gone_are_told(source: Database, tmp_path: Path) -> None:
+    record, _ = source.journal_row(source.journalled("BTCUSD")[-1])
+    sql = "DELETE FROM bars WHERE instance = ? AND timeframe = ? AND bar_time = ?"
+    assert change(source, sql, "BTCUSD", record["timeframe"], record["bars"]["from"])
+    (found,) = again(source, tmp_path / "into", limit=1)
+    held = record["bars"]["count"]
+    assert (found.state, found.detail) == ("no_bars", f"{held - 1} of its {held} bars are stored")
 
 
 def test_a_record_of_an_older_version_is_told(source: Database, tmp_path: Path) -> None:
     key = source.journalled("BTCUSD")[-2]
-    sql = "UPDATE journal SET record = json_remove(record, '$.before') WHERE torra_key = ?"
+    sql = "UPDATE journal SET record = json_remove(record, '$.versions.rules') WHERE torra_key = ?"
     assert change(source, sql, key) == 1
     found = again(source, tmp_path / "into", limit=2)
-    assert found[0].state == "no_record" and len(found) == 2
+    assert [item.state for item in found] == ["no_version", "same"]
 
 
 def test_bars_are_found_as_they_were(tmp_path: Path) -> None:
@@ -336,12 +372,14 @@ def test_what_the_paper_bridge_lived_through_on_a_failed_tick_comes_first(
         for at, record in enumerate(source.journal_row(key)[0] for key in keys)
         if filled & {bar[0] for bar in record["before"]["path"]}
     )
-    last = record["before"]["path"][-1][0]
-    moved = {**record["before"], "path": [], "paper_cursor": last}
-    changed = json.dumps({**record, "before": moved})
+    before, following = record["before"], source.journal_row(keys[at + 1])[0]["before"]
+    steps = source.signal_steps("BTCUSD", before["signal_event"], following["signal_event"])
+    lived = max(step["id"] for step in steps if step["to_state"] in {"FILLED", "CLOSED"})
+    moved = {"path": [], "paper_cursor": before["path"][-1][0], "signal_event": lived}
+    changed = json.dumps({**record, "before": {**before, **moved}})
     change(source, "UPDATE journal SET record = ? WHERE torra_key = ?", changed, keys[at])
     into = desks.open_database(tmp_path / "into")
-    rest = replay(source, into, desks.BTC, limit=len(keys) - at + 1)
+    rest = replay(source, into, desks.BTC.id, limit=len(keys) - at + 1)
     assert [found.state for found in itertools.islice(rest, 3)] == ["same"] * 3
     into.close()
 
@@ -351,11 +389,35 @@ def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: 
     past = JournalDatabase.at(tmp_path / "torra.db")
     clock = Simulated(FUTURE)
     past.begin(source, "BTCUSD", source.journalled("BTCUSD")[-1])
-    told = {**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}
-    past.enter(told, clock, source)
-    assert past.trading_state() == "REDUCING"
+    past.enter({**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}, clock)
+    assert past.trading_state() == "ACTIVE", "at the look: nothing was taken back"
     assert past.exposure("BTCUSD", "M15", as_of=FUTURE) == record["desk"]["exposure"]
     assert clock.now() < FUTURE
+    past.close()
+
+
+def test_a_tick_looks_under_the_state_that_took_a_signal_back_then(
+    source: Database, tmp_path: Path
+) -> None:
+    """A halt that came while it was debated, or after it was stored, left its look alone."""
+    key = source.journalled("BTCUSD")[-1]
+    record, _ = source.journal_row(key)
+    past = JournalDatabase.at(tmp_path / "torra.db")
+    past.begin(source, "BTCUSD", key)
+    sid = past.signals(instance="BTCUSD")[0]["sid"]
+    early, moment, late = (f"2026-01-01T00:00:0{second}Z" for second in (1, 2, 3))
+
+    def look(at: str, decided: str, detail: str = "TRADING_HALTED", sid: str = sid) -> str:
+        told = {**record, "desk": {**record["desk"], "trading_state": decided}}
+        step = {"sid": sid, "detail": detail, "at": at}
+        past.enter(told, desks.Simulated(FUTURE), [step], moment)
+        return past.trading_state()
+
+    assert look(early, "ACTIVE") == "HALTED", "it ended while the tick was debated"
+    assert look(early, "ACTIVE", "TRADING_REDUCING") == "REDUCING"
+    assert look(late, "HALTED") == "ACTIVE", "it came later"
+    assert (look(moment, "HALTED"), look(moment, "ACTIVE")) == ("HALTED", "ACTIVE")
+    assert look(early, "ACTIVE", sid="of this very tick") == "ACTIVE"
     past.close()
 
 
@@ -453,7 +515,7 @@ def once_and_again(
     )
     desks.step(desk)
     into = desks.open_database(folder)
-    (found,) = replay(desk.database, into, desks.EUR)
+    (found,) = replay(desk.database, into, desks.EUR.id)
     then, now = (each.latest_tick("EURUSD", "H1") for each in (desk.database, into))
     desk.database.close()
     into.close()

@@ -473,7 +473,7 @@ def test_a_replay_looks_again_where_the_desk_did_and_nowhere_else(
     for _ in range(scaled(200, 4)):
         desks.step(desk)
     source, into = desk.database, desks.open_database(tmp_path / "again")
-    found = list(replay(source, into, desks.BTC))
+    found = list(replay(source, into, desks.BTC.id))
     spoken, again = deliberations(source), deliberations(into)
     source.close()
     into.close()

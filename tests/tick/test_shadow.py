@@ -189,7 +189,7 @@ def test_earned_influence_counts_once_promoted_and_a_replay_knows_when(tmp_path:
     flags = [SHADOW in record["deliberation"]["flags"] for record in (*before, *after)]
     assert flags == [True] * len(before) + [False] * len(after)
     with closing(desks.open_database(tmp_path / "again")) as into:
-        again = list(replay(desk.database, into, desks.BTC))
+        again = list(replay(desk.database, into, desks.BTC.id))
     assert {told.state for told in again} == {"same"}, again
     desk.database.close()
 

@@ -168,7 +168,7 @@ def lines(source: Database, folder: Path, limit: int | None = None) -> Iterator[
     """Replay both instances of a desk into a new database."""
     into = desks.open_database(folder)
     for instance in BOTH:
-        yield from replay(source, into, instance, limit=limit)
+        yield from replay(source, into, instance.id, limit=limit)
     into.close()
 
 

@@ -1,8 +1,8 @@
 """The outcomes of fixed ticks, as digests by part: they change when the rules do, and only then.
 
-A desk of three answered by a script that depends on nothing but who is asked and when, a desk of
-eight answered by the rules provider, and an L1 that nobody helps run through the same bars of the
-sample. `python -m tests.worlds.rule_outcomes` notes them for a new version of the rules.
+A desk of three answered by a script that depends on nothing but who is asked and when, and a desk
+of eight answered by the rules provider run through the same bars of the sample.
+`python -m tests.worlds.rule_outcomes` notes them for a new version of the rules.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ import json
 import platform
 import random
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
-
-from torra.tick.rules_version import RULES_VERSION
 
 from agents.contracts import VECTORS, Completion, Request
 from tests.doubles import scripted
@@ -26,16 +24,24 @@ from torra.config import ROOT, Profile, validate
 from torra.providers.registry import open_provider
 from torra.store.connection import to_json
 from torra.tick.record import versions
+from torra.tick.rules_version import RULES_VERSION
 
 GOLDEN: Final = ROOT / "tests" / "tick" / "golden" / "rules.json"
-CLOSES: Final = 20
+CLOSES: Final = 26
 DIGITS: Final = 9
 """Significant digits that count where the numbers come of other libraries than the noted ones."""
 
-EAGER: Final = {"thresholds": {"buy": 0.1, "sell": 0.1}, "on_opposite": "reverse"}
 PROFILES: Final = {
-    "budget": EAGER,
-    "full": {**EAGER, "agents": {"mode": "full", "debate_rounds": 2}},
+    "budget": {
+        "thresholds": {"buy": 0.02, "sell": 0.02},
+        "on_opposite": "reverse",
+        "risk": {"exposure_cap_pct": 60.0},
+    },
+    "full": {
+        "thresholds": {"buy": 0.1, "sell": 0.1},
+        "on_opposite": "close",
+        "agents": {"mode": "full", "debate_rounds": 2},
+    },
 }
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -48,6 +54,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Fields of a record by the part of the rules that makes them."""
 
+FIELDS: Final = "fields of a record"
 NUMBERED: Final = "paper bridge"
 ASKED: Final = "prompts"
 ANSWERED: Final = "rules provider"
@@ -62,7 +69,9 @@ class Steady:
         where = f"{request.role.id}|{request.timeframe}|{request.bar_time}|{request.round}"
         chance = random.Random(where)
         if request.role.kind == "gate":
-            told = scripted.ruling(request, multiplier=chance.choice([1.0, 0.7, 0.4]))
+            told = scripted.ruling(
+                request, multiplier=chance.choice([1.0, 0.7, 0.4]), veto=chance.random() < 0.15
+            )
         else:
             told = scripted.report(request, confidence=chance.choice(["high", "medium", "low"]))
             told["adjustments"] = {name: chance.uniform(-0.3, 0.3) for name in VECTORS}
@@ -73,28 +82,29 @@ class Steady:
     def close(self) -> None: ...
 
 
-def outcomes() -> dict[str, list[Any]]:
+def outcomes(names: Iterable[str] = PROFILES, closes: int = CLOSES) -> dict[str, list[Any]]:
     """Run the fixed ticks; return what they came to, by part."""
     found: dict[str, list[Any]] = {}
-    for name, values in PROFILES.items():
-        profile = validate(Profile, values, "a test")
+    for name in names:
+        profile = validate(Profile, PROFILES[name], "a test")
         voice = Steady() if name == "budget" else open_provider(profile.agents)
         with tempfile.TemporaryDirectory() as folder:
-            for part, told in _ran(Path(folder), profile, voice):
+            for part, told in _ran(Path(folder), profile, voice, closes):
                 found.setdefault(part, []).append(told)
     return found
 
 
-def _ran(folder: Path, profile: Profile, voice: Any) -> Iterator[tuple[str, Any]]:
+def _ran(folder: Path, profile: Profile, voice: Any, closes: int) -> Iterator[tuple[str, Any]]:
     desk = desks.open_desk(folder, (desks.BTC, desks.EUR), profile=profile, provider=voice)
     desks.take_lease(desk)
-    for _ in range(CLOSES):
+    for _ in range(closes):
         desks.step(desk)
     database = desk.database
     for instance in desk.setups:
         for key in database.journalled(instance):
             record, _ = database.journal_row(key)
             yield from ((part, {n: record[n] for n in names}) for part, names in PARTS.items())
+            yield FIELDS, sorted(record)
             asked = database.twins(key)["calls"]
             yield ASKED, {name: call["request_hash"] for name, call in asked.items()}
             if voice.name == "rules":

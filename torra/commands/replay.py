@@ -1,5 +1,8 @@
 """`torra replay`, `recompose` and `sweep`: arms over a history, and how to judge them.
 
+`torra replay --journal` does another thing: it runs the stored ticks of the desk again and says
+where today's program comes to something else; exit code 1 then.
+
 Long work says beforehand how long it will take and shows its progress on standard error. The result
 goes to standard output as a table or, with --json, as one document, to the page Replays and, with
 --report, into one HTML file. An interrupted replay goes on where it was when it is started again;
@@ -13,9 +16,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from torra.commands.cli_errors import plainly
 from torra.errors import ConfigError
@@ -32,6 +36,9 @@ INTERRUPTED: Final = 130
 
 GOES_ON: Final = "Stopped; the same command goes on from where it was."
 BEGINS: Final = "Stopped; the same command begins again."
+
+OF_THE_JOURNAL: Final = frozenset(("symbol", "journal", "timeframes", "begin", "end", "as_json"))
+"""Parameters of `torra replay` that go with --journal."""
 
 
 def _with(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
@@ -70,7 +77,12 @@ RUN: Final = (
 
 
 @click.command("replay")
-@click.argument("symbol")
+@click.argument("symbol", required=False)
+@click.option(
+    "--journal",
+    is_flag=True,
+    help="Run the desk's stored ticks again and say whether each is the same to the bit.",
+)
 @click.option(
     "--bars",
     "bars",
@@ -85,11 +97,18 @@ RUN: Final = (
 @_with(RUN)
 @click.pass_obj
 @plainly
-def replay(home: Path, /, symbol: str, as_json: bool, report: Path | None, **asked: Any) -> None:
+def replay(
+    home: Path, /, symbol: str | None, journal: bool, as_json: bool, report: Path | None,
+    **asked: Any,
+) -> None:  # fmt: skip
     """Run a symbol's history through every arm and say what it shows."""
     from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import reporting  # noqa: PLC0415
 
+    if journal:
+        _journal(home, symbol or "", as_json)
+    if symbol is None:
+        raise ConfigError("name a symbol; only --journal goes without one")
     request = reporting.ReplayRequest(**asked)
     with _told_when_stopped(GOES_ON):
         found = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
@@ -100,6 +119,33 @@ def replay(home: Path, /, symbol: str, as_json: bool, report: Path | None, **ask
         click.echo(found.json())
     else:
         click.echo(found.text())
+
+
+def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
+    """Check the journal and end: exit code 1 where a tick is not the same."""
+    from torra.replay.rerun import journal_check  # noqa: PLC0415
+
+    context = click.get_current_context()
+    given = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if others := sorted(given.keys() - OF_THE_JOURNAL):
+        taken = "SYMBOL, --timeframes, --from, --to and --json"
+        raise ConfigError(f"--journal takes {taken}, not {', '.join(others)}")
+    with _told_when_stopped(BEGINS):
+        found = journal_check.check(
+            home,
+            symbol,
+            timeframes=given.get("timeframes", ""),
+            begin=given.get("begin"),
+            end=given.get("end"),
+            progress=progress,
+        )
+    document = json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=2)
+    click.echo(document if as_json else found.text())
+    sys.exit(0 if found.same else 1)
 
 
 @click.command("recompose")

@@ -30,7 +30,7 @@ from torra.desk.schedule import running_order
 from torra.evaluation.observations import ArmSeen, Shared, TickSeen, TradeSeen
 from torra.replay.arms import Arm
 from torra.replay.l1.trades import END, left_open
-from torra.replay.rerun.journal_replay import Still
+from torra.replay.rerun.edges_then import Still
 from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
 from torra.replay.shards.history import History
 from torra.replay.shards.seen import tick_seen, trade_seen

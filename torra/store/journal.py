@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -84,6 +84,15 @@ TICKS_AT_HAND: Final = 4
 
 Recollection = Callable[[Request], Mapping[str, Any] | None]
 """The stored calls row of a request, as torra.providers.recorded asks for it."""
+
+TWIN_SCORES: Final = (
+    "price_action", "key_levels", "momentum", "structure", "ath", "composite", "consensus",
+    "verdict", "source_type",
+)  # fmt: skip
+"""Columns of a sentiment row that a record has as well."""
+
+OF_THE_CALLS: Final = frozenset(("calls", "cost_usd", "elapsed_ms"))
+"""Parts of a stored debate that say how long it took and what it cost."""
 
 STREAM: Final = "WHERE c.instance = ? AND c.timeframe = ? ORDER BY c.close_time DESC LIMIT ?"
 
@@ -278,14 +287,51 @@ class JournalStore(Store):
             },
         )
 
-    def journalled(self, instance: str, limit: int | None = None) -> list[str]:
-        """Return the keys of an instance's newest ticks with a journal, in the order they ran."""
+    def journalled(
+        self,
+        instance: str,
+        limit: int | None = None,
+        *,
+        timeframes: Collection[str] = (),
+        begin: datetime | None = None,
+        end: datetime | None = None,
+    ) -> list[str]:
+        """Return the keys of an instance's newest ticks with a journal, in the order they ran.
+
+        Those of some `timeframes` (none named: all) that closed in [begin, end].
+        """
+        which, values = _closed(timeframes, begin, end)
         rows = self._rows(
-            "SELECT c.torra_key FROM chains c JOIN journal j ON j.torra_key = c.torra_key "
-            "WHERE c.instance = ? ORDER BY c.sentiment_id DESC LIMIT ?",
-            instance, -1 if limit is None else limit,
+            "SELECT c.torra_key FROM chains c JOIN journal j ON j.torra_key = c.torra_key "  # noqa: S608
+            f"WHERE c.instance = ? {which}ORDER BY c.sentiment_id DESC LIMIT ?",
+            instance, *values, -1 if limit is None else limit,
         )  # fmt: skip
         return [str(row["torra_key"]) for row in reversed(rows)]
+
+    def tick_ends(
+        self,
+        instance: str,
+        timeframes: Collection[str] = (),
+        begin: datetime | None = None,
+        end: datetime | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return how many ticks of an instance ended how: timeframe, state, reason and number.
+
+        Those that `journalled` would choose from, and with them the ticks that were skipped or are
+        under way.
+        """
+        which, values = _closed(timeframes, begin, end)
+        return self._rows(
+            "SELECT c.timeframe, c.state, c.reason, count(*) AS number FROM ticks c "  # noqa: S608
+            f"WHERE c.instance = ? {which}GROUP BY c.timeframe, c.state, c.reason "
+            "ORDER BY c.timeframe, c.state, c.reason",
+            instance, *values,
+        )  # fmt: skip
+
+    def ticked_instances(self) -> list[str]:
+        """Return the names of all instances that have a tick, in the order of the alphabet."""
+        rows = self._rows("SELECT DISTINCT instance FROM ticks ORDER BY instance")
+        return [str(row["instance"]) for row in rows]
 
     def journal_row(self, torra_key: str) -> tuple[dict[str, Any], str]:
         """Return the record of a tick and the real time of its storing; KeyError without one."""
@@ -302,17 +348,45 @@ class JournalStore(Store):
             instance,
         )
 
-    def signals_ended(self, instance: str, after: int, upto: int) -> list[dict[str, Any]]:
-        """Return the steps (after, upto] that ended a signal of an instance without a trade.
+    def signal_steps(self, instance: str, after: int, upto: int | None) -> list[dict[str, Any]]:
+        """Return the steps of an instance's signals with a number in (after, upto], oldest first.
 
-        Each has sid, from_state, to_state and detail; oldest first.
+        Each has id, sid, from_state, to_state, detail and at; `upto` None stands for the newest.
         """
         return self._rows(
-            "SELECT e.sid, e.from_state, e.to_state, e.detail FROM signal_events e "
-            "JOIN signals s ON s.sid = e.sid WHERE s.instance = ? AND e.id > ? AND e.id <= ? "
-            "AND e.to_state IN ('REJECTED', 'EXPIRED', 'CANCELLED') ORDER BY e.id",
-            instance, after, upto,
+            "SELECT e.* FROM signal_events e "
+            "JOIN signals s ON s.sid = e.sid WHERE s.instance = ? AND e.id > ? "
+            "AND (? IS NULL OR e.id <= ?) ORDER BY e.id",
+            instance, after, upto, upto,
         )  # fmt: skip
+
+    def twins(self, torra_key: str) -> dict[str, dict[str, Any]]:
+        """Return what is stored of a tick beside its record: its rows by table, without numbers.
+
+        `chains` and `sentiment` have its scores, `debate` what was said, and each of `calls`, by
+        role, round and attempt, what was asked and how it ended.
+        """
+        chain = self._row("SELECT * FROM chains WHERE torra_key = ?", torra_key) or {}
+        spoken = self._row("SELECT * FROM sentiment WHERE torra_key = ?", torra_key) or {}
+        calls = self._rows(
+            "SELECT role, round, attempt, status, instructions, user, request_hash FROM calls "
+            "WHERE torra_key = ? ORDER BY rowid",
+            torra_key,
+        )
+        debate = json.loads(spoken.get("agent_deliberation") or "{}")
+        for stage in debate.get("stages", ()):
+            stage.pop("ms", None)
+        return {
+            "chains": {name: value for name, value in chain.items() if name != "sentiment_id"},
+            "sentiment": {name: spoken.get(name) for name in TWIN_SCORES},
+            "debate": {name: told for name, told in debate.items() if name not in OF_THE_CALLS},
+            "calls": {
+                f"{row['role']}.{row['round']}.{row['attempt']}": {
+                    name: row[name] for name in ("status", "instructions", "user", "request_hash")
+                }
+                for row in calls
+            },
+        }
 
     def state_before(
         self, instance: str, torra_key: str, signal_event: int, chains: int
@@ -433,6 +507,17 @@ def journal_history(store: JournalStore, instance: str) -> Recollection:
         )
 
     return recall
+
+
+def _closed(
+    timeframes: Collection[str], begin: datetime | None, end: datetime | None
+) -> tuple[str, list[str]]:
+    """Return the SQL that chooses rows `c` by stream and close, and its values."""
+    tests = [f"AND c.timeframe IN ({', '.join('?' * len(timeframes))}) "] if timeframes else []
+    tests += ["AND c.close_time >= ? "] if begin is not None else []
+    tests += ["AND c.close_time <= ? "] if end is not None else []
+    bounds = [stamp(moment) for moment in (begin, end) if moment is not None]
+    return "".join(tests), [*timeframes, *bounds]
 
 
 @lru_cache(maxsize=64)

@@ -31,10 +31,14 @@ from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.market.bar_view import BarView
 from torra.plugins import loading as plugins
 from torra.tick.late_answers import LateAnswers
+from torra.tick.rules_version import RULES_VERSION
 from torra.verdict.risk_engine import Action
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
 """Libraries whose versions can change a score and are therefore stored with it."""
+
+RULES_NAME: Final = "rules"
+"""Name of the version of the rules among a record's versions."""
 
 CALL_TEXTS: Final = ("system", "user", "reply")
 """Fields of a call that the `calls` table keeps."""
@@ -334,7 +338,7 @@ def _named(instance: Instance, profile: Profile) -> tuple[str, ...]:
 def versions() -> dict[str, str]:
     """Return the versions of everything that can change a score."""
     found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
-    found["rubric"] = RUBRIC_VERSION
+    found |= {"rubric": RUBRIC_VERSION, RULES_NAME: str(RULES_VERSION)}
     for package in RECORDED_PACKAGES:
         try:
             found[package] = version(package)

@@ -2,70 +2,82 @@
 
 `replay` takes the ticks of an instance in the order in which they ran and puts each through the
 very `run_tick`. Each has the bars that its record names (by range and revision, checked by their
-hash), the clock of then, the profile that was applied then and the recorded provider. The result is
-compared with the record: every score, agent, verdict, action, reason and signal. Real time stands
-still, so a slow or busy machine changes no answer.
+hash), the clock of then, the profile of its digest and the recorded provider. The result is
+compared with the record and with the rows that the desk stored beside it: every score, agent,
+verdict, action, reason and signal, what each agent was asked and said, and the fills on paper.
+Real time stands still, so a slow or busy machine changes no answer.
 
-A tick whose bars, headlines or record are gone is reported and left out (headlines go when they are
-old: Desk.prune); later ticks may then differ, because they remember it. A request that the journal
-does not answer is a miss: the agent is skipped and the miss is counted. The source is only read.
+A tick goes on from the one before where that was the same again, else from what the desk had
+stored before it. So a tick that is left out, or that differs, makes no later one differ. A tick is
+left out, with its reason, where something that it needs is not stored (any more), and where other
+rules made it. A request that the journal does not answer is a miss: the agent is skipped and the
+miss is counted. The source is only read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
 
-import pandas as pd
-
-from agent_config import AgentSettings
-from agents.contracts import CallBound, Completion, ModelUnavailable, Request, SourceType, Submit
-from agents.debate.deliberation import Deliberation
-from agents.registry import Agent
-from instance_database import Database, TickKey
-from torra.bridges.paper import Bar
-from torra.clock import Simulated, duration, parse
-from torra.config import Instance, Profile
-from torra.evidence.news_digest import NewsView
-from torra.evidence.scheduled_events import EventView
-from torra.market.bar_view import BarView
-from torra.providers.recorded import History, RecordedProvider
-from torra.replay.rerun.replay_store import JournalDatabase
+from agents.contracts import SourceType
+from instance_database import Database
+from torra.clock import parse
+from torra.config import Instance
+from torra.providers.recorded import RecordedProvider
+from torra.replay.rerun.edges_then import (
+    Still,
+    Then,
+    ThenPayer,
+    ThenRoute,
+    events_of_then,
+    news_of_then,
+)
+from torra.replay.rerun.inputs_then import InputsThen, Left, NotAgain, Spoilt, inputs_then
+from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
 from torra.store.connection import to_json
-from torra.store.journal import StoredDebate, journal_history
-from torra.tick.bar_window import as_bars, last_row
+from torra.store.journal import OF_ITS_END, journal_history
 from torra.tick.debate import SHADOW
-from torra.tick.ladder import Rung
-from torra.tick.record import describe, events_then, news_then
+from torra.verdict.signal_states import EXECUTED
 from torra_trader import Edges, Outcome, run_tick
 
-State = Literal["same", "different", "no_bars", "no_news", "no_record", "not_run"]
+State = Literal["same", "different"] | Left
 
 NOT_COMPARED: Final = frozenset(
-    ("calls", "cost_usd", "elapsed_ms", "provider", "versions", "bars", "before", "desk")
+    ("calls", "cost_usd", "elapsed_ms", "provider", "versions", "bars", "before", "desk", "profile")
 )
 """Fields of a record that are no result: cost, time, provider, versions and inputs."""
 
-NEEDED: Final = ("now", "before", "desk", "execution")
-"""Fields of a record without which its tick cannot run again: records of older versions."""
+BESIDE: Final = ("chains", "sentiment", "debate", "calls")
+"""Tables with numbers of a tick beside its record, as `Database.twins` calls them."""
 
-LADDER: Final = "ladder:"
-"""Prefix of the flag with the rung of a tick whose profile could not pay for its whole desk."""
+RECORD: Final = "record"
+"""Place of the difference of a tick that what is stored of it lets nobody run again."""
+
+UNREADABLE: Final = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+"""What a record raises that was altered so that it is none: it has no form that could be checked
+beforehand."""
+
+OUTSIDE: Final = ("fills", "latches")
+"""Differences of what a tick left behind, for which there is no place in its record."""
 
 REPORTED: Final = ("scores", "composite", "consensus", "verdict", "action", "reason", "signals")
 """Fields of the tick that ran again in `Comparison.as_json`."""
+
+OF_ITS_FILL: Final = ("opened_at", "price", "lots", "stop", "target")
+"""Columns of a signal that its fill depends on, or fills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One tick then and now.
 
-    `differences` maps a field of the record to (then, now); `misses` counts the requests that the
-    journal did not answer, by reason; `cost_usd` is what the answers cost then.
+    `differences` maps a field of the record, or a row beside it as table.row, to (then, now);
+    `misses` counts the requests that the journal did not answer, by reason; `cost_usd` is what the
+    answers cost then. `then` is the stored record and `record` the one of now, None for a tick that
+    did not run again.
     """
 
     key: str
@@ -76,6 +88,7 @@ class Comparison:
     cost_usd: float = 0.0
     record: Mapping[str, Any] | None = None
     detail: str = ""
+    then: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values, with the present result of the tick."""
@@ -95,268 +108,222 @@ class Comparison:
 def replay(
     source: Database,
     into: Database,
-    instance: Instance,
+    instance: str,
     *,
     limit: int | None = None,
-    history: History | None = None,
+    keys: Iterable[str] | None = None,
 ) -> Iterator[Comparison]:
-    """Run the newest `limit` journalled ticks of an instance (None: all) again in `into`.
+    """Run journalled ticks of an instance again in `into`, the newest `limit` of them (None: all).
 
-    `into` may hold other instances, but no tick of this one (ValueError); it gets the state that
-    the first of these ticks met. `history` answers instead of the source's journal; a stage that
-    was refused then is refused again.
+    `keys` are some of them, in the order in which they ran. `into` may hold other instances, but no
+    tick of this one (ValueError). A stage that was refused then is refused again.
     """
-    keys = source.journalled(instance.id, limit)
+    everything = source.journalled(instance)
+    following = dict(zip(everything, [*everything[1:], None], strict=True))
+    chosen = list(keys) if keys is not None else everything[-limit:] if limit else everything
     past = JournalDatabase.at(into.path)
+    # The tick before which `past` stands; None where it must be set anew.
+    stands: str | None = None
     try:
-        begun = False
-        for text in keys:
-            record, at = source.journal_row(text)
-            if any(name not in record for name in NEEDED):
-                yield Comparison(text, "no_record", detail="stored by an older version")
-                continue
-            # The first tick that can run again sets the stage: older ones have no `before`.
-            if not begun:
-                past.begin(source, instance.id, text)
-                begun = True
-            profile = profile_then(source, instance.id, record, at)
-            provider = RecordedProvider(history or journal_history(source, instance.id))
-            yield _again(source, past, instance, record, profile, provider)
+        if past.knows(instance):
+            raise ValueError(f"{into.path} holds ticks of {instance}; replay into another file")
+        for text in chosen:
+            try:
+                found = _tick(source, past, instance, text, following[text], anew=stands != text)
+            except UNREADABLE as error:
+                what = f"it cannot run again: {type(error).__name__}: {error}"
+                found = Comparison(text, "different", {RECORD: ("a tick", what)}, detail=what)
+            stands = following[text] if _goes_on(found) else None
+            yield found
     finally:
         past.close()
 
 
-def profile_then(source: Database, instance: str, record: Mapping[str, Any], at: str) -> Profile:
-    """Return the profile with which a tick ran.
+def _tick(
+    source: Database,
+    past: JournalDatabase,
+    instance: str,
+    text: str,
+    following: str | None,
+    *,
+    anew: bool,
+) -> Comparison:
+    record, at = source.journal_row(text)
+    try:
+        inputs = inputs_then(source, text, record, at)
+    except NotAgain as left:
+        return Comparison(text, left.state, detail=left.detail, then=record)
+    except Spoilt as spoilt:
+        cost = float(record["cost_usd"])
+        told: dict[str, Any] = {"detail": spoilt.detail, "then": record, "cost_usd": cost}
+        return Comparison(text, "different", spoilt.differences, **told)
+    if anew:
+        past.begin(source, instance, text)
+    provider = RecordedProvider(journal_history(source, instance))
+    return _again(source, past, inputs, record, provider, _after(source, instance, following))
 
-    It is found by its digest. A tick that was a record only, because a newer one had overtaken it,
-    ran with execution off: its digest is that of a profile so changed. Without any the profile that
-    was applied last before the tick was stored is taken, and the digests differ.
+
+def _goes_on(found: Comparison) -> bool:
+    """Return whether the next tick may go on from what this one left here.
+
+    It may where the record is as it was: a table beside it that differs was altered.
     """
-    change = {"execution": record["execution"]}
-    earlier: list[Profile] = []
-    for row in source.profiles_of(instance):
-        profile = Profile.model_validate_json(row["profile"]).model_copy(update=change)
-        if record["profile"] in (row["digest"], profile.digest()):
-            return profile
-        earlier += [profile] if row["applied_at"] <= at else []
-    return earlier[0] if earlier else Profile().model_copy(update=change)
+    beside = (name.partition(".")[0] in (*BESIDE, *OUTSIDE) for name in found.differences)
+    return found.state == "same" or (found.state == "different" and all(beside))
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    """What the source tells of an instance from one tick to the next: steps, latches, cursor.
+
+    `event` is the number of the last step, None for the newest there is.
+    """
+
+    event: int | None
+    latches: frozenset[str]
+    cursor: datetime | None
+    source: Database
+    instance: str
+
+    def steps(self, since: int) -> list[dict[str, Any]]:
+        return self.source.signal_steps(self.instance, since, self.event)
+
+
+def _after(source: Database, instance: str, following: str | None) -> _After | None:
+    """Return how an instance stood after a tick: before the following one, or now.
+
+    None where the record of the following one does not say.
+    """
+    event = None
+    told: Mapping[str, Any] = source.standing(instance)
+    if following is not None:
+        try:
+            told = source.journal_row(following)[0]["before"]
+            event = told["signal_event"]
+        except UNREADABLE:
+            return None
+    cursor = told["paper_cursor"] and parse(told["paper_cursor"])
+    return _After(event, frozenset(told["latches"]), cursor, source, instance)
 
 
 def _again(
     source: Database,
     past: JournalDatabase,
-    instance: Instance,
+    inputs: InputsThen,
     record: Mapping[str, Any],
-    profile: Profile,
     provider: RecordedProvider,
+    after: _After | None,
 ) -> Comparison:
-    key = TickKey(instance.id, record["timeframe"], parse(record["bar_time"]))
-    bars = _bars_then(source, key, record["bars"])
-    if bars is None:
-        return Comparison(key.text, "no_bars", detail="the stored bars are not those of the tick")
-    gone = _headlines_gone(source, record)
-    if gone:
-        return Comparison(key.text, "no_news", detail=gone)
+    key, instance, told = inputs.key, inputs.instance, inputs.told
     clock = Still(parse(record["now"]))
-    past.enter(record, clock, source)
+    steps = after.steps(record["before"]["signal_event"]) if after else []
+    past.enter(record, clock, steps, inputs.stored_at)
     held = past.lease()
-    told = source.debate_of(key.text)
     # Nobody was asked then (no provider): the recorded one would count misses.
-    silent = record["source_type"] == SourceType.L1_ONLY and told is not None and not told.words
+    silent = record["source_type"] == SourceType.L1_ONLY and not told.words
     edges = Edges(
         database=past,
-        window=Then(source, past, instance, record, bars),
+        window=Then(past, instance, record, inputs.bars),
         submit=None if silent else provider.submit,
         provider=provider.name,
         clock=clock,
         epoch=held["epoch"] + 1 if held else 1,
-        account=ThenPayer(told) if told else None,
+        account=ThenPayer(told),
         picture=lambda: source.picture(record["picture"]) if record.get("picture") else None,
-        news=_news_then(source, record),
-        events=_events_then(record),
-        promoted=lambda: told is None or SHADOW not in told.flags,
+        news=news_of_then(source, record),
+        events=events_of_then(record),
+        route=None if instance.bridge == "paper" else ThenRoute(),
+        promoted=lambda: SHADOW not in told.flags,
     )
     outcome = run_tick(
-        instance, key.timeframe, key.bar_time, clock.monotonic(), profile=profile, edges=edges
-    )
-    return _compared(record, outcome, provider)
+        instance, key.timeframe, key.bar_time, clock.monotonic(),
+        profile=inputs.profile.profile, edges=edges,
+    )  # fmt: skip
+    differences = {} if outcome.record is None else _differences(source, past, record, outcome)
+    if outcome.record is not None and after is not None:
+        differences |= _market(past, instance, after, steps)
+    if inputs.profile.altered:
+        differences["profile"] = (record["profile"], inputs.profile.altered)
+    return _compared(record, outcome, provider, differences)
 
 
-def _news_then(
-    source: Database, record: Mapping[str, Any]
-) -> Callable[[datetime], NewsView] | None:
-    """Return a function that gives the tick's own view of the news, for any moment."""
-    told = record.get("news")
-    if told is None:
-        return None
-    items = source.news_items([row["id"] for row in told["items"]])
-    return lambda _: news_then(told, items)
+def _differences(
+    source: Database, past: JournalDatabase, record: Mapping[str, Any], outcome: Outcome
+) -> dict[str, tuple[Any, Any]]:
+    """Return what of the record, and of the rows beside it, is not the same now."""
+    # Through JSON as the record went: tuples become lists, keys text.
+    now = json.loads(to_json(outcome.record))
+    found = {
+        name: (record.get(name), now.get(name))
+        for name in [*record, *(now.keys() - record.keys())]
+        if name not in NOT_COMPARED and record.get(name) != now.get(name)
+    }
+    before, after = source.twins(outcome.key.text), past.twins(outcome.key.text)
+    for table, rows in before.items():
+        for name in [*rows, *(after[table].keys() - rows.keys())]:
+            pair = rows.get(name), after[table].get(name)
+            if table == "calls":
+                pair = _ended(pair[0]), _ended(pair[1])
+            if pair[0] != pair[1]:
+                found[f"{table}.{name}"] = pair
+    return found
 
 
-def _headlines_gone(source: Database, record: Mapping[str, Any]) -> str:
-    """Return how many of the headlines that a tick saw are not stored any more, "" for none."""
-    seen = {row["id"] for row in (record.get("news") or {}).get("items", ())}
-    gone = len(seen) - len(source.news_items(sorted(seen)))
-    return f"{gone} of the {len(seen)} headlines that it saw are gone: too old" if gone else ""
+def _ended(call: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a stored call as its tick knew it: a late answer was none."""
+    late = call is not None and call["status"] == "late"
+    return {**call, "status": "timeout"} if call and late else call
 
 
-def _events_then(record: Mapping[str, Any]) -> Callable[[datetime, datetime], EventView] | None:
-    """Return a function that gives the tick's own view of scheduled events."""
-    told = record.get("events")
-    return None if told is None else lambda _as_of, _now: events_then(told)
+def _market(
+    past: JournalDatabase, instance: Instance, after: _After, steps: Sequence[Mapping[str, Any]]
+) -> dict[str, tuple[Any, Any]]:
+    """Return where fills on paper and latches differ; then follow what others did to signals."""
+    then, now = steps_of(steps), past.steps(instance.id)
+    found: dict[str, tuple[Any, Any]] = {}
+    # A tick that failed has lived through bars as well, and its fills are no news of this one.
+    failed = after.cursor is not None and after.cursor != past.paper_cursor(instance.id)
+    if instance.bridge == "paper" and not failed:
+        ends = {*EXECUTED, "CLOSED"}
+        filled = [[step for step in side if step[2] in ends] for side in (then, now)]
+        if filled[0] != filled[1]:
+            found["fills"] = (list(map(list, filled[0])), list(map(list, filled[1])))
+        else:
+            found = _fills(past, after.source, filled[0])
+    if now != then:
+        past.follow(after.source, instance.id, after.event)
+    held = past.latches(instance.id)
+    if held != after.latches:
+        found["latches"] = (sorted(after.latches), sorted(held))
+    return found
 
 
-class ThenPayer:
-    """The payer of a replay (torra.tick.debate.Payer): the desk and the refusals of then."""
-
-    def __init__(self, told: StoredDebate) -> None:
-        self._told = told
-
-    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
-        """Return the rung on which the tick ran."""
-        del agents
-        lower = [flag.removeprefix(LADDER) for flag in self._told.flags if flag.startswith(LADDER)]
-        if not lower:
-            return Rung(settings, settings.mode, asked=True)
-        return Rung(settings.model_copy(update={"mode": lower[0]}), lower[0], asked=True)
-
-    def purse(
-        self,
-        key: TickKey,
-        settings: AgentSettings,
-        submit: Submit,
-        *,
-        monotonic: Callable[[], float],
-        deadline: float,
-    ) -> ThenPurse:
-        """Open a purse that holds no money: answers cost nothing."""
-        del key, settings, monotonic, deadline
-        return ThenPurse(self._told, submit)
-
-
-class ThenPurse:
-    """The purse of a replay (torra.tick.debate.TickPurse): it refuses what was refused then."""
-
-    def __init__(self, told: StoredDebate, submit: Submit) -> None:
-        self._told = told
-        self._submit = submit
-
-    def reserve(self, stage: str, bounds: Sequence[CallBound]) -> bool:
-        """Grant a stage; ModelUnavailable, with the reason of then, for one that was refused.
-
-        Otherwise an agent that abstains before it asks anybody would be heard in it.
-        """
-        del stage
-        reason = self._told.refused([bound.role_id for bound in bounds], bounds[0].round)
-        if reason:
-            raise ModelUnavailable(reason, "refused then", again=None, billed=False)
-        return True
-
-    def submit(self, request: Request) -> Future[Completion]:
-        """Ask the recorded provider."""
-        return self._submit(request)
-
-    def settled(self, deliberation: Deliberation) -> Deliberation:
-        """Return the deliberation as it is."""
-        return deliberation
+def _fills(
+    past: JournalDatabase, source: Database, steps: Sequence[Step]
+) -> dict[str, tuple[Any, Any]]:
+    """Return the fills and ends on paper that did not come to the same."""
+    found = {}
+    for sid, _, state in steps:
+        names = OF_ITS_END if state == "CLOSED" else OF_ITS_FILL
+        then, now = (
+            {name: (held.signal(sid) or {}).get(name) for name in names} for held in (source, past)
+        )
+        if then != now:
+            found[f"fills.{sid}"] = (then, now)
+    return found
 
 
 def _compared(
-    record: Mapping[str, Any], outcome: Outcome, provider: RecordedProvider
+    record: Mapping[str, Any],
+    outcome: Outcome,
+    provider: RecordedProvider,
+    differences: Mapping[str, tuple[Any, Any]],
 ) -> Comparison:
     told: dict[str, Any] = {"answered": provider.answered, "misses": dict(provider.misses)}
-    cost = float(record["cost_usd"])
+    told |= {"cost_usd": float(record["cost_usd"]), "then": record}
     if outcome.record is None:
         detail = f"{outcome.state}: {outcome.reason} {outcome.detail}".strip()
-        return Comparison(outcome.key.text, "not_run", cost_usd=cost, detail=detail, **told)
-    # Through JSON as the record went: tuples become lists, keys text.
+        return Comparison(outcome.key.text, "not_run", detail=detail, **told)
     now = json.loads(to_json(outcome.record))
-    names = sorted((record.keys() | now.keys()) - NOT_COMPARED)
-    differences = {
-        name: (record.get(name), now.get(name))
-        for name in names
-        if record.get(name) != now.get(name)
-    }
-    return Comparison(
-        outcome.key.text,
-        "different" if differences else "same",
-        differences,
-        cost_usd=cost,
-        record=now,
-        **told,
-    )
-
-
-def _bars_then(source: Database, key: TickKey, told: Mapping[str, Any]) -> pd.DataFrame | None:
-    """Return the very bars that a tick saw; None when they are not there any more."""
-    bars = source.bars_then(
-        key.instance,
-        key.timeframe,
-        parse(told["from"]),
-        parse(told["to"]),
-        told["revision"] or 0,
-    )
-    same = len(bars) == told["count"] and describe(bars)["hash"] == told["hash"]
-    return bars if same else None
-
-
-class Still(Simulated):
-    """The clock of a replay: it shows the time that was set, and real time stands still."""
-
-    def monotonic(self) -> float:
-        """Return always the same moment, so that no deadline passes."""
-        return 0.0
-
-
-class Then:
-    """The bars of one tick as its record names them (torra.tick.bar_window.Window)."""
-
-    def __init__(
-        self,
-        source: Database,
-        past: JournalDatabase,
-        instance: Instance,
-        record: Mapping[str, Any],
-        bars: pd.DataFrame,
-    ) -> None:
-        self._source = source
-        self._past = past
-        self._instance = instance
-        self._record = record
-        self._bars = bars
-
-    def bars(self, timeframe: str, as_of: datetime) -> BarView:
-        """Return the bars of the record."""
-        del timeframe, as_of
-        return BarView.of(self._bars)
-
-    def keep(self, timeframe: str, bars: BarView) -> None:
-        """Store the newest bar: its close is the price of the memory context."""
-        self._past.store_bars(self._instance.id, timeframe, bars.frame.iloc[-1:])
-
-    def l1_row(self, timeframe: str, as_of: datetime, bars: BarView) -> Mapping[str, float]:
-        """Score the bars and return the last row."""
-        del timeframe, as_of
-        return last_row(bars.frame)
-
-    def ath(self, timeframe: str, as_of: datetime) -> float:
-        """Return the highest price that the tick knew: more history than its bars."""
-        del timeframe, as_of
-        return float(self._record["ath_price"])
-
-    def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
-        """Return the bars that the paper bridge lived through at that tick.
-
-        Those that it had lived through before, on a tick that failed afterwards, come first.
-        """
-        del as_of
-        told = self._record["before"]
-        path = [Bar(parse(time), *prices) for time, *prices in told["path"]]
-        cursor = parse(told["paper_cursor"]) if told["paper_cursor"] else after
-        if cursor > after:
-            missing = self._source.load_bars(
-                self._instance.id, timeframe, as_of=cursor + duration(timeframe)
-            )
-            path = [*as_bars(missing[missing.index > after]), *path]
-        return path
+    state: State = "different" if differences else "same"
+    return Comparison(outcome.key.text, state, differences, record=now, **told)

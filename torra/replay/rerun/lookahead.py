@@ -39,8 +39,8 @@ from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.wording import count
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.rerun import futures
+from torra.replay.rerun.edges_then import Still
 from torra.replay.rerun.futures import KINDS, Aggregate, closed
-from torra.replay.rerun.journal_replay import Still
 from torra.replay.shards import history
 from torra.replay.shards.history import History
 from torra.store.connection import TickKey

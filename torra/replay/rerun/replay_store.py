@@ -1,17 +1,15 @@
 """A database in which journalled ticks run again, one after the other, each in its own moment.
 
-What an instance itself did (its chains, signals, position, paper trades, latches) happens here
-anew. What the rest of the desk meant to a tick (trading state, exposure, positions elsewhere) is
-read from the tick's record, because it is not in this database. A signal that was taken back
-between two ticks (by a halt that was lifted again, or at its expiry) is taken back here too.
-Nothing else is overridden, so a replay goes the way of every tick.
-
-An instance that this database knows already raises ValueError.
+What an instance itself did (its chains, signals, position, paper trades) happens here anew. What
+its moment brought with it (latches, paper cursor, trading state, exposure, positions elsewhere) is
+read from the tick's record. `begin` sets an instance to how it stood before a tick, whatever stood
+here. `follow` takes over what others did to its signals after a tick: a bridge, a person's
+approval, a halt. Nothing else is overridden, so a replay goes the way of every tick.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
@@ -20,7 +18,7 @@ from instance_database import MARKOV_HISTORY, Database, Saved
 from torra.clock import Simulated, System, parse
 from torra.config import Profile
 from torra.store.migrations import LEGACY_COLUMNS
-from torra.verdict.risk_engine import TradingState
+from torra.verdict.risk_engine import DenyReason, TradingState
 
 SENTIMENT: Final = (*LEGACY_COLUMNS[1:], "torra_key")
 """Columns of a sentiment row that are copied: all but the id, given anew, and the debate."""
@@ -28,61 +26,91 @@ SENTIMENT: Final = (*LEGACY_COLUMNS[1:], "torra_key")
 NUMBERS: Final = ("seq", "id")
 """Columns of signals and their steps that are numbered anew."""
 
+STOPS: Final[Mapping[str, TradingState]] = {
+    DenyReason.TRADING_HALTED.value: "HALTED",
+    DenyReason.TRADING_REDUCING.value: "REDUCING",
+}
+"""The trading state that took a waiting signal back, by the detail of that step."""
+
+Step = tuple[str, str | None, str]
+"""A step of a signal: its id, the state before and the one after."""
+
 
 class JournalDatabase(Database):
     """The database of a replay. `enter` names the tick that runs next."""
 
     _told: Mapping[str, Any]
     _clock: Simulated
-    _event: int
+    _looks_under: TradingState | None
+    _mark: int
 
     @classmethod
     def at(cls, path: Path) -> JournalDatabase:
         """Open the database of a replay, and make it if need be; errors are those of `open`."""
         return cast(JournalDatabase, cls.open(path, now=System().real_now))
 
-    def enter(self, record: Mapping[str, Any], clock: Simulated, source: Database) -> None:
-        """Go to the moment of a tick: `clock` shows its start, and later its time of decision."""
-        self._told, self._clock = record, clock
-        clock.set(parse(record["now"]))
-        event = int(record["before"]["signal_event"])
-        for step in source.signals_ended(record["instance"], self._event, event):
-            signal = self.signal(step["sid"])
-            # A replay that differs may not have sent this signal, or not be in this step.
-            if signal is not None and signal["state"] == step["from_state"]:
-                self.move_signal(step["sid"], step["to_state"], detail=step["detail"])
-        self._event = event
+    def knows(self, instance: str) -> bool:
+        """Return whether ticks of an instance have run here."""
+        return self._row("SELECT 1 AS found FROM chains WHERE instance = ?", instance) is not None
 
     def begin(self, source: Database, instance: str, torra_key: str) -> None:
-        """Copy the state that an instance had before one of its ticks in `source`.
-
-        Raises ValueError when this database knows the instance already.
-        """
+        """Set an instance to the state that it had before one of its ticks in `source`."""
         record, _ = source.journal_row(torra_key)
-        before = record["before"]
+        event = record["before"]["signal_event"]
+        rows = source.state_before(instance, torra_key, event, MARKOV_HISTORY + 1)
         with self.transaction():
-            if self._row("SELECT 1 AS found FROM chains WHERE instance = ?", instance):
-                raise ValueError(f"{self.path} holds ticks of {instance}; replay into another file")
-            rows = source.state_before(
-                instance, torra_key, before["signal_event"], MARKOV_HISTORY + 1
-            )
+            self._forget(instance)
             for sentiment, chain in zip(rows["sentiment"], rows["chains"], strict=True):
                 number = self._add("sentiment", {name: sentiment[name] for name in SENTIMENT})
                 self._add("chains", {**chain, "sentiment_id": number})
-            for table in ("signals", "signal_events"):
-                for row in rows[table]:
-                    self._add(table, {k: v for k, v in row.items() if k not in NUMBERS})
-            for side in before["latches"]:
-                self.set_latch(instance, side)
-            if before["paper_cursor"]:
-                self.set_paper_cursor(instance, parse(before["paper_cursor"]))
-        self._event = before["signal_event"]
+            self._put_signals(rows)
+
+    def enter(
+        self,
+        record: Mapping[str, Any],
+        clock: Simulated,
+        after: Sequence[Mapping[str, Any]] = (),
+        stored_at: str = "",
+    ) -> None:
+        """Go to the moment of a tick: `clock` shows its start, and later its time of decision.
+
+        `after` are the steps that its instance's signals took from that moment on to the next tick,
+        `stored_at` is the real time at which it was stored.
+        """
+        self._told, self._clock = record, clock
+        clock.set(parse(record["now"]))
+        instance, before = record["instance"], record["before"]
+        with self.transaction():
+            for side in ("BUY", "SELL"):
+                self.set_latch(instance, side, side in before["latches"])
+            cursor = before["paper_cursor"] and parse(before["paper_cursor"])
+            if cursor is None:
+                self._change("DELETE FROM paper_cursor WHERE instance = ?", instance)
+            elif cursor != self.paper_cursor(instance):
+                self.set_paper_cursor(instance, cursor)
+        self._looks_under = self._stopped(after, stored_at)
+        self._mark = self._newest_step()
+
+    def steps(self, instance: str) -> list[Step]:
+        """Return the steps of an instance's signals since `enter`."""
+        return steps_of(self.signal_steps(instance, self._mark, None))
+
+    def follow(self, source: Database, instance: str, event: int | None) -> None:
+        """Take over an instance's signals as they were after a step of `source` (None: the newest).
+
+        What the tick did here stays where it is the same there.
+        """
+        newest = event if event is not None else source.standing(instance)["signal_event"]
+        rows = source.state_before(instance, "", newest, 0)
+        with self.transaction():
+            self._forget_signals_of(instance)
+            self._put_signals(rows)
 
     # --- what the record tells -------------------------------------------------------------------
 
     def trading_state(self) -> TradingState:
-        """Return the trading state under which the tick decided."""
-        return cast(TradingState, self._told["desk"]["trading_state"])
+        """Return the trading state under which the tick looked, and later decided."""
+        return self._looks_under or cast(TradingState, self._told["desk"]["trading_state"])
 
     def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
         """Return the desk's exposure as the tick met it."""
@@ -108,4 +136,50 @@ class JournalDatabase(Database):
     def save_sentiment(self, *args: Any, **values: Any) -> Saved:
         """Store the scores of the tick; from here on it decides, so the clock moves on."""
         self._clock.set(parse(self._told["desk"]["decided"]))
+        self._looks_under = None
         return super().save_sentiment(*args, **values)
+
+    # --- details --------------------------------------------------------------------------------
+
+    def _put_signals(self, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        for table in ("signals", "signal_events"):
+            for row in rows[table]:
+                self._add(table, {k: v for k, v in row.items() if k not in NUMBERS})
+
+    def _forget(self, instance: str) -> None:
+        """Forget an instance's scores and signals."""
+        known = self._rows("SELECT sentiment_id AS id FROM chains WHERE instance = ?", instance)
+        self._change("DELETE FROM chains WHERE instance = ?", instance)
+        for row in known:
+            self._change("DELETE FROM sentiment WHERE id = ?", row["id"])
+        self._forget_signals_of(instance)
+
+    def _forget_signals_of(self, instance: str) -> None:
+        self._change(
+            "DELETE FROM signal_events WHERE sid IN (SELECT sid FROM signals WHERE instance = ?)",
+            instance,
+        )
+        self._change("DELETE FROM signals WHERE instance = ?", instance)
+
+    def _stopped(self, after: Sequence[Mapping[str, Any]], stored_at: str) -> TradingState:
+        """Return the state under which a tick looked: the record has that of its decision.
+
+        A halt, or its end, may have come in between. At the look it counted if it took back a
+        signal that was there, before the tick was stored. Times are whole seconds: of the same one
+        the record's own state is believed.
+        """
+        told = self._told["desk"]["trading_state"]
+        for step in after:
+            in_time = step["at"] < stored_at or (step["at"] == stored_at and told != "ACTIVE")
+            if in_time and step["detail"] in STOPS and self.signal(step["sid"]):
+                return STOPS[step["detail"]]
+        return "ACTIVE"
+
+    def _newest_step(self) -> int:
+        row = self._row("SELECT max(id) AS id FROM signal_events")
+        return int(row["id"] or 0) if row else 0
+
+
+def steps_of(rows: Sequence[Mapping[str, Any]]) -> list[Step]:
+    """Return rows of signal steps without what only one database knows of them."""
+    return [(row["sid"], row["from_state"], row["to_state"]) for row in rows]

@@ -1,0 +1,177 @@
+"""A home whose desk lived through days with everything that a stored tick may have met.
+
+Four instances, on bars of 15 minutes and of an hour: a desk of three that trades on paper, the
+desk of eight with headlines and a calendar, one that looks on and is shown a chart, one whose
+signals a person approves. Models answer well, badly, late or not at all; bars come late or are
+corrected; wakes come late or not for hours; the desk is halted, fails once, and starts again with
+other settings. It begins with a warm-up.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from instance_database import Database
+from tests.worlds import desks, journals
+from torra.clock import iso, parse
+from torra.config import Instance, Profile, validate
+from torra.desk.outlook import Outlook
+from torra.desk.roster import InstanceSetup
+from torra.desk.schedule import Desk
+from torra.errors import ConfigError
+from torra.tick import approval
+
+DAYS: Final = 288
+"""Closes of 15 minutes in three days."""
+
+HEADLINES: Final = "headlines.jsonl"
+CALENDAR: Final = "events.csv"
+WARM_UP: Final = 6
+"""Bars of 15 minutes that the warm-up runs through."""
+
+EAGER: Final = {"thresholds": {"buy": 0.1, "sell": 0.1}, "on_opposite": "reverse"}
+"""It trades often, so that positions open and close."""
+
+OUTSIDE: Final = {
+    "agents": {"mode": "full", "include_news": True},
+    "news": {"sources": ["file"], "file": HEADLINES},
+    "events": {"calendar": CALENDAR},
+}
+ONLOOKER: Final = {"agents": {"influence": "shadow", "picture": "rendered"}}
+
+BUDGET = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
+FULL = Instance(name="FULL", symbol="BTCUSD", timeframes=("M15", "H1"))
+LOOKS_ON = Instance(name="LOOKS_ON", symbol="EURUSD", timeframes=("H1",))
+ASKS = Instance(name="ASKS", symbol="EURUSD", timeframes=("H1",))
+
+PROFILES: Final[Mapping[str, Mapping[str, Any]]] = {
+    BUDGET.id: EAGER,
+    FULL.id: {**EAGER, **OUTSIDE},
+    LOOKS_ON.id: ONLOOKER,
+    # The others hold much by then.
+    ASKS.id: {
+        **EAGER,
+        "execution": "approve",
+        "risk": {"exposure_cap_pct": 900.0, "account_leverage_cap": 100.0},
+    },
+}
+LATER: Final = {**EAGER, "on_opposite": "close", "thresholds": {"buy": 0.2, "sell": 0.05}}
+"""What the first instance is changed to when the desk starts again."""
+
+
+def live(home: Path, closes: int) -> None:
+    """Let a new desk live through so many closes of 15 minutes in a home."""
+    home.mkdir(parents=True, exist_ok=True)
+    _write_outlook(home, closes)
+    feed, voice = journals.Revising(), journals.Moody()
+    feed.now = desks.START
+    half = closes // 2
+    for first, last in ((0, half), (half, closes)):
+        profiles = {name: _profile(values) for name, values in PROFILES.items()}
+        if first:
+            profiles[BUDGET.id] = _profile(LATER)
+        desk = _desk(home, profiles, feed, voice)
+        desk._hold_lease()
+        if not first:
+            list(desk.warm_up(desks.START, WARM_UP))
+        voice.clock = desk.clock
+        for number in range(first, last):
+            _lead(desk, feed, number, half)
+        desk.close()
+
+
+def _lead(desk: Desk, feed: journals.Revising, number: int, half: int) -> None:
+    database = desk.database
+    if number == half // 2:
+        # Nobody was there for a while.
+        desk.clock.set(desk.clock.now() + timedelta(minutes=100))  # type: ignore[attr-defined]
+    state = "HALTED" if half // 2 < number <= half // 2 + 2 else "ACTIVE"
+    if database.trading_state() != state:
+        database.set_trading_state(state, "a test")
+    if number == half - 2:
+        _fail_once(database)
+    journals._step(desk, feed, number, plain=False)
+    for row in database.proposals():
+        if number % 2:
+            _approve(desk, row)
+
+
+def _approve(desk: Desk, row: Mapping[str, Any]) -> None:
+    setup = desk.setups[row["instance"]]
+    moment = approval.Moment(
+        instance=setup.instance,
+        profile=setup.profile,
+        now=parse(row["created_at"]) + timedelta(seconds=30),
+        price=row["price"],
+        halted="",
+    )
+    with suppress(ConfigError):
+        approval.approve(desk.database, row["sid"], moment, life=timedelta(hours=2))
+
+
+def _fail_once(database: Database) -> None:
+    """Let one tick raise after its paper bridge has moved on."""
+    whole = database.write_calls
+
+    def fails(*_: Any) -> None:
+        database.write_calls = whole  # type: ignore[method-assign]
+        raise RuntimeError("a test")
+
+    database.write_calls = fails  # type: ignore[method-assign]
+
+
+def _profile(values: Mapping[str, Any]) -> Profile:
+    return validate(Profile, dict(values), "a test")
+
+
+def _desk(
+    home: Path, profiles: Mapping[str, Profile], feed: journals.Revising, voice: journals.Moody
+) -> Desk:
+    setups = [
+        InstanceSetup(item, profiles[item.id], feed, voice, threading.Lock())
+        for item in (BUDGET, FULL, LOOKS_ON, ASKS)
+    ]
+    desk = Desk(
+        desks.open_database(home),
+        setups,
+        lambda stood: desks.Simulated(stood or desks.START),
+        lease_seconds=36_000.0,
+    )
+    outlook = Outlook(home, desk.database, {}, list(profiles.values()), now=desk.clock.now)
+    desk.roster.setups = {
+        name: replace(
+            setup,
+            news=outlook.news(setup.instance, setup.profile),
+            events=outlook.events(setup.instance, setup.profile),
+        )
+        for name, setup in desk.setups.items()
+    }
+    for name, profile in profiles.items():
+        desk.database.apply_profile(name, profile.model_dump_json(), profile.digest())
+    return desk
+
+
+def _write_outlook(home: Path, closes: int) -> None:
+    """Write a headline for every two hours and an event for every five."""
+    moods = ("surges on record inflows", "slides on regulator's warning", "trades sideways")
+    lines = [
+        {
+            "headline": f"Bitcoin {moods[hour // 2 % 3]}, hour {hour}",
+            "published": iso(desks.START + timedelta(hours=hour, minutes=3)),
+        }
+        for hour in range(-6, closes // 4 + 4, 2)
+    ]
+    (home / HEADLINES).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    times = [
+        iso(desks.START + timedelta(hours=hour, minutes=30))
+        for hour in range(1, closes // 4 + 9, 5)
+    ]
+    rows = "".join(f"{time},USD,high,Invented release\n" for time in times)
+    (home / CALENDAR).write_text("time,currency,impact,name\n" + rows)

@@ -1,0 +1,384 @@
+"""The work behind `torra replay --journal`: every stored tick of a desk, run again to the bit.
+
+The desk's database is read as it is at one moment and copied into a throw-away folder; the ticks
+run again there (torra.replay.rerun.journal_replay). So a desk may be at work beside it, and nothing
+of the home changes. Every tick is accounted for: the same, different with its first difference and
+its cause (torra.replay.rerun.causes), or not run again and why. A home without a desk, a desk
+without a tick, and names and times that are none raise ConfigError.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from instance_database import Database
+from torra.clock import System, duration, iso, parse
+from torra.errors import ConfigError, StoreUnavailable
+from torra.evaluation.wording import count
+from torra.exhibits.figures import clean
+from torra.home import DATABASE
+from torra.replay.recomposing import Progress
+from torra.replay.rerun.causes import SAID, Cause, Difference, Kind, cause, first_difference
+from torra.replay.rerun.inputs_then import LEFT, path_timeframe
+from torra.replay.rerun.journal_replay import RECORD, Comparison, replay
+from torra.replay.shards.history import moment
+from torra.store.connection import connect_reader, copy, explain
+from torra.tick.rules_version import RULES, RULES_VERSION
+
+WHY_LEFT: Final = {
+    "no_version": "before versions: their records carry no version of the rules",
+    "other_rules": "made by another version of the rules",
+    "no_record": "their rows beside the record are gone",
+    "no_profile": "their profile is not stored, or has settings that this version does not know",
+    "no_bars": "their bars are not stored any more",
+    "no_replies": "their replies or their chart are not stored any more",
+    "no_news": "the headlines that they saw are not stored any more",
+    "not_run": "run again they ended as no tick",
+    "unrecorded": "done without a record",
+    "claimed": "under way",
+    "skipped": "skipped then: there is nothing to run again",
+}
+"""Why ticks were not run again."""
+
+SHOWN: Final = 5
+"""Causes of one kind that the table lists."""
+
+LONGEST: Final = 120
+"""Characters of a value in the table."""
+
+PRUNE_EVERY: Final = 200
+"""Ticks after which the texts of those that ran again are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class TickDiffers:
+    """A tick that is not the same: where first, and why."""
+
+    key: str
+    first: Difference
+    cause: Cause
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        told = {"key": self.key, "field": self.first.place, "then": self.first.then}
+        return {**told, "now": self.first.now, "cause": self.cause.kind, "what": self.cause.what}
+
+
+@dataclass(slots=True)
+class InstanceCheck:
+    """What became of the ticks of one instance.
+
+    `left` counts the ticks that did not run again by their reason, `versions` those of other rules
+    by their version, `skipped` the skipped ones by what the desk said then.
+    """
+
+    instance: str
+    timeframes: tuple[str, ...]
+    same: int = 0
+    different: list[TickDiffers] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
+    versions: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks there are."""
+        return self.same + len(self.different) + self.left.total()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        first = self.different[0].as_json() if self.different else None
+        return {
+            "instance": self.instance,
+            "timeframes": list(self.timeframes),
+            "ticks": self.ticks,
+            "run_again": self.same + len(self.different),
+            "same": self.same,
+            "different": len(self.different),
+            "first_difference": first,
+            "causes": dict(Counter(one.cause.kind for one in self.different)),
+            "differences": [one.as_json() for one in self.different],
+            "not_run_again": dict(sorted(self.left.items())),
+            "versions": dict(sorted(self.versions.items())),
+            "skipped": dict(sorted(self.skipped.items())),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JournalCheck:
+    """What became of the ticks of a desk, by instance."""
+
+    instances: tuple[InstanceCheck, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether every tick that could run again was the same."""
+        return not any(one.different for one in self.instances)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "rules": RULES_VERSION,
+            "same": self.same,
+            "instances": [one.as_json() for one in self.instances],
+        }
+
+    def text(self) -> str:
+        """Return it for a terminal."""
+        ran = sum(one.same + len(one.different) for one in self.instances)
+        differ = sum(len(one.different) for one in self.instances)
+        said = f"{differ:,} of {count(ran, 'tick')} that ran again differ."
+        if not differ:
+            said = f"{count(ran, 'tick')} ran again, every one the same to the bit."
+        if not ran:
+            said = "No tick could run again."
+        return "\n\n".join(["\n".join(_instance(one)) for one in self.instances] + [said])
+
+
+def check(
+    home: Path,
+    symbol: str = "",
+    *,
+    timeframes: str = "",
+    begin: str | None = None,
+    end: str | None = None,
+    progress: Progress,
+) -> JournalCheck:
+    """Run the stored ticks of a home again, those of one instance where a name or symbol is given.
+
+    `timeframes` as M15,H1 and the closes from `begin` to `end` choose among them.
+    """
+    first, last = moment("--from", begin), moment("--to", end)
+    wanted = [part.strip().upper() for part in timeframes.split(",") if part.strip()]
+    with _copied(home) as folder:
+        source = Database.open(folder / DATABASE, now=System().real_now)
+        into = Database.open(folder / "again.db", now=System().real_now)
+        with closing(source), closing(into):
+            found = [
+                _checked(source, into, name, wanted, first, last, progress)
+                for name in _instances(source, home, symbol)
+            ]
+    some = tuple(one for one in found if one.ticks)
+    if not some:
+        raise ConfigError("no stored tick is of that timeframe and time")
+    return JournalCheck(some)
+
+
+@contextmanager
+def _copied(home: Path) -> Iterator[Path]:
+    """Copy a desk's database, read-only, into a folder that goes again; raises ConfigError."""
+    path = home / DATABASE
+    if not path.exists():
+        raise ConfigError(f"no desk has run in {home} yet: there is no tick to check; see --home")
+    with tempfile.TemporaryDirectory(prefix="torra-journal-") as folder:
+        try:
+            # Without a log nobody writes to it: it then opens on a read-only volume too.
+            still = not path.with_name(f"{path.name}-wal").exists()
+            with closing(connect_reader(path, still=still)) as db:
+                copy(db, Path(folder) / DATABASE)
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(explain(path, error)) from error
+        except sqlite3.DatabaseError as error:
+            raise ConfigError(explain(path, error)) from error
+        yield Path(folder)
+
+
+def _instances(source: Database, home: Path, symbol: str) -> list[str]:
+    """Return the instances that are meant; raises ConfigError where there is none."""
+    known = source.ticked_instances()
+    if not known:
+        raise ConfigError(f"the desk in {home} has run no tick yet: torra run starts it")
+    if not symbol:
+        return known
+    wanted = symbol.upper()
+    if alone := [name for name in known if wanted == name.upper()]:
+        return alone
+    named = [name for name in known if wanted in _symbols(source, name)]
+    if not named:
+        raise ConfigError(f"the desk has no tick of {symbol}; it has ticks of {', '.join(known)}")
+    return named
+
+
+def _symbols(source: Database, instance: str) -> set[str]:
+    """Return the symbol of an instance, as its newest record has it."""
+    with suppress(ValueError, LookupError):
+        newest = source.journalled(instance, 1)
+        return {str(source.journal_row(key)[0]["symbol"]).upper() for key in newest}
+    return set()
+
+
+def _checked(
+    source: Database,
+    into: Database,
+    instance: str,
+    timeframes: Sequence[str],
+    begin: datetime | None,
+    end: datetime | None,
+    progress: Progress,
+) -> InstanceCheck:
+    ends = source.tick_ends(instance, timeframes, begin, end)
+    names = sorted({row["timeframe"] for row in ends}, key=duration)
+    found = InstanceCheck(instance, tuple(names))
+    keys = source.journalled(instance, timeframes=timeframes, begin=begin, end=end)
+    for row in ends:
+        if row["state"] != "done":
+            found.left[row["state"]] += row["number"]
+        if row["state"] == "skipped":
+            found.skipped[row["reason"]] += row["number"]
+    done = sum(row["number"] for row in ends if row["state"] == "done")
+    if done > len(keys):
+        found.left["unrecorded"] += done - len(keys)
+    windows = _Windows(source, instance)
+    with progress(len(keys), instance) as forward:
+        for number, one in enumerate(replay(source, into, instance, keys=keys), start=1):
+            forward(1)
+            windows.add(one)
+            _count(found, source, one)
+            if number % PRUNE_EVERY == 0:
+                into.prune(System().real_now() + timedelta(days=1), limit=PRUNE_EVERY**2)
+    found.different = [windows.named(one) for one in found.different]
+    return found
+
+
+def _count(found: InstanceCheck, source: Database, one: Comparison) -> None:
+    if one.state in LEFT:
+        found.left[one.state] += 1
+        if one.state == "other_rules":
+            found.versions[one.then["versions"]["rules"]] += 1
+    elif one.state == "same":
+        found.same += 1
+    else:
+        found.different.append(TickDiffers(one.key, first_difference(one), cause(source, one)))
+
+
+@dataclass(slots=True)
+class _Run:
+    """Ticks of a stream, one after the other, whose bars are not those that they saw.
+
+    `first` is the record of the first one, `before` and `after` the ranges of the sound ticks
+    around them, `last` the range of the last one: times of bars, ISO.
+    """
+
+    first: Mapping[str, Any]
+    before: tuple[str, str] | None
+    last: tuple[str, str]
+    after: tuple[str, str] | None = None
+
+
+class _Windows:
+    """Finds the bar that was altered: it lies in the range of each tick that has other bars.
+
+    And it lies in none of a tick whose bars are as they were.
+    """
+
+    def __init__(self, source: Database, instance: str) -> None:
+        self._source = source
+        self._instance = instance
+        self._sound: dict[str, tuple[str, str]] = {}
+        self._open: dict[str, _Run] = {}
+        self._runs: dict[str, _Run] = {}
+
+    def add(self, one: Comparison) -> None:
+        """Take in a tick, in the order in which they ran."""
+        if one.state in LEFT or RECORD in one.differences:
+            return
+        timeframe, bars = one.then["timeframe"], one.then["bars"]
+        held = (bars["from"], bars["to"])
+        if "bars" not in one.differences:
+            self._sound[timeframe] = held
+            if run := self._open.pop(timeframe, None):
+                run.after = held
+            return
+        run = self._open.setdefault(timeframe, _Run(one.then, self._sound.get(timeframe), held))
+        run.last = held
+        self._runs[one.key] = run
+
+    def named(self, one: TickDiffers) -> TickDiffers:
+        """Return a tick that differs with the bar named that was altered, where it is known."""
+        run = self._runs.get(one.key)
+        return one if run is None else TickDiffers(one.key, one.first, self._cause(run))
+
+    def _cause(self, run: _Run) -> Cause:
+        told, timeframe = run.first["bars"], run.first["timeframe"]
+        rows = self._source.bars_then(
+            self._instance,
+            timeframe,
+            parse(told["from"]),
+            parse(told["to"]),
+            told["revision"] or 0,
+        )
+        sound = [held for held in (run.before, run.after) if held]
+        times = [iso(time.to_pydatetime()) for time in rows.index]
+        suspects = [
+            time
+            for time in times
+            if run.last[0] <= time and not any(first <= time <= last for first, last in sound)
+        ]
+        if not suspects:
+            return Cause("record", "journal: bars.hash, for the ticks around it have the same bars")
+        columns = list(rows.columns)
+        told_of = _prices(run.first)
+        for time in suspects:
+            now = dict(zip(columns, rows.iloc[times.index(time)].tolist(), strict=True))
+            then = told_of.get(time, {})
+            if other := [name for name in then if then[name] != now[name]]:
+                changed = (f"{name} was {then[name]}, is {now[name]}" for name in other)
+                return Cause("bar", f"{timeframe} bar of {time}, {', '.join(changed)}")
+        if len(suspects) == 1:
+            return Cause("bar", f"{timeframe} bar of {suspects[0]}")
+        return Cause("bar", f"one of the {timeframe} bars from {suspects[0]} to {suspects[-1]}")
+
+
+def _prices(record: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return by time what a record tells of bars of its stream: its own, and on the paper's way."""
+    found = {record["bar_time"]: {"close": float(record["close"])}}
+    if record["timeframe"] == path_timeframe(record):
+        for time, *prices in record["before"]["path"]:
+            found[time] = dict(zip(("open", "high", "low", "close"), prices, strict=True))
+    return found
+
+
+# --- how it is told -------------------------------------------------------------------------------
+
+
+def _instance(one: InstanceCheck) -> Iterator[str]:
+    ran = one.same + len(one.different)
+    yield f"{one.instance} {', '.join(one.timeframes)}: {count(one.ticks, 'tick')}"
+    differ = len(one.different)
+    yield f"  {ran:>7,} run again: {one.same:,} the same to the bit, {differ:,} different"
+    for reason, number in sorted(one.left.items(), key=lambda item: -item[1]):
+        yield f"  {number:>7,} not run again, {WHY_LEFT[reason]}{_more(one, reason)}"
+    if one.different:
+        first = one.different[0]
+        yield f"  first difference: {first.key}, {_pair(first.first)}"
+    groups: dict[Kind, dict[str, list[TickDiffers]]] = {}
+    for tick in one.different:
+        groups.setdefault(tick.cause.kind, {}).setdefault(tick.cause.what, []).append(tick)
+    for kind, causes in groups.items():
+        for what, ticks in list(causes.items())[:SHOWN]:
+            yield f"  {len(ticks):>7,} {SAID[kind]}: {clean(what, 2 * LONGEST)}"
+            yield f"          first at {ticks[0].key}, {_pair(ticks[0].first)}"
+        if len(causes) > SHOWN:
+            yield f"          and {len(causes) - SHOWN:,} more of this kind: --json lists all"
+
+
+def _more(one: InstanceCheck, reason: str) -> str:
+    if reason == "skipped":
+        return f" ({', '.join(f'{name} {number:,}' for name, number in one.skipped.most_common())})"
+    if reason == "other_rules":
+        told = ", ".join(f"version {name} {number:,}" for name, number in one.versions.items())
+        return f" ({told}; this is {RULES_VERSION}: {RULES[RULES_VERSION]})"
+    return ""
+
+
+def _pair(first: Difference) -> str:
+    then, now = ("none" if value is None else clean(str(value), LONGEST) for value in first[1:])
+    return f"{first.place}: {then} then, {now} now"

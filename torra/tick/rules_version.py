@@ -1,0 +1,20 @@
+"""The version of the rules: of everything that makes other outputs of the same inputs of a tick.
+
+Rules are the scores, the evidence, the prompts, the rules provider, the synthesis, the gate, the
+brain, the risk checks and the paper bridge. A record carries the version that made it, and a tick
+of another version is told, not run again (`torra replay --journal`).
+
+Whoever changes what comes of a tick adds a row here. tests/tick/test_rules_version.py fails when
+the outcomes of its fixed ticks change without one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+RULES: Final = {
+    1: "the rules of the first records that carry a version",
+}
+"""By number, what each version changed, in one line."""
+
+RULES_VERSION: Final = max(RULES)
