@@ -77,9 +77,9 @@ class MarketRoute(Protocol):
         ...
 
     def figures(self, instance: str) -> Mapping[str, Any]:
-        """Return what the broker says of account and symbol now, by the names of `Account`.
+        """Return what the broker says of account and symbol now, what is not known left out.
 
-        What is not known is left out.
+        Names are those of `Account`; `last_price` is the market's, as in `Decision`.
         """
         ...
 
@@ -470,6 +470,7 @@ def _review(
     latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
     position = database.position(instance.id)
     veto = debated.counted.veto or latched.get(saved.verdict, False)
+    known = dict(desk["exposure"])
     decision = Decision(
         verdict=saved.verdict,
         price=inputs.close,
@@ -478,10 +479,12 @@ def _review(
         multiplier=_multiplier(debated, saved.verdict),
         veto=veto,
         opening_stands=stands,
+        # The market's own, where a broker quotes: it stands among what the broker says.
+        last_price=known.pop("last_price", None),
         bar_age=max(0.0, (inputs.now - inputs.as_of) / duration(inputs.timeframe)),
         duplicate=_sent_before(instance, inputs, saved.verdict, database),
     )
-    account = Account(trading_state=desk["trading_state"], **desk["exposure"])
+    account = Account(trading_state=desk["trading_state"], **known)
     spec = profile.symbol(instance.symbol)
     action = risk_engine.review(decision, position, account, spec, profile)
     openings = {

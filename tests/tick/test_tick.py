@@ -401,3 +401,33 @@ def test_publishing_waits_for_whoever_writes_at_that_moment(
     desk.database.close()
     assert writers
     assert len(published) >= 5, "before the ticks, in each of the two, and after each"
+
+
+class Quoting:
+    """The way to a broker that quotes far from the close, and sends nothing."""
+
+    def settle(self, instance: str) -> None:
+        """Nothing to book."""
+
+    def send(self, instance: str) -> None:
+        """Nothing to send."""
+
+    def figures(self, instance: str) -> dict[str, Any]:
+        return {"clock_ok": False, "market_open": False, "last_price": 1.0, "live_spread": 0.1}
+
+
+def test_what_the_broker_says_is_asked_before_an_opening(tmp_path: Path) -> None:
+    item = desks.BTC.model_copy(update={"bridge": "main"})
+    easy = Profile(thresholds={"buy": 0.01, "sell": 0.01})
+    desk = desks.open_desk(tmp_path, (item,), profile=easy, route=Quoting())
+    desks.take_lease(desk)
+    denied: set[str] = set()
+    for _ in range(8):
+        desks.step(desk)
+        for row in desk.database.connection().query("select record from journal"):
+            told = json.loads(row["record"])
+            denied.update(told["denied"])
+            if told["denied"]:
+                assert told["desk"]["exposure"]["last_price"] == 1.0
+    desk.database.close()
+    assert {"CLOCK_SKEW", "MARKET_CLOSED", "PRICE_COLLAR"} <= denied
