@@ -20,6 +20,7 @@ from tests.worlds.stores import NOON, open_database, opening
 from torra.clock import iso
 from torra.config import Markov
 from torra.dashboard.record.reasoning import memory_rows
+from torra.tick.tick_record import TickRecord
 from torra.verdict.sentiment_rules import memory_view
 from torra.verdict.trade_outcome import REMEMBERED, judge, remembered
 
@@ -177,7 +178,7 @@ def test_evidence_and_prompts_take_the_new_key_and_stay_the_same() -> None:
 
 
 def test_the_pages_tell_the_trades() -> None:
-    (row,) = memory_rows({"recent_trades": told(trade(2))})
+    (row,) = memory_rows(TickRecord.read({"memory": {"recent_trades": told(trade(2))}}))
     assert "outcome loss" in row["value"] and "1.03" in row["value"]
-    (row,) = memory_rows({"recent_trades": []})
+    (row,) = memory_rows(TickRecord.read({"memory": {"recent_trades": []}}))
     assert row["value"] == "none"

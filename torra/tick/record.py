@@ -2,7 +2,7 @@
 
 Pages and `torra tick --json` show the record, and a later replay is compared with it. `build` runs
 inside the tick's transaction on values that already exist; it computes nothing but the hash of the
-bars.
+bars. Whoever reads a record takes it as a TickRecord (tick_record), which names every key.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from torra.clock import parse
 from torra.config import DeskSettings
 from torra.dashboard.cells import sources
 from torra.dashboard.cells.shown import Block, Overview, Stream, Strip
-from torra.dashboard.record.stored import NOT_COUNTED
+from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens.health_rows import CallRow, LeaseRow
 from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing

@@ -75,7 +75,7 @@ def before(record: ShownTick) -> TickRecord | None:
     bar_time = record.previous
     if not bar_time:
         return None
-    where = str(record.instance), str(record.timeframe)
+    where = record.instance, record.timeframe
     behind = state().backing
     if behind is not None:
         from instance_database import TickKey  # noqa: PLC0415  a host's pages may do without
@@ -92,12 +92,11 @@ def limited(record: ShownTick) -> ShownTick:
     behind, digest = state().backing, record.profile
     if record.limits or behind is None or digest is None:
         return record
-    instance = str(record.instance)
-    setup = behind.desk.setups.get(instance)
+    setup = behind.desk.setups.get(record.instance)
     if setup is not None and setup.profile.digest() == digest:
         agents = _Agents.read(setup.profile.agents.model_dump())
     else:
-        agents = _agents(behind, instance, digest, record.execution)
+        agents = _agents(behind, record.instance, digest, record.execution)
     limits = Limits(timeout_seconds=agents.timeout_seconds, ceiling=agents.max_api_cost_per_hour)
     return record.model_copy(update={"limits": limits})
 
