@@ -39,20 +39,24 @@ test: $(VENV)/dev.stamp
 test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/providers/test_local_model.py
 
+# What takes too long for a day: `make nightly` runs prove and mutants, `make nightly PARTS="prove orders"` these parts. A part of a
+# part is written into docs/ with RECORD=1 alone.
+NIGHTLY = $(BIN)/python -m tests.faults.nightly --workers $(WORKERS) $(if $(RECORD),--record)
+
 nightly: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.faults.prove --workers $(WORKERS) $(or $(TESTS),--suite)
+	$(NIGHTLY) $(PARTS)
 
 prove: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.faults.prove --workers $(WORKERS) $(PROMISES)
+	$(NIGHTLY) prove $(PROMISES)
 
 orders: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.faults.prove --workers $(WORKERS) --orders $(or $(ORDERS),20)
+	$(NIGHTLY) orders $(ORDERS)
 
 mutants: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.faults.mutate $(if $(MUTMUT),--risk $(MUTMUT)) $(FAULTS)
+	$(NIGHTLY) $(if $(MUTMUT),risk $(MUTMUT),mutants $(FAULTS))
 
 soak: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.faults.soak $(or $(SOAK),--hours 24 --instances 20)
+	$(NIGHTLY) soak $(SOAK)
 
 $(GUESTS)/run.stamp: requirements-bench.txt
 	@echo "Installing what benchmarks compare with into $(GUESTS) (650 MB) ..."

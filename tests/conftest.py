@@ -3,7 +3,7 @@
 `scaled(n)` is how a test says its nightly count: `make nightly` passes --nightly and the test runs
 n cases, `make test` a fraction of that. What it hands out stands in the test's properties as
 `trials`, beside what the test itself says there as `seen` and why `tries` tried something `again`:
-`python -m tests.faults.prove` reads them. Sockets reach the loopback only.
+`python -m tests.faults.nightly` reads them. Sockets reach the loopback only.
 """
 
 from __future__ import annotations

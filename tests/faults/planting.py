@@ -1,9 +1,8 @@
 """What a planted fault is, and how one is put into a copy of the program and taken out again.
 
-A fault names a text that is in a file exactly once, what stands there instead, and the tests that
-must then fail. `copied` makes the copy that is spoilt; the tree itself is never touched. Planting a
-text that is not there, or there twice, is a ValueError: the table has rotted. Which faults there
-are is left to `mutants`, running the tests to `mutate`.
+What is changed is `changes`' subject; files that are not Python are changed as text. A change that
+does not fit is a ValueError: the table has rotted. Which faults there are is left to `planted`,
+running their tests to `nightly`.
 """
 
 from __future__ import annotations
@@ -13,24 +12,32 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests import ROOT
+from tests.faults.changes import At
 
 HUNG: Final = -1
 """Exit code of a program that had to be ended."""
 
 
-class Edit(NamedTuple):
-    """One text of a file, and what stands there instead."""
+class Text(NamedTuple):
+    """A change of a file that is not Python: a text that is in it once, and what stands there."""
 
     file: str
     old: str
     new: str
+
+    def spoil(self, text: str) -> str:
+        """Return the file's text with the change; raises ValueError."""
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.file} has not exactly one {self.old!r}")
+        return text.replace(self.old, self.new)
 
 
 @dataclass(frozen=True)
@@ -38,23 +45,61 @@ class Fault:
     """A safeguard that is taken out, and the tests each of which must notice.
 
     `promise` is the id of the promise that it belongs to, `doors` for the doors of the dashboard;
-    `options` are pytest's. `also` is changed with it, where one line guards another.
+    `tests` are names as `named_tests` knows them, `options` are pytest's.
     """
 
     id: str
     promise: str
     what: str
-    file: str
-    old: str
-    new: str
+    edits: tuple[At | Text, ...]
     tests: tuple[str, ...]
     options: tuple[str, ...] = ()
-    also: tuple[Edit, ...] = ()
 
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        """Everything that is changed."""
-        return (Edit(self.file, self.old, self.new), *self.also)
+
+Table = Mapping[str, Mapping[str, Callable[..., Fault]]]
+"""Faults by promise and id."""
+
+
+def fault(
+    what: str, *parts: At | Text | str, options: tuple[str, ...] = ()
+) -> Callable[..., Fault]:
+    """Return a row of a table: what is changed, where, and the tests' names."""
+    edits = tuple(part for part in parts if not isinstance(part, str))
+    tests = tuple(part for part in parts if isinstance(part, str))
+    return partial(Fault, what=what, edits=edits, tests=tests, options=options)
+
+
+def faults(*tables: Table) -> Iterator[Fault]:
+    """Yield the faults of tables."""
+    for table in tables:
+        for promise, rows in table.items():
+            yield from (row(id=name, promise=promise) for name, row in rows.items())
+
+
+def spoilt(fault: Fault, tree: Path) -> dict[str, str]:
+    """Return the files of a fault with it in them; raises ValueError where it does not fit."""
+    after: dict[str, str] = {}
+    for edit in fault.edits:
+        before = after.get(edit.file) or (tree / edit.file).read_text(encoding="utf-8")
+        try:
+            after[edit.file] = edit.spoil(before)
+        except ValueError as error:
+            raise ValueError(f"{fault.id}: {error}") from None
+    return after
+
+
+@contextmanager
+def planted(fault: Fault, tree: Path) -> Iterator[None]:
+    """Spoil a copy of the tree, and mend it at the end."""
+    after = spoilt(fault, tree)
+    before = {name: (tree / name).read_text(encoding="utf-8") for name in after}
+    try:
+        for name, text in after.items():
+            _write(tree / name, text)
+        yield
+    finally:
+        for name, text in before.items():
+            _write(tree / name, text)
 
 
 def copied(target: Path) -> Path:
@@ -71,24 +116,6 @@ def copied(target: Path) -> Path:
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, place)
     return target
-
-
-@contextmanager
-def planted(fault: Fault, tree: Path) -> Iterator[None]:
-    """Spoil a copy of the tree, and mend it at the end."""
-    before = {edit.file: (tree / edit.file).read_text(encoding="utf-8") for edit in fault.edits}
-    after = dict(before)
-    for edit in fault.edits:
-        if after[edit.file].count(edit.old) != 1:
-            raise ValueError(f"{fault.id}: {edit.file} has not exactly one {edit.old!r}")
-        after[edit.file] = after[edit.file].replace(edit.old, edit.new)
-    try:
-        for name, text in after.items():
-            _write(tree / name, text)
-        yield
-    finally:
-        for name, text in before.items():
-            _write(tree / name, text)
 
 
 def run(command: Sequence[str], tree: Path, seconds: float) -> tuple[int, str]:

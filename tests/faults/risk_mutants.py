@@ -13,10 +13,12 @@ import re
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tests.faults.named_tests import resolved
 from tests.faults.planting import run
 from torra.clock import System
 
 ID: Final = "risk-arithmetic"
+PROMISE: Final = "R1"
 
 SOURCES: Final = (
     "torra/verdict/risk_engine.py",
@@ -25,10 +27,10 @@ SOURCES: Final = (
     "torra/verdict/order_levels.py",
 )
 TESTS: Final = (
-    "tests/verdict/test_intent.py",
-    "tests/verdict/test_risk_checks.py",
-    "tests/verdict/test_risk_oracle.py",
-    "tests/verdict/test_risk_levels.py",
+    "test_intent.py",
+    "test_risk_checks.py",
+    "test_risk_oracle.py",
+    "test_risk_levels.py",
 )
 SECONDS: Final = 1800.0
 
@@ -114,7 +116,7 @@ SPARED: Final = (
 
 
 def tried(tree: Path, program: str) -> dict[str, Any]:
-    """Run mutmut over a copy of the tree; return its row for the table."""
+    """Run mutmut over a copy of the tree; return its record."""
     clock = System()
     began = clock.monotonic()
     with (tree / "pyproject.toml").open("a", encoding="utf-8") as settings:
@@ -131,12 +133,9 @@ def tried(tree: Path, program: str) -> dict[str, Any]:
         print(said[-2000:])
     found = int(counts[-1][1]) if counts else 0
     return {
-        "id": ID,
-        "promise": "R1",
-        "what": f"{found:,} small changes of the arithmetic of risk: {found - len(left):,} are "
+        "noticed": code == 0 and found > 0 and not unexplained,
+        "seen": f"{found:,} small changes of the arithmetic of risk: {found - len(left):,} are "
         f"noticed, {len(left) - len(unexplained)} change nothing and say why",
-        "test": ", ".join(TESTS),
-        "killed": code == 0 and found > 0 and not unexplained,
         "seconds": round(clock.monotonic() - began, 1),
         "date": clock.real_now().date().isoformat(),
     }
@@ -152,7 +151,7 @@ def settings_for(tree: Path) -> str:
     told = {
         "source_paths": [*SOURCES],
         "also_copy": copied,
-        "pytest_add_cli_args_test_selection": [*TESTS],
+        "pytest_add_cli_args_test_selection": [resolved(name) for name in TESTS],
         "pytest_add_cli_args": ["-p", "no:randomly", "-p", "no:cacheprovider"],
     }
     return "\n[tool.mutmut]\n" + "".join(f"{name} = {value!r}\n" for name, value in told.items())

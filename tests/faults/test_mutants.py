@@ -1,51 +1,57 @@
-"""The table of planted faults cannot rot, planting changes a copy alone, and the results are of it.
+"""The table of planted faults cannot rot, and planting changes a copy alone.
 
-Running the faults is `python -m tests.faults.mutate`; this is what is cheap.
+Running the faults is `make mutants`; this is what is cheap.
 """
 
 from __future__ import annotations
 
 import ast
-import functools
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.faults import mutate, planting, risk_mutants
-from tests.faults.mutants import FAULTS
-from tests.faults.planting import ROOT, Edit, Fault, planted
+from tests import ROOT
+from tests.faults import named_tests, planting, promises, risk_mutants
+from tests.faults.changes import (
+    At,
+    Change,
+    always,
+    drop,
+    never,
+    replace,
+    returns,
+    reword,
+    sets,
+    unwrap,
+    without,
+)
+from tests.faults.named_tests import resolved
+from tests.faults.planted import FAULTS
+from tests.faults.planting import Fault, Text, planted, spoilt
 
 IDS = [fault.id for fault in FAULTS]
 
 
-@functools.cache
-def text_of(file: str) -> str:
-    return (ROOT / file).read_text(encoding="utf-8")
-
-
-@functools.cache
-def functions_of(file: str) -> frozenset[str]:
-    nodes = ast.walk(ast.parse(text_of(file)))
-    return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef))
-
-
 @pytest.mark.parametrize("fault", FAULTS, ids=IDS)
 def test_a_fault_can_be_planted_and_its_tests_are_there(fault: Fault) -> None:
-    for edit in fault.edits:
-        assert text_of(edit.file).count(edit.old) == 1, edit
-        assert edit.new != edit.old
-    for test in fault.tests:
-        file, _, name = test.partition("::")
-        assert name.partition("[")[0] in functions_of(file), test
+    for name, text in spoilt(fault, ROOT).items():
+        before = (ROOT / name).read_text(encoding="utf-8")
+        if name.endswith(".py"):
+            tree = ast.dump(ast.parse(before))
+            # What is planted is written from the tree: without the change it is the same program.
+            assert ast.dump(ast.parse(ast.unparse(ast.parse(before)))) == tree
+            assert ast.dump(ast.parse(text)) != tree
+        assert text != before
+    assert all(map(resolved, fault.tests))
 
 
 def test_every_fault_has_a_name_a_sentence_and_a_test() -> None:
+    known = {promise.id for promise in promises.registry().promises}
     assert len(set(IDS)) == len(IDS) >= 60
     for fault in FAULTS:
         assert re.fullmatch(r"[a-z-]+", fault.id)
-        assert re.fullmatch(r"[DLTMRS]\d{1,2}|doors", fault.promise), fault.id
+        assert fault.promise in {*known, "doors"}, fault.id
         assert fault.what == fault.what.strip(". ") and fault.tests
 
 
@@ -53,45 +59,137 @@ def test_every_fault_has_a_name_a_sentence_and_a_test() -> None:
 def test_a_change_that_is_explained_is_one_of_a_line_that_there_is(
     known: risk_mutants.Spared,
 ) -> None:
-    assert text_of(known.file).count(known.old) == 1
+    assert (ROOT / known.file).read_text(encoding="utf-8").count(known.old) == 1
     shown = f"--- {known.file}\n+++ {known.file}\n@@ -1 +1 @@\n-    {known.old}\n+    {known.new}\n"
     assert risk_mutants.explained(shown)
     assert not risk_mutants.explained(shown.replace("+    ", "+    not "))
 
 
+# --- changes --------------------------------------------------------------------------------------
+
+PROGRAM = '''
+LIMIT: Final = 3
+
+
+class Desk:
+    def send(self, order, *, wait=1.0):
+        """Send."""
+        if self.halted or not order.fits(LIMIT):  # first of all
+            return None
+        with self.store.transaction() as held:
+            self.note(
+                order,
+                "SELECT 1",
+            )
+            total = order.lots + 1 if held else 0
+        return self.bridge.submit(order, live=False)
+'''
+
+
+@pytest.mark.parametrize(
+    ("change", "old", "new"),
+    [
+        (never("halted"), "if self.halted or not order.fits(LIMIT):", "if False:"),
+        (never("fits(...)"), "if self.halted or not order.fits(LIMIT):", "if False:"),
+        (always("held"), "if held else", "if True else"),
+        (without("self.halted"), "self.halted or not order.fits(LIMIT)", "not order.fits(LIMIT)"),
+        (without("not fits(...)"), "self.halted or not order.fits(LIMIT)", "self.halted"),
+        (without("live"), "order, live=False", "order"),
+        (drop("note(...)"), "self.note(order, 'SELECT 1')", "pass"),
+        (sets("total", "[_]"), "order.lots + 1 if held else 0", "[order.lots + 1 if held else 0]"),
+        (sets("live", "True"), "live=False", "live=True"),
+        (replace("... + 1", "_ - 1"), "order.lots + 1", "order.lots + 1 - 1"),
+        (replace("submit(order, ...)", "None"), "self.bridge.submit(order, live=False)", "None"),
+        (returns("1", "None"), "return None", "return 1"),
+        (reword("1", "2"), "SELECT 1", "SELECT 2"),
+    ],
+    ids=lambda one: one.said if isinstance(one, Change) else "",
+)  # fmt: skip
+def test_a_change_is_of_one_node(change: Change, old: str, new: str) -> None:
+    plain = ast.unparse(ast.parse(PROGRAM))
+    assert plain.count(old) == 1
+    assert At("desk:Desk.send", change).spoil(PROGRAM) == plain.replace(old, new)
+
+
+def test_what_is_inside_a_with_is_done_without_it() -> None:
+    found = At("desk:Desk.send", unwrap("transaction()")).spoil(PROGRAM)
+    assert "with" not in found and "        self.note(order, 'SELECT 1')\n        total" in found
+
+
+def test_a_constant_is_a_place_too() -> None:
+    assert "LIMIT: Final = 4" in At("desk:LIMIT", sets("LIMIT", "4")).spoil(PROGRAM)
+
+
+def test_what_is_written_otherwise_is_the_same_place() -> None:
+    other = PROGRAM.replace(
+        "order.fits(LIMIT)", "order.fits(\n            LIMIT,  # of lots\n        )"
+    )
+    change = At("desk:Desk.send", without("not order.fits(LIMIT)"))
+    assert other != PROGRAM and change.spoil(other) == change.spoil(PROGRAM)
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "told"),
+    [
+        ("desk:Desk.send", never("vetoed"), r"never\('vetoed'\) fits 0 nodes.*self\.halted or not"),
+        ("desk:Desk.send", drop("order"), r"drop\('order'\) fits 3 nodes.*self\.note.*total = "),
+        ("desk:Desk.sent", never("halted"), r"there 0 times; there are Desk\.send"),
+        ("desk:send", never("halted"), r"there 0 times; there are Desk\.send"),
+        ("desk:LIMITS", never("halted"), r"there 0 times; there are LIMIT"),
+    ],
+)
+def test_a_place_or_a_node_that_is_not_one_alone_is_told_with_the_candidates(
+    place: str, change: Change, told: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"(?s){place}: .*{told}"):
+        At(place, change).spoil(PROGRAM)
+
+
+# --- planting -------------------------------------------------------------------------------------
+
+
 def test_planting_spoils_a_copy_and_mends_it(tmp_path: Path) -> None:
-    file = tmp_path / "a.py"
-    file.write_text("one\ntwo\ntwo\n", encoding="utf-8")
-    seen = file.stat().st_mtime_ns
-    fault = Fault("x", "D1", "x", "a.py", "one", "none", ("t",), also=(Edit("a.py", "\nt", "T"),))
-    with pytest.raises(ValueError, match="not exactly one"), planted(fault, tmp_path):
+    program, text = tmp_path / "desk.py", tmp_path / "a.mq5"
+    program.write_text(PROGRAM, encoding="utf-8")
+    text.write_text("one\ntwo\ntwo\n", encoding="utf-8")
+    seen = program.stat().st_mtime_ns
+    at = At("desk:Desk.send", never("halted"))
+    rotten = Fault("x", "D1", "x", (at, Text("a.mq5", "two", "2")), ("t",))
+    with pytest.raises(ValueError, match=r"x: a\.mq5 has not"), planted(rotten, tmp_path):
         pass
-    whole = Fault("x", "D1", "x", "a.py", "one", "1", ("t",), also=(Edit("a.py", "1\ntwo", "2"),))
+    assert program.read_text(encoding="utf-8") == PROGRAM
+    whole = Fault("x", "D1", "x", (at, Text("a.mq5", "one", "1")), ("t",))
     with planted(whole, tmp_path):
-        assert file.read_text(encoding="utf-8") == "2\ntwo\n"
-        assert file.stat().st_mtime_ns > seen  # so that nothing compiled from it is used
-    assert file.read_text(encoding="utf-8") == "one\ntwo\ntwo\n"
+        assert "if False:" in program.read_text(encoding="utf-8")
+        assert text.read_text(encoding="utf-8") == "1\ntwo\ntwo\n"
+        assert program.stat().st_mtime_ns > seen  # so that nothing compiled from it is used
+    assert program.read_text(encoding="utf-8") == PROGRAM
 
 
 def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     assert planting.run(("sleep", "60"), tmp_path, 0.1)[0] == planting.HUNG
 
 
-def test_results_take_the_place_of_older_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mutate, "KEPT", tmp_path / "mutants.json")
-    row = {"promise": "D1", "what": "x", "test": "t", "killed": True, "seconds": 1.0, "date": "d"}
-    mutate.keep([{**row, "id": risk_mutants.ID}, {**row, "id": IDS[1]}, {**row, "id": "gone"}])
-    mutate.keep([{**row, "id": IDS[1], "killed": False}, {**row, "id": IDS[0]}])
-    rows = json.loads(mutate.KEPT.read_text(encoding="utf-8"))
-    assert [found["id"] for found in rows] == [*IDS[:2], risk_mutants.ID]
-    assert [found["killed"] for found in rows] == [True, False, True]
+def test_a_test_is_found_wherever_its_file_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {
+        "test_one": ["tests/a/test_x.py"],
+        "test_two": ["tests/test_y.py", "tests/b/test_z.py"],
+    }
+    monkeypatch.setattr(named_tests, "tests", lambda: known)
+    monkeypatch.setattr(named_tests, "files", lambda: {"test_x.py": ["tests/a/test_x.py"]})
+    assert resolved("test_one") == "tests/a/test_x.py::test_one"
+    assert resolved("test_one[case]") == "tests/a/test_x.py::test_one[case]"
+    assert resolved("test_z.py::test_two") == "tests/b/test_z.py::test_two"
+    assert resolved("test_x.py") == "tests/a/test_x.py"
+    for name, told in (
+        ("test_two", "name the file too"),
+        ("test_three", "nowhere"),
+        ("test_y.py", "nowhere"),
+    ):
+        with pytest.raises(LookupError, match=told):
+            resolved(name)
 
 
-def test_every_fault_was_noticed_when_it_was_last_planted() -> None:
-    rows = json.loads(mutate.KEPT.read_text(encoding="utf-8"))
-    assert [row["id"] for row in rows] == [*IDS, risk_mutants.ID]
-    assert [row["id"] for row in rows if not row["killed"]] == []
-    told = {fault.id: (fault.what, ", ".join(fault.tests)) for fault in FAULTS}
-    assert {row["id"]: (row["what"], row["test"]) for row in rows if row["id"] in told} == told
+def test_every_fault_on_record_was_noticed() -> None:
+    rows = promises.read(promises.MUTANTS)
+    assert [name for name, row in rows.items() if not row["noticed"]] == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +14,11 @@ from typing import Any, Final
 import pytest
 
 from tests import ROOT
-from tests.faults import promises, prove
-from tests.faults.promises import MUTANTS, PAGE, PROOFS, Promise
+from tests.faults import nightly, promises
+from tests.faults.named_tests import resolved
+from tests.faults.planted import FAULTS
+from tests.faults.planting import HUNG, Fault
+from tests.faults.promises import MUTANTS, NOT_YET, PAGE, PROOFS, Promise
 
 LIST: Final = [
     f"{group}{number}"
@@ -33,10 +38,26 @@ def functions(file: str) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in found if node.name.startswith("test_")}
 
 
-def test_the_page_is_what_the_registry_and_the_records_say() -> None:
-    """`python -m tests.faults.prove --render` writes it anew."""
-    proofs, mutants = promises.read(PROOFS, {}), promises.read(MUTANTS, [])
-    assert PAGE.read_text(encoding="utf-8") == promises.page(KNOWN, proofs, mutants)
+def test_the_page_tells_no_run_that_is_not_on_record() -> None:
+    """Names and sentences on it may be older than the registry: `make nightly` alone writes it."""
+    proofs, mutants = promises.read(PROOFS), promises.read(MUTANTS)
+    known = {promises.noticed(record) for record in mutants.values()}
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text("utf-8").splitlines()]
+    told = [(row[0], row[3]) for row in rows if len(row) >= 4 and row[0] not in ("id", "---")]
+    assert len(told) > len(LIST)
+    for name, run in told:
+        held = promises.told(proofs[name]).replace("|", "/") if name in proofs else NOT_YET
+        assert run in {held, *known}, name
+
+
+def test_the_page_is_made_of_the_registry_and_the_records() -> None:
+    proofs, mutants = promises.read(PROOFS), promises.read(MUTANTS)
+    page = promises.page(KNOWN, proofs, mutants)
+    for promise in KNOWN.promises:
+        run = promises.told(proofs[promise.id]) if promise.id in proofs else NOT_YET
+        assert f"| {promise.id} | {promise.text} | " in page
+        assert f" | {run} | " in page
+    assert page.startswith(KNOWN.head) and page.endswith(KNOWN.tail)
 
 
 def test_the_whole_list_is_there_and_nothing_twice() -> None:
@@ -54,16 +75,16 @@ def test_each_has_its_tests_or_its_reason(group: str) -> None:
 
 
 def check_tests(promise: Promise) -> None:
-    for test in promise.tests:
+    for test in promise.nodes:
         file, _, name = test.partition("::")
         assert functions(file), f"{file} has no test"
         assert not name or name in functions(file), f"there is no {test}"
-        assert not name or file not in promise.tests, f"{test} is of a file that is named too"
+        assert not name or file not in promise.nodes, f"{test} is of a file that is named too"
 
 
 @pytest.mark.parametrize("group", KNOWN.groups)
 def test_none_of_its_tests_is_always_skipped(group: str) -> None:
-    for test in dict.fromkeys(test for promise in KNOWN.of(group) for test in promise.tests):
+    for test in dict.fromkeys(test for promise in KNOWN.of(group) for test in promise.nodes):
         file, _, name = test.partition("::")
         chosen = [functions(file)[name]] if name else list(functions(file).values())
         assert any(map(runs, chosen)), f"{test} never runs"
@@ -96,14 +117,10 @@ def test_a_skipped_test_would_be_seen() -> None:
 
 def test_what_is_on_record_was_seen_and_held() -> None:
     """A failure that a night found is mended before it is on record for good."""
-    for name, record in promises.read(PROOFS, {}).items():
+    for name, record in promises.read(PROOFS).items():
         assert name in BY_ID or name == promises.ORDERS
         assert record["passed"] > 0 and record["failed"] == 0, f"{name}: {record}"
         assert not re.search(r"/(home|tmp|root|usr|var|work)/", json.dumps(record)), name
-
-
-def test_every_planted_fault_belongs_to_a_promise() -> None:
-    assert {row["promise"] for row in promises.read(MUTANTS, [])} <= {*BY_ID, "doors"}
 
 
 # --- the reading of a run -------------------------------------------------------------------------
@@ -123,19 +140,27 @@ JUNIT: Final = """<?xml version="1.0"?><testsuites><testsuite name="pytest">
 </testsuite></testsuites>"""
 
 
+@pytest.fixture(autouse=True)
+def _no_such_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a promise be of tests that are not there, under the paths that it names."""
+    monkeypatch.setattr(
+        promises, "resolved", lambda name: name if name.startswith("tests/") else resolved(name)
+    )
+
+
 def promise(*tests: str, **more: Any) -> Promise:
     return Promise("D1", "A promise", tests, **more)
 
 
 @pytest.fixture
-def cases(tmp_path: Path) -> list[prove.Case]:
+def cases(tmp_path: Path) -> list[nightly.Case]:
     report = tmp_path / "junit.xml"
     report.write_text(JUNIT, encoding="utf-8")
-    return list(prove.cases_of(report))
+    return list(nightly.cases_of(report))
 
 
-def test_a_run_is_counted(cases: list[prove.Case]) -> None:
-    found = prove.record_of(promise("tests/test_a.py::test_one", "tests/test_b.py"), cases)
+def test_a_run_is_counted(cases: list[nightly.Case]) -> None:
+    found = nightly.record_of(promise("tests/test_a.py::test_one", "tests/test_b.py"), cases)
     assert found is not None
     outcome = [
         found[name] for name in ("passed", "failed", "skipped", "trials", "again", "seconds")
@@ -149,13 +174,13 @@ def test_a_run_is_counted(cases: list[prove.Case]) -> None:
     )
 
 
-def test_cases_that_look_alike_are_counted_each(cases: list[prove.Case]) -> None:
-    found = prove.record_of(promise("tests/test_a.py::test_one"), cases[1:2] * 3)
+def test_cases_that_look_alike_are_counted_each(cases: list[nightly.Case]) -> None:
+    found = nightly.record_of(promise("tests/test_a.py::test_one"), cases[1:2] * 3)
     assert found is not None and (found["passed"], found["trials"]) == (3, 3000)
 
 
-def test_a_failure_is_on_record_with_its_test(cases: list[prove.Case]) -> None:
-    found = prove.record_of(promise("tests/test_a.py"), cases)
+def test_a_failure_is_on_record_with_its_test(cases: list[nightly.Case]) -> None:
+    found = nightly.record_of(promise("tests/test_a.py"), cases)
     assert found is not None and found["failed"] == 1
     assert "failed: tests/test_a.py::test_two" in found["seen"]
     assert "**1 failed**" in promises.told(found)
@@ -172,9 +197,9 @@ def test_a_failure_is_on_record_with_its_test(cases: list[prove.Case]) -> None:
     ids=["half of its tests", "another test", "no test", "by hand"],
 )
 def test_a_run_of_less_than_a_promise_leaves_its_record(
-    one: Promise, cases: list[prove.Case]
+    one: Promise, cases: list[nightly.Case]
 ) -> None:
-    assert prove.record_of(one, cases) is None
+    assert nightly.record_of(one, cases) is None
 
 
 @pytest.mark.parametrize(
@@ -190,66 +215,74 @@ def test_a_run_of_less_than_a_promise_leaves_its_record(
     ],
 )
 def test_a_run_of_a_part_of_a_file_leaves_the_record_of_the_file(
-    asked: tuple[str, ...], kept: bool, cases: list[prove.Case]
+    asked: tuple[str, ...], kept: bool, cases: list[nightly.Case]
 ) -> None:
-    found = prove.record_of(promise("tests/test_a.py"), cases, asked)
+    found = nightly.record_of(promise("tests/test_a.py"), cases, asked)
     assert (found is None) is kept
 
 
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Keep records of its own."""
+    for name, file in (("PROOFS", "proofs"), ("MUTANTS", "mutants"), ("NIGHTS", "nightly")):
+        for module in (promises, nightly):
+            monkeypatch.setattr(module, name, tmp_path / f"{file}.json")
+    monkeypatch.setattr(promises, "PAGE", tmp_path / "promises.md")
+    return tmp_path
+
+
 def test_only_promises_whose_tests_were_all_asked_for_get_a_record(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = promises.registry().promises
-    part = next(one for one in known if one.id == "T4").tests
-    whole = next(one for one in known if one.id == "T6").tests
+    part, whole = BY_ID["T4"].nodes, BY_ID["T6"].nodes
     assert whole[0] in {test.partition("::")[0] for test in part}, "a part of the other's file"
-    ran = [prove.Case(test, "passed", 1.0, 0, ()) for test in part]
-    kept: dict[str, Any] = {}
-    monkeypatch.setattr(prove, "run", lambda words, workers: (0, ran))
-    monkeypatch.setattr(prove, "keep", kept.update)
-    assert prove.prove(prove._asked(["T4"])) == 0
+    ran = [nightly.Case(test, "passed", 1.0, 0, ()) for test in part]
+    monkeypatch.setattr(nightly, "suite", lambda words, workers: (0, ran))
+    assert nightly.main(["prove", "T4"]) == 0
+    assert not [*shelf.iterdir()], "a part of a part is told, and not kept unless it is asked for"
+    assert nightly.main(["--record", "prove", "T4"]) == 0
+    kept = promises.read(shelf / "proofs.json")
     assert "T4" in kept and "T6" not in kept
     assert "T4" in capsys.readouterr().out
+    assert promises.told(kept["T4"]) in (shelf / "promises.md").read_text("utf-8")
+    assert not (shelf / "nightly.json").exists(), "the time of a part says nothing of the whole"
 
 
 def test_a_file_that_is_named_whole_is_run_once() -> None:
     nodes = ["tests/test_a.py", "tests/test_a.py::test_one", "tests/test_b.py::test_one"]
-    assert prove.without_doubles(nodes) == ["tests/test_a.py", "tests/test_b.py::test_one"]
+    assert nightly.without_doubles(nodes) == ["tests/test_a.py", "tests/test_b.py::test_one"]
 
 
 def test_a_promise_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = prove._asked(["D1", "Q9"])
-    assert prove.prove(arguments) == 2
-    assert "there is no promise Q9" in capsys.readouterr().out
+    assert nightly.main(["prove", "D1", "Q9"]) == 2
+    assert "Q9 is nowhere; there are the promises D1, " in capsys.readouterr().out
 
 
 # --- orders ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def orders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+def orders(monkeypatch: pytest.MonkeyPatch, shelf: Path) -> list[str]:
     """Let orders be run that tell their seed alone; the fifth one has a test that fails."""
     told: list[str] = []
 
-    def run(words: list[str], _: int) -> tuple[int, list[prove.Case]]:
+    def run(words: list[str], _: int) -> tuple[int, list[nightly.Case]]:
         told.append(words[0].partition("=")[2])
         failed = told[-1] == "5"
         outcome = "failed" if failed else "passed"
         return int(failed), [
-            prove.Case("tests/test_a.py::test_one", outcome, 2.0, 9, ("7",), ("late",))
+            nightly.Case("tests/test_a.py::test_one", outcome, 2.0, 9, ("7",), ("late",))
         ]
 
-    monkeypatch.setattr(promises, "PROOFS", tmp_path / "proofs.json")
-    monkeypatch.setattr(promises, "PAGE", tmp_path / "promises.md")
-    monkeypatch.setattr(prove, "run", run)
+    monkeypatch.setattr(nightly, "suite", run)
     return told
 
 
 def test_orders_may_be_run_in_parts(orders: list[str]) -> None:
-    assert prove.main(["--orders", "2"]) == 0
-    assert prove.main(["--orders", "4-6"]) == 2, "the third is missing"
-    assert prove.main(["--orders", "3-4"]) == 0
-    record = promises.read(promises.PROOFS, {})["orders"]
+    assert nightly.main(["orders", "2"]) == 0
+    assert nightly.main(["orders", "4-6"]) == 2, "the third is missing"
+    assert nightly.main(["orders", "3-4"]) == 0
+    record = promises.read(promises.PROOFS)["orders"]
     assert [record[name] for name in ("passed", "failed", "trials", "again", "seconds")] == [
         4,
         0,
@@ -258,12 +291,119 @@ def test_orders_may_be_run_in_parts(orders: list[str]) -> None:
         8,
     ]
     assert "each of them a trial" in promises.PAGE.read_text(encoding="utf-8")
-    assert prove.main(["--orders", "5-8"]) == 1
-    record = promises.read(promises.PROOFS, {})["orders"]
+    assert nightly.main(["orders", "5-8"]) == 1
+    record = promises.read(promises.PROOFS)["orders"]
     node = "tests/test_a.py::test_one"
     assert record["failed"] == 1
     assert record["seen"] == [f"again: {node}, late", f"failed: {node}"]
-    assert prove.main(["--orders", "6-8"]) == 2, "one that failed is to be mended"
+    assert nightly.main(["orders", "6-8"]) == 2, "one that failed is to be mended"
     assert orders == list("12345")
-    assert prove.main(["--orders", "1"]) == 0, "begun anew"
-    assert promises.read(promises.PROOFS, {})["orders"]["trials"] == 1
+    assert nightly.main(["orders", "1"]) == 0, "begun anew"
+    assert promises.read(promises.PROOFS)["orders"]["trials"] == 1
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def test_a_night_says_first_which_parts_there_are_and_how_long_each_took(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[tuple[str, tuple[str, ...]]] = []
+
+    def part(name: str, code: int, **more: Any) -> nightly.Part:
+        def run(words: Sequence[str], asked: object) -> int:
+            ran.append((name, tuple(words)))
+            return code
+
+        return nightly.Part(f"what {name} is", run, **more)
+
+    known = {
+        "prove": part("prove", 1, of_a_night=True),
+        "mutants": part("mutants", 0, of_a_night=True),
+        "orders": part("orders", 2, words=("20",)),
+    }
+    monkeypatch.setattr(nightly, "PARTS", known)
+    (shelf / "nightly.json").write_text('{"prove": {"date": "2026-11-23", "seconds": 5280}}')
+    assert nightly.main([]) == 1, "a part that failed keeps no other from running"
+    assert ran == [("prove", ()), ("mutants", ())]
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].split() == [">", "prove", "88", "min", "on", "2026-11-23", "what", "prove", "is"]
+    assert said[2].split()[:4] == ["orders", "not", "timed", "yet"]
+    assert list(promises.read(shelf / "nightly.json")) == ["prove", "mutants"]
+    ran.clear()
+    assert nightly.main(["orders", "mutants"]) == 2
+    assert nightly.main(["orders", "7-20"]) == 2
+    assert ran == [("orders", ("20",)), ("mutants", ()), ("orders", ("7-20",))]
+    assert "orders" not in promises.read(shelf / "nightly.json"), "it did not come to its end"
+    assert nightly.main(["nights"]) == 2
+    assert "there is no part nights" in capsys.readouterr().out
+
+
+def test_a_fault_that_survives_beside_others_is_tried_alone(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first survives both times, the second once; the third has a test that fails without."""
+    first, second, third, fourth = FAULTS[:4]
+    tries: list[str] = []
+    broken = [nightly._nodes(third)[0], ""]
+
+    def tried(fault: Fault, tree: Path) -> dict[str, Any]:
+        tries.append(fault.id)
+        found = fault is not first and not (fault is second and tries.count(fault.id) == 1)
+        return {"noticed": found, "seconds": 1.0, "date": "2026-11-24"}
+
+    def failing(tree: Path, chosen: list[Fault], workers: int) -> set[str]:
+        return {broken[0]} if third in chosen else set()
+
+    monkeypatch.setattr(nightly, "copied", lambda folder: folder)
+    monkeypatch.setattr(nightly, "_tried", tried)
+    monkeypatch.setattr(nightly, "_failing", failing)
+    words = [one.id for one in (first, second, third, fourth)]
+    assert nightly.main(["--record", "mutants", *words]) == 1
+    kept = promises.read(shelf / "mutants.json")
+    assert {name: row["noticed"] for name, row in kept.items()} == {
+        first.id: False, second.id: True, third.id: False, fourth.id: True,
+    }  # fmt: skip
+    assert sorted(tries) == sorted([first.id] * 2 + [second.id] * 2 + [third.id, fourth.id])
+    assert "2 of 4 planted faults were noticed" in capsys.readouterr().out
+    assert nightly.main(["mutants", "epochs"]) == 2
+    assert "there is no planted fault epochs" in capsys.readouterr().out
+
+
+def test_records_take_the_place_of_older_ones_in_the_order_of_the_table(shelf: Path) -> None:
+    path = shelf / "mutants.json"
+    row = {"seconds": 1.0, "date": "2026-11-24"}
+    names = [fault.id for fault in FAULTS[:3]]
+    promises.keep(
+        path, {names[1]: {**row, "noticed": True}, "gone": {**row, "noticed": True}}, names
+    )
+    promises.keep(path, {names[0]: {**row, "noticed": True}}, names)
+    promises.keep(path, {names[1]: {**row, "noticed": False}}, names)
+    kept = promises.read(path)
+    assert [(name, one["noticed"]) for name, one in kept.items()] == [
+        (names[0], True),
+        (names[1], False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "noticed"),
+    [
+        (1, "FAILED {0} - no\n1 failed", True),
+        (0, "1 passed", False),
+        (
+            0,
+            "== 1 excused: the machine was too busy ==\n{0}: in 3 tries, last held up for 5 s",
+            None,
+        ),
+        (HUNG, "", True),
+    ],
+)
+def test_a_test_that_a_busy_machine_excused_says_nothing_of_a_fault(
+    code: int, said: str, noticed: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = next(fault for fault in FAULTS if len(fault.tests) == 1)
+    told = code, said.format(resolved(fault.tests[0]))
+    monkeypatch.setattr(nightly, "planted", lambda *_: nullcontext())
+    monkeypatch.setattr(nightly, "_in", lambda *_: told)
+    assert nightly._tried(fault, ROOT)["noticed"] is noticed

@@ -1,0 +1,117 @@
+"""Planted faults of the dashboard's doors: who asks, from where, how often, what is on record."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.faults.changes import At, always, drop, never, replace, reword, sets, without
+from tests.faults.planting import Table, fault
+
+DOORS: Final[Table] = {
+    "L11": {
+        "key-elsewhere": fault(
+            "a request to another place than the vendor's is given its key",
+            At("torra.providers.vendors.transport:_ours", never("origin_of(...)")),
+            "test_a_request_to_another_place_is_given_no_key",
+        ),
+    },
+    "S3": {
+        "stream-after-end": fault(
+            "a stream goes on after its end",
+            At("torra.store.streams:EventStore.append_events", without("row['ended']")),
+            "test_nothing_follows_the_end",
+        ),
+    },
+    "V3": {
+        "content-policy": fault(
+            "a page may run scripts that stand in it",
+            At(
+                "torra.dashboard.app:HEADERS",
+                reword("script-src 'self'", "script-src 'self' 'unsafe-inline'"),
+            ),
+            "test_every_answer_has_the_security_headers",
+        ),
+    },
+    "V4": {
+        "csrf": fault(
+            "a change needs no token of its session",
+            At("torra.dashboard.doors.access:guard", drop("check_csrf(...)")),
+            "test_a_session_alone_changes_nothing",
+        ),
+        "origin": fault(
+            "a page of another origin may ask for a change",
+            At("torra.dashboard.doors.access:check_origin", never("passes")),
+            "test_a_page_from_elsewhere_changes_nothing",
+            "test_a_login_from_elsewhere_is_refused_and_costs_no_try",
+        ),
+        "host": fault(
+            "a name that somebody else points here is answered",
+            At("torra.dashboard.app:check_request", never("is_trusted(...)")),
+            "test_a_rebound_name_is_refused_before_all_else",
+            "test_names_that_are_not_ours_are_refused",
+        ),
+        "scope": fault(
+            "who may look may also trade",
+            At("torra.dashboard.doors.access:guard", never("may(...)")),
+            "test_who_may_ask",
+            "test_a_visitor_without_the_scope_changes_nothing",
+        ),
+    },
+    "V5": {
+        "cookie-scripts": fault(
+            "scripts can read the cookie",
+            At("torra.dashboard.doors.access:Access._write", sets("httponly", "False")),
+            "test_the_cookie_is_for_this_desk_alone_and_out_of_reach_of_scripts",
+        ),
+        "token-file": fault(
+            "tokens that others can read are used",
+            At("torra.dashboard.doors.access_file:read", never("OTHERS")),
+            "test_a_file_that_others_can_read_is_refused_with_the_remedy",
+        ),
+    },
+    "doors": {
+        "other-machines": fault(
+            "the pages are served to other machines without leave",
+            At("torra.dashboard.server:_check_reach", always("is_local(...)")),
+            "test_an_address_beyond_this_machine_is_refused",
+        ),
+        "body-size": fault(
+            "a body of any size is read",
+            At("torra.dashboard.doors.access:_check_size", never("LARGEST_BODY")),
+            "test_a_body_that_is_too_large_is_not_even_read",
+        ),
+        "body-kind": fault(
+            "a body of any kind is taken",
+            At("torra.dashboard.doors.access:_check_kind", never("KINDS")),
+            "test_other_kinds_of_bodies_are_refused",
+        ),
+        "session-idle": fault(
+            "a session that nobody uses never ends",
+            At("torra.dashboard.doors.access:Access._session_of", without("... < IDLE_SECONDS")),
+            "test_a_session_ends_after_twelve_idle_hours",
+        ),
+        "login-back-off": fault(
+            "who fails to log in may try as often as he likes",
+            At(
+                "torra.dashboard.doors.limits:BackOff.failed",
+                replace("known.count + 1", "known.count"),
+            ),
+            "test_who_fails_waits_twice_as_long_each_time",
+        ),
+        "too-often": fault(
+            "nobody is told to ask less often",
+            At("torra.dashboard.doors.access:_check_rate", drop("too_often(...)")),
+            "test_each_visitor_of_an_app_has_a_measure_of_his_own",
+        ),
+        "open-redirect": fault(
+            "a login may lead to another site",
+            At("torra.dashboard.doors.access:own_path", always("climbs")),
+            "test_a_login_never_leads_elsewhere",
+        ),
+        "audit-seal": fault(
+            "a changed entry of the audit log is not found",
+            At("torra.store.audit:first_break", never("seal(...)")),
+            "test_a_changed_entry_is_found",
+        ),
+    },
+}
