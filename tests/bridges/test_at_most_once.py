@@ -11,12 +11,12 @@ import pytest
 
 from tests.bridges.test_dwx import MAGIC, SID, closing, order
 from tests.doubles.fake_dwx import START, HandClock
-from torra.bridges.at_most_once import AtMostOnce, Mark, executed_as, opened
+from torra.bridges.at_most_once import AtMostOnce, OrderMarks, executed_as, opened
 from torra.bridges.order_journal import OrderEntry
 from torra.bridges.protocol import STOOD_STILL, Order, Recall, Report
 from torra.errors import BridgeUnavailable
 
-MARK = Mark(SID, MAGIC, "XAUUSD.m", START)
+MARK = OrderMarks(SID, MAGIC, "XAUUSD.m", START)
 IN_TIME = START + timedelta(seconds=1)
 
 

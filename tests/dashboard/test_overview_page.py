@@ -10,7 +10,7 @@ from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
 from torra.config import ROOT
 from torra.dashboard.cells import overview_cells
-from torra.dashboard.cells.shown import Overview, Shown, Strip
+from torra.dashboard.cells.shown import Overview, ShownInstance, Strip
 
 MANY = "many"
 
@@ -79,7 +79,7 @@ def instance(**changes):
     stream |= changes.pop("stream", {})
     stream["tick"] = tick | changes.pop("tick", {})
     latest = stream["tick"]
-    return Shown.read({"instance": "A", "streams": [stream], "latest": latest, **changes})
+    return ShownInstance.read({"instance": "A", "streams": [stream], "latest": latest, **changes})
 
 
 SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}

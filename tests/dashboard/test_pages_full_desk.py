@@ -32,7 +32,7 @@ from torra.clock import iso
 from torra.config import ROOT, DeskSettings, Instance, NewsSettings
 from torra.dashboard.cells import sources, symbol_cells
 from torra.dashboard.cells.common import reason
-from torra.dashboard.cells.shown import Shown, Symbol
+from torra.dashboard.cells.shown import ShownInstance, Symbol
 from torra.dashboard.record import agreement, arithmetic, reasoning, surroundings, vetoes
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.desk_view import DatabaseView
@@ -42,7 +42,7 @@ from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
 from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
 from torra.tick.record import told_events, told_news
-from torra.tick.tick_record import Debate, PanelTold
+from torra.tick.tick_record import DebateRecord, PanelTold
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 AT = {case: f"/symbol/BTCUSD/M15/{TIMES[-1 - back]}" for back, case in enumerate(CASES)}
@@ -325,8 +325,8 @@ def test_a_degraded_desk_says_how_and_whom_it_did_not_ask() -> None:
     assert f"○ 2 not asked. Bull researcher, Bear researcher: {reason}" in page.text
     assert page.text.count(f"Not asked: {reason}") == 2
     assert "✕ 3 failed" in page.text
-    assert agreement.degraded(Debate(flags=("degraded:odd",))).startswith("Too few analysts")
-    assert agreement.degraded(Debate.read({"flags": ["late:news", 3, None]})) == ""
+    assert agreement.degraded(DebateRecord(flags=("degraded:odd",))).startswith("Too few analysts")
+    assert agreement.degraded(DebateRecord.read({"flags": ["late:news", 3, None]})) == ""
     assert "DEGRADED" not in page_of("whole").text
 
 
@@ -466,7 +466,7 @@ def test_a_broken_calendar_and_missing_news_show_on_the_overview_and_the_symbol_
 
 def warned(told, tick):
     streams = [{"timeframe": "H1", "tick": tick}]
-    return told([Shown.read({"instance": "EURUSD", "streams": streams})])
+    return told([ShownInstance.read({"instance": "EURUSD", "streams": streams})])
 
 
 @pytest.mark.parametrize("status", ["broken", "ended", "broken_ended"])
@@ -480,7 +480,7 @@ def test_a_calendar_warns_by_its_flag_and_by_the_ticks_events(status: str) -> No
 
 def test_one_warning_names_every_stream_and_nothing_warns_of_nothing() -> None:
     streams = [{"timeframe": t, "tick": {"news": {"status": "broken"}}} for t in ("M15", "H1")]
-    told = sources.news_warning([Shown.read({"instance": "EURUSD", "streams": streams})])
+    told = sources.news_warning([ShownInstance.read({"instance": "EURUSD", "streams": streams})])
     assert told == f"{sources.NEWS['broken']} (EURUSD M15, EURUSD H1)"
     assert set(sources.NEWS) == {
         "broken", "no_file", "refused", "rate_limited", "unreachable"

@@ -17,7 +17,7 @@ from torra import clock
 from torra.config import ROOT, Markov
 from torra.dashboard.cells import chart_data, state_odds, symbol_cells, timelines
 from torra.dashboard.cells.overview_cells import first_tick
-from torra.dashboard.cells.shown import Markov as Odds
+from torra.dashboard.cells.shown import ShownMarkov as Odds
 from torra.dashboard.cells.shown import Strip, Symbol, Timed
 from torra.exhibits import figures
 from torra.verdict import sentiment_rules

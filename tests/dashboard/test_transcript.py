@@ -19,7 +19,7 @@ from tests.worlds.demo_view import bars
 from torra.dashboard.record import citations, difference, inputs, reasoning, summary
 from torra.dashboard.record import transcript as transcripts
 from torra.dashboard.record.shown import ShownTick
-from torra.tick.tick_record import Call, Debate
+from torra.tick.tick_record import DebateRecord, StoredCall
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 
@@ -97,7 +97,7 @@ def test_each_report_finds_the_round_in_which_it_was_given(
 ) -> None:
     told = [{"agent_id": "bull_researcher", "reasoning": str(n)} for n in range(reports)]
     found = transcripts._kept(
-        Debate.read(
+        DebateRecord.read(
             {
                 "stages": [
                     {"name": "research", "round": n, "agents": {"bull_researcher": word}}
@@ -122,7 +122,7 @@ def test_a_number_that_was_clamped_tells_what_was_meant(page_of: Callable[..., A
     assert "clamped from −0.500" in page_of("wrong").text
     assert "clamped from" not in page_of("whole").text
     for reply in (None, "[", "[1]", '{"adjustments": 3}', "[" * 100_000, 7):
-        assert transcripts.raw_votes([Call.read({"status": "ok", "reply": reply})]) == {}
+        assert transcripts.raw_votes([StoredCall.read({"status": "ok", "reply": reply})]) == {}
 
 
 def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
@@ -265,7 +265,7 @@ def test_a_text_that_repeats_an_earlier_call_is_told_once() -> None:
         {"role_id": "news", "round": 1, "attempt": 2, "system": "S", "user": "U\nmore"},
         {"role_id": "bull", "round": 1, "attempt": 1, "system": "S", "user": "U"},
     ]
-    (first, second, other), common = inputs.call_rows(map(Call.read, calls))
+    (first, second, other), common = inputs.call_rows(map(StoredCall.read, calls))
     assert (first["system"], first["user"]) == ("S", "U")
     assert (second["system"], second["user"], second["added"]) == ("", "", "more")
     assert second["as"] == "1.1"
@@ -275,10 +275,10 @@ def test_a_text_that_repeats_an_earlier_call_is_told_once() -> None:
 def test_what_all_instructions_begin_with_is_told_once() -> None:
     shared = "The same line for everybody.\n" * 10
     calls = [{"role_id": str(n), "system": f"{shared}You are {n}."} for n in range(3)]
-    rows, common = inputs.call_rows(map(Call.read, calls))
+    rows, common = inputs.call_rows(map(StoredCall.read, calls))
     assert common == shared
     assert [row["system"] for row in rows] == ["You are 0.", "You are 1.", "You are 2."]
-    assert inputs.call_rows([Call.read(calls[0])])[1] == ""
+    assert inputs.call_rows([StoredCall.read(calls[0])])[1] == ""
 
 
 def test_texts_are_cut_to_what_a_page_holds() -> None:
@@ -286,11 +286,11 @@ def test_texts_are_cut_to_what_a_page_holds() -> None:
         {"role_id": str(n), "system": "s" * 2_000, "user": "u" * 9_000, "reply": "r" * 60_000}
         for n in range(14)
     ]
-    rows, _ = inputs.call_rows(map(Call.read, calls))
+    rows, _ = inputs.call_rows(map(StoredCall.read, calls))
     room = inputs.PAGE_CHARS - 6 * inputs.CALL_CHARS
     assert sum(len(row[name]) for row in rows for name in inputs.TEXTS) <= room
     assert all(row["cut"] for row in rows)
-    assert not any(row["cut"] for row in inputs.call_rows([Call(reply="r" * 999)])[0])
+    assert not any(row["cut"] for row in inputs.call_rows([StoredCall(reply="r" * 999)])[0])
 
 
 # --- the strip ---

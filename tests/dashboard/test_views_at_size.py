@@ -27,7 +27,7 @@ from tests.worlds.stores import flat
 from torra.clock import duration, iso
 from torra.dashboard.cells import common as cells
 from torra.dashboard.cells import overview_cells
-from torra.dashboard.cells.shown import Shown, Stream, Strip
+from torra.dashboard.cells.shown import ShownInstance, ShownStream, Strip
 from torra.dashboard.record.reasoning import headline
 from torra.dashboard.screens import views
 from torra.dashboard.view.backing import Backing
@@ -268,8 +268,8 @@ def test_a_glance_of_every_kind_of_tick_needs_no_more(case: str) -> None:
 def told_of(name, tick, link):
     """Return every cell that is made from a tick."""
     known = TickRecord.read(tick)
-    stream = Stream(timeframe="M15", tick=known)
-    one = Shown(instance=name, streams=(stream,), latest=known)
+    stream = ShownStream(timeframe="M15", tick=known)
+    one = ShownInstance(instance=name, streams=(stream,), latest=known)
     found = [cells.verdict_cells("k", known, link), cells.voice_cells("k", known)]
     found += [overview_cells._stream("s", one, stream, link), cells.warning_cells([one])]
     return found, overview_cells.notices(one, Strip())

@@ -97,7 +97,7 @@ def told(*events, step=1.0, seats=SEATS, now=NOW):
          "at": iso(now - timedelta(seconds=step * (len(events) - n + 1)))}
         for n, (kind, payload) in enumerate(events, 1)
     ]  # fmt: skip
-    return watched.follow(map(watched.Event.read, rows), seats, now)
+    return watched.follow(map(watched.DebateEvent.read, rows), seats, now)
 
 
 def states(picture):

@@ -17,7 +17,7 @@ from tests.worlds.demo_view import SOURCES, ScriptedView, bars
 from torra.dashboard.record import waterfall
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
-from torra.tick.tick_record import Debate
+from torra.tick.tick_record import DebateRecord
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 
@@ -162,11 +162,11 @@ def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case: st
 def test_a_side_without_the_other_moves_nothing() -> None:
     record = record_of("rounds")
     told = record["deliberation"]
-    assert "Bull researcher" in dict(waterfall._shares(Debate.read(told), "momentum"))
+    assert "Bull researcher" in dict(waterfall._shares(DebateRecord.read(told), "momentum"))
     told["reports"] = [r for r in told["reports"] if r["agent_id"] != "bear_researcher"]
-    assert "Bull researcher" not in dict(waterfall._shares(Debate.read(told), "momentum"))
+    assert "Bull researcher" not in dict(waterfall._shares(DebateRecord.read(told), "momentum"))
     told["reports"] = [r for r in told["reports"] if r["agent_id"] == "bull_researcher"]
-    alone = dict(waterfall._shares(Debate.read(told), "momentum"))
+    alone = dict(waterfall._shares(DebateRecord.read(told), "momentum"))
     assert alone == {"Bull researcher": pytest.approx(0.13)}
 
 

@@ -42,7 +42,7 @@ SIGNAL_ID: Final = re.compile(r"T[A-Z2-7]{12}")
 Market = TypeVar("Market")
 
 
-class Mark(NamedTuple):
+class OrderMarks(NamedTuple):
     """The marks of an order on what the broker makes of it; `since` is when it was sent."""
 
     sid: str

@@ -98,7 +98,7 @@ class Package(BaseModel):
     licence_files: dict[str, str]
 
 
-class Listed(BaseModel):
+class VendorPackages(BaseModel):
     """The packages of static/vendor/vendor.json."""
 
     packages: list[Package]
@@ -302,7 +302,8 @@ def vendor_files() -> Mapping[str, Vendored]:
     """Return the vendored scripts by package name."""
     text = (VENDOR / "vendor.json").read_text(encoding="utf-8")
     return {
-        package.name: _vendored(package) for package in Listed.model_validate_json(text).packages
+        package.name: _vendored(package)
+        for package in VendorPackages.model_validate_json(text).packages
     }
 
 

@@ -51,7 +51,7 @@ Settings = Callable[[str], Profile | None]
 """Returns a profile by its name; None for one that was booked for once and is gone."""
 
 
-class Sums(TypedDict):
+class CallSums(TypedDict):
     """Sums of calls; those `kept` count at their worst case."""
 
     usd: float
@@ -64,13 +64,13 @@ class Sums(TypedDict):
     kept_share: float
 
 
-class RoleSums(Sums):
+class RoleSums(CallSums):
     """The sums of a role."""
 
     role: str
 
 
-class ModelSums(Sums):
+class ModelSums(CallSums):
     """The sums of a model, by VENDOR:MODEL."""
 
     model: str
@@ -137,7 +137,7 @@ class Block(TypedDict):
     until: str
 
 
-class Late(TypedDict):
+class LateShare(TypedDict):
     """How many of the newest calls were answered too late to be used."""
 
     calls: int
@@ -149,9 +149,9 @@ class CostSums(TypedDict):
 
     at: str
     currency: str
-    last_hour: Sums
-    today: Sums
-    last_24_hours: Sums
+    last_hour: CallSums
+    today: CallSums
+    last_24_hours: CallSums
     projected_day_usd: float
     roles: list[RoleSums]
     models: list[ModelSums]
@@ -164,7 +164,7 @@ class CostReport(CostSums):
     profiles: list[ProfileCost]
     blocked: list[Block]
     kept: list[KeptCall]
-    late: Late
+    late: LateShare
 
 
 def run(home: Path, profile: str | None = None) -> CostReport:
@@ -272,7 +272,7 @@ def _midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _sum(groups: Iterable[Row]) -> Sums:
+def _sum(groups: Iterable[Row]) -> CallSums:
     groups = list(groups)
     kept = [row for row in groups if row["kept"]]
     total = _usd(groups)
@@ -288,7 +288,7 @@ def _sum(groups: Iterable[Row]) -> Sums:
     }
 
 
-def _grouped(rows: Iterable[Row], of: Callable[[Row], str]) -> list[tuple[str, Sums]]:
+def _grouped(rows: Iterable[Row], of: Callable[[Row], str]) -> list[tuple[str, CallSums]]:
     """Return the sums of each group, the dearest first."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -413,7 +413,7 @@ def _kept(database: Database, profiles: Iterable[str], now: datetime) -> list[Ke
     ]
 
 
-def _late(database: Database | None) -> Late:
+def _late(database: Database | None) -> LateShare:
     """Return how many of the newest calls were answered too late to be used."""
     rows = database.newest_calls(CALLS_READ) if database else []
     return {"calls": sum(row["status"] == "late" for row in rows), "of": len(rows)}
@@ -571,7 +571,7 @@ def _money(usd: float) -> str:
     return f"{usd:>12.4f}" if usd >= 1 or not usd else f"{usd:>12.6f}"
 
 
-def _sum_line(name: str, told: Sums) -> str:
+def _sum_line(name: str, told: CallSums) -> str:
     share = f" ({told['kept_share']:.0%})" if told["kept_calls"] else ""
     return (
         f"{name:<32}{_money(told['usd'])}{told['calls']:>7}{told['input_tokens']:>11}"
@@ -580,7 +580,7 @@ def _sum_line(name: str, told: Sums) -> str:
     )
 
 
-def _group(title: str, rows: Sequence[tuple[str, Sums]]) -> list[str]:
+def _group(title: str, rows: Sequence[tuple[str, CallSums]]) -> list[str]:
     return ["", title, *(_sum_line(f"  {name}", row) for name, row in rows)]
 
 

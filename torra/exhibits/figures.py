@@ -267,14 +267,14 @@ def position_on_axis(value: object, bound: float = 1.0) -> float:
     return round((share + 1) / 2 * BAR_WIDTH, 2)
 
 
-class Bar(TypedDict):
+class BarSpan(TypedDict):
     """Where a bar begins, and how wide it is."""
 
     x: float
     width: float
 
 
-def signed_bar(value: object, bound: float = 1.0) -> Bar:
+def signed_bar(value: object, bound: float = 1.0) -> BarSpan:
     """Return x and width of a bar that grows from the middle."""
     end = position_on_axis(value, bound)
     middle = BAR_WIDTH / 2

@@ -26,7 +26,7 @@ AXIS_HELP: Final = "write FROM:TO:STEP or values with commas, as .3:.7:.05 or .4
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class GridCell:
     """One configuration: its name, its differences from the profile, and its own profile."""
 
     name: str
@@ -54,7 +54,7 @@ def axis(option: str, text: str) -> tuple[float, ...]:
     return found
 
 
-def cells(profile: Profile, thresholds: str, weights: Sequence[str] = ()) -> tuple[Cell, ...]:
+def cells(profile: Profile, thresholds: str, weights: Sequence[str] = ()) -> tuple[GridCell, ...]:
     """Return every configuration of a grid; raises ConfigError for one that a profile refuses.
 
     `thresholds` is an axis, the same for BUY and SELL, "" for the profile's own; each of `weights`
@@ -78,12 +78,12 @@ def cells(profile: Profile, thresholds: str, weights: Sequence[str] = ()) -> tup
     return tuple(_cell(profile, settings) for settings in drawn)
 
 
-def _cell(profile: Profile, settings: Mapping[str, float]) -> Cell:
+def _cell(profile: Profile, settings: Mapping[str, float]) -> GridCell:
     told = " ".join(f"{name} {value:g}" for name, value in settings.items())
     values = profile.model_dump(mode="json")
     for place, key, value in _places(settings):
         values[place][key] = value
-    return Cell(
+    return GridCell(
         told or "as it is", dict(settings), validate(Profile, values, f"the grid at {told}")
     )
 
@@ -118,6 +118,6 @@ def _decimal(option: str, text: str, part: str) -> Decimal:
     return found
 
 
-def as_json(cell: Cell) -> dict[str, Any]:
+def as_json(cell: GridCell) -> dict[str, Any]:
     """Return what names a configuration in a log: its settings by name."""
     return dict(sorted(cell.settings.items()))

@@ -24,7 +24,7 @@ from torra.exhibits import report
 from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.replay import grids, reporting
 from torra.replay.caveats import PAPER, conditions
-from torra.replay.grids import Cell
+from torra.replay.grids import GridCell
 from torra.replay.l1.sweep import refuse_calendar
 from torra.replay.replaying import FOLDER, ReplayPlan
 from torra.replay.reporting import ReplayRequest
@@ -88,7 +88,7 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run the sweep of one symbol in a worker; what comes back is its document and findings."""
     history = parcels.history_of(spec["history"])
     cells = [
-        Cell(name, settings, Profile.model_validate_json(text))
+        GridCell(name, settings, Profile.model_validate_json(text))
         for name, settings, text in spec["cells"]
     ]
     found = sweep_cells(
@@ -122,7 +122,7 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _job(
     home: Path,
     plan: ReplayPlan,
-    cells: Sequence[Cell],
+    cells: Sequence[GridCell],
     walk: tuple[int, int, int],
     named: str | None,
 ) -> Job:
@@ -176,16 +176,16 @@ def _bars_of(symbol: str, bars: Sequence[str], symbols: Sequence[str]) -> list[s
     )
 
 
-def _text(cell: Cell) -> str:
+def _text(cell: GridCell) -> str:
     return cell.profile.model_dump_json()
 
 
-def _name(plan: ReplayPlan, cells: Sequence[Cell], walk: tuple[int, int, int]) -> str:
+def _name(plan: ReplayPlan, cells: Sequence[GridCell], walk: tuple[int, int, int]) -> str:
     told = json.dumps([plan.name, [cell.name for cell in cells], walk])
     return f"{plan.history.symbol.lower()}-sweep-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
 
-def _trials(plan: ReplayPlan, cells: Sequence[Cell]) -> list[str]:
+def _trials(plan: ReplayPlan, cells: Sequence[GridCell]) -> list[str]:
     """Return the name of each configuration in the log of trials."""
     # Another version of the program is no other trial.
     identity = {**plan.identity(plan.arms[0]), "program": ""}

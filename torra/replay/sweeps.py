@@ -53,7 +53,7 @@ from torra.evaluation.walk_forward import (
     walk_forward_exhibit,
 )
 from torra.evaluation.wording import count, interval_cell, percent, rounded, signed
-from torra.replay.grids import Cell
+from torra.replay.grids import GridCell
 from torra.replay.l1.sweep import Ground, Swept
 from torra.replay.l1.trades import END
 from torra.replay.l1.verdicts import MICROSECOND, micros, moment_of
@@ -118,7 +118,7 @@ class Sweeping:
 class _Tried:
     """A configuration with its trades by opening, its net results, those by day, its Sharpe."""
 
-    cell: Cell
+    cell: GridCell
     trades: tuple[TradeSeen, ...]
     results: Results
     daily_r: Floats
@@ -128,7 +128,7 @@ class _Tried:
 
 def sweep_cells(
     history: History,
-    cells: Sequence[Cell],
+    cells: Sequence[GridCell],
     *,
     begin: datetime | None = None,
     end: datetime | None = None,
@@ -214,7 +214,7 @@ def _days(closes: Times) -> tuple[Times, bool]:
     return (days, True) if all_week else (np.unique(days + (weekday == SUNDAY)), False)
 
 
-def _tried(cell: Cell, found: Swept, days: Times, all_week: bool, commission: float) -> _Tried:
+def _tried(cell: GridCell, found: Swept, days: Times, all_week: bool, commission: float) -> _Tried:
     trades = tuple(sorted(found.trades, key=lambda trade: trade.opened))
     capital = cell.profile.risk.capital
     arm = ArmSeen(cell.name, (), trades, capital=capital, commission=commission)

@@ -62,7 +62,7 @@ def _same(default: object) -> object:
     return default
 
 
-class Part(BaseModel):
+class RecordPart(BaseModel):
     """A part of a record; each field has a default, which stands for what cannot be read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -93,7 +93,7 @@ class Part(BaseModel):
         return bool(self.model_fields_set)
 
 
-class Ruling(Part):
+class Ruling(RecordPart):
     """A ruling of the gate: of its rules, of its agent, or the one in force."""
 
     multiplier: Number = None
@@ -113,7 +113,7 @@ class Gate(Ruling):
     rule: Ruling = Ruling()
 
 
-class Cited(Part):
+class Cited(RecordPart):
     """A citation of a report: a feature and the value that was read there."""
 
     id: Word = None
@@ -128,7 +128,7 @@ class Cited(Part):
         return told
 
 
-class Report(Part):
+class ReportRecord(RecordPart):
     """What an agent said; the gate's agent has a ruling."""
 
     agent_id: Word = None
@@ -155,7 +155,7 @@ class Report(Part):
         return bool(self.ruling) or self.agent_id == GATE
 
 
-class Call(Part):
+class StoredCall(RecordPart):
     """A request and its answer; the texts are pruned after a time."""
 
     role_id: Word = None
@@ -183,7 +183,7 @@ class Call(Part):
         return str(self.role_id)
 
 
-class Stage(Part):
+class StageRecord(RecordPart):
     """A stage of a sitting: who was asked in it, and how it ended for each."""
 
     name: Word = None
@@ -201,7 +201,7 @@ class Stage(Part):
         return told
 
 
-class PanelTold(Part):
+class PanelTold(RecordPart):
     """How far the desk agreed (agents.debate.panel)."""
 
     spread: Numbers = {}
@@ -217,7 +217,7 @@ class PanelTold(Part):
     falsifiers: dict[str, Annotated[Words, Else(())]] = {}
 
 
-class Debate(Part):
+class DebateRecord(RecordPart):
     """The deliberation of a tick, as the sentiment row keeps it."""
 
     source_type: Word = None
@@ -226,13 +226,13 @@ class Debate(Part):
     adjustments: Numbers = {}
     ruling: Ruling = Ruling()
     rule_ruling: Ruling = Ruling()
-    reports: tuple[Report, ...] = ()
-    earlier: tuple[Report, ...] = ()
+    reports: tuple[ReportRecord, ...] = ()
+    earlier: tuple[ReportRecord, ...] = ()
     failures: Texts = {}
     unasked: Texts = {}
     panel: PanelTold = PanelTold()
-    calls: tuple[Call, ...] = ()
-    stages: tuple[Stage, ...] = ()
+    calls: tuple[StoredCall, ...] = ()
+    stages: tuple[StageRecord, ...] = ()
     flags: Words = ()
     cost_usd: Number = None
     elapsed_ms: Number = None
@@ -243,7 +243,7 @@ class Debate(Part):
         return SHADOW in self.flags
 
 
-class Component(Part):
+class ComponentRecord(RecordPart):
     """A component of an L1 score."""
 
     name: Word = None
@@ -251,14 +251,14 @@ class Component(Part):
     weight: Number = None
 
 
-class Score(Part):
+class Score(RecordPart):
     """A score with its note."""
 
     score: Number = None
     note: Word = None
 
 
-class Composite(Part):
+class Composite(RecordPart):
     """A timeframe's composite within the consensus."""
 
     composite: Number = None
@@ -267,14 +267,14 @@ class Composite(Part):
     fresh: Flag = False
 
 
-class Thresholds(Part):
+class ThresholdsRecord(RecordPart):
     """The thresholds of a verdict; that of SELL is stored as a size."""
 
     buy: Number = None
     sell: Number = None
 
 
-class Signal(Part):
+class SignalRecord(RecordPart):
     """A signal as the tick wrote it."""
 
     sid: Word = None
@@ -297,7 +297,7 @@ class Signal(Part):
     after: Word = None
 
 
-class Bars(Part):
+class Bars(RecordPart):
     """The range of bars that was read, and the hash of their values."""
 
     first: Word = Field(default=None, alias="from")
@@ -307,7 +307,7 @@ class Bars(Part):
     hash: Word = None
 
 
-class Seen(Part):
+class Seen(RecordPart):
     """A feature of the evidence."""
 
     id: Word = None
@@ -315,14 +315,14 @@ class Seen(Part):
     unit: Word = None
 
 
-class Regime(Part):
+class RegimeRecord(RecordPart):
     """The market's regime, and the values that it was read from."""
 
     name: Word = None
     reads: dict[str, Value] = {}
 
 
-class Headline(Part):
+class Headline(RecordPart):
     """A headline that counted, by the id of its row."""
 
     id: Word = None
@@ -330,7 +330,7 @@ class Headline(Part):
     weight: Number = None
 
 
-class News(Part):
+class News(RecordPart):
     """What was known of the news; `events` has headlines and mean score by class."""
 
     status: Word = None
@@ -342,7 +342,7 @@ class News(Part):
     fundamentals_status: Word = None
 
 
-class Event(Part):
+class EventRecord(RecordPart):
     """A scheduled event."""
 
     time: Word = None
@@ -351,7 +351,7 @@ class Event(Part):
     name: Word = None
 
 
-class Events(Part):
+class Events(RecordPart):
     """What was known of scheduled events; distances are in minutes."""
 
     status: Word = None
@@ -359,17 +359,17 @@ class Events(Part):
     since_last: Number = None
     ahead: Number = None
     behind: Number = None
-    events: tuple[Event, ...] = ()
+    events: tuple[EventRecord, ...] = ()
 
 
-class Skipped(Part):
+class Skipped(RecordPart):
     """Why a tick was not run: a word and a sentence."""
 
     reason: Word = None
     detail: Word = None
 
 
-class Before(Part):
+class Before(RecordPart):
     """How the instance stood before the tick (JournalStore.standing), and the bars since then."""
 
     paper_cursor: Word = None
@@ -378,7 +378,7 @@ class Before(Part):
     path: tuple[tuple[Value, ...], ...] = ()
 
 
-class DeskThen(Part):
+class DeskThen(RecordPart):
     """What the whole desk brought to the decision, and when."""
 
     trading_state: Word = None
@@ -386,7 +386,7 @@ class DeskThen(Part):
     exposure: dict[str, JsonValue] = {}
 
 
-class Decided(Part):
+class DecisionRecord(RecordPart):
     """What a tick decided and by which numbers: the part of a record that lists and cells show."""
 
     bar_time: Word = None
@@ -398,7 +398,7 @@ class Decided(Part):
     l1_composite: Number = None
     l1_consensus: Number = None
     l1_verdict: Word = None
-    thresholds: Thresholds = Thresholds()
+    thresholds: ThresholdsRecord = ThresholdsRecord()
     gate: Gate = Gate()
     action: Word = None
     reason: Word = None
@@ -408,7 +408,7 @@ class Decided(Part):
     events: Events | None = None
 
 
-class TickRecord(Decided):
+class TickRecord(DecisionRecord):
     """The whole record of a tick."""
 
     instance: Word = None
@@ -419,7 +419,7 @@ class TickRecord(Decided):
     ath_price: Number = None
     l1: Numbers = {}
     notes: dict[str, Word] = {}
-    components: dict[str, Annotated[tuple[Component, ...], Else(())]] = {}
+    components: dict[str, Annotated[tuple[ComponentRecord, ...], Else(())]] = {}
     agents: Numbers = {}
     scores: dict[str, Score] = {}
     ungated: Numbers = {}
@@ -430,9 +430,9 @@ class TickRecord(Decided):
     high_consensus: Number = None
     composites: dict[str, Composite] = {}
     weights: Numbers = {}
-    signal: Signal | None = None
-    signals: tuple[Signal, ...] = ()
-    calls: int | tuple[Call, ...] = ()
+    signal: SignalRecord | None = None
+    signals: tuple[SignalRecord, ...] = ()
+    calls: int | tuple[StoredCall, ...] = ()
     """How many were made; where a store has put them in, the calls themselves."""
 
     cost_usd: Number = None
@@ -447,23 +447,23 @@ class TickRecord(Decided):
     versions: dict[str, Word] = {}
     bars: Bars = Bars()
     memory: dict[str, JsonValue] = {}
-    regime: Regime | None = None
+    regime: RegimeRecord | None = None
     news: News | None = None
     skipped: Skipped | None = None
-    deliberation: Debate = Debate()
+    deliberation: DebateRecord = DebateRecord()
 
     @property
-    def told_calls(self) -> tuple[Call, ...]:
+    def told_calls(self) -> tuple[StoredCall, ...]:
         """The calls that are stored with their texts; none once these are pruned."""
         return self.calls if isinstance(self.calls, tuple) else ()
 
     @property
-    def made_calls(self) -> tuple[Call, ...]:
+    def made_calls(self) -> tuple[StoredCall, ...]:
         """The calls, without their texts once these are pruned: the deliberation keeps figures."""
         return self.told_calls or self.deliberation.calls
 
     @property
-    def written(self) -> tuple[Signal, ...]:
+    def written(self) -> tuple[SignalRecord, ...]:
         """The signals that the tick wrote; older records have one at most."""
         return self.signals or ((self.signal,) if self.signal else ())
 

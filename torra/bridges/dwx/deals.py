@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-from torra.bridges.at_most_once import LOTS_SLACK, Mark
+from torra.bridges.at_most_once import LOTS_SLACK, OrderMarks
 from torra.bridges.dwx.files import DealRow, OrderRow
 from torra.bridges.protocol import BrokerDeal, BrokerPosition
 from torra.clock import EPOCH
@@ -74,7 +74,7 @@ def opened_by(row: DealRow | OrderRow, opening: Opening, at: datetime | None) ->
     """Return whether a deal or position is what a signal opened; `at` is its own time if known."""
     if SIDES.get(row.kind) != opening.side:
         return False
-    return Mark(opening.sid, opening.magic, opening.symbol, opening.since).on(row, lambda: at)
+    return OrderMarks(opening.sid, opening.magic, opening.symbol, opening.since).on(row, lambda: at)
 
 
 def linked(

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
-from torra.bridges.at_most_once import Mark, executed_as, opened
+from torra.bridges.at_most_once import OrderMarks, executed_as, opened
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.order_journal import OrderEntry
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report
@@ -230,7 +230,7 @@ class _Known:
         """Return whether an item of this server time bears the order's marks."""
         order = self.entry.order
         since = self.entry.intent or order.created
-        mark = Mark(order.sid, order.magic, order.broker_symbol, since)
+        mark = OrderMarks(order.sid, order.magic, order.broker_symbol, since)
         return mark.on(item, partial(self._made_at, item, wall))
 
     def _made_at(self, item: Any, wall: int) -> datetime | None:

@@ -13,8 +13,8 @@ from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard.cells.common import Limits, action_cell, limits, side_of
-from torra.dashboard.cells.shown import ClosedTrade, ListedTick, Position, PriceBar, Symbol
+from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits, side_of
+from torra.dashboard.cells.shown import ClosedTrade, ListedTick, PriceBar, ShownPosition, Symbol
 from torra.exhibits import figures
 
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
@@ -34,7 +34,7 @@ class Candle(TypedDict):
     close: float | None
 
 
-class Point(TypedDict):
+class ChartPoint(TypedDict):
     """A point of a line."""
 
     time: int
@@ -58,22 +58,22 @@ class Level(TypedDict):
     tone: str
 
 
-class Chart(TypedDict):
+class ChartData(TypedDict):
     """The data of the chart; times are UTC seconds, tones are names of colours."""
 
     digits: int
     candles: list[Candle]
-    consensus: list[Point]
-    l1: list[Point]
+    consensus: list[ChartPoint]
+    l1: list[ChartPoint]
     markers: list[Marker]
     levels: list[Level]
-    thresholds: Limits
+    thresholds: ThresholdPlaces
     times: list[int]
     lines: dict[str, list[float | None]]
     told: list[str]
 
 
-def chart(data: Symbol) -> Chart:
+def chart(data: Symbol) -> ChartData:
     """Return the data of the chart; times are UTC seconds, tones are names of colours."""
     ticks = sorted(data.ticks, key=lambda tick: str(tick.bar_time))
     return {
@@ -106,7 +106,7 @@ def _candle(bar: PriceBar) -> Candle:
     }
 
 
-def _series(values: Iterable[tuple[str | None, float | None]]) -> list[Point]:
+def _series(values: Iterable[tuple[str | None, float | None]]) -> list[ChartPoint]:
     return [{"time": _seconds(at), "value": value} for at, value in values if value is not None]
 
 
@@ -147,7 +147,7 @@ def _fills(data: Symbol, ticks: Sequence[ListedTick]) -> list[Marker]:
 def _openings(data: Symbol) -> Iterator[tuple[str, datetime]]:
     """Yield side and time of each fill: of ended trades and of the position that is held."""
     held = data.position
-    rows: list[ClosedTrade | Position] = [*data.trades]
+    rows: list[ClosedTrade | ShownPosition] = [*data.trades]
     # a position that is only ordered has no fill to mark yet
     if held and held.state in HELD:
         rows.append(held)
@@ -175,7 +175,7 @@ def _marker(bar_time: str | None, tone: str, text: str, kind: str) -> Marker:
     return {"time": _seconds(bar_time), "tone": tone, "text": text, "kind": kind}
 
 
-def _levels(position: Position) -> list[Level]:
+def _levels(position: ShownPosition) -> list[Level]:
     found = (
         ("entry", "note", position.entry),
         ("stop", "down", position.stop),

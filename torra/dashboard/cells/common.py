@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypedDict
 
 from torra.dashboard.cells import skips, sources
-from torra.dashboard.cells.shown import Named, Position, Shown, Skip, Tally, Timed
+from torra.dashboard.cells.shown import Named, ShownInstance, ShownPosition, ShownTally, Skip, Timed
 from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import headline, why
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.tick.tick_record import Decided, Thresholds, TickRecord
+from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
 
 Cells = dict[str, Cell]
 TickLink = Callable[[str, str, str], str]
@@ -24,7 +24,7 @@ TickLink = Callable[[str, str, str], str]
 NO_TICK: Final = "no tick yet"
 
 
-class Limits(TypedDict):
+class ThresholdPlaces(TypedDict):
     """The thresholds as numbers on the score axis, and as places on a signed bar and a spark."""
 
     buy: float | None
@@ -35,7 +35,7 @@ class Limits(TypedDict):
     sell_y: float | None
 
 
-def warning_cells(instances: Sequence[Shown]) -> Cells:
+def warning_cells(instances: Sequence[ShownInstance]) -> Cells:
     """Return the warnings of calendar and news, hidden when there is nothing to warn of."""
     told = {
         "calendar": sources.calendar_warning(instances),
@@ -133,20 +133,20 @@ def position_cells(key: str, instance: Named) -> Cells:
     }
 
 
-def _gain(position: Position) -> str:
+def _gain(position: ShownPosition) -> str:
     if position.profit is None:
         return ""
     money, r = figures.signed(position.profit, 2), figures.signed(position.r_multiple, 2)
     return f", {money}, {r}\u00a0R"
 
 
-def _leave(position: Position, digits: int) -> str:
+def _leave(position: ShownPosition, digits: int) -> str:
     if position.leave is None:
         return ""
     return f", closing now at {figures.plain(position.leave, digits)}"
 
 
-def changes_cell(changes: Tally) -> Cell:
+def changes_cell(changes: ShownTally) -> Cell:
     """Return how many verdicts the agents changed."""
     changed, every = figures.plain(changes.changed, 0), figures.plain(changes.all, 0)
     told = f"agents changed {changed} of {every} verdicts"
@@ -159,7 +159,7 @@ def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: Timed) -> C
     return words(told, tone) | showing(bool(told))
 
 
-def reason(latest: Decided) -> str:
+def reason(latest: DecisionRecord) -> str:
     """Return the headline of a tick: where the consensus stands, the action and its reason."""
     told, veto = why(latest), vetoes.cause(latest)
     if summary.proposed(latest):
@@ -183,7 +183,7 @@ def bar_cells(key: str, value: float | None, l1: float | None) -> Cells:
     }
 
 
-def limits(thresholds: Thresholds) -> Limits:
+def limits(thresholds: ThresholdsRecord) -> ThresholdPlaces:
     """Return the thresholds as numbers on the score axis and as places on a signed bar."""
     buy, sell = thresholds.buy, thresholds.sell
     # the profile has the sell threshold as a size: a SELL lies at minus that
@@ -219,7 +219,7 @@ def state_cell(name: str | None) -> Cell:
     return words(shown.text.strip(), shown.tone)
 
 
-def action_cell(tick: Decided) -> Cell:
+def action_cell(tick: DecisionRecord) -> Cell:
     """Return the action of a tick; one that was proposed to a person is no HOLD."""
     if summary.proposed(tick):
         return words("◔ proposed", "warn", summary.PROPOSED_WORDS)

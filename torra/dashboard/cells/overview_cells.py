@@ -18,7 +18,7 @@ from torra.dashboard.cells import skips, sources
 from torra.dashboard.cells.common import (
     NO_TICK,
     Cells,
-    Limits,
+    ThresholdPlaces,
     TickLink,
     age_cells,
     bar_cells,
@@ -34,7 +34,14 @@ from torra.dashboard.cells.common import (
     warning_cells,
     words,
 )
-from torra.dashboard.cells.shown import Overview, Shown, Stream, Strip, Timed, Watched
+from torra.dashboard.cells.shown import (
+    Overview,
+    ShownDebate,
+    ShownInstance,
+    ShownStream,
+    Strip,
+    Timed,
+)
 from torra.dashboard.cells.symbol_cells import strip
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
@@ -93,7 +100,7 @@ class InstanceRow(TypedDict):
     name: str
     symbol: str
     streams: list[StreamKey]
-    limits: Limits
+    limits: ThresholdPlaces
     address: str
     shown: tuple[object, ...]
 
@@ -152,7 +159,7 @@ def overview(
     }
 
 
-def _row(key: str, instance: Shown, rank: int, address: str, own: Cells) -> InstanceRow:
+def _row(key: str, instance: ShownInstance, rank: int, address: str, own: Cells) -> InstanceRow:
     return {
         "key": key,
         "rank": rank,
@@ -215,7 +222,7 @@ def timeframes_of(data: Overview) -> list[str]:
     return sorted(names, key=clock.duration)
 
 
-def _feeds(streams: Sequence[Stream]) -> Cell:
+def _feeds(streams: Sequence[ShownStream]) -> Cell:
     """Return how many streams are stale, without bars or without a tick, in words."""
     counts = Counter(_freshness(stream) for stream in streams)
     told = [f"{counts[word]} of {len(streams)} {word}" for word in FRESHNESS if counts[word]]
@@ -228,7 +235,7 @@ def _feeds(streams: Sequence[Stream]) -> Cell:
 FRESHNESS: Final = ("stale", "without bars now", "without a tick yet")
 
 
-def _freshness(stream: Stream) -> str:
+def _freshness(stream: ShownStream) -> str:
     if not stream.tick:
         return FRESHNESS[2]
     if stream.quiet:
@@ -243,7 +250,7 @@ def _cost(desk: Strip) -> Cell:
     return words(f"{figures.plain(share * 100, 0)} % of the ceiling", tone)
 
 
-def _all_changes(instances: Sequence[Shown]) -> Cell:
+def _all_changes(instances: Sequence[ShownInstance]) -> Cell:
     known = [one.changes for one in instances]
     changed = figures.plain(sum(one.changed or 0 for one in known), 0)
     every = figures.plain(sum(one.all or 0 for one in known), 0)
@@ -255,7 +262,7 @@ def _countdown(left: float | None) -> Cell:
     return told if left is None else told | {"set": {"data-countdown": round(left, 1)}}
 
 
-def _debate_cells(debates: Sequence[Watched], watch: WatchLink) -> Cells:
+def _debate_cells(debates: Sequence[ShownDebate], watch: WatchLink) -> Cells:
     number = len(debates)
     cells = {"glance.debates": words(f"{number} running" if number else "none runs now")}
     # empty places too: the page's script fills cells and makes none
@@ -275,12 +282,12 @@ def _number(count: int, one: str, many: str) -> str:
 # --- an instance --------------------------------------------------------------------------------
 
 
-def notices(instance: Shown, desk: Strip) -> list[Notice]:
+def notices(instance: ShownInstance, desk: Strip) -> list[Notice]:
     """Return why an instance wants a look, the most urgent first."""
     return sorted(_notices(instance, desk))
 
 
-def _notices(instance: Shown, desk: Strip) -> Iterable[Notice]:
+def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
     if desk.waiting_by.get(instance.instance):
         yield Notice(0, "◔ approval waits", "warn")
     stale = [stream.timeframe for stream in instance.streams if stream.stale]
@@ -303,7 +310,7 @@ def _notices(instance: Shown, desk: Strip) -> Iterable[Notice]:
         yield Notice(6, "◦ no bars", "flat")
 
 
-def _left_out(stream: Stream) -> bool:
+def _left_out(stream: ShownStream) -> bool:
     """Return whether a stream's newest close was skipped for more than want of a bar."""
     told, tone = skips.note(stream.tick, stream.skipped, stream)
     return bool(told) and tone == "warn"
@@ -323,7 +330,7 @@ def _watch(stream_id: str | None, watch: WatchLink) -> Cell:
     return words("◌ debating: watch", "note") | showing(address) | {"set": {"href": address or "#"}}
 
 
-def _instance(key: str, instance: Shown, desk: Strip, link: TickLink) -> Cells:
+def _instance(key: str, instance: ShownInstance, desk: Strip, link: TickLink) -> Cells:
     cells = verdict_cells(key, instance.latest, link) | position_cells(key, instance)
     del cells[f"{key}.source"]  # each stream shows its own
     if not instance.latest:
@@ -334,7 +341,7 @@ def _instance(key: str, instance: Shown, desk: Strip, link: TickLink) -> Cells:
     return cells
 
 
-def _shorten(key: str, cells: Cells, instance: Shown) -> None:
+def _shorten(key: str, cells: Cells, instance: ShownInstance) -> None:
     """Remove from a row what its symbol's page shows, and cells without content."""
     del cells[f"{key}.changes"]
     cells[f"{key}.levels"] |= showing(instance.position)
@@ -361,7 +368,7 @@ def first_tick(streams: Sequence[Timed], desk: Strip, feed: str | None = None) -
     return "No tick has run yet: the first comes with the close of the next bar."
 
 
-def _meanings(instances: Sequence[Shown]) -> Cell:
+def _meanings(instances: Sequence[ShownInstance]) -> Cell:
     """Return the meanings of the source types that the overview shows now."""
     ticks = [stream.tick for one in instances for stream in one.streams if stream.tick]
     names = sorted({str(tick.source_type) for tick in ticks} & set(figures.SOURCES))
@@ -372,7 +379,7 @@ def _meanings(instances: Sequence[Shown]) -> Cell:
 # --- a stream -----------------------------------------------------------------------------------
 
 
-def _stream(key: str, instance: Shown, stream: Stream, link: TickLink) -> Cells:
+def _stream(key: str, instance: ShownInstance, stream: ShownStream, link: TickLink) -> Cells:
     """Return everything of a stream, for a card."""
     tick = stream.tick or TickRecord()
     cells: Cells = {}
@@ -393,7 +400,7 @@ def _stream(key: str, instance: Shown, stream: Stream, link: TickLink) -> Cells:
     return cells | age_cells(key, stream)
 
 
-def _line(key: str, instance: Shown, stream: Stream, link: TickLink) -> Cells:
+def _line(key: str, instance: ShownInstance, stream: ShownStream, link: TickLink) -> Cells:
     """Return the cells for which a row has room: composite, source, age, wait."""
     tick = stream.tick or TickRecord()
     told = source_cell(tick.source_type)

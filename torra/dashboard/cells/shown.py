@@ -8,12 +8,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from torra.tick.tick_record import (
-    Decided,
+    DecisionRecord,
     Flag,
     Number,
     Numbers,
-    Part,
-    Thresholds,
+    RecordPart,
+    ThresholdsRecord,
     TickRecord,
     Whole,
     Word,
@@ -21,7 +21,7 @@ from torra.tick.tick_record import (
 )
 
 
-class Alarm(Part):
+class ShownAlarm(RecordPart):
     """An alarm that stands."""
 
     kind: Word = None
@@ -29,7 +29,7 @@ class Alarm(Part):
     at: Word = None
 
 
-class Block(Part):
+class ShownBlock(RecordPart):
     """A provider that is not asked for now."""
 
     provider: Word = None
@@ -37,7 +37,7 @@ class Block(Part):
     until: Word = None
 
 
-class Strip(Part):
+class Strip(RecordPart):
     """The state of the desk."""
 
     demo: Flag = False
@@ -51,11 +51,11 @@ class Strip(Part):
     ceiling: Number = None
     waiting: Whole = None
     waiting_by: dict[str, Whole] = Field(default_factory=dict)
-    alarms: tuple[Alarm, ...] = ()
-    blocks: tuple[Block, ...] = ()
+    alarms: tuple[ShownAlarm, ...] = ()
+    blocks: tuple[ShownBlock, ...] = ()
 
 
-class Position(Part):
+class ShownPosition(RecordPart):
     """An open position, and what closing it now would bring."""
 
     side: Word = None
@@ -70,14 +70,14 @@ class Position(Part):
     leave: Number = None
 
 
-class Tally(Part):
+class ShownTally(RecordPart):
     """How many verdicts the agents changed, of all."""
 
     changed: Whole = None
     all: Whole = None
 
 
-class Quiet(Part):
+class Quiet(RecordPart):
     """The closes without a bar since the newest tick."""
 
     count: int = 0
@@ -85,7 +85,7 @@ class Quiet(Part):
     last: Word = Field(default=None, alias="to")
 
 
-class Skip(Part):
+class Skip(RecordPart):
     """A skipped close, or a run of them: `count` of one reason, of which `oldest` is the first."""
 
     bar_time: Word = None
@@ -96,7 +96,7 @@ class Skip(Part):
     oldest: Word = None
 
 
-class Timed(Part):
+class Timed(RecordPart):
     """A stream's age and its wait."""
 
     timeframe: str = ""
@@ -107,7 +107,7 @@ class Timed(Part):
     newest_bar: Word = None
 
 
-class Stream(Timed):
+class ShownStream(Timed):
     """A stream of an instance, with its newest tick."""
 
     tick: TickRecord | None = None
@@ -115,7 +115,7 @@ class Stream(Timed):
     skipped: Skip | None = None
 
 
-class Named(Part):
+class Named(RecordPart):
     """An instance's names, limits and position."""
 
     instance: str = ""
@@ -123,19 +123,19 @@ class Named(Part):
     feed: Word = None
     digits: Whole = None
     timeframes: Words = ()
-    thresholds: Thresholds = Thresholds()
+    thresholds: ThresholdsRecord = ThresholdsRecord()
     latest: TickRecord | None = None
-    position: Position | None = None
-    changes: Tally = Tally()
+    position: ShownPosition | None = None
+    changes: ShownTally = ShownTally()
 
 
-class Shown(Named):
+class ShownInstance(Named):
     """An instance on the overview."""
 
-    streams: tuple[Stream, ...] = ()
+    streams: tuple[ShownStream, ...] = ()
 
 
-class Watched(Part):
+class ShownDebate(RecordPart):
     """A debate that runs now."""
 
     stream_id: Word = None
@@ -143,15 +143,15 @@ class Watched(Part):
     timeframe: Word = None
 
 
-class Overview(Part):
+class Overview(RecordPart):
     """The desk and its instances."""
 
     desk: Strip = Strip()
-    instances: tuple[Shown, ...] = ()
-    debates: tuple[Watched, ...] = ()
+    instances: tuple[ShownInstance, ...] = ()
+    debates: tuple[ShownDebate, ...] = ()
 
 
-class PriceBar(Part):
+class PriceBar(RecordPart):
     """A bar of a chart."""
 
     time: Word = None
@@ -161,7 +161,7 @@ class PriceBar(Part):
     close: Number = None
 
 
-class ListedTick(Decided):
+class ListedTick(DecisionRecord):
     """A tick in a list: its key columns, and of the newest some parts of their records."""
 
     close_time: Word = None
@@ -171,7 +171,7 @@ class ListedTick(Decided):
     structure: Number = None
 
 
-class ClosedTrade(Part):
+class ClosedTrade(RecordPart):
     """A trade that is over, by the row of its signal: entry was planned, price filled."""
 
     side: Word = None
@@ -187,14 +187,14 @@ class ClosedTrade(Part):
     r_multiple: Number = None
 
 
-class StateThen(Part):
+class StateThen(RecordPart):
     """The state of a stream at a close."""
 
     close_time: Word = None
     state: Word = None
 
 
-class Markov(Part):
+class ShownMarkov(RecordPart):
     """How often each state has followed the present one."""
 
     state: Word = None
@@ -213,6 +213,6 @@ class Symbol(Named, Timed):
     ticks: tuple[ListedTick, ...] = ()
     trades: tuple[ClosedTrade, ...] = ()
     skipped: tuple[Skip, ...] = ()
-    markov: Markov = Markov()
+    markov: ShownMarkov = ShownMarkov()
     previous: Word = None
     next: Word = None

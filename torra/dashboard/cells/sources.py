@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from torra.dashboard.cells.shown import Shown
+from torra.dashboard.cells.shown import ShownInstance
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.surroundings import EventRow
 from torra.exhibits import figures
@@ -38,12 +38,12 @@ JUST_NOW: Final = 60.0
 """Minutes for which the overview still shows an event that has passed."""
 
 
-def calendar_warning(instances: Iterable[Shown]) -> str:
+def calendar_warning(instances: Iterable[ShownInstance]) -> str:
     """Return what is wrong with the calendar, and on which streams; empty for nothing."""
     return _warning(instances, CALENDAR, _calendar)
 
 
-def news_warning(instances: Iterable[Shown]) -> str:
+def news_warning(instances: Iterable[ShownInstance]) -> str:
     """Return what is wrong with the headlines, and on which streams; empty for nothing."""
     return _warning(instances, NEWS, lambda tick: str(tick.news.status if tick.news else None))
 
@@ -79,7 +79,9 @@ def _calendar(tick: TickRecord) -> str:
 
 
 def _warning(
-    instances: Iterable[Shown], words: Mapping[str, str], status: Callable[[TickRecord], str]
+    instances: Iterable[ShownInstance],
+    words: Mapping[str, str],
+    status: Callable[[TickRecord], str],
 ) -> str:
     found: dict[str, list[str]] = {}
     for one in instances:

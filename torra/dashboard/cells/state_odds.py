@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from torra import clock
 from torra.dashboard.cells.common import Cells, showing, words
-from torra.dashboard.cells.shown import Markov
+from torra.dashboard.cells.shown import ShownMarkov
 from torra.exhibits import figures
 from torra.exhibits.figures import STATES, Cell, Mark
 from torra.verdict.sentiment_rules import STATES as COUNTED
@@ -28,7 +28,7 @@ class State(NamedTuple):
     mark: Mark
 
 
-def odds_cells(known: Markov, timeframe: str) -> Cells:
+def odds_cells(known: ShownMarkov, timeframe: str) -> Cells:
     """Return the cells markov.now, .told, .few, .next.STATE, .bar.STATE, .count.STATE, .moves.*."""
     state, counts = known.state, _counts(known)
     row = counts.get(str(state), {})
@@ -54,7 +54,7 @@ def rows() -> list[State]:
     return [State(name, figures.mark(name)) for name in STATES]
 
 
-def _counts(known: Markov) -> dict[str, dict[str, int]]:
+def _counts(known: ShownMarkov) -> dict[str, dict[str, int]]:
     # no table is a stream without ticks; a table of another size is a fault, and zip() raises
     return {
         # the counts are in the brain's order of states, which is not the page's
@@ -63,7 +63,7 @@ def _counts(known: Markov) -> dict[str, dict[str, int]]:
     }
 
 
-def _now(known: Markov, timeframe: str) -> Cell:
+def _now(known: ShownMarkov, timeframe: str) -> Cell:
     state = known.state
     if not state:
         return words(figures.DASH, title="no tick yet")
@@ -73,7 +73,7 @@ def _now(known: Markov, timeframe: str) -> Cell:
     return words(f"{shown.text} for {ticks} tick{'s' * (ticks != 1)} ({span})", shown.tone)
 
 
-def _told(known: Markov, row: Mapping[str, int]) -> str:
+def _told(known: ShownMarkov, row: Mapping[str, int]) -> str:
     state = known.state
     if not state:
         return "No state yet: the first tick brings it, and moves are counted from the second on."

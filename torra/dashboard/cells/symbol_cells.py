@@ -36,13 +36,13 @@ from torra.dashboard.cells.common import (
     words,
 )
 from torra.dashboard.cells.shown import (
-    Alarm,
-    Block,
     ClosedTrade,
     ListedTick,
-    Shown,
+    ShownAlarm,
+    ShownBlock,
+    ShownInstance,
+    ShownStream,
     Skip,
-    Stream,
     Strip,
     Symbol,
 )
@@ -134,14 +134,14 @@ def _waiting(number: int | None) -> Cell:
     return words(told, "warn", "proposals that wait for a person") | showing(bool(number))
 
 
-def _alarms(alarms: Sequence[Alarm]) -> str:
+def _alarms(alarms: Sequence[ShownAlarm]) -> str:
     """Return the subjects of the standing alarms."""
     return "; ".join(
         f"{figures.clean(item.kind, 40)}: {figures.clean(item.detail, 300)}" for item in alarms
     )
 
 
-def _blocks(blocks: Sequence[Block]) -> str:
+def _blocks(blocks: Sequence[ShownBlock]) -> str:
     """Return the providers that are not asked for now, with reason and end (real time, UTC)."""
     return "; ".join(
         f"{figures.clean(item.provider, 40)}: {figures.clean(item.reason, 200)} "
@@ -157,8 +157,8 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     """
     cells = strip(data.desk)
     latest = data.latest
-    stream = Stream(timeframe=data.timeframe, tick=latest)
-    cells |= warning_cells([Shown(instance=data.instance, streams=(stream,))])
+    stream = ShownStream(timeframe=data.timeframe, tick=latest)
+    cells |= warning_cells([ShownInstance(instance=data.instance, streams=(stream,))])
     near = sources.near_event([latest], data.desk.now)
     cells["head.event"] = words(near) | showing(near)
     cells |= verdict_cells("head", latest, link)

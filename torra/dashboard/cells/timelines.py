@@ -16,7 +16,7 @@ from typing import Final, TypedDict
 
 from torra import clock
 from torra.dashboard.cells.common import Cells, words
-from torra.dashboard.cells.shown import ListedTick, Markov, Symbol
+from torra.dashboard.cells.shown import ListedTick, ShownMarkov, Symbol
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark
 
@@ -34,7 +34,7 @@ VETO: Final = "GATE_VETO"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LaneRun:
     """Equal values of neighbouring closes; `value` is None for closes without a tick."""
 
     value: str | None
@@ -70,19 +70,19 @@ class Timeline(TypedDict):
     rows: list[RunRow]
 
 
-def runs(events: Sequence[tuple[datetime, str]], step: timedelta) -> list[Run]:
+def runs(events: Sequence[tuple[datetime, str]], step: timedelta) -> list[LaneRun]:
     """Return the events (close time and value, oldest first) merged, with the gaps between."""
-    found: list[Run] = []
+    found: list[LaneRun] = []
     for close, value in events:
         last = found[-1] if found else None
         if last is not None and close - last.last > step:
             missing = (close - last.last) // step - 1
-            found.append(Run(None, last.last + step, close - step, missing))
+            found.append(LaneRun(None, last.last + step, close - step, missing))
             last = None
         if last is not None and last.value == value:
-            found[-1] = Run(value, last.first, close, last.count + 1)
+            found[-1] = LaneRun(value, last.first, close, last.count + 1)
         else:
-            found.append(Run(value, close, close, 1))
+            found.append(LaneRun(value, close, close, 1))
     return found
 
 
@@ -117,7 +117,7 @@ def timeline(
     }  # fmt: skip
 
 
-def state_events(markov: Markov) -> list[tuple[datetime, str]]:
+def state_events(markov: ShownMarkov) -> list[tuple[datetime, str]]:
     """Return the states of a stream's history by their closes, oldest first."""
     return [(clock.parse(str(one.close_time)), str(one.state)) for one in markov.history]
 
@@ -135,7 +135,7 @@ def _decided(tick: ListedTick) -> str:
     return "VETO" if VETO in (tick.reason, *tick.denied) else str(tick.verdict)
 
 
-def _places(merged: Sequence[Run]) -> list[tuple[float, float]]:
+def _places(merged: Sequence[LaneRun]) -> list[tuple[float, float]]:
     """Return x and width of every run, the whole as wide as the picture."""
     widths = [min(run.count, GAP) if run.value is None else run.count for run in merged]
     unit = WIDTH / max(1, sum(widths))
@@ -153,7 +153,7 @@ def _path(d: str) -> Cell:
     return {"text": "", "tone": "", "title": "", "set": {"d": d}}
 
 
-def _row(run: Run, step: timedelta) -> RunRow:
+def _row(run: LaneRun, step: timedelta) -> RunRow:
     known = figures.mark(run.value) if run.value else figures.Mark("", "no tick", "flat")
     return {
         "mark": known,

@@ -15,10 +15,10 @@ from typing import Final, Required, TypedDict
 from agent_config import OPPOSITION_COST, SIDE_FROM
 from agents.contracts import ORDINALS, VECTORS
 from agents.debate.panel import DIRECTIONS, Panel
-from torra.dashboard.record.rows import Ordinal, Stance, Voice
+from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark, cell
-from torra.tick.tick_record import GATE, Debate, PanelTold, Report, TickRecord
+from torra.tick.tick_record import GATE, DebateRecord, PanelTold, ReportRecord, TickRecord
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""
@@ -40,7 +40,7 @@ LOOKS: Final = {
 SIDES: Final = {1: "UP", -1: "DOWN", 0: "NEUTRAL"}
 
 
-class Tally(TypedDict):
+class AgentTally(TypedDict):
     """How many agents ended in a state, and who of them with what reason."""
 
     mark: Mark
@@ -76,7 +76,7 @@ class PanelShown(TypedDict, total=False):
     disagreements: list[str]
 
 
-def degraded(deliberation: Debate) -> str:
+def degraded(deliberation: DebateRecord) -> str:
     """Return why a desk is DEGRADED, in one sentence; empty when it is not."""
     for flag in deliberation.flags:
         found = DEGRADED.fullmatch(flag)
@@ -92,7 +92,7 @@ def degraded(deliberation: Debate) -> str:
     return ""
 
 
-def tally(agents: Sequence[Voice]) -> list[Tally]:
+def tally(agents: Sequence[TranscriptVoice]) -> list[AgentTally]:
     """Return how many agents answered, abstained, failed or were not asked; [] for a small desk."""
     if len(agents) <= SMALL_DESK:
         return []
@@ -102,7 +102,7 @@ def tally(agents: Sequence[Voice]) -> list[Tally]:
         "failed": "{}, and what they would have said is missing",
         "not asked": "{}",
     }
-    rows: list[Tally] = []
+    rows: list[AgentTally] = []
     for state, sentence in told.items():
         group = [agent for agent in agents if agent["mark"].word == state]
         if group:
@@ -112,25 +112,25 @@ def tally(agents: Sequence[Voice]) -> list[Tally]:
     return rows
 
 
-def silence(deliberation: Debate) -> str:
+def silence(deliberation: DebateRecord) -> str:
     """Return how many agents abstained or failed, in few words; empty if none did."""
     quiet = sum(report.abstained for report in deliberation.reports)
     counts = {"abstained": quiet, "failed": len(deliberation.failures)}
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
-def unasked(deliberation: Debate, name: str) -> str:
+def unasked(deliberation: DebateRecord, name: str) -> str:
     """Return why an agent was left out that has a seat; empty when it was asked."""
     reason = deliberation.unasked.get(name, "")
     return UNASKED.get(reason, figures.clean(reason, 80))
 
 
-def looks(deliberation: Debate, name: str) -> list[str]:
+def looks(deliberation: DebateRecord, name: str) -> list[str]:
     """Return the result of an agent's second look; empty if it took none."""
     return [told for flag, told in LOOKS.items() if f"{flag}:{name}" in deliberation.flags]
 
 
-def ordinals(report: Report) -> list[Ordinal]:
+def ordinals(report: ReportRecord) -> list[Ordinal]:
     """Return the whole numbers of the news agent, each with its range."""
     told = report.ordinals
     return [
@@ -218,7 +218,7 @@ def stance(name: str, value: float | None, side: int = 0) -> Stance:
     }
 
 
-def falsifiers(report: Report) -> list[str]:
+def falsifiers(report: ReportRecord) -> list[str]:
     """Return the findings that, by a researcher's own words, would prove its case wrong."""
     return [figures.clean(text, 400) for text in report.falsifiers]
 
@@ -236,7 +236,7 @@ def checks(told: PanelTold, expected: Panel) -> Iterable[tuple[str, float | None
         yield name, expected.spread.get(vector), told.spread.get(vector)
 
 
-def _silent(group: Sequence[Voice]) -> list[str]:
+def _silent(group: Sequence[TranscriptVoice]) -> list[str]:
     """Return the names of silent agents with their reasons, those of one reason together."""
     names: dict[str, list[str]] = {}
     for agent in group:

@@ -19,7 +19,7 @@ from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.summary import proposed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.tick.tick_record import GATE, Composite, Debate, Report, TickRecord
+from torra.tick.tick_record import GATE, Composite, DebateRecord, ReportRecord, TickRecord
 
 TOLERANCE: Final = 1e-6
 """A recomputed step may differ from the stored one by this much."""
@@ -71,7 +71,7 @@ def steps(record: TickRecord) -> list[Step]:
     voices = _voices(deliberation)
     silent = NO_DEBATE if deliberation else "no deliberation is stored"
     # a sum over nobody is not a zero that was said
-    debated = deliberation if voices else Debate()
+    debated = deliberation if voices else DebateRecord()
     mark = f"; {NOT_COUNTED}" if deliberation.in_shadow else ""
     return [
         _scores("L1 score", "from the bars alone", record.l1, kind="base"),
@@ -157,7 +157,7 @@ def decision_rows(record: TickRecord) -> list[DecisionStep]:
     ]
 
 
-def as_report(told: Report) -> AgentReport | None:
+def as_report(told: ReportRecord) -> AgentReport | None:
     """Return a stored report as the overlay's own value, None when it cannot be one."""
     confidence = _CONFIDENCE.get(str(told.confidence))
     if confidence is None:
@@ -185,7 +185,7 @@ def l1_scores(record: TickRecord) -> dict[str, float]:
     return found if len(found) == len(VECTORS) else {}
 
 
-def trust(told: Report) -> float | None:
+def trust(told: ReportRecord) -> float | None:
     """Return the trust k of a stored report; None when it abstained or cannot be read."""
     report = as_report(told)
     return None if report is None or report.abstained else synthesis.trust(report)
@@ -232,7 +232,7 @@ def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
         yield "blend", synthesis.blended(l1, blend), record.final(vector)
 
 
-def _answers(deliberation: Debate) -> list[synthesis.Answer]:
+def _answers(deliberation: DebateRecord) -> list[synthesis.Answer]:
     """Return the stored reports with their roles; none when an author is not in the registry."""
     answers = []
     for told in deliberation.reports:
@@ -244,7 +244,7 @@ def _answers(deliberation: Debate) -> list[synthesis.Answer]:
     return answers
 
 
-def _voices(deliberation: Debate) -> list[Step]:
+def _voices(deliberation: DebateRecord) -> list[Step]:
     """Return each agent's contribution to the debate, already times its trust."""
     rows = []
     for told in deliberation.reports:

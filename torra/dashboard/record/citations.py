@@ -18,9 +18,9 @@ from agents.contracts import VECTORS, DebateContext, Evidence, Feature, GateRuli
 from agents.evidence import grounded
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import shown_features
-from torra.dashboard.record.rows import Chip, Entry
+from torra.dashboard.record.rows import Chip, TranscriptEntry
 from torra.exhibits import figures
-from torra.tick.tick_record import GATE, Cited, Debate, Report, TickRecord
+from torra.tick.tick_record import GATE, Cited, DebateRecord, ReportRecord, TickRecord
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""
@@ -114,12 +114,12 @@ class Anchors:
         return self._known[name]
 
 
-def chips(told: Report, features: Mapping[str, Feature], anchors: Anchors) -> list[Chip]:
+def chips(told: ReportRecord, features: Mapping[str, Feature], anchors: Anchors) -> list[Chip]:
     """Return the citations of a report, each with its anchor and its judgement."""
     return [_chip(item, features, anchors) for item in told.evidence]
 
 
-def cited(entries: Iterable[Entry], features: Mapping[str, Feature]) -> list[CitedRow]:
+def cited(entries: Iterable[TranscriptEntry], features: Mapping[str, Feature]) -> list[CitedRow]:
     """Return the cited features by id, each with the agents that cite it and how each is judged.
 
     A cited id that does not exist has its row too. An agent that cites the same in several rounds
@@ -195,7 +195,7 @@ def codes(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _of_the_gate(deliberation: Debate) -> dict[str, Feature]:
+def _of_the_gate(deliberation: DebateRecord) -> dict[str, Feature]:
     """Return the features by which the gate's agent is told the ruling of its rules."""
     told = deliberation.rule_ruling
     if told.multiplier is None:

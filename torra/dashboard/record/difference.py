@@ -31,7 +31,7 @@ NUMBERS: Final = (
 )
 
 
-class Change(TypedDict):
+class ValueChange(TypedDict):
     """One thing that moved: before, now, and by how much if it is a number."""
 
     name: str
@@ -41,16 +41,16 @@ class Change(TypedDict):
     moved: Cell
 
 
-class Changes(TypedDict):
+class Differences(TypedDict):
     """The changes since the tick before; `why` is the reason if there is no comparison."""
 
     there: bool
     why: str
-    rows: list[Change]
+    rows: list[ValueChange]
     small: str
 
 
-def changes(record: TickRecord, before: TickRecord | None) -> Changes:
+def changes(record: TickRecord, before: TickRecord | None) -> Differences:
     """Return the changes since the tick before; `why` is the reason if there is no comparison."""
     if not before:
         return _none("there is no tick before this one")
@@ -61,11 +61,11 @@ def changes(record: TickRecord, before: TickRecord | None) -> Changes:
     return {"there": True, "why": "", "rows": rows, "small": f"{SMALL:g}"}
 
 
-def _none(why: str) -> Changes:
+def _none(why: str) -> Differences:
     return {"there": False, "why": why, "rows": [], "small": f"{SMALL:g}"}
 
 
-def _words(record: TickRecord, before: TickRecord) -> Iterable[Change]:
+def _words(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
     for name, title in WORDS:
         old, new = getattr(before, name), getattr(record, name)
         if old != new:
@@ -76,7 +76,7 @@ def _words(record: TickRecord, before: TickRecord) -> Iterable[Change]:
         yield _row("Veto of openings", "", words[old], words[new])
 
 
-def _numbers(record: TickRecord, before: TickRecord) -> Iterable[Change]:
+def _numbers(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
     for name, title in NUMBERS:
         yield from _moved(title, "", getattr(before, name), getattr(record, name))
     for vector in VECTORS:
@@ -86,7 +86,7 @@ def _numbers(record: TickRecord, before: TickRecord) -> Iterable[Change]:
     yield from _moved("Multiplier in force", "", before.gate.multiplier, record.gate.multiplier)
 
 
-def _agents(record: TickRecord, before: TickRecord) -> Iterable[Change]:
+def _agents(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
     was, now = _told(before), _told(record)
     for name in dict.fromkeys([*was, *now]):
         title = figures.title(name)
@@ -106,7 +106,9 @@ def _told(record: TickRecord) -> dict[str, Mapping[str, float | None]]:
     return {told.author: told.adjustments for told in spoke}
 
 
-def _moved(title: str, about: str, first: float | None, second: float | None) -> Iterable[Change]:
+def _moved(
+    title: str, about: str, first: float | None, second: float | None
+) -> Iterable[ValueChange]:
     if first is None and second is None:
         return
     if first is None or second is None:
@@ -117,6 +119,6 @@ def _moved(title: str, about: str, first: float | None, second: float | None) ->
         yield _row(title, about, figures.signed(first), figures.signed(second), moved)
 
 
-def _row(title: str, about: str, old: str, new: str, moved: Cell | None = None) -> Change:
+def _row(title: str, about: str, old: str, new: str, moved: Cell | None = None) -> ValueChange:
     empty: Cell = {"text": "", "tone": "", "title": ""}
     return {"name": title, "about": about, "old": old, "new": new, "moved": moved or empty}

@@ -18,9 +18,9 @@ from agents.contracts import VECTORS, AgentReport, DebateContext, Evidence, Feat
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import NUMBERS_ONLY, visible
 from torra.dashboard.record import arithmetic, citations
-from torra.dashboard.record.rows import CallRow, Picture, StageShown
+from torra.dashboard.record.rows import StageShown, TranscriptCall, TranscriptPicture
 from torra.exhibits import figures
-from torra.tick.tick_record import Call, Report, TickRecord
+from torra.tick.tick_record import ReportRecord, StoredCall, TickRecord
 
 TEXT_CHARS: Final = (12_000, 8_000, 6_000, 5_000, 4_000, 3_200, 2_500, 1_800, 1_200, 500)
 """Longest prompt and reply on the page, in characters: the first of these with which all of them
@@ -65,9 +65,9 @@ class Inputs(TypedDict):
     blocks: str
     memory: bool
     news: bool
-    picture: Picture | None
+    picture: TranscriptPicture | None
     others: list[str]
-    calls: list[CallRow]
+    calls: list[TranscriptCall]
     known: bool
 
 
@@ -75,7 +75,7 @@ def by_agent(
     record: TickRecord,
     stages: Sequence[StageShown],
     quoted: Sequence[Quoted],
-    calls: Sequence[CallRow],
+    calls: Sequence[TranscriptCall],
     shown: Mapping[str, Mapping[str, Feature]],
 ) -> list[Inputs]:
     """Return the inputs of each agent of the transcript, in the order in which they were asked.
@@ -87,14 +87,14 @@ def by_agent(
     return [_one(name, record, quoted, calls, shown.get(name, {})) for name in names]
 
 
-def call_rows(calls: Iterable[Call]) -> tuple[list[CallRow], str]:
+def call_rows(calls: Iterable[StoredCall]) -> tuple[list[TranscriptCall], str]:
     """Return every call with its texts, status and use, and the lines that all instructions share.
 
     A text that repeats one of the same agent's earlier calls, or only adds to its end, is not
     repeated: `added` holds the new part, `user` is then empty, and `as` names the earlier call.
     """
-    rows: list[CallRow] = []
-    before: dict[str, CallRow] = {}
+    rows: list[TranscriptCall] = []
+    before: dict[str, TranscriptCall] = {}
     for told in calls:
         row = _call(told)
         # a copy: the row itself loses below what it repeats
@@ -109,7 +109,7 @@ def call_rows(calls: Iterable[Call]) -> tuple[list[CallRow], str]:
     return rows, common
 
 
-def _told_once(row: CallRow, earlier: CallRow) -> None:
+def _told_once(row: TranscriptCall, earlier: TranscriptCall) -> None:
     """Remove from a call the texts that repeat an earlier one of the same agent."""
     if earlier["user"] and row["user"].startswith(earlier["user"]):
         row["added"] = row["user"][len(earlier["user"]) :].strip()
@@ -127,7 +127,7 @@ def _common(texts: Sequence[str]) -> str:
     return lines if len(lines) >= LEAST_COMMON else ""
 
 
-def _cut(rows: Sequence[CallRow]) -> None:
+def _cut(rows: Sequence[TranscriptCall]) -> None:
     lengths = [len(row[name]) for row in rows for name in TEXTS]
     room = PAGE_CHARS - CALL_CHARS * max(0, len(rows) - USUAL_CALLS)
     fits = (c for c in TEXT_CHARS if sum(min(length, c) for length in lengths) <= room)
@@ -138,13 +138,13 @@ def _cut(rows: Sequence[CallRow]) -> None:
             row[name] = figures.clean(row[name], longest)
 
 
-def picture(record: TickRecord) -> Picture | None:
+def picture(record: TickRecord) -> TranscriptPicture | None:
     """Return the hash of the chart that was shown, and whom to; None where there was none."""
     name = record.picture
     if name is None or not HASH.fullmatch(name):
         return None
     roles = [seat.role for seat in AGENTS.values() if seat.role.picture]
-    return Picture(name, name[:12], [role.id for role in (*roles, SCORER)])
+    return TranscriptPicture(name, name[:12], [role.id for role in (*roles, SCORER)])
 
 
 def quotations(
@@ -173,7 +173,7 @@ def _one(
     name: str,
     record: TickRecord,
     quoted: Sequence[Quoted],
-    calls: Sequence[CallRow],
+    calls: Sequence[TranscriptCall],
     shown: Mapping[str, Feature],
 ) -> Inputs:
     role = citations.role_of(name)
@@ -202,7 +202,7 @@ def _blocks(shown: Iterable[Feature]) -> str:
 
 
 def _seen(
-    told: Report, features: Mapping[str, Feature], to: list[str], *, earlier: bool = False
+    told: ReportRecord, features: Mapping[str, Feature], to: list[str], *, earlier: bool = False
 ) -> Quoted:
     """Return a report as the others are shown it."""
     who, report = figures.title(told.author), arithmetic.as_report(told)
@@ -238,7 +238,7 @@ def _prose(shown: AgentReport) -> tuple[str, ...]:
     return tuple(figures.clean(text, 300) for text in (shown.reasoning, *shown.key_points))
 
 
-def numbered(call: Call) -> str:
+def numbered(call: StoredCall) -> str:
     """Return the round and the attempt of a call as one word."""
     told = (
         figures.DASH if number is None else str(number) for number in (call.round, call.attempt)
@@ -246,7 +246,7 @@ def numbered(call: Call) -> str:
     return ".".join(told)
 
 
-def _call(call: Call) -> CallRow:
+def _call(call: StoredCall) -> TranscriptCall:
     return {
         "name": figures.clean(call.role_id, 40),
         "role": figures.title(call.role),

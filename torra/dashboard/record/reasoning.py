@@ -28,18 +28,18 @@ from torra.dashboard.record import (
     vetoes,
     waterfall,
 )
-from torra.dashboard.record.rows import RulingShown, StageShown, Voice
-from torra.dashboard.record.shown import Outcome, ShownTick, Trade
+from torra.dashboard.record.rows import RulingShown, StageShown, TranscriptVoice
+from torra.dashboard.record.shown import ShownTick, SignalOutcome, Trade
 from torra.dashboard.record.summary import PROPOSED, PROPOSED_WORDS
 from torra.dashboard.record.surroundings import Pair
 from torra.exhibits import figures
-from torra.exhibits.figures import Bar, Cell, cell
+from torra.exhibits.figures import BarSpan, Cell, cell
 from torra.tick.tick_record import (
-    Call,
-    Component,
-    Decided,
-    Report,
+    ComponentRecord,
+    DecisionRecord,
+    ReportRecord,
     Ruling,
+    StoredCall,
     TickRecord,
 )
 from torra.verdict import risk_engine
@@ -64,7 +64,7 @@ class ComponentRow(TypedDict):
     value: Cell
     weight: str
     product: Cell
-    bar: Bar
+    bar: BarSpan
 
 
 class Components(TypedDict):
@@ -145,7 +145,7 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
     }
 
 
-def headline(record: Decided) -> str:
+def headline(record: DecisionRecord) -> str:
     """Return one sentence on where the consensus stands against its thresholds."""
     told = standing(record)
     if not told:
@@ -153,7 +153,7 @@ def headline(record: Decided) -> str:
     return f"Consensus {figures.signed(record.consensus, _decimals(record))} {told}."
 
 
-def standing(record: Decided) -> str:
+def standing(record: DecisionRecord) -> str:
     """Return how far a consensus is from the nearer threshold; empty if that is not known."""
     consensus, (sell, buy) = record.consensus, _limits(record)
     if consensus is None or buy is None or sell is None:
@@ -166,7 +166,7 @@ def standing(record: Decided) -> str:
     return f"is {figures.plain(gap, _decimals(record))} short of the {shown}"
 
 
-def why(record: Decided) -> str:
+def why(record: DecisionRecord) -> str:
     """Return the reason word of an action with its meaning; a host's own text stays as it is."""
     word = figures.clean(record.reason, 300)
     if word == "THRESHOLD":
@@ -177,7 +177,7 @@ def why(record: Decided) -> str:
     return f"{word}: {meaning}" if meaning else word
 
 
-def _decimals(record: Decided) -> int:
+def _decimals(record: DecisionRecord) -> int:
     """Return more decimals if three would hide on which side of a threshold the number is."""
     consensus = record.consensus or 0.0
     gaps = [abs(consensus - limit) for limit in _limits(record) if limit is not None]
@@ -185,19 +185,19 @@ def _decimals(record: Decided) -> int:
     return figures.FULL_DECIMALS if near else figures.SCORE_DECIMALS
 
 
-def _limits(record: Decided) -> tuple[float | None, float | None]:
+def _limits(record: DecisionRecord) -> tuple[float | None, float | None]:
     sell = record.thresholds.sell
     return None if sell is None else -sell, record.thresholds.buy
 
 
-def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Voice]:
+def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[TranscriptVoice]:
     """Return every agent that was asked or reported, in the order in which they spoke.
 
     `stages` are those of the transcript: each agent leads to its last entry there.
     """
     deliberation = record.deliberation
     told = {report.author: report for report in deliberation.reports}
-    called: dict[str, list[Call]] = {}
+    called: dict[str, list[StoredCall]] = {}
     for call in record.made_calls:
         called.setdefault(call.role, []).append(call)
     last = {entry["name"]: entry for entry in transcript.entries_of(stages)}
@@ -207,7 +207,7 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Voice]
     return [
         transcript.voice(
             name,
-            told.get(name, Report()),
+            told.get(name, ReportRecord()),
             called.get(name, []),
             deliberation,
             anchor=last[figures.clean(name, 40)]["anchor"] if last else "",
@@ -271,7 +271,7 @@ def provenance(record: TickRecord) -> list[Pair]:
     return [{"name": figures.clean(n, 60), "value": _told(value)} for n, value in pairs]
 
 
-def _component(part: Component) -> ComponentRow:
+def _component(part: ComponentRecord) -> ComponentRow:
     value, weight = part.value, part.weight
     product = None if value is None or weight is None else value * weight
     return {
@@ -290,7 +290,7 @@ def _outcomes(record: ShownTick) -> list[OutcomeRow]:
     return [_outcome(row, digits) for row in rows if row]
 
 
-def _outcome(row: Outcome, digits: int) -> OutcomeRow:
+def _outcome(row: SignalOutcome, digits: int) -> OutcomeRow:
     closing = row.kind == "close"
     trade: Trade = row.closed if closing and row.state == "FILLED" else row
     ended = trade.state == "CLOSED"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypedDict
 
-from torra.exhibits.figures import Bar, Cell, Mark
+from torra.exhibits.figures import BarSpan, Cell, Mark
 
 
 class Stance(TypedDict):
@@ -12,7 +12,7 @@ class Stance(TypedDict):
 
     title: str
     value: Cell
-    bar: Bar
+    bar: BarSpan
     side: Mark
     against: bool
 
@@ -56,7 +56,7 @@ class Vote(TypedDict):
     meant: str
 
 
-class Voice(TypedDict):
+class TranscriptVoice(TypedDict):
     """What one agent said, or why it said nothing."""
 
     name: str
@@ -80,7 +80,7 @@ class Voice(TypedDict):
     tries: int
 
 
-class Entry(Voice):
+class TranscriptEntry(TranscriptVoice):
     """A voice in its stage, with its citations."""
 
     round: int
@@ -101,7 +101,7 @@ class StageShown(TypedDict):
     ms: str
     status: str
     meaning: str
-    entries: list[Entry]
+    entries: list[TranscriptEntry]
 
 
 Tried = TypedDict("Tried", {"try": str})
@@ -111,7 +111,7 @@ Repeating = TypedDict("Repeating", {"as": str})
 """Which earlier call has what this one repeats."""
 
 
-class CallRow(Tried, Repeating):
+class TranscriptCall(Tried, Repeating):
     """A request with its answer; `added` and `as` tell what it repeats, `cut` that texts are."""
 
     name: str
@@ -135,7 +135,7 @@ class CallRow(Tried, Repeating):
     cut: bool
 
 
-class Picture(NamedTuple):
+class TranscriptPicture(NamedTuple):
     """The chart that was shown, by its hash, and whom to."""
 
     hash: str

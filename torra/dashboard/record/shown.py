@@ -6,13 +6,13 @@ from typing import Final
 
 from pydantic import Field
 
-from torra.tick.tick_record import Number, Part, TickRecord, Whole, Word
+from torra.tick.tick_record import Number, RecordPart, TickRecord, Whole, Word
 
 NOT_COUNTED: Final = "shadow: recorded, not counted"
 """The note beside every figure of agents in shadow mode."""
 
 
-class Trade(Part):
+class Trade(RecordPart):
     """The row of a signal as it is now."""
 
     sid: Word = None
@@ -28,13 +28,13 @@ class Trade(Part):
     r_multiple: Number = None
 
 
-class Outcome(Trade):
+class SignalOutcome(Trade):
     """The row of a tick's signal; a close has the opening that it ended."""
 
     closed: Trade = Trade()
 
 
-class StoredHeadline(Part):
+class StoredHeadline(RecordPart):
     """A headline as it is stored: strangers' words."""
 
     id: Word = None
@@ -46,7 +46,7 @@ class StoredHeadline(Part):
     url: Word = None
 
 
-class Limits(Part):
+class TickLimits(RecordPart):
     """The limits of a tick: its deadline, and the ceiling in USD an hour."""
 
     timeout_seconds: Number = None
@@ -60,8 +60,8 @@ class ShownTick(TickRecord):
     timeframe: str = ""
     bar_time: str = ""
     digits: Whole = None
-    outcomes: dict[str, Outcome] = Field(default_factory=dict)
+    outcomes: dict[str, SignalOutcome] = Field(default_factory=dict)
     headlines: tuple[StoredHeadline, ...] = ()
-    limits: Limits = Limits()
+    limits: TickLimits = TickLimits()
     previous: Word = None
     next: Word = None

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypedDict
 
 from agent_config import MAX_REQUESTS
-from torra.dashboard.record.rows import Voice
+from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.tick.tick_record import Decided, TickRecord
+from torra.tick.tick_record import DecisionRecord, TickRecord
 
 PROPOSED: Final = "AWAITS_APPROVAL"
 """Reason of a HOLD whose trade was proposed to a person (torra.tick.approval.PROPOSED)."""
@@ -81,7 +81,7 @@ ALONE_NOTE: Final = (
 )
 
 
-class Told(TypedDict):
+class FlagLine(TypedDict):
     """A flag of a sitting: its word, what it is about, and its meaning."""
 
     flag: str
@@ -89,7 +89,7 @@ class Told(TypedDict):
     about: str
 
 
-class Share(TypedDict):
+class LimitShare(TypedDict):
     """The share of a limit that was used: in words, and as the width of a bar."""
 
     share: str
@@ -112,7 +112,7 @@ class Seat(TypedDict):
     anchor: str
 
 
-class Summary(TypedDict):
+class SummaryStrip(TypedDict):
     """The strip: counts, seats, requests, flags, cost and time."""
 
     counts: list[Count]
@@ -123,10 +123,10 @@ class Summary(TypedDict):
     retries: str
     looks: str
     late: str
-    flags: list[Told]
-    cost: Share
+    flags: list[FlagLine]
+    cost: LimitShare
     ceiling: str
-    took: Share
+    took: LimitShare
     deadline: str
     seconds: str
 
@@ -139,7 +139,7 @@ class Note(NamedTuple):
     do: str
 
 
-def summary(record: ShownTick, agents: Sequence[Voice]) -> Summary:
+def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStrip:
     """Return the strip: counts, seats, requests, flags, cost and time."""
     flags, calls, limits = record.deliberation.flags, record.made_calls, record.limits
     looks = sum(flag.partition(":")[0] in LOOKS for flag in flags)
@@ -165,12 +165,12 @@ def summary(record: ShownTick, agents: Sequence[Voice]) -> Summary:
     }
 
 
-def proposed(record: Decided) -> bool:
+def proposed(record: DecisionRecord) -> bool:
     """Return whether a tick held because its trade was proposed to a person."""
     return record.reason == PROPOSED
 
 
-def told(flag: str) -> Told:
+def told(flag: str) -> FlagLine:
     """Return a flag of a sitting: its word, what it is about, and its meaning."""
     word, _, rest = flag.partition(":")
     meaning = ROUND if word.startswith("round_") else FLAGS.get(word, "")
@@ -189,7 +189,7 @@ def note(record: TickRecord) -> Note | None:
     return None if pair is None else Note(figures.mark(source), *pair)
 
 
-def _counts(agents: Sequence[Voice]) -> list[Count]:
+def _counts(agents: Sequence[TranscriptVoice]) -> list[Count]:
     words = [agent["mark"].word for agent in agents]
     return [
         {"mark": figures.mark(state), "count": words.count(state)}
@@ -206,7 +206,7 @@ def _seconds(ms: float | None) -> str:
     return figures.DASH if ms is None else f"{figures.plain(ms / 1000, 2)} s"
 
 
-def _against(known: float | None, most: float | None) -> Share:
+def _against(known: float | None, most: float | None) -> LimitShare:
     if known is None or not most or most < 0:
         return {"share": "", "width": None, "over": False}
     share = known / most

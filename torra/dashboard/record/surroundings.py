@@ -100,7 +100,7 @@ class Pair(TypedDict):
     value: str
 
 
-class Reading(TypedDict):
+class RegimeReading(TypedDict):
     """A value that the regime was read from."""
 
     id: str
@@ -119,7 +119,7 @@ class RegimeShown(TypedDict):
 
     mark: Mark | None
     meaning: str
-    reads: list[Reading]
+    reads: list[RegimeReading]
     triage: list[Triage]
 
 
@@ -212,7 +212,7 @@ def surroundings(record: ShownTick) -> Surroundings | None:
 
 def regime(record: told.TickRecord) -> RegimeShown:
     """Return the regime's mark, the values that it was read from, and the triage flags."""
-    known = record.regime or told.Regime()
+    known = record.regime or told.RegimeRecord()
     return {
         "mark": figures.mark(known.name) if known.name else None,
         "meaning": REGIMES.get(str(known.name), ""),
@@ -227,7 +227,7 @@ def regime(record: told.TickRecord) -> RegimeShown:
     }
 
 
-def events(record: told.Decided) -> EventsShown:
+def events(record: told.DecisionRecord) -> EventsShown:
     """Return the next and the last event and every one within a day, nearest words first."""
     known = record.events or told.Events()
     missing = CALENDAR["off"] if "events" in record.model_fields_set else UNTOLD
@@ -245,7 +245,7 @@ def events(record: told.Decided) -> EventsShown:
 
 
 def event_rows(
-    items: Iterable[told.Event], moment: str | None, at_once: str = CLOSE
+    items: Iterable[told.EventRecord], moment: str | None, at_once: str = CLOSE
 ) -> list[EventRow]:
     """Return events with how far they are from a moment, which `at_once` names.
 
@@ -255,7 +255,7 @@ def event_rows(
     return [row for row in rows if row is not None]
 
 
-def nearest_events(record: told.Decided) -> list[str]:
+def nearest_events(record: told.DecisionRecord) -> list[str]:
     """Return the event nearest to a tick, and the nearest on its other side when near as well."""
     rows = event_rows(record.events.events if record.events else (), record.as_of)
     ahead = [row for row in rows if row.minutes > 0][:1]
@@ -320,7 +320,7 @@ def link(address: str | None) -> Link | None:
     return Link(text, host)
 
 
-def _triage(record: told.Decided) -> list[str]:
+def _triage(record: told.DecisionRecord) -> list[str]:
     for item in record.features:
         if item.id == "market.triage" and isinstance(item.value, str):
             return [figures.clean(word, 40) for word in item.value.split()]
@@ -331,7 +331,7 @@ def _in_words(words: Mapping[str, str], status: str) -> str:
     return words.get(status, figures.clean(status, 80) or "no status is recorded")
 
 
-def _event(item: told.Event, as_of: str | None, at_once: str) -> EventRow | None:
+def _event(item: told.EventRecord, as_of: str | None, at_once: str) -> EventRow | None:
     minutes = _minutes(item.time, as_of)
     if minutes is None:
         return None

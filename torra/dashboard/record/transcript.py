@@ -20,10 +20,25 @@ from agents.debate.panel import measure
 from agents.debate.synthesis import Answer
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
-from torra.dashboard.record.rows import Entry, RulingShown, StageShown, Stance, Voice, Vote
+from torra.dashboard.record.rows import (
+    RulingShown,
+    StageShown,
+    Stance,
+    TranscriptEntry,
+    TranscriptVoice,
+    Vote,
+)
 from torra.exhibits import figures
 from torra.exhibits.figures import cell
-from torra.tick.tick_record import GATE, Call, Debate, Report, Ruling, Stage, TickRecord
+from torra.tick.tick_record import (
+    GATE,
+    DebateRecord,
+    ReportRecord,
+    Ruling,
+    StageRecord,
+    StoredCall,
+    TickRecord,
+)
 
 PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),
@@ -52,7 +67,7 @@ Place = tuple[str, int, str]
 """Stage, round and agent."""
 
 
-class Scored(NamedTuple):
+class ScorerAnswer(NamedTuple):
     """The answer of the single-model scorer."""
 
     votes: list[Vote]
@@ -72,10 +87,10 @@ def conversation(
         for name, word in stage.agents.items():
             number += 1
             place = (stage.name or "", _round(stage), name)
-            said, made = kept.get(place, Report()), calls.get(place, [])
+            said, made = kept.get(place, ReportRecord()), calls.get(place, [])
             spoken = voice(name, said, made, deliberation, word, f"said-{number}")
             scored = _scored(made) if name == SCORER.id and not said else None
-            entry: Entry = {
+            entry: TranscriptEntry = {
                 **spoken,
                 "reasoning": figures.clean(scored.summary) if scored else spoken["reasoning"],
                 "evidence": citations.chips(said, features, anchors),
@@ -93,12 +108,12 @@ def conversation(
 
 def voice(
     name: str,
-    said: Report,
-    calls: Sequence[Call],
-    deliberation: Debate,
+    said: ReportRecord,
+    calls: Sequence[StoredCall],
+    deliberation: DebateRecord,
     word: str = "",
     anchor: str = "",
-) -> Voice:
+) -> TranscriptVoice:
     """Return what one agent said, or why it said nothing.
 
     `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
@@ -158,14 +173,14 @@ def summed(numbers: Sequence[float | None]) -> float | None:
     return sum(number or 0.0 for number in numbers) if numbers else None
 
 
-def raw_votes(calls: Sequence[Call]) -> dict[str, float]:
+def raw_votes(calls: Sequence[StoredCall]) -> dict[str, float]:
     """Return the adjustments of the last usable reply as the model gave them, before any bound."""
     votes = _reply(calls).get("adjustments")
     known = {v: figures.number(votes.get(v)) for v in VECTORS} if isinstance(votes, dict) else {}
     return {vector: value for vector, value in known.items() if value is not None}
 
 
-def _votes(said: Report, calls: Sequence[Call]) -> list[Vote]:
+def _votes(said: ReportRecord, calls: Sequence[StoredCall]) -> list[Vote]:
     """Return the adjustments that an agent gave, each with its value before clamping."""
     meant = raw_votes(calls) if "clamped" in said.flags else {}
     rows: list[Vote] = []
@@ -185,7 +200,7 @@ def _votes(said: Report, calls: Sequence[Call]) -> list[Vote]:
     return rows
 
 
-def _stance(name: str, said: Report, record: TickRecord) -> Stance | None:
+def _stance(name: str, said: ReportRecord, record: TickRecord) -> Stance | None:
     """Return which way an agent sees the market, by the panel's own arithmetic; None without."""
     report, seat = arithmetic.as_report(said), AGENTS.get(name)
     l1 = arithmetic.l1_scores(record)
@@ -201,7 +216,7 @@ def _stance(name: str, said: Report, record: TickRecord) -> Stance | None:
     return None if mean is None else agreement.stance(name, mean)
 
 
-def _scored(calls: Sequence[Call]) -> Scored:
+def _scored(calls: Sequence[StoredCall]) -> ScorerAnswer:
     """Return the scores of the single-model scorer, from its reply."""
     # the scorer makes no report: its reply is all that is stored of it
     told = _reply(calls)
@@ -211,10 +226,10 @@ def _scored(calls: Sequence[Call]) -> Scored:
         value = figures.number(found.get("score")) if isinstance(found, dict) else None
         if value is not None:
             votes.append({"name": figures.title(vector), "value": cell(value), "meant": ""})
-    return Scored(votes, told.get("summary"))
+    return ScorerAnswer(votes, told.get("summary"))
 
 
-def _reply(calls: Sequence[Call]) -> dict[str, JsonValue]:
+def _reply(calls: Sequence[StoredCall]) -> dict[str, JsonValue]:
     """Return what a model replied last that could be used, as it gave it."""
     good = [call.reply or "" for call in calls if call.status == "ok"]
     if not good or len(good[-1]) > RAW_CHARS:
@@ -227,16 +242,16 @@ def _reply(calls: Sequence[Call]) -> dict[str, JsonValue]:
     return told if isinstance(told, dict) else {}
 
 
-def _called(record: TickRecord) -> dict[Place, list[Call]]:
+def _called(record: TickRecord) -> dict[Place, list[StoredCall]]:
     """Return the calls by stage, round and agent."""
-    found: dict[Place, list[Call]] = {}
+    found: dict[Place, list[StoredCall]] = {}
     for call in record.made_calls:
         stage = "fallback" if call.role == SCORER.id else call.stage or ""
         found.setdefault((stage, _round(call), call.role), []).append(call)
     return found
 
 
-def _stages(deliberation: Debate, calls: Iterable[Place]) -> list[Stage]:
+def _stages(deliberation: DebateRecord, calls: Iterable[Place]) -> list[StageRecord]:
     """Return every stage with the word of each agent; an agent of no stage gets one at the end."""
     stages = deliberation.stages
     seated = {(stage.name or "", _round(stage), name) for stage in stages for name in stage.agents}
@@ -249,17 +264,19 @@ def _stages(deliberation: Debate, calls: Iterable[Place]) -> list[Stage]:
     for report in deliberation.reports:
         if report.author not in known:
             stray.setdefault(("", 1), {})[report.author] = ""
-    more = [Stage(name=name, round=number, agents=them) for (name, number), them in stray.items()]
+    more = [
+        StageRecord(name=name, round=number, agents=them) for (name, number), them in stray.items()
+    ]
     return [*stages, *more]
 
 
-def _kept(deliberation: Debate) -> dict[Place, Report]:
+def _kept(deliberation: DebateRecord) -> dict[Place, ReportRecord]:
     """Return each report by the stage, round and agent that it came of.
 
     Of several rounds the last answered one counts and stands among `reports`; the cases that it
     replaced stand in `earlier`, oldest first.
     """
-    told: dict[str, list[Report]] = {}
+    told: dict[str, list[ReportRecord]] = {}
     for report in (*deliberation.earlier, *deliberation.reports):
         told.setdefault(report.author, []).append(report)
     places: dict[str, list[Place]] = {name: [] for name in told}
@@ -271,7 +288,7 @@ def _kept(deliberation: Debate) -> dict[Place, Report]:
             if name in places and word in (*SPOKE, "") and not quiet:
                 places[name].append((stage.name or "", _round(stage), name))
                 spoken[name] = spoken.get(name, False) or word == "answered"
-    found: dict[Place, Report] = {}
+    found: dict[Place, ReportRecord] = {}
     for name, rows in told.items():
         free = places[name] or [("", 1, name)]
         # from the end: the newest report is of the newest round, and odd records lack old ones
@@ -295,7 +312,7 @@ def _is_replaced(place: Place, kept: Iterable[Place]) -> bool:
     return any(s == stage and who == name and n > number for s, n, who in kept)
 
 
-def _stage(stage: Stage, entries: list[Entry]) -> StageShown:
+def _stage(stage: StageRecord, entries: list[TranscriptEntry]) -> StageShown:
     name, number = stage.name or "", _round(stage)
     title, note = PHASES.get(name, (figures.title(name), ""))
     rounds = name == "research"
@@ -310,7 +327,9 @@ def _stage(stage: Stage, entries: list[Entry]) -> StageShown:
     }
 
 
-def _state(name: str, said: Report, calls: Sequence[Call], failure: str | None, word: str) -> str:
+def _state(
+    name: str, said: ReportRecord, calls: Sequence[StoredCall], failure: str | None, word: str
+) -> str:
     if said:
         return "abstained" if said.abstained else "answered"
     if failure:
@@ -322,16 +341,16 @@ def _state(name: str, said: Report, calls: Sequence[Call], failure: str | None, 
     return "failed" if calls else "not asked"
 
 
-def _why_silent(said: Report, calls: Sequence[Call], failure: str, state: str) -> str:
+def _why_silent(said: ReportRecord, calls: Sequence[StoredCall], failure: str, state: str) -> str:
     if said or state in SPOKE:
         return surroundings.plain_reason(said.reason) if said.abstained else ""
-    last = calls[-1] if calls else Call()
+    last = calls[-1] if calls else StoredCall()
     told = [failure or last.status, last.detail]
     words = [figures.clean(word, 300) for word in told if word]
     return ": ".join(dict.fromkeys(words)) or "no call was made"
 
 
-def entries_of(stages: Iterable[StageShown]) -> list[Entry]:
+def entries_of(stages: Iterable[StageShown]) -> list[TranscriptEntry]:
     """Return the entries of all stages in order."""
     return [entry for stage in stages for entry in stage["entries"]]
 
@@ -342,6 +361,6 @@ def rules(record: TickRecord) -> RulingShown:
     return ruling("Rules", told, "no rule was recorded")
 
 
-def heard_gate(deliberation: Debate) -> Report:
+def heard_gate(deliberation: DebateRecord) -> ReportRecord:
     """Return the gate agent's own report, empty when it gave none."""
-    return next((report for report in deliberation.reports if report.is_gate), Report())
+    return next((report for report in deliberation.reports if report.is_gate), ReportRecord())

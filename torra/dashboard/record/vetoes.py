@@ -11,7 +11,7 @@ from typing import Final
 from agents.contracts import GateReason
 from torra.dashboard.record import surroundings
 from torra.exhibits import figures
-from torra.tick.tick_record import Decided, Gate
+from torra.tick.tick_record import DecisionRecord, Gate
 from torra.verdict.risk_engine import DenyReason
 
 MEASURED: Final = {
@@ -25,7 +25,7 @@ RULES: Final = (*map(str, MEASURED), str(GateReason.SCHEDULED_EVENT))
 """Rules of the gate that veto (agents.risk_gate); the others lower the multiplier."""
 
 
-def cause(record: Decided) -> str:
+def cause(record: DecisionRecord) -> str:
     """Return the rule that vetoes openings on a tick, and its reason; empty without a veto."""
     gate = record.gate
     if gate.veto:
@@ -36,7 +36,7 @@ def cause(record: Decided) -> str:
     return ""
 
 
-def _ruled(record: Decided) -> str:
+def _ruled(record: DecisionRecord) -> str:
     codes = [code for code in record.gate.rule.reasons if code in RULES]
     return "; ".join(_rule(record, code) for code in codes) or "the gate's rules"
 
@@ -48,7 +48,7 @@ def _judged(gate: Gate) -> str:
     return ", ".join(["the gate agent's own veto", *own])
 
 
-def _rule(record: Decided, code: str) -> str:
+def _rule(record: DecisionRecord, code: str) -> str:
     if code == GateReason.SCHEDULED_EVENT:
         # the record does not say which event it was: the nearest are the likely ones
         return ", ".join([code, *surroundings.nearest_events(record)])

@@ -23,8 +23,8 @@ from torra.dashboard.record import arithmetic, inputs
 from torra.dashboard.record.rows import Tried
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
-from torra.exhibits.figures import Bar
-from torra.tick.tick_record import Call, Debate, Report, TickRecord
+from torra.exhibits.figures import BarSpan
+from torra.tick.tick_record import DebateRecord, ReportRecord, StoredCall, TickRecord
 
 AXIS: Final = 1000.0
 """Width of the time axis in the units of its drawings."""
@@ -63,7 +63,7 @@ class Span(Tried):
     until: float | None
 
 
-class Drawn(Span, Bar):
+class Drawn(Span, BarSpan):
     """A call on the time axis."""
 
     limit_x: float | None
@@ -73,13 +73,13 @@ class Drawn(Span, Bar):
     over: bool
 
 
-class Timeline(TypedDict):
+class CallTimeline(TypedDict):
     """The calls of a tick on its time axis."""
 
     rows: list[Drawn]
     span: float
     axis: list[str]
-    before: Bar | None
+    before: BarSpan | None
     before_ms: str
     deadline: str
     deadline_x: float | None
@@ -89,7 +89,7 @@ class Timeline(TypedDict):
     last: float
 
 
-def timeline(record: ShownTick) -> Timeline:
+def timeline(record: ShownTick) -> CallTimeline:
     """Return the calls of a tick on its time axis; `rows` is empty where none was made.
 
     Times of rows are milliseconds since the tick was due.
@@ -149,7 +149,7 @@ def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterabl
             yield _span(call, at, at + (call.elapsed_ms or 0.0), None)
 
 
-def _span(call: Call, start: float, end: float, until: float | None) -> Span:
+def _span(call: StoredCall, start: float, end: float, until: float | None) -> Span:
     return {
         "who": figures.title(call.role),
         "stage": figures.clean(call.stage, 40),
@@ -192,7 +192,7 @@ def _drawn(row: Span, span: float) -> Drawn:
     }
 
 
-def _bar(start: float, end: float, span: float) -> Bar:
+def _bar(start: float, end: float, span: float) -> BarSpan:
     x = _x(start, span)
     width = max(LEAST, _x(end, span) - x)
     # a bar at the very end keeps its least width too
@@ -254,7 +254,7 @@ class FallRow(TypedDict):
     number: str
 
 
-class Line(TypedDict):
+class ThresholdLine(TypedDict):
     """A threshold on a chart."""
 
     name: str
@@ -262,7 +262,7 @@ class Line(TypedDict):
     value: str
 
 
-class Chart(TypedDict):
+class WaterfallChart(TypedDict):
     """A waterfall: its steps with their geometry."""
 
     width: float
@@ -283,10 +283,10 @@ class VectorChart(TypedDict):
     spoken: NotRequired[str]
 
 
-class DecisionChart(Chart):
+class DecisionChart(WaterfallChart):
     """The waterfall of the decision, with the thresholds and zero in it."""
 
-    lines: list[Line]
+    lines: list[ThresholdLine]
     zero: float
 
 
@@ -364,7 +364,7 @@ def _moves(record: TickRecord, vector: str) -> Iterable[tuple[str, float]]:
         yield f"Gate × {figures.plain(multiplier, 2)}", debate * multiplier - debate
 
 
-def _shares(deliberation: Debate, vector: str) -> Iterable[tuple[str, float]]:
+def _shares(deliberation: DebateRecord, vector: str) -> Iterable[tuple[str, float]]:
     """Yield each opinion's part of the debate: f k a / Σf of an analyst, k a / 2 of a side.
 
     A side without the other is yielded only where its word is used alone.
@@ -382,7 +382,7 @@ def _shares(deliberation: Debate, vector: str) -> Iterable[tuple[str, float]]:
             yield who, moved / 2 if both else moved
 
 
-def _vote(told: Report, vector: str) -> tuple[str, float, float, bool] | None:
+def _vote(told: ReportRecord, vector: str) -> tuple[str, float, float, bool] | None:
     """Return agent, focus, k a, and whether it is a side; None without a vote."""
     name, value = told.author, told.adjustments.get(vector)
     trust, seat = arithmetic.trust(told), AGENTS.get(name)
@@ -405,7 +405,9 @@ def _sums(parts: Mapping[str, float | None], name: str, total: float) -> Iterabl
     yield Fall(name, 0.0, total, "sum")
 
 
-def _chart(steps: list[Fall], more: list[float], *, zero: bool = False) -> tuple[Chart, ScoreRange]:
+def _chart(
+    steps: list[Fall], more: list[float], *, zero: bool = False
+) -> tuple[WaterfallChart, ScoreRange]:
     """Return the rows of a chart with their geometry, and its scale."""
     values = [value for step in steps for value in (step.start, step.end)]
     values += [*more, 0.0] if zero else more

@@ -43,7 +43,7 @@ COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """An entry as it is stored; `before` and `after` are JSON."""
 
     seq: int
@@ -60,7 +60,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryLine:
+class AuditLine:
     """An entry as its line on the page; `changes` are (name, before, after)."""
 
     seq: int
@@ -91,7 +91,7 @@ def audit_file() -> ResponseReturnValue:
     """Give every entry as a CSV file, oldest first."""
     pages = backing().database.every_audit_entry()
     first = next(pages, [])  # a database that cannot be read is a 503, not half a file
-    lines = _lines([Entry(**row) for row in rows] for rows in itertools.chain([first], pages))
+    lines = _lines([AuditEntry(**row) for row in rows] for rows in itertools.chain([first], pages))
     answer = Response(lines, mimetype="text/csv")
     answer.headers["Content-Disposition"] = 'attachment; filename="torra-audit.csv"'
     return answer
@@ -132,16 +132,16 @@ def _shown(chain: Mark | None) -> str:
     )
 
 
-def _entries(before: int | None, limit: int) -> tuple[list[Entry], bool]:
+def _entries(before: int | None, limit: int) -> tuple[list[AuditEntry], bool]:
     """Return entries as the request filters them, and whether there are more."""
     # one more than is shown, to know whether there are older ones
     found = backing().database.audit_entries(
         before=before, limit=limit + 1, action=_word("action"), actor=_word("actor")
     )
-    return [Entry(**row) for row in found[:limit]], len(found) > limit
+    return [AuditEntry(**row) for row in found[:limit]], len(found) > limit
 
 
-def _told_of(rows: Sequence[Entry], *, filtered: bool) -> Mark:
+def _told_of(rows: Sequence[AuditEntry], *, filtered: bool) -> Mark:
     """Return the state of the chain as far as this page's entries show it."""
     # entries that the filter leaves out are links of the chain
     if filtered or not rows:
@@ -162,7 +162,7 @@ def _chain(broken: Break | None, whole: str) -> Mark:
     return Mark("✗", f"broken at {broken.seq}: {broken.why}", "alert")
 
 
-def _break_in(rows: Sequence[Entry]) -> Break | None:
+def _break_in(rows: Sequence[AuditEntry]) -> Break | None:
     """Return the first break within entries, newest first, that the oldest of them begins."""
     oldest_first = [asdict(row) for row in reversed(rows)]
     if not oldest_first or _word("action") or _word("actor"):
@@ -172,10 +172,10 @@ def _break_in(rows: Sequence[Entry]) -> Break | None:
     return first_break(oldest_first, {"seq": oldest["seq"] - 1, "hash": oldest["previous"]})
 
 
-def _line(entry: Entry) -> EntryLine:
+def _line(entry: AuditEntry) -> AuditLine:
     before, after = _json(entry.before), _json(entry.after)
     names = sorted({*before, *after})
-    return EntryLine(
+    return AuditLine(
         seq=entry.seq,
         when=figures.moment(entry.at, seconds=True),
         actor=figures.clean(entry.actor, LONGEST),
@@ -212,7 +212,7 @@ def _json(text: str) -> JsonObject:
     return told if isinstance(told, dict) else {}
 
 
-def _lines(pages: Iterable[Sequence[Entry]]) -> Iterator[str]:
+def _lines(pages: Iterable[Sequence[AuditEntry]]) -> Iterator[str]:
     yield _csv([COLUMNS])
     for rows in pages:
         yield _csv([[figures.guarded(str(getattr(row, name))) for name in COLUMNS] for row in rows])

@@ -25,7 +25,7 @@ from torra.dashboard.doors.routes import Route
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_view, page
 from torra.desk import costs as cost_report
-from torra.desk.costs import CostReport, DaySum, KeptCall, Late, ProfileCost, Sums
+from torra.desk.costs import CallSums, CostReport, DaySum, KeptCall, LateShare, ProfileCost
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.tick.ladder import CUSTOM, UNASKED
@@ -55,7 +55,7 @@ RUNGS: Final = {
 """Agents that are asked on each rung of the ladder."""
 
 
-class Tally(TypedDict):
+class VerdictTally(TypedDict):
     """How many verdicts the agents changed, of all."""
 
     changed: int
@@ -66,7 +66,7 @@ class ShownReport(CostReport):
     """The report, the vendors that the desk may pay, and the verdicts changed."""
 
     paying: list[str]
-    changed: Tally
+    changed: VerdictTally
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class DayLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
+class CostsScreen:
     """The screen: its cells, and the lines that they stand in.
 
     `groups` are a kind and, for each group of that kind, the key of its cells and its name. `shape`
@@ -196,7 +196,7 @@ def _vendors(behind: Backing, name: str) -> list[str]:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def shown(strip: Cells, told: ShownReport) -> Arranged:
+def shown(strip: Cells, told: ShownReport) -> CostsScreen:
     """Return the screen; `strip` are the cells of the state strip."""
     cells = dict(strip)
     cells |= _sum("last_hour", told["last_hour"]) | _sum("today", told["today"])
@@ -217,7 +217,7 @@ def shown(strip: Cells, told: ShownReport) -> Arranged:
         for key, _, sums in keys:
             cells |= _sum(key, sums)
         groups.append((kind, [(key, figures.clean(name, 120)) for key, name, _ in keys]))
-    return Arranged(
+    return CostsScreen(
         cells=cells,
         shape=_shape(told),
         groups=groups,
@@ -241,7 +241,7 @@ def _shape(told: ShownReport) -> str:
     return figures.clean("|".join(parts), 4000)
 
 
-def _groups(told: CostReport) -> list[tuple[str, list[tuple[str, Sums]]]]:
+def _groups(told: CostReport) -> list[tuple[str, list[tuple[str, CallSums]]]]:
     """Return the sums by role and by model, each with its name."""
     return [
         ("role", [(row["role"], row) for row in told["roles"]]),
@@ -249,7 +249,7 @@ def _groups(told: CostReport) -> list[tuple[str, list[tuple[str, Sums]]]]:
     ]
 
 
-def _sum(key: str, row: Sums) -> Cells:
+def _sum(key: str, row: CallSums) -> Cells:
     kept = figures.money(row["kept_usd"])
     share = f"{row['kept_share']:.0%}"
     return {
@@ -329,13 +329,13 @@ def _ahead(row: ProfileCost) -> str:
     )
 
 
-def _late(told: Late) -> str:
+def _late(told: LateShare) -> str:
     if not told["of"]:
         return "no call is on record"
     return f"{told['calls']} of the newest {told['of']} calls"
 
 
-def _changed(told: Tally) -> str:
+def _changed(told: VerdictTally) -> str:
     """Say plainly in how many ticks the verdict differs from that of L1 alone."""
     if not told["all"]:
         return "No tick is on record yet."

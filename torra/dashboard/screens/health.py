@@ -26,7 +26,7 @@ from torra.dashboard.screens import health_checks
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.commanding import Told, command
+from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.self_check import CheckResult, glance
@@ -69,7 +69,7 @@ Signs = dict[str, list[Sign]]
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class DatabaseCheck:
     """The state of a check of the database, its answer and its time, once there is one."""
 
     state: Literal["never", "running", "done"]
@@ -96,7 +96,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
+class HealthScreen:
     """The screen: its cells, the groups of signs, and all signs again, the worst first."""
 
     cells: Cells
@@ -141,15 +141,15 @@ class Checkup:
             thread.join(seconds)
         return thread is None or not thread.is_alive()
 
-    def told(self) -> Checked:
+    def told(self) -> DatabaseCheck:
         """Return the state of the check."""
         # each read once: the thread may end between two reads
         thread, answer = self._thread, self._answer
         if thread is not None and thread.is_alive():
-            return Checked("running")
+            return DatabaseCheck("running")
         if answer is None:
-            return Checked("never")
-        return Checked("done", answer[1], iso(answer[0]))
+            return DatabaseCheck("never")
+        return DatabaseCheck("done", answer[1], iso(answer[0]))
 
     def _read(self, behind: Backing) -> None:
         answer = behind.database.quick_check()
@@ -199,15 +199,17 @@ def check_database() -> ResponseReturnValue:
     """Read the database through, in the background."""
     behind = backing()
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         if checkup(behind).start(behind):
-            return Told("accepted", "the database is being read through; this page tells the end")
-        return Told("running", "it is being read through already")
+            return CommandOutcome(
+                "accepted", "the database is being read through; this page tells the end"
+            )
+        return CommandOutcome("running", "it is being read through already")
 
     return command("health.check", "database", run, back=url_for(".health"))
 
 
-def look(overview: Overview) -> tuple[Signs, Checked]:
+def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
     """Return every sign by its group, and the state of the database check.
 
     The findings about machine and settings are up to CHECKED_FOR old.
@@ -242,7 +244,7 @@ def _subjects(behind: Backing) -> tuple[PromotionSubject, ...]:
     return subjects_of((setup.instance, setup.profile) for setup in setups)
 
 
-def _sound(checked: Checked) -> Sign:
+def _sound(checked: DatabaseCheck) -> Sign:
     """Return the sign of the last check of the database."""
     if checked.state == "running":
         return Sign("sound", "note", "being read through now")
@@ -264,7 +266,7 @@ def worst(found: Signs) -> str:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def shown(strip: Cells, found: Signs) -> Arranged:
+def shown(strip: Cells, found: Signs) -> HealthScreen:
     """Return the screen; `strip` are the cells of the state strip."""
     cells = dict(strip)
     groups: list[Group] = []
@@ -282,7 +284,7 @@ def shown(strip: Cells, found: Signs) -> Arranged:
     bad = worst(found) in ("alert", "warn")
     cells["all.well"] = {"text": "", "hidden": bad}
     shape = "|".join(row.name for group in groups for row in group.rows)
-    return Arranged(
+    return HealthScreen(
         cells=cells,
         shape=figures.clean(shape, 4000),
         groups=groups,

@@ -25,7 +25,7 @@ from instance_database import Database
 from torra.clock import parse
 from torra.config import DeskSettings
 from torra.dashboard.cells import sources
-from torra.dashboard.cells.shown import Block, Overview, Stream, Strip
+from torra.dashboard.cells.shown import Overview, ShownBlock, ShownStream, Strip
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens.health_rows import CallRow, LeaseRow
 from torra.dashboard.trade.stored_rows import BridgeRow
@@ -91,7 +91,7 @@ def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
             yield _stream(f"{one.instance} {row.timeframe}", row, feeds.get(one.instance))
 
 
-def _stream(name: str, row: Stream, feed: str | None) -> Sign:
+def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
     age = f"the newest tick closed {figures.span(row.age_seconds)} ago"
     then = f"next close in {figures.countdown(row.next_in_seconds)}"
     if row.skipped:
@@ -240,7 +240,7 @@ def _worded(value: str | float) -> str:
 def providers(behind: Backing) -> Iterator[Sign]:
     """Yield each vendor: whether its key is set, whether it is asked, and how it answered."""
     used = _vendors_of(behind)
-    blocked = [Block.read(row) for row in behind.database.provider_blocks()]
+    blocked = [ShownBlock.read(row) for row in behind.database.provider_blocks()]
     blocks = {row.provider: row for row in blocked}
     calls: dict[str, list[CallRow]] = {}
     for call in [CallRow.read(row) for row in behind.database.newest_calls(CALLS)]:
@@ -256,7 +256,7 @@ def _vendors_of(behind: Backing) -> set[str]:
 
 
 def _provider(
-    name: str, used: bool, block: Block | None, calls: Sequence[CallRow], behind: Backing
+    name: str, used: bool, block: ShownBlock | None, calls: Sequence[CallRow], behind: Backing
 ) -> Sign:
     key, remedy = _key(name, behind.environment)
     facts = (("key", key), ("used", "yes" if used else "no"), *_answers(calls))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torra.tick.tick_record import Part
+from torra.tick.tick_record import RecordPart
 
 
-class LeaseRow(Part):
+class LeaseRow(RecordPart):
     """The lease of the database; `owner` is "" when it was given back."""
 
     owner: str = ""
@@ -14,7 +14,7 @@ class LeaseRow(Part):
     expires_at: str = ""
 
 
-class CallRow(Part):
+class CallRow(RecordPart):
     """How a call ended."""
 
     provider: str = ""

@@ -23,13 +23,13 @@ from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import inputs, reasoning
-from torra.dashboard.record.shown import Limits, ShownTick
+from torra.dashboard.record.shown import ShownTick, TickLimits
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
 from torra.exhibits import figures
-from torra.tick.tick_record import Number, Part, TickRecord
+from torra.tick.tick_record import Number, RecordPart, TickRecord
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 """First bytes of a picture, and its media type; other data is not shown."""
@@ -97,18 +97,20 @@ def limited(record: ShownTick) -> ShownTick:
         agents = _Agents.read(setup.profile.agents.model_dump())
     else:
         agents = _agents(behind, record.instance, digest, record.execution)
-    limits = Limits(timeout_seconds=agents.timeout_seconds, ceiling=agents.max_api_cost_per_hour)
+    limits = TickLimits(
+        timeout_seconds=agents.timeout_seconds, ceiling=agents.max_api_cost_per_hour
+    )
     return record.model_copy(update={"limits": limits})
 
 
-class _Agents(Part):
+class _Agents(RecordPart):
     """What a profile of any version says of its agents' limits."""
 
     timeout_seconds: Number = None
     max_api_cost_per_hour: Number = None
 
 
-class _Applied(Part):
+class _Applied(RecordPart):
     """A stored profile of any version."""
 
     agents: _Agents = _Agents()

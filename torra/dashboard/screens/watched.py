@@ -22,7 +22,7 @@ from torra.dashboard.record.reasoning import REASONS
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark, cell
-from torra.tick.tick_record import Flag, Number, Numbers, Part, Whole, Word, Words
+from torra.tick.tick_record import Flag, Number, Numbers, RecordPart, Whole, Word, Words
 
 State = Literal["pending", "running", "done", "abstained", "failed", "not asked"]
 STATES: Final[dict[State, Mark]] = {
@@ -69,13 +69,13 @@ SILENT_SECONDS: Final = 60.0
 """A debate without an event for longer than this is not called live."""
 
 
-class Statement(Part):
+class Statement(RecordPart):
     """A case of a round of the debate."""
 
     agent: Word = None
 
 
-class Payload(Part):
+class Payload(RecordPart):
     """What an event tells; each kind of event has some of it."""
 
     instance: Word = None
@@ -109,7 +109,7 @@ class Payload(Part):
     recoverable: Flag = False
 
 
-class Event(Part):
+class DebateEvent(RecordPart):
     """A stored event of a debate; `at` is ISO text in real time."""
 
     seq: Whole = None
@@ -150,7 +150,7 @@ class AgentShown(TypedDict):
     about: str
 
 
-class Decision(TypedDict):
+class DebateDecision(TypedDict):
     """The end of a debate that came to a decision."""
 
     kind: Literal["decision"]
@@ -176,12 +176,12 @@ class Failure(TypedDict):
     again: bool
 
 
-class Picture(TypedDict):
+class DebatePicture(TypedDict):
     """The state of a debate for a page."""
 
     seq: int
     over: bool
-    end: Decision | Failure | None
+    end: DebateDecision | Failure | None
     stage: str
     agents: list[AgentShown]
     log: list[LogLine]
@@ -213,7 +213,7 @@ class _Agent:
         return figures.title(self.name)
 
 
-def follow(events: Iterable[Event], seats: Sequence[str], now: datetime) -> Picture:
+def follow(events: Iterable[DebateEvent], seats: Sequence[str], now: datetime) -> DebatePicture:
     """Return the state of a debate.
 
     `seats` are the agents of the desk in asking order, as far as they are known.
@@ -236,14 +236,14 @@ class _Telling:
         self._newest: str | None = None
         self._stage = ""
         self._seq = 0
-        self._end: Decision | Failure | None = None
+        self._end: DebateDecision | Failure | None = None
 
-    def take(self, event: Event) -> None:
+    def take(self, event: DebateEvent) -> None:
         """Take in one event; an unknown one is only counted."""
         self._seq = max(self._seq, event.seq or 0)
         self._newest = event.at
         self._began = self._began or event.at
-        heard: dict[str, Callable[[Payload, Event], None]] = {
+        heard: dict[str, Callable[[Payload, DebateEvent], None]] = {
             "tick_start": self._tick_start,
             "agent_start": self._agent_start,
             "agent_complete": self._agent_complete,
@@ -257,7 +257,7 @@ class _Telling:
         if hear is not None:
             hear(event.payload, event)
 
-    def picture(self) -> Picture:
+    def picture(self) -> DebatePicture:
         """Return the state of the debate for a page."""
         over = self._end is not None
         agents = list(self._agents.values())
@@ -283,19 +283,19 @@ class _Telling:
             "close": figures.moment(self._start.close_time),
         }
 
-    def _tick_start(self, payload: Payload, event: Event) -> None:
+    def _tick_start(self, payload: Payload, event: DebateEvent) -> None:
         self._start = payload
         where = (payload.instance, payload.timeframe)
         what = " ".join(figures.clean(part, 40) for part in where)
         closed = figures.moment(payload.close_time)
         self._say(event, "", "flat", f"The tick of {what} began, on the bar that closed {closed}.")
 
-    def _agent_start(self, payload: Payload, event: Event) -> None:
+    def _agent_start(self, payload: Payload, event: DebateEvent) -> None:
         agent = self._of(payload)
         agent.state, agent.since, agent.where = "running", event.at, _where(payload)
         self._stage = agent.where
 
-    def _agent_complete(self, payload: Payload, event: Event) -> None:
+    def _agent_complete(self, payload: Payload, event: DebateEvent) -> None:
         agent, quiet = self._of(payload), payload.abstained
         agent.state = "abstained" if quiet else "done"
         agent.ms, agent.where, agent.votes = payload.ms, _where(payload), _votes(payload)
@@ -306,19 +306,19 @@ class _Telling:
         sure = f", {agent.confidence} confidence" if agent.confidence else ""
         self._say(event, agent.title, mark.tone, words, f"{mark.word}{sure}", agent)
 
-    def _agent_error(self, payload: Payload, event: Event) -> None:
+    def _agent_error(self, payload: Payload, event: DebateEvent) -> None:
         agent = self._of(payload)
         agent.why = figures.clean(payload.error, 200) or "no reason is told"
         agent.state, agent.ms, agent.where = "failed", payload.ms, _where(payload)
         self._say(event, agent.title, "warn", agent.why, "failed", agent)
 
-    def _debate_round(self, payload: Payload, event: Event) -> None:
+    def _debate_round(self, payload: Payload, event: DebateEvent) -> None:
         said = [one.agent for one in payload.statements]
         who = " and ".join(figures.title(name) for name in said if name) or "nobody"
         number = figures.plain(payload.round, 0)
         self._say(event, "", "flat", f"Round {number} of the debate is over: {who} made a case.")
 
-    def _synthesis(self, payload: Payload, event: Event) -> None:
+    def _synthesis(self, payload: Payload, event: DebateEvent) -> None:
         multiplier = figures.plain(payload.multiplier, 2)
         veto = "openings are vetoed" if payload.veto else "no veto"
         source = figures.mark(payload.source_type).text
@@ -327,7 +327,7 @@ class _Telling:
         words += f" {NOT_COUNTED.capitalize()}." if payload.shadow else ""
         self._say(event, "Gate", "flat", words, "ruled")
 
-    def _decision(self, payload: Payload, event: Event) -> None:
+    def _decision(self, payload: Payload, event: DebateEvent) -> None:
         verdict, action = figures.mark(payload.verdict), figures.mark(payload.action)
         consensus = figures.signed(payload.consensus)
         denied = [figures.clean(one, 60) for one in payload.denied]
@@ -346,7 +346,7 @@ class _Telling:
         words = f"{verdict.text}, consensus {consensus}; action {action.text}."
         self._say(event, "Verdict", verdict.tone, words, "decided")
 
-    def _error(self, payload: Payload, event: Event) -> None:
+    def _error(self, payload: Payload, event: DebateEvent) -> None:
         code = figures.clean(payload.code, 80)
         what, then = ENDS.get(code.partition(":")[0], ("It ended without a result.", ""))
         message = figures.clean(payload.message, 400)
@@ -360,7 +360,7 @@ class _Telling:
 
     def _say(
         self,
-        event: Event,
+        event: DebateEvent,
         who: str,
         tone: str,
         words: str,

@@ -23,7 +23,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.exhibits import figures
 from torra.providers.rules import provider
-from torra.tick.tick_record import Flag, Part, Word
+from torra.tick.tick_record import Flag, RecordPart, Word
 
 LISTED: Final = 30
 """Newest debates that are listed."""
@@ -87,7 +87,7 @@ def api_watch(stream_id: str) -> ResponseReturnValue:
     return jsonify(picture(known_stream(stream_id)))
 
 
-class Debate(TypedDict):
+class DebateLine(TypedDict):
     """A debate in a list; one that has ended has the kind of its end."""
 
     stream_id: str
@@ -103,14 +103,14 @@ class Debate(TypedDict):
     kind: NotRequired[Literal["decision", "error"]]
 
 
-class PictureLinked(watched.Picture):
+class PictureLinked(watched.DebatePicture):
     """The state of a debate, with the address of its tick's page and of its next attempt."""
 
     tick: str
     next: str
 
 
-class StreamRow(Part):
+class StreamRow(RecordPart):
     """A stream of events of a tick, as it is stored."""
 
     stream_id: str = ""
@@ -121,24 +121,24 @@ class StreamRow(Part):
     seq: int = 0
 
 
-def running(torra_key: str) -> Debate | None:
+def running(torra_key: str) -> DebateLine | None:
     """Return the newest debate of a tick if it has not ended; None without one or a database."""
     behind = state().backing
     rows = behind.database.streams(torra_key, limit=1) if behind else []
     return listed(StreamRow.read(rows[0])) if rows and not rows[0]["ended"] else None
 
 
-def running_now() -> dict[tuple[str, str], Debate]:
+def running_now() -> dict[tuple[str, str], DebateLine]:
     """Return the debates that run, by instance and timeframe; empty without a database."""
     return {(one["instance"], one["timeframe"]): one for one in debates() if not one["ended"]}
 
 
-def address(debate: Debate) -> str:
+def address(debate: DebateLine) -> str:
     """Return where a debate is shown."""
     return url_for(".watch", stream_id=debate["stream_id"])
 
 
-def debates(limit: int = LISTED) -> list[Debate]:
+def debates(limit: int = LISTED) -> list[DebateLine]:
     """Return the newest debates, newest first; empty without a database."""
     behind = state().backing
     if behind is None:
@@ -146,10 +146,10 @@ def debates(limit: int = LISTED) -> list[Debate]:
     return [listed(StreamRow.read(row), behind) for row in behind.database.streams(limit=limit)]
 
 
-def listed(row: StreamRow, behind: Backing | None = None) -> Debate:
+def listed(row: StreamRow, behind: Backing | None = None) -> DebateLine:
     """Return a stream as a row of a list; with a backing its end too."""
     instance, timeframe, bar_time = [*row.torra_key.split("|"), "", ""][:3]
-    told: Debate = {
+    told: DebateLine = {
         "stream_id": row.stream_id,
         "instance": figures.clean(instance, 40),
         "timeframe": figures.clean(timeframe, 8),
@@ -185,7 +185,7 @@ def known_stream(stream_id: str) -> StreamRow:
     return StreamRow.read(row)
 
 
-def _again(behind: Backing, row: StreamRow, told: watched.Picture) -> str:
+def _again(behind: Backing, row: StreamRow, told: watched.DebatePicture) -> str:
     """Return the address of a newer attempt at the same tick, where one came to nothing."""
     if told["end"] is None or told["end"]["kind"] != "error":
         return ""
@@ -196,14 +196,14 @@ def _again(behind: Backing, row: StreamRow, told: watched.Picture) -> str:
 
 def _events(
     behind: Backing, row: StreamRow, after: int = 0, limit: int = MOST_EVENTS
-) -> Iterable[watched.Event]:
+) -> Iterable[watched.DebateEvent]:
     for event in behind.database.events_after(row.stream_id, after, limit):
-        yield watched.Event.read({**event, "payload": json.loads(event["payload"])})
+        yield watched.DebateEvent.read({**event, "payload": json.loads(event["payload"])})
 
 
 def _end(row: StreamRow, behind: Backing) -> tuple[str, str, Literal["decision", "error"]]:
     """Return the end of a debate in words, its tone and its kind."""
-    last = next(iter(_events(behind, row, row.seq - 1, 1)), watched.Event())
+    last = next(iter(_events(behind, row, row.seq - 1, 1)), watched.DebateEvent())
     if last.event == "decision":
         mark = figures.mark(last.payload.verdict)
         return mark.text, mark.tone, "decision"

@@ -83,7 +83,7 @@ class SettingRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class FormSection:
     """A section of the form."""
 
     name: str
@@ -159,11 +159,13 @@ def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
     return changed(values, found)
 
 
-def sections(values: Values, usual: Values, faults: Sequence[SettingFault] = ()) -> list[Section]:
+def sections(
+    values: Values, usual: Values, faults: Sequence[SettingFault] = ()
+) -> list[FormSection]:
     """Return the sections of the form with their rows; `usual` are the values that are saved."""
     here, saved = flat(values), flat(usual)
     wrong = {fault.name: figures.clean(fault.text, LONGEST) for fault in faults}
-    found: dict[str, Section] = {}
+    found: dict[str, FormSection] = {}
     for number, setting in enumerate(settings(values)):
         section = found.setdefault(setting.section, _section(setting.section))
         value, way = here.get(setting.place, ABSENT), direction(setting.place)
@@ -192,10 +194,10 @@ def sections(values: Values, usual: Values, faults: Sequence[SettingFault] = ())
     return [*([whole] if whole else []), *found.values()]
 
 
-def _section(name: str) -> Section:
+def _section(name: str) -> FormSection:
     symbol = name.removeprefix("symbols.") if name.startswith("symbols.") else ""
     title = f"Symbol {figures.clean(symbol, 40)}" if symbol else TITLES.get(name, name)
-    return Section(figures.clean(name, 80), title, _about(name))
+    return FormSection(figures.clean(name, 80), title, _about(name))
 
 
 def _about(name: str) -> str:

@@ -28,7 +28,7 @@ from torra.dashboard.settings import handover, profile_form
 from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, KeptChange, Values
 from torra.dashboard.settings.trials import Trials, bounded, rerun
 from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.commanding import Told, command, given, wants_json
+from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -70,7 +70,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ProfileLine:
     """A profile as a list shows it.
 
     `waiting` are the instances that do not run with it; `pending` is how many settings wait for
@@ -93,15 +93,15 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ProfilesScreen:
     """Every profile, and the rows of desk.json about instances and channels."""
 
-    profiles: list[Summary]
+    profiles: list[ProfileLine]
     desk: dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
-class EntryLine:
+class HistoryLine:
     """An entry of the history."""
 
     number: int
@@ -162,19 +162,19 @@ def api_profile(name: str) -> ResponseReturnValue:
     )
 
 
-def listed(known: Backing) -> Listed:
+def listed(known: Backing) -> ProfilesScreen:
     """Return every profile, and the rows of desk.json about the instances."""
     shelf = book()
     rows = [summary(known, shelf.read(name)) for name in shelf.names()]
-    return Listed(rows, desk_rows(known.home, known.settings, known.environment))
+    return ProfilesScreen(rows, desk_rows(known.home, known.settings, known.environment))
 
 
-def summary(known: Backing, loaded: Loaded) -> Summary:
+def summary(known: Backing, loaded: Loaded) -> ProfileLine:
     """Return the fields that a list shows of a profile."""
     differs = compare(DEFAULT, canonical(loaded.profile)) if loaded.profile else ()
     users = [_use(known, item.id, loaded) for item in book().users(loaded.name)]
     entries = book().history(loaded.name, 1)
-    return Summary(
+    return ProfileLine(
         profile=loaded.name,
         digest=loaded.digest,
         path=str(loaded.path.absolute()),
@@ -248,8 +248,8 @@ def _page(template: str, **context: object) -> str:
     )
 
 
-def _entry_told(entry: HistoryEntry) -> EntryLine:
-    return EntryLine(
+def _entry_told(entry: HistoryEntry) -> HistoryLine:
+    return HistoryLine(
         number=entry.number,
         at=entry.at,
         actor=figures.clean(entry.actor, 80),
@@ -283,7 +283,7 @@ def profile_save(name: str) -> ResponseReturnValue:
     # command() returns an answer only: run() leaves its result here
     held: list[SaveResult] = []
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         said = given()
         digest = str(said.get("digest") or "")
         if not digest:
@@ -306,7 +306,7 @@ def profile_undo(name: str) -> ResponseReturnValue:
     loaded = _loaded(name)
     held: list[SaveResult] = []
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         said = given()
         number = str(said.get("number", ""))
         if not number.isascii() or not number.isdigit() or len(number) > 9:
@@ -323,12 +323,12 @@ def profile_adopt(name: str) -> ResponseReturnValue:
     """Let the running desk take a profile as it is on the disk."""
     loaded = _loaded(name)
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         if loaded.profile is None:
             raise ConfigError(loaded.trouble)
         # whoever loosened it sat at the desk's own machine
         found = handover.hand_over(backing(), book(), name, "loosen")
-        return Told(
+        return CommandOutcome(
             found.status, found.reason, found.before(), {"digest": loaded.digest, **found.after()}
         )
 
@@ -340,7 +340,7 @@ def profile_trial(name: str) -> ResponseReturnValue:
     loaded = _loaded(name)
     begun: list[str] = []
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         told = _begin_trial(loaded, given())
         begun.append(str(told.more["id"]))
         return told
@@ -357,7 +357,7 @@ def api_trial(trial_id: str) -> ResponseReturnValue:
     return jsonify(told) if told else abort(404)
 
 
-def _begin_trial(loaded: Loaded, said: Values) -> Told:
+def _begin_trial(loaded: Loaded, said: Values) -> CommandOutcome:
     known = backing()
     checked = book().check(loaded.name, profile_form.proposal(said, _base(loaded)))
     if checked.profile is None:
@@ -391,7 +391,7 @@ def _begin_trial(loaded: Loaded, said: Values) -> Told:
     )  # fmt: skip
     url = url_for("torra_agents.api_trial", trial_id=trial.id)
     reason = f"the last tick of {instance.id} {trial.timeframe} runs once more"
-    return Told("accepted", reason, more={"id": trial.id, "url": url})
+    return CommandOutcome("accepted", reason, more={"id": trial.id, "url": url})
 
 
 def _known_good(known: Backing, loaded: Loaded, instance: str) -> Sequence[Values]:
@@ -493,18 +493,18 @@ def _saved_told(saved: SaveResult) -> SaveLines:
     )
 
 
-def _told(name: str, saved: SaveResult) -> Told:
+def _told(name: str, saved: SaveResult) -> CommandOutcome:
     """Return the outcome of a save; a saved file is handed to the desk first."""
     more = {key: value for key, value in asdict(_saved_told(saved)).items() if key != "reason"}
     before = {"digest": saved.before, **{item.name: item.before for item in saved.changes}}
     after = {"digest": saved.digest, **{item.name: item.after for item in saved.changes}}
     if saved.outcome == "unchanged":
-        return Told("done", saved.reason, more=more)
+        return CommandOutcome("done", saved.reason, more=more)
     if saved.outcome != "saved":
         wish = {item.name: item.after for item in saved.changes}
-        return Told("failed", _with_command(saved), after={"wish": wish}, more=more)
+        return CommandOutcome("failed", _with_command(saved), after={"wish": wish}, more=more)
     found = handover.hand_over(backing(), book(), name, _may())
-    return Told(
+    return CommandOutcome(
         found.status, f"saved; {found.reason}", {**before, **found.before()},
         {**after, **found.after()}, {**more, "number": saved.number},
     )  # fmt: skip

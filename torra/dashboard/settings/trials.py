@@ -39,7 +39,7 @@ log = logging.getLogger("torra.dashboard")
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class TrialLine:
     """One line of a tick, as it was and as it would be."""
 
     what: str
@@ -54,12 +54,12 @@ class Rerun:
 
     as_of: str
     bar_time: str
-    rows: Sequence[Compared]
+    rows: Sequence[TrialLine]
     cost_usd: float
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TrialEnd:
     """How a trial ended; `found` is None for one that failed."""
 
     status: Literal["done", "failed"]
@@ -77,7 +77,7 @@ class Trial:
     instance: str
     timeframe: str
     begun: float
-    ended: Ended | None = None
+    ended: TrialEnd | None = None
     thread: threading.Thread | None = field(default=None, repr=False)
 
 
@@ -119,7 +119,7 @@ class Trials:
         ended, seconds = trial.ended, self._monotonic() - trial.begun
         if ended is None and seconds > DEADLINE:
             # a thread cannot be ended from outside: it is only no longer waited for
-            ended = Ended("failed", f"no answer for {DEADLINE:.0f} s; it is not waited for")
+            ended = TrialEnd("failed", f"no answer for {DEADLINE:.0f} s; it is not waited for")
         if ended is None:
             return {**about, "status": "running", "reason": "", "seconds": round(seconds, 1)}
         more = asdict(ended.found) if ended.found else {}
@@ -128,13 +128,13 @@ class Trials:
 
 def _run(trial: Trial, run: Callable[[], Rerun]) -> None:
     try:
-        trial.ended = Ended("done", "", run())
+        trial.ended = TrialEnd("done", "", run())
     except TorraError as error:
-        trial.ended = Ended("failed", figures.clean(error, 600))
+        trial.ended = TrialEnd("failed", figures.clean(error, 600))
     except Exception:
         # nobody sees the exception of a thread, and without a result no further trial could begin
         log.exception("trial %s", trial.id)
-        trial.ended = Ended("failed", "it broke; the log of torra.dashboard says how")
+        trial.ended = TrialEnd("failed", "it broke; the log of torra.dashboard says how")
 
 
 def bounded(profile: Profile, ceiling: float) -> Profile:
@@ -158,11 +158,11 @@ def rerun(home: Path, instance: Instance, then: TickRecord, profile: Profile) ->
     return Rerun(as_of, then.bar_time or "", compared(then, now), now.cost_usd or 0.0)
 
 
-def compared(then: TickRecord, now: TickRecord) -> list[Compared]:
+def compared(then: TickRecord, now: TickRecord) -> list[TrialLine]:
     """Return the lines of a tick as it was and as it would be, as text."""
     before, after = _lines(then), _lines(now)
     return [
-        Compared(name, before[name], said, before[name] != said) for name, said in after.items()
+        TrialLine(name, before[name], said, before[name] != said) for name, said in after.items()
     ]
 
 

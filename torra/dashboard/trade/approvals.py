@@ -67,7 +67,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownProposal:
     """A proposal with everything that may change while its page is open.
 
     `preview` is how approving would end now, None with `trouble` where that cannot be told;
@@ -249,7 +249,7 @@ def _ended(row: ProposalRow) -> ProposalLine:
     return replace(shown, signal=SignalRow.read(signal)) if signal else shown
 
 
-def _proposal(sid: str, strip: Cells) -> Shown:
+def _proposal(sid: str, strip: Cells) -> ShownProposal:
     """Return a proposal as it is now, 404 without one; `strip` are the cells of the state strip."""
     known = backing()
     stored = known.database.proposal(sid) or abort(404)
@@ -265,7 +265,7 @@ def _proposal(sid: str, strip: Cells) -> Shown:
     if typing:
         cells |= proposals.typed(preview)
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
-    return Shown(
+    return ShownProposal(
         stored=stored,
         row=row,
         line=_ended(row),

@@ -23,7 +23,7 @@ from torra.config import Instance, Profile
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.trade.proposals import MEANINGS
-from torra.dashboard.view.commanding import Told, command, words
+from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -99,7 +99,7 @@ def approve(sid: str) -> ResponseReturnValue:
     """Send what a proposal holds, if every check still agrees at the price of now."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         row = backing().database.proposal(sid)
         lots = None
         if row is not None:
@@ -116,7 +116,7 @@ def reject(sid: str) -> ResponseReturnValue:
     """Take a proposal off the table."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         told = words()
         parts = [told.get(name, "").strip() for name in ("reason", "words")]
         reason = _line(": ".join(filter(None, parts)))
@@ -130,7 +130,7 @@ def halt() -> ResponseReturnValue:
     """Stop everything at once: nothing opens and nothing closes until a person resumes."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         try:
             reason = _reason()
         except ConfigError:
@@ -148,7 +148,7 @@ def reduce() -> ResponseReturnValue:
     """Stop every opening: positions are closed, none is opened, until a person resumes."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         done = by_hand.reduce_desk(backing().database, _reason(), person())
         return _told(done, lambda: "trading is REDUCING: closes go out, nothing opens")
 
@@ -159,7 +159,7 @@ def resume() -> ResponseReturnValue:
     """Let trading go on and end the alarms that stand; asks for a reason."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         reason = _reason()
         if not reason:
             raise ConfigError("say why trading may go on: the reason goes on record")
@@ -175,7 +175,7 @@ def settle(sid: str) -> ResponseReturnValue:
     """Book, on a person's word, that an order without an answer never reached the market."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    def run() -> Told:
+    def run() -> CommandOutcome:
         reason = _reason()
         if not reason:
             raise ConfigError("say what you saw in the terminal: the reason goes on record")
@@ -188,14 +188,14 @@ def settle(sid: str) -> ResponseReturnValue:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _told(done: Done, say: Callable[[], str]) -> Told:
+def _told(done: Done, say: Callable[[], str]) -> CommandOutcome:
     more = {name: value for name, value in done.after.items() if name != "reason"}
     if done.refused:
         state, _, reason = done.refused.partition(": ")
         explained = f" ({MEANINGS[reason]})" if reason in MEANINGS else ""
         told = f"nothing was sent: the proposal is {state}, {reason}{explained}"
-        return Told("failed", told, done.before, done.after, more, on_record=True)
-    return Told("done", say(), done.before, done.after, more, on_record=True)
+        return CommandOutcome("failed", told, done.before, done.after, more, on_record=True)
+    return CommandOutcome("done", say(), done.before, done.after, more, on_record=True)
 
 
 def _sent(done: Done) -> str:

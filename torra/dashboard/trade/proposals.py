@@ -24,12 +24,12 @@ from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.record.arithmetic import DecisionStep, Step
-from torra.dashboard.record.rows import Voice
+from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
 from torra.exhibits import figures
-from torra.exhibits.figures import DASH, Bar, Cell, Mark, cell
-from torra.tick.tick_record import GATE, Debate, Report, TickRecord
+from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
+from torra.tick.tick_record import GATE, DebateRecord, ReportRecord, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import loss_of_one
@@ -314,7 +314,7 @@ class SeatLine:
     title: str
     mark: Mark
     stance: Cell
-    bar: Bar
+    bar: BarSpan
     confidence: str
     word: str
     sentence: str
@@ -334,7 +334,7 @@ def panel(record: TickRecord) -> list[SeatLine]:
     return [_seat(one, known.get(one["title"]), limit, one["title"] == gate) for one in people]
 
 
-def _seat(person: Voice, stance: float | None, limit: int, gate: bool) -> SeatLine:
+def _seat(person: TranscriptVoice, stance: float | None, limit: int, gate: bool) -> SeatLine:
     spoke = person["mark"].word == "answered"
     ruling = person["ruling"]
     said = person["reasoning"] if spoke else person["why_silent"]
@@ -369,7 +369,7 @@ def first_sentence(text: str, limit: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class AgentPoint:
     """A point of an agent, with the ids that it cites."""
 
     who: str
@@ -381,8 +381,8 @@ class Point:
 class Case:
     """The points for a side and against it, and what would refute it."""
 
-    why: list[Point]
-    why_not: list[Point]
+    why: list[AgentPoint]
+    why_not: list[AgentPoint]
     falsifiers: list[str]
 
 
@@ -393,7 +393,7 @@ def case(record: TickRecord, side: str) -> Case:
     """
     deliberation = record.deliberation
     said = {report.author: report for report in deliberation.reports}
-    champion = said.get(RESEARCHERS.get(side, ""), Report())
+    champion = said.get(RESEARCHERS.get(side, ""), ReportRecord())
     against = _points(said, deliberation, OTHER.get(side, ""))
     seen: set[str] = set()
     refuting = [first_sentence(text, 160) for text in agreement.falsifiers(champion)]
@@ -404,7 +404,7 @@ def case(record: TickRecord, side: str) -> Case:
     )
 
 
-def _new(points: Iterable[Point], seen: set[str]) -> list[Point]:
+def _new(points: Iterable[AgentPoint], seen: set[str]) -> list[AgentPoint]:
     """Return the points that were not made yet, and note them as made."""
     found = []
     for point in points:
@@ -416,7 +416,9 @@ def _new(points: Iterable[Point], seen: set[str]) -> list[Point]:
     return found
 
 
-def _points(said: Mapping[str, Report], deliberation: Debate, side: str) -> list[Point]:
+def _points(
+    said: Mapping[str, ReportRecord], deliberation: DebateRecord, side: str
+) -> list[AgentPoint]:
     """Return the points of a side: its researcher's first, then the others', most sure first."""
     towards = TOWARDS.get(side, 0)
     stances = deliberation.panel.stances
@@ -431,7 +433,7 @@ def _points(said: Mapping[str, Report], deliberation: Debate, side: str) -> list
     return [point for name in order for point in _of(name, said[name], most.get(name, 1))]
 
 
-def _lean(name: str, report: Report, stances: Mapping[str, float | None]) -> float:
+def _lean(name: str, report: ReportRecord, stances: Mapping[str, float | None]) -> float:
     """Return how an agent leans: its stance, else its adjustments, else by a researcher's role."""
     stance = stances.get(name)
     if stance is not None:
@@ -442,7 +444,7 @@ def _lean(name: str, report: Report, stances: Mapping[str, float | None]) -> flo
     return float(next((TOWARDS[side] for side, one in RESEARCHERS.items() if one == name), 0))
 
 
-def _of(name: str, report: Report, most: int) -> Iterable[Point]:
+def _of(name: str, report: ReportRecord, most: int) -> Iterable[AgentPoint]:
     if not report or report.abstained:
         return
     points = report.key_points or (report.reasoning,)
@@ -450,24 +452,24 @@ def _of(name: str, report: Report, most: int) -> Iterable[Point]:
     for place, text in enumerate(points[:most]):
         words, cited = first_sentence(text or "", 140), ids[place * IDS : (place + 1) * IDS]
         if words:
-            yield Point(figures.title(name), words, cited)
+            yield AgentPoint(figures.title(name), words, cited)
 
 
-def _doubts(record: TickRecord) -> Iterable[Point]:
+def _doubts(record: TickRecord) -> Iterable[AgentPoint]:
     """Yield what else speaks against an opening: the gate's reasons, and the disagreements."""
     codes = [figures.clean(code, 60) for code in record.gate.reasons if code != "NONE"]
     if codes:
         size = figures.plain(record.gate.multiplier, 2)
-        yield Point("Gate", f"size × {size}: {', '.join(codes)}")
+        yield AgentPoint("Gate", f"size × {size}: {', '.join(codes)}")
     for text in record.deliberation.panel.disagreements:
-        yield Point("Disagreement", figures.clean(text, 140).replace("_", " "))
+        yield AgentPoint("Disagreement", figures.clean(text, 140).replace("_", " "))
 
 
 # --- 6: the arithmetic ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class ProposalSteps:
     """The steps from L1 to the verdict, those that were cut, and the size."""
 
     steps: list[Step]
@@ -478,7 +480,7 @@ class Sums:
     asked: bool
 
 
-def sums(record: TickRecord, multiplier: float | None) -> Sums:
+def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
     """Return the steps from L1 to the verdict, those that were cut, and the size."""
     known = {row["name"]: row for row in arithmetic.steps(record)}
     cut = [
@@ -487,7 +489,7 @@ def sums(record: TickRecord, multiplier: float | None) -> Sums:
         # stored numbers are rounded: one on the bound may lie a hair inside
         if abs(value or 0.0) >= ADJUSTMENT_BOUND - arithmetic.TOLERANCE
     ]
-    return Sums(
+    return ProposalSteps(
         steps=[known[name] for name in SUMS if name in known],
         clamped=f"cut at ±{ADJUSTMENT_BOUND:.2f}: {', '.join(cut)}" if cut else "none was cut",
         decision=arithmetic.decision_rows(record),

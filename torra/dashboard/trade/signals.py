@@ -73,7 +73,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SignalsScreen:
     """All but the list: cells, positions (`held` as JSON), bridges, alarms and trading state.
 
     `engaged` is what keeps signals from going out besides the trading state, "" without it.
@@ -234,7 +234,7 @@ def _listed(asked: Asked) -> Listing:
     return Listing(found, [SignalRow.read(row) for row in found])
 
 
-def _standing(strip: Cells) -> Standing:
+def _standing(strip: Cells) -> SignalsScreen:
     """Return all but the list; `strip` are the cells of the state strip."""
     known = backing()
     database = known.database
@@ -252,7 +252,7 @@ def _standing(strip: Cells) -> Standing:
     alarms = [AlarmRow.read(row) for row in database.alarms()]
     newest = [AlarmRow.read(row) for row in database.alarms(standing=False, limit=50)]
     ended = [row for row in newest if row.ended_at]
-    return Standing(
+    return SignalsScreen(
         cells=cells,
         positions=positions,
         held=held,
@@ -307,7 +307,7 @@ def _digits(row: SignalRow) -> int:
     return trade_rows.digits_of(_terms(row.instance)[1])
 
 
-def _version(found: Standing, listed: Listing) -> str:
+def _version(found: SignalsScreen, listed: Listing) -> str:
     """Return a short hash of everything that the page shows besides its cells."""
     told = [
         found.trading,

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 from pydantic import Field, JsonValue, model_validator
 
-from torra.tick.tick_record import Number, Numbers, Part, Word
+from torra.tick.tick_record import Number, Numbers, RecordPart, Word
 from torra.verdict.order_levels import Levels
 
 
-class SignalRow(Part):
+class SignalRow(RecordPart):
     """A signal from its decision to its end; `closes` is the id of the opening that it ends."""
 
     seq: int = 0
@@ -62,7 +62,7 @@ class SignalRow(Part):
         return self.lots if self.filled_lots is None and whole else self.filled_lots
 
 
-class SignalStep(Part):
+class SignalStep(RecordPart):
     """A step of a signal from one state to the next."""
 
     from_state: Word = None
@@ -71,7 +71,7 @@ class SignalStep(Part):
     at: Word = None
 
 
-class Draft(Part):
+class Draft(RecordPart):
     """An order of a proposal; one that only closes has no levels."""
 
     kind: str = ""
@@ -79,7 +79,7 @@ class Draft(Part):
     levels: Levels | None = None
 
 
-class ProposalRow(Part):
+class ProposalRow(RecordPart):
     """A proposal with its orders; `reason` is why it ended, "" while it waits."""
 
     sid: str = ""
@@ -109,7 +109,7 @@ class ProposalRow(Part):
         return max(self.drafts, key=lambda draft: draft.kind == "open", default=Draft())
 
 
-class BridgeRow(Part):
+class BridgeRow(RecordPart):
     """A bridge as it was noted last; `deny` is what keeps it from sending, "" when it may."""
 
     name: str = ""
@@ -125,7 +125,7 @@ class BridgeRow(Part):
         return unpacked(told, "facts")
 
 
-class AlarmRow(Part):
+class AlarmRow(RecordPart):
     """An alarm; it stands until `ended_at`."""
 
     key: str = ""
@@ -135,7 +135,7 @@ class AlarmRow(Part):
     ended_at: Word = None
 
 
-class TradingStateRow(Part):
+class TradingStateRow(RecordPart):
     """A state of trading, and since when."""
 
     state: str = ""

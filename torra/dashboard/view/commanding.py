@@ -31,7 +31,7 @@ CODES: Final = {"accepted": 202, "running": 202, "done": 200, "failed": 409}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CommandOutcome:
     """The outcome of a command. `before` and `after` go into the audit log, `more` to the visitor.
 
     `on_record` says that the audit log has it already.
@@ -45,7 +45,9 @@ class Told:
     on_record: bool = False
 
 
-def command(action: str, target: str, run: Callable[[], Told], *, back: str) -> ResponseReturnValue:
+def command(
+    action: str, target: str, run: Callable[[], CommandOutcome], *, back: str
+) -> ResponseReturnValue:
     """Run a command of the visitor, put it on record and answer; `back` is where a page leads.
 
     Passes on StoreUnavailable of `run`, which means that nothing was done.
@@ -56,12 +58,12 @@ def command(action: str, target: str, run: Callable[[], Told], *, back: str) -> 
     except StoreUnavailable:
         raise
     except TorraError as error:
-        told = Told("failed", str(error))
+        told = CommandOutcome("failed", str(error))
     # after the act: an entry that fails must not undo or hide what happened
     return answer(told if told.on_record else _recorded(action, target, told), back)
 
 
-def _recorded(action: str, target: str, told: Told) -> Told:
+def _recorded(action: str, target: str, told: CommandOutcome) -> CommandOutcome:
     """Write a command that has happened to the audit log; if that fails, the answer says so."""
     try:
         backing().database.audit(
@@ -80,7 +82,7 @@ def _recorded(action: str, target: str, told: Told) -> Told:
     return told
 
 
-def answer(told: Told, back: str) -> ResponseReturnValue:
+def answer(told: CommandOutcome, back: str) -> ResponseReturnValue:
     """Answer with a command's outcome, as JSON or as a page, whichever the request asks for."""
     code = CODES[told.status]
     if wants_json():

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from torra import clock as clocks
 from torra.dashboard.record import vetoes
 from torra.dashboard.view.kept import Kept
-from torra.tick.tick_record import Part
+from torra.tick.tick_record import RecordPart
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -67,7 +67,7 @@ MEASURED: Final = frozenset(name for name, _ in vetoes.MEASURED.values())
 """Features that the words of a veto name."""
 
 
-class SkipRun(Part):
+class SkipRun(RecordPart):
     """The skipped closes since a tick: the newest, and how many of them had `others` reasons."""
 
     reason: str = ""
