@@ -12,6 +12,7 @@ import argparse
 import ast
 import io
 import json
+import re
 import sys
 import tokenize
 from collections import Counter
@@ -35,8 +36,11 @@ LOOSE: Final = "Any"
 
 DASHBOARD: Final = "torra/dashboard/"
 
-PICTURED: Final = ("Plot", "Line", "Table")
+PICTURED: Final = re.compile(r"(Exhibit|Document|Report)?(Plot|Line|Table)")
 """How a class is named that holds a plot, a line of one or a table."""
+
+LIMITING: Final = re.compile(r"TimeLimit|Limited\w+")
+"""How a class is named that ends what takes too long."""
 
 RENAMES: Final = ("os.replace", "os.rename", "os.link")
 """Calls that put a file that was written whole into its place."""
@@ -101,7 +105,7 @@ class Module:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ClassDef) and _abstract(node):
                 for part in node.body:
-                    if isinstance(part, ast.FunctionDef) and not part.name.startswith("__"):
+                    if isinstance(part, ast.FunctionDef) and _open(node, part):
                         given = part.args
                         names = [one.arg for one in (*given.args, *given.kwonlyargs)]
                         yield f"{part.name}({', '.join(names)})"
@@ -174,6 +178,13 @@ def _abstract(node: ast.ClassDef) -> bool:
     return any(ast.unparse(base).startswith(("Protocol", "ABC")) for base in node.bases)
 
 
+def _open(owner: ast.ClassDef, method: ast.FunctionDef) -> bool:
+    """Return whether a class states a method for others to fill in."""
+    marks = [ast.unparse(mark) for mark in method.decorator_list]
+    protocol = any(ast.unparse(base).startswith("Protocol") for base in owner.bases)
+    return (protocol or "abstractmethod" in marks) and not method.name.startswith("__")
+
+
 def _share(pairs: Iterable[tuple[int, int]]) -> str:
     some, whole = (sum(column) for column in zip(*pairs, strict=True))
     return f"{100 * some / whole:.1f} %"
@@ -185,9 +196,9 @@ def said_twice(code: list[Module]) -> dict[str, object]:
     classes = [name for one in code for name in one.classes()]
     return {
         "signatures in two protocols or ABCs": sum(count > 1 for count in stated.values()),
-        "classes for a plot, line or table": sum(name.endswith(PICTURED) for name in classes),
+        "classes for a plot, line or table": sum(map(bool, map(PICTURED.fullmatch, classes))),
         "modules that rename a file into place": sum(one.renames() for one in code),
-        "classes for a time limit": sum("Limit" in name for name in classes),
+        "classes for a time limit": sum(map(bool, map(LIMITING.fullmatch, classes))),
     }
 
 

@@ -37,6 +37,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from agent_config import is_plug_in
+from news_collector import Vendor
 from torra.clock import System
 from torra.config import NewsSettings
 from torra.errors import ConfigError
@@ -103,7 +104,7 @@ class Described(NamedTuple):
     remedy: str = ""
 
 
-class NewsSource(Protocol):
+class NewsSource(Vendor, Protocol):
     """A source that is asked: a vendor, or a plug-in (torra.news.plug_in)."""
 
     @property
@@ -114,23 +115,6 @@ class NewsSource(Protocol):
     @property
     def host(self) -> str:
         """Who is asked."""
-        ...
-
-    @property
-    def spacing(self) -> float:
-        """Seconds between two questions of any kind."""
-        ...
-
-    def topics(self, subject: NewsSubject) -> tuple[str, ...]:
-        """Return what to ask about a subject."""
-        ...
-
-    def every(self, topic: str) -> float:
-        """Return the seconds between two questions about a topic."""
-        ...
-
-    def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        """Ask; never raises."""
         ...
 
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_config import VENDORS, AgentSettings, is_plug_in
-from agents.contracts import Completion, Request
 from torra.clock import System
 from torra.errors import ConfigError
 from torra.providers.guarded import GuardedProvider
 from torra.providers.recorded import History, RecordedProvider
 from torra.providers.rules.provider import RulesProvider
 from torra.providers.vendors.capabilities import check_model
-from torra.providers.vendors.routing import RoutedProvider
+from torra.providers.vendors.routing import AnsweringProvider, RoutedProvider
 
 if TYPE_CHECKING:
     from torra.providers.vendors.addresses import Address
@@ -36,20 +34,12 @@ PACKAGES: Final = {
 }
 
 
-class Provider(Protocol):
-    """Who answers the agents' requests."""
+class Provider(AnsweringProvider, Protocol):
+    """Who answers the agents' requests, under a name."""
 
     @property
     def name(self) -> str:
         """The name in profiles and records."""
-        ...
-
-    def submit(self, request: Request) -> Future[Completion]:
-        """Take a request and return its answer to come; never blocks on the answer."""
-        ...
-
-    def close(self) -> None:
-        """Let go of connections and threads; unanswered requests fail."""
         ...
 
 

@@ -29,11 +29,11 @@ class AnsweringProvider(Protocol):
     """A provider as far as routing needs one."""
 
     def submit(self, request: Request) -> Future[Completion]:
-        """Take a request and return its answer to come."""
+        """Take a request and return its answer to come; never blocks on the answer."""
         ...
 
     def close(self) -> None:
-        """Let go of what the provider holds."""
+        """Let go of connections and threads; unanswered requests fail."""
         ...
 
 
