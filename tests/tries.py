@@ -29,7 +29,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -108,14 +108,14 @@ class Queue:
         except psutil.Error:
             children = []
         for pid in (os.getpid(), *(child.pid for child in children)):
-            for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-                try:
-                    stood = int(path.read_text(encoding="ascii").split()[1]) / 1e9
-                except (OSError, IndexError):
-                    continue
-                thread = (pid, path.parent.name)
-                self._first.setdefault(thread, stood)
-                self._last[thread] = stood
+            # a process or a thread may end between two looks
+            with suppress(OSError):
+                for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+                    with suppress(OSError, IndexError):
+                        stood = int(path.read_text(encoding="ascii").split()[1]) / 1e9
+                        thread = (pid, path.parent.name)
+                        self._first.setdefault(thread, stood)
+                        self._last[thread] = stood
 
     def stood(self) -> float:
         """Return the seconds of the process that stood longest, all its threads together."""

@@ -27,7 +27,6 @@ from torra.exhibits.documents import Document, ReplayShelf, allowed
 
 DOCS = (ROOT / "docs" / "replays.md").read_text(encoding="utf-8")
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", DOCS, re.DOTALL)[1])
-PROGRAM = re.search(r"```python\n(.*?)```", DOCS, re.DOTALL)[1]
 COMMANDS = re.search(r"```console\n(.*?)```", DOCS, re.DOTALL)[1].replace("$ ", "")
 START = parse("2021-12-01T00:00:00Z")
 EARLIER = "2020-01-01T00:00:00Z"
@@ -73,27 +72,6 @@ def test_without_a_file_the_page_says_what_one_is_and_how_it_comes(pages: Pages)
     assert shown in page.text
     assert pages.json("/api/v1/replays")["replays"] == []
     pages.text("/replays/nothing", 404)
-
-
-def test_the_program_of_the_docs_runs(
-    pages: Pages,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    home = pages.backing.home.resolve()
-    (tmp_path / "torra_home").symlink_to(home)
-    monkeypatch.chdir(tmp_path)
-    desk = json.dumps({"instances": [{"symbol": "BTCUSD"}]})
-    (home / "desk.json").write_text(desk, encoding="utf-8")
-    space: dict = {}
-    exec(PROGRAM, space)  # it is ours, from the docs
-    for name in ("source", "into"):
-        space[name].close()
-    (home / "desk.json").unlink()
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) >= 2
-    assert all(" same {}" in line for line in lines)
 
 
 def test_a_file_is_shown_whole(pages: Pages, put: Callable[..., Any]) -> None:
