@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -46,7 +46,7 @@ def measure(trial: bool) -> dict[str, float]:
         for place in range(places):
             end = HISTORY + place * (len(bars) - HISTORY) // places
             window = bars.iloc[end - HISTORY : end]
-            about = {"symbol": symbol, "timeframe": timeframe, "digits": digits}
+            about: dict[str, Any] = {"symbol": symbol, "timeframe": timeframe, "digits": digits}
             wall, work = time.perf_counter(), time.process_time()
             png = render(window, **about)
             walls.append(time.perf_counter() - wall)

@@ -38,7 +38,7 @@ EVERY = 0.05
 @contextmanager
 def served(app: Any) -> Iterator[int]:
     """Yield the port of the app's server."""
-    running = server.open_server(app, "127.0.0.1", 0)
+    running: Any = server.open_server(app, "127.0.0.1", 0)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     try:

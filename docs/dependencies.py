@@ -11,10 +11,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.message import Message
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata, requires
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 LOCK: Final = ROOT / "requirements.txt"
@@ -103,7 +104,7 @@ def pins() -> tuple[Pin, ...]:
 def licence(name: str) -> str:
     """Return a package's licence by its SPDX names; raises LookupError where nothing tells it."""
     try:
-        told = metadata(name)
+        told = cast(Message, metadata(name))  # its protocol does not tell `get`
     except PackageNotFoundError:
         return ELSEWHERE[name]
     classified = [

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
 
-from browser import DESK, PHONE, Site, Visit, chromium  # noqa: E402
 from PIL import Image  # noqa: E402
-from screens import addresses_of, desk_app, view_app  # noqa: E402
+
+from tests.doubles.browser import DESK, PHONE, Site, Visit, chromium  # noqa: E402
+from tests.worlds.screens import addresses_of, desk_app, view_app  # noqa: E402
 
 PICTURES: Final = ROOT / "docs" / "pictures"
 MOST_BYTES: Final = 1_500_000

@@ -14,6 +14,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -136,11 +137,11 @@ def _cleared_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
 
-    def guarded(self: socket.socket, address: object) -> object:
+    def guarded(self: socket.socket, address: Any) -> None:
         if self.family in (socket.AF_INET, socket.AF_INET6):
-            host = address[0]  # type: ignore[index]
+            host = address[0]
             if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
                 raise RuntimeError(f"a test reached for the network: {host}")
-        return connect(self, address)  # type: ignore[arg-type]
+        connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)

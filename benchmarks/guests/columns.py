@@ -58,7 +58,8 @@ def columns(high: Array, low: Array, close: Array, volume: Array) -> dict[str, A
 
 
 def _middle(high: Array, low: Array, length: int) -> Array:
-    return (talib.MAX(high, length) + talib.MIN(low, length)) / 2.0
+    middle: Array = (talib.MAX(high, length) + talib.MIN(low, length)) / 2.0
+    return middle
 
 
 def _ahead(values: Array) -> Array:
@@ -83,7 +84,8 @@ def main() -> None:
     """Compute, time and tell."""
     given: Any = np.load(sys.argv[1])
     bars = [given[name] for name in ("high", "low", "close", "volume")]
-    np.savez(sys.argv[2], **columns(*bars))
+    made: dict[str, Any] = columns(*bars)
+    np.savez(sys.argv[2], **made)
     print(json.dumps({"ms": timed(*bars), "version": talib.__version__}))
 
 

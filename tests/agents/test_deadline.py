@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent_config import MODES
-from agent_framework import blend, deliberate
+from agent_framework import Fallback, blend, deliberate
 from agents.contracts import VECTORS, ModelUnavailable, SourceType
 from agents.debate import asking, replies, stages
 from agents.registry import AGENTS, Agent
@@ -70,7 +70,9 @@ def released_after():
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("fallback", [None, score_chart])
 @pytest.mark.parametrize("seconds", [0.05, 0.3])
-def test_a_provider_that_never_answers(seconds: float, fallback, rounds: int, tries: Tries) -> None:
+def test_a_provider_that_never_answers(
+    seconds: float, fallback: Fallback | None, rounds: int, tries: Tries
+) -> None:
     provider = Scripted(dict.fromkeys([*DESK, "chart_scorer"], NEVER))
     for attempt in tries():
         record, elapsed = took(
@@ -164,7 +166,7 @@ def test_time_is_kept_for_the_fallback_while_nobody_has_answered(tries: Tries) -
 
 @pytest.mark.parametrize(("fallback", "kept"), [(None, 0.0), (score_chart, 2.0)])
 def test_a_fifth_of_the_whole_is_kept_whatever_the_shares(
-    fallback, kept: float, monkeypatch: pytest.MonkeyPatch
+    fallback: Fallback | None, kept: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until somebody has answered; a clock that stands still shows the limits."""
     stages = tuple(replace(stage, share=1.0) for stage in MODES["budget"].stages)
@@ -239,7 +241,7 @@ def held_afterwards(released, _monkeypatch):
 @pytest.mark.parametrize("reply", [honest, "}{"])
 @pytest.mark.parametrize("held", [held_parsing, held_afterwards])
 def test_no_call_of_an_agent_that_was_left_behind_is_ok(
-    held: Callable[..., Any], reply, monkeypatch: pytest.MonkeyPatch, tries: Tries
+    held: Callable[..., Any], reply: Any, monkeypatch: pytest.MonkeyPatch, tries: Tries
 ) -> None:
     """Its answer came in time, it did not: the record says what the debate says."""
     for attempt in tries():

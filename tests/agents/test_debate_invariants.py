@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agent_config import MODES
 from agent_framework import blend
-from agents.contracts import VECTORS, GateRuling, SourceType
+from agents.contracts import VECTORS, Focus, GateRuling, SourceType
 from agents.debate.deliberation import Deliberation
 from agents.debate.synthesis import SIDES, Answer, adjust, synthesise
 from agents.registry import AGENTS
@@ -141,7 +141,9 @@ def test_no_reply_raises_or_leaves_the_bounds(scaled: Scaled) -> None:
 
     @cases(scaled(10_000))
     @given(scores_on_grid, opinions, opinions, opinions, gates, charts, st.integers(1, 2))
-    def check(l1, technical, bull, bear, gate, fallback, rounds) -> None:
+    def check(
+        l1: Any, technical: Any, bull: Any, bear: Any, gate: Any, fallback: Any, rounds: int
+    ) -> None:
         provider = Scripted(
             {
                 "technical": technical,
@@ -223,7 +225,7 @@ def test_the_full_desk_keeps_the_bounds_too(scaled: Scaled) -> None:
         charts,
         st.integers(1, 3),
     )
-    def check(l1, told, gate, fallback, rounds) -> None:
+    def check(l1: Any, told: Any, gate: Any, fallback: Any, rounds: int) -> None:
         script = {name: list(pair) for name, pair in zip(FULL, told, strict=False)}
         provider = Scripted({**script, "risk_gate": gate, "chart_scorer": fallback})
         record = debate(
@@ -275,7 +277,7 @@ seats = st.builds(
 def test_swapping_bull_and_bear_changes_nothing_and_they_shift_little(scaled: Scaled) -> None:
     @cases(scaled(10_000))
     @given(seats, seats, seats)
-    def check(first, second, third) -> None:
+    def check(first: Any, second: Any, third: Any) -> None:
         def desk(bull, bear):
             return answers(
                 {
@@ -313,14 +315,15 @@ def test_the_order_of_the_desk_and_the_names_of_the_sides_change_nothing() -> No
 
 
 def test_the_order_of_several_analysts_changes_nothing(scaled: Scaled) -> None:
+    focuses: tuple[Focus, ...] = ("primary", "secondary", "primary")
     roles = [
         replace(AGENTS["technical"].role, id=f"a{n}", focus=dict.fromkeys(VECTORS, focus))
-        for n, focus in enumerate(["primary", "secondary", "primary"])
+        for n, focus in enumerate(focuses)
     ]
 
     @cases(scaled(10_000))
     @given(st.tuples(seats, seats, seats))
-    def check(told) -> None:
+    def check(told: Any) -> None:
         desk = [
             Answer(role, a_report(role.id, **one)) for role, one in zip(roles, told, strict=True)
         ]
@@ -334,7 +337,7 @@ def test_the_order_of_several_analysts_changes_nothing(scaled: Scaled) -> None:
 def test_trust_only_shrinks_at_a_desk_of_one_analyst(scaled: Scaled) -> None:
     @cases(scaled(10_000))
     @given(adjustments, confidences, confidences)
-    def check(given_numbers, one, other) -> None:
+    def check(given_numbers: Any, one: Any, other: Any) -> None:
         weight = {"high": 1.0, "medium": 0.75, "low": 0.5}
 
         def moves(confidence, flags=()):
@@ -386,7 +389,7 @@ def test_the_gate_is_monotone(scaled: Scaled) -> None:
         st.floats(0, 1),
         st.floats(0, 1),
     )
-    def check(debated, one, other) -> None:
+    def check(debated: Any, one: float, other: float) -> None:
         low, high = sorted((one, other))
         weak, strong = adjust(debated, low), adjust(debated, high)
         for vector in VECTORS:
@@ -402,7 +405,7 @@ def test_a_model_never_loosens_the_rules(scaled: Scaled) -> None:
 
     @cases(scaled(10_000))
     @given(rulings_of_both, rulings_of_both)
-    def check(rule, model) -> None:
+    def check(rule: Any, model: Any) -> None:
         both = merged(rule, model)
         assert both.multiplier <= rule.multiplier
         assert both.veto or not rule.veto
@@ -455,7 +458,10 @@ def test_lowering_a_multiplier_never_adds_or_reverses_an_opening(scaled: Scaled)
     assert {"BUY", "SELL", "HOLD"} <= set(opened)
 
 
-def ticks(l1, debated, multiplier, later_l1, later_thought, later_multiplier, ath) -> list[str]:
+def ticks(
+    l1: Any, debated: Any, multiplier: float, later_l1: Any, later_thought: Any,
+    later_multiplier: float, ath: float,
+) -> list[str]:  # fmt: skip
     """The opening (or HOLD) of a tick on H1 and of a later one on M15, as the brain decides."""
     first = blended_triple(l1, debated, multiplier, ath)
     second = blended_triple(later_l1, later_thought, later_multiplier, ath)
@@ -468,7 +474,9 @@ def ticks(l1, debated, multiplier, later_l1, later_thought, later_multiplier, at
     ]
 
 
-def blended_triple(l1, debated, multiplier, ath) -> tuple[float, float, float]:
+def blended_triple(
+    l1: Any, debated: Any, multiplier: float, ath: float
+) -> tuple[float, float, float]:
     def final(value):
         moved = adjust(debated, value)
         told: dict[str, Any] = {
@@ -479,7 +487,8 @@ def blended_triple(l1, debated, multiplier, ath) -> tuple[float, float, float]:
 
     gated, ungated = final(multiplier), final(1.0)
     low, high = low_high(gated, ungated)
-    return tuple(composite(part, ath, WEIGHTS) for part in (gated, low, high))
+    middle, lowest, highest = (composite(part, ath, WEIGHTS) for part in (gated, low, high))
+    return middle, lowest, highest
 
 
 def opening(told: Mapping[str, Any], as_of: datetime) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from agent_config import MODES
-from agent_framework import blend, undebated
+from agent_framework import Fallback, blend, undebated
 from agents.contracts import VECTORS, AgentReport, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
 from tests.doubles.scripted import (
@@ -70,7 +71,7 @@ def test_a_call_that_hangs_is_a_time_out_like_any_other(hanging) -> None:
     assert record.scores == same.scores
 
 
-def everything_fails(**more) -> Scripted:
+def everything_fails(**more: Any) -> Scripted:
     return Scripted(dict.fromkeys(DESK, RuntimeError("down")) | more)
 
 
@@ -111,7 +112,7 @@ def test_l1_stands_when_the_fallback_fails_too(answer) -> None:
         {v: {"score": True, "note": ""} for v in VECTORS},
     ],
 )
-def test_a_hosts_own_fallback_may_return_anything(told) -> None:
+def test_a_hosts_own_fallback_may_return_anything(told: Any) -> None:
     record = debate(everything_fails(), fallback=lambda _context, _ask: told)
     assert record.source_type is SourceType.L1_ONLY
 
@@ -197,7 +198,7 @@ RULE_VETO = {"market.spread_atr": 0.2}
     ids=lambda value: str(value) if isinstance(value, SourceType) else "",
 )
 def test_a_rule_veto_holds_for_every_source_type(
-    provider: Scripted, fallback, source: SourceType
+    provider: Scripted, fallback: Fallback | None, source: SourceType
 ) -> None:
     record = debate(provider, about=context(features=RULE_VETO), fallback=fallback)
     assert record.source_type is source
@@ -275,11 +276,15 @@ def test_the_rules_of_the_gate(features: dict[str, float], multiplier: float, ve
 
 
 @pytest.mark.parametrize("value", [None, "wide", float("nan"), True])
-def test_a_rule_without_its_feature_is_silent_and_flagged(value) -> None:
+def test_a_rule_without_its_feature_is_silent_and_flagged(value: Any) -> None:
     about = context(features={"market.spread_atr": value})
     record = undebated(about, settings())
     assert not record.veto
     assert record.flags == ("silent:market.spread_atr",)
+
+
+def hand_over(told: AgentReport, _context: object, _ask: object) -> AgentReport:
+    return told
 
 
 def twins(first: AgentReport, second: AgentReport) -> dict[str, Agent]:
@@ -288,7 +293,7 @@ def twins(first: AgentReport, second: AgentReport) -> dict[str, Agent]:
     return {
         name: Agent(
             replace(one, id=name),
-            lambda _context, _ask, told=told: told,
+            partial(hand_over, told),
         )
         for name, told in reports.items()
     }
@@ -348,7 +353,7 @@ def test_who_refuses_a_stage_may_say_why() -> None:
     assert not [flag for flag in record.flags if flag.startswith("reserve_failed")]
 
 
-def no_ledger(_stage, _bounds) -> None:
+def no_ledger(_stage: object, _bounds: object) -> None:
     raise OSError("disk full")
 
 
@@ -366,7 +371,7 @@ def test_without_leave_to_spend_nothing_is_asked_and_l1_stands(reserve: Callable
 @pytest.mark.parametrize(
     "first", ["{", RuntimeError(), Raises(OSError()), ModelUnavailable("error")]
 )
-def test_an_error_or_garbage_is_asked_once_more(first) -> None:
+def test_an_error_or_garbage_is_asked_once_more(first: Any) -> None:
     provider = Scripted({"technical": [first, reporting(value=0.2)]})
     record = debate(provider)
     assert record.source_type is SourceType.AGENT_BUDGET
@@ -382,7 +387,7 @@ def test_an_error_or_garbage_is_asked_once_more(first) -> None:
         *((ModelUnavailable(word), word) for word in ("timeout", "refused", "budget", "miss")),
     ],
 )
-def test_other_failures_are_not_asked_again(first, reason: str) -> None:
+def test_other_failures_are_not_asked_again(first: Any, reason: str) -> None:
     provider = Scripted({"technical": [first, reporting(value=0.2)]})
     record = debate(provider)
     assert len(provider.asked("technical")) == 1

@@ -76,7 +76,7 @@ def ticks(
     provider = None if script is None else scripted.Scripted(script)
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=provider)
     desks.take_lease(desk)
-    records = []
+    records: list[Mapping[str, Any]] = []
     for _ in range(steps or STEPS[mode]):
         desks.step(desk)
         record = desk.database.latest_tick("EURUSD", "H1")

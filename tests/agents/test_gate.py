@@ -35,7 +35,7 @@ EVENTS = ("events.to_next_min", "events.since_last_min")
 
 
 def ruled(
-    to_next: Any = None, since_last: Any = None, status: str = "available", **settings: float
+    to_next: Any = None, since_last: Any = None, status: str = "available", **settings: Any
 ) -> Rules:
     told = {**QUIET, **dict(zip(EVENTS, (to_next, since_last), strict=True))}
     features = {name: Feature(name, value) for name, value in told.items()}
@@ -43,7 +43,7 @@ def ruled(
     return rules(features, GateSettings(**settings), 0.0)
 
 
-def vetoed(*minutes: Any, **settings: float) -> bool:
+def vetoed(*minutes: Any, **settings: Any) -> bool:
     found = ruled(*minutes, **settings)
     assert found.flags == ()
     assert found.ruling.multiplier == 1.0

@@ -48,7 +48,7 @@ class Hand:
 
 
 def held(submit: Submit, *, about: DebateContext = ABOUT, **more: Any) -> Deliberation:
-    given = {"monotonic": Hand(), "deadline": 100.0} | more
+    given: dict[str, Any] = {"monotonic": Hand(), "deadline": 100.0} | more
     return deliberate(about, given.pop("config", FULL), submit, **given)
 
 

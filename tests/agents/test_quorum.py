@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from agent_config import MODES, QUORUM_FROM
-from agents.contracts import ModelUnavailable, SourceType
+from agent_framework import Fallback
+from agents.contracts import AgentReport, ModelUnavailable, SourceType
 from agents.debate.panel import quorate
 from agents.registry import AGENTS, Agent
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
@@ -106,7 +108,7 @@ def test_quorum_0_never_leaves_anybody_out() -> None:
 
 
 @pytest.mark.parametrize("fallback", [None, score_chart])
-def test_when_no_analyst_answers_the_fallback_is_asked_as_before(fallback) -> None:
+def test_when_no_analyst_answers_the_fallback_is_asked_as_before(fallback: Fallback | None) -> None:
     provider = Scripted(failing(5))
     record = sit(provider, fallback=fallback)
     assert record.source_type is (SourceType.LEGACY if fallback else SourceType.L1_ONLY)
@@ -195,7 +197,8 @@ def test_what_is_a_quorum(heard: int, seats: int, quorum: int, enough: bool) -> 
 def test_a_report_that_is_no_report_does_not_count() -> None:
     """An agent of a host's own may return anything; what is held to be garbage was not heard."""
     odd = {
-        name: Agent(AGENTS[name].role, lambda _context, _ask: "no report") for name in ANALYSTS[:3]
+        name: Agent(AGENTS[name].role, lambda _context, _ask: cast(AgentReport, "no report"))
+        for name in ANALYSTS[:3]
     }
     provider = Scripted()
     record = sit(provider, agents={**AGENTS, **odd})

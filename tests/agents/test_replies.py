@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from agents.contracts import (
     ORDINALS,
@@ -42,28 +43,28 @@ GATE = AGENTS["risk_gate"].role
 FOUND = {name: Feature(name, value) for name, value in FEATURES.items()}
 
 
-SHAPES = {"risk_gate": "ruling", "bull_researcher": "case", "news": "news"}
+SHAPES: dict[str, Shape] = {"risk_gate": "ruling", "bull_researcher": "case", "news": "news"}
 
 
-def report(**changes):
+def report(**changes: Any) -> dict[str, Any]:
     """A valid report of an analyst: what a case or the news has beside it is left out."""
     told = scripted.report(**changes)
     return {name: told[name] for name in told if name not in scripted.OWN_FIELDS or name in changes}
 
 
-def read(reply, role=TECHNICAL):
+def read(reply: Any, role: Role = TECHNICAL) -> AgentReport:
     text = reply if isinstance(reply, str) else json.dumps(reply)
     loaded = replies.load(text, "XAUUSD")
     return replies.read(SHAPES.get(role.id, "report"), loaded, role, FOUND)
 
 
-def refusal(reply, role=TECHNICAL) -> str:
+def refusal(reply: Any, role: Role = TECHNICAL) -> str:
     with pytest.raises(ModelUnavailable) as caught:
         read(reply, role)
     return caught.value.reason
 
 
-def without(reply, name):
+def without(reply: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in reply.items() if key != name}
 
 
@@ -126,7 +127,7 @@ def test_what_is_not_exactly_one_json_object_is_garbage(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
-def test_what_is_no_text_is_garbage(value) -> None:
+def test_what_is_no_text_is_garbage(value: Any) -> None:
     with pytest.raises(ModelUnavailable, match="garbage"):
         replies.load(value, "XAUUSD")
 
@@ -146,7 +147,7 @@ def test_every_field_of_a_ruling_is_required_and_typed(name: str) -> None:
 
 
 @pytest.mark.parametrize("falsifiers", [None, "a close below", [1], [["x"]], {"a": "b"}])
-def test_a_case_without_its_falsifiers_is_garbage(falsifiers) -> None:
+def test_a_case_without_its_falsifiers_is_garbage(falsifiers: Any) -> None:
     assert refusal(report(), BULL) == "garbage"
     assert refusal(report(falsifiers=falsifiers), BULL) == "garbage"
 
@@ -158,7 +159,7 @@ def test_a_case_keeps_its_falsifiers_short_and_an_abstention_has_none() -> None:
     assert read(report(falsifiers=["x"])).falsifiers == ()
 
 
-def news(**changes):
+def news(**changes: Any) -> dict[str, Any]:
     return report(ordinals={**OWN_FIELDS["ordinals"], **changes})
 
 
@@ -175,7 +176,7 @@ def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "1", 0.5, True, [1], {}, "2.0", 1e-9])
-def test_an_ordinal_that_is_no_whole_number_is_garbage(value) -> None:
+def test_an_ordinal_that_is_no_whole_number_is_garbage(value: Any) -> None:
     for name in ORDINALS:
         assert refusal(news(**{name: value}), NEWS) == "garbage"
 
@@ -330,8 +331,8 @@ def test_holding_a_report_twice_changes_nothing() -> None:
         a_report(confidence="sure"),
         a_report(abstained="no"),
         a_report(abstained=None),
-        a_report(evidence=(Evidence([], 1.0),)),
-        a_report(evidence=(Evidence("technical.rsi14", {}),)),
+        a_report(evidence=(Evidence(cast(str, []), 1.0),)),
+        a_report(evidence=(Evidence("technical.rsi14", cast(str, {})),)),
         a_report(evidence=(Evidence("technical.rsi14", True),)),
         a_report(confidence=["high"]),
         a_report(flags=(1,)),
@@ -339,7 +340,7 @@ def test_holding_a_report_twice_changes_nothing() -> None:
         a_report(reasoning=b"x"),
         a_report(evidence=("technical.rsi14",)),
         a_report(value=float("nan")),
-        a_report(value="0.1"),
+        a_report(value=cast(float, "0.1")),
         a_report(value=True),
         a_report(falsifiers=(1,)),
         a_report(falsifiers=7),
@@ -349,7 +350,7 @@ def test_holding_a_report_twice_changes_nothing() -> None:
     ],
     ids=repr,
 )
-def test_what_an_agent_of_another_hand_returns_is_checked_too(told) -> None:
+def test_what_an_agent_of_another_hand_returns_is_checked_too(told: Any) -> None:
     agents = {**AGENTS, "technical": replace(AGENTS["technical"], analyze=lambda _c, _a: told)}
     record = debate(Scripted(), agents=agents)
     assert record.failures == {"technical": "garbage"}
@@ -373,7 +374,7 @@ def test_only_the_gate_rules() -> None:
 def test_the_reply_schemas_suit_every_vendor() -> None:
     """Every field required, no free keys, no empty type, and no bounds left to the server."""
 
-    def walk(schema) -> None:
+    def walk(schema: Mapping[str, Any]) -> None:
         if schema.get("type") == "object":
             assert schema["properties"]
             assert schema["required"] == list(schema["properties"])
@@ -401,7 +402,7 @@ def test_the_reply_schemas_suit_every_vendor() -> None:
 def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
     golden = (Path(__file__).parent / "golden" / "reply_schemas.json").read_text(encoding="utf-8")
     assert json.dumps(replies.SCHEMAS, indent=2) + "\n" == golden
-    models = {
+    models: dict[str, type[BaseModel]] = {
         "report": replies.ReportReply,
         "case": replies.CaseReply,
         "news": replies.NewsReply,
@@ -497,7 +498,7 @@ def test_a_fault_is_told_by_its_place_and_never_in_the_replys_words() -> None:
 
 
 @pytest.mark.parametrize("wrapped", [dict, MappingProxyType])
-def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped) -> None:
+def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped: Any) -> None:
     """The fallback of a host returns what its score_chart returns, notes and all or none."""
     chart_ = {vector: {"score": 0.5} for vector in VECTORS} | {"composite_bias": {"score": 0.5}}
     assert replies.scores(wrapped(chart_)) == dict.fromkeys(VECTORS, 0.5)
@@ -520,7 +521,7 @@ def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped) -> None:
         np.True_,
     ],
 )
-def test_a_chart_without_four_numbers_is_garbage(broken) -> None:
+def test_a_chart_without_four_numbers_is_garbage(broken: Any) -> None:
     whole = {vector: {"score": 0.5, "note": ""} for vector in VECTORS}
     for reply in ({**whole, "momentum": {"score": broken}}, broken):
         with pytest.raises(ModelUnavailable, match="garbage"):
@@ -569,7 +570,7 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
         st.integers(0, len(VALID)),
         st.one_of(pieces, st.text(max_size=8)),
     )
-    def check(valid, start, end, piece) -> None:
+    def check(valid: Any, start: int, end: int, piece: str) -> None:
         text, role = valid
         try:
             told = read(text[:start] + piece + text[end:], role)

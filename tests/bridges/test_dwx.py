@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.doubles.fake_dwx import START, FakeDwx, HandClock
-from torra import failpoints
+from torra import failpoints, whole_files
 from torra.bridges.at_most_once import CONFIRM_SECONDS
 from torra.bridges.dwx import files as dwx_files
 from torra.bridges.dwx.bridge import Dwx
@@ -292,7 +292,7 @@ def test_an_order_of_a_mangled_comment_is_known_by_what_is_new(world: World) -> 
         ({"broker_symbol": "XAU,USD"}, "schema"),
     ],
 )
-def test_the_guards_are_asked_here(world: World, changes: dict[str, object], reason: str) -> None:
+def test_the_guards_are_asked_here(world: World, changes: dict[str, Any], reason: str) -> None:
     if changes.get("broker_symbol"):
         world.bridge._questions.refused.add("XAU,USD")
     world.bridge.submit(order(**{"sid": SID, **changes}))
@@ -629,7 +629,7 @@ def test_an_error_of_a_share_passes_for_sent(world: World, monkeypatch: pytest.M
 def test_names_that_windows_keeps_busy_are_tried_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy, turns = dwx_files.name_once, []
+    busy, turns = whole_files.name_once, []
 
     def name_once(temporary: Path, target: Path) -> None:
         turns.append(target)
@@ -1078,7 +1078,8 @@ def one_decision(world: World, dice: random.Random, sid: str, turn: int) -> str:
     fake.running = True
     fake.mute = dice.random() < 0.2
     fake.error = dice.choice([0, 0, 0, 4752, 4756])
-    fake.mangle = dice.choice([str, str, lambda comment: comment[:5], lambda comment: ""])
+    mangles: list[Callable[[str], str]] = [str, str, lambda comment: comment[:5], lambda _: ""]
+    fake.mangle = dice.choice(mangles)
     fake.check_orders()
     before, status = len(fake.opened), "NEVER"
     for tick in range(280):

@@ -49,7 +49,7 @@ class Case:
     """How to make one guard object: what to change in the signal and in the world."""
 
     signal: dict[str, Any] = field(default_factory=dict)
-    world: Callable[[AdvisorChannel], None] = lambda desk: None
+    world: Callable[[AdvisorChannel], object] = lambda desk: None
     text: Callable[[str], str] = seal
     version: int = 1
 
@@ -346,7 +346,7 @@ def drawn(dice: random.Random) -> tuple[dict[str, Any], dict[str, Any], Ask, Vie
     )
     target = round(max(0.01, price + way * dice.choice([9.0, 9.0, 9.0, 0.3, 0.0, -1.0])), 2)
     lots = dice.choice(["0.01", "0.10", "0.10", "0.10", "0.11", "0.005", "0.015", "2.00"])
-    world = {
+    world: dict[str, Any] = {
         "trade_mode": dice.choice(["demo"] * 9 + ["contest", "real"]),
         "connected": dice.random() > 0.05,
         "algo": dice.random() > 0.05,
@@ -359,7 +359,7 @@ def drawn(dice: random.Random) -> tuple[dict[str, Any], dict[str, Any], Ask, Vie
         "same": dice.random() < 0.1,
         "others": dice.choice([0, 0, 0, 2, 3]),
     }
-    signal = {
+    signal: dict[str, Any] = {
         "side": side,
         "entry": f"{entry:.2f}",
         "sl": f"{stop:.2f}",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,9 @@ def desk(tmp_path: Path, program: Path) -> Iterator[AdvisorChannel]:
 def test_torra_reads_what_the_advisor_writes(desk: AdvisorChannel) -> None:
     """Torra's readers and writers, held against the advisor's."""
     fields = desk.fields(tf="M15")
-    order = {key: Decimal(value) if key in DECIMALS else value for key, value in fields.items()}
+    order: dict[str, Any] = {
+        key: Decimal(value) if key in DECIMALS else value for key, value in fields.items()
+    }
     text = messages.encode(messages.Signal(**order), KEY)
     assert text.decode() == seal(body_of(fields))
     name = desk.put(text, fields["seq"], fields["sid"])
@@ -151,7 +154,8 @@ def test_positions_and_deals(desk: AdvisorChannel) -> None:
 
 
 def test_deals_end_by_target_hand_and_stop_out(desk: AdvisorChannel) -> None:
-    for number, (ends, word) in enumerate([("tp", "tp"), (0, "client"), (6, "stop_out")]):
+    every: list[tuple[Any, str]] = [("tp", "tp"), (0, "client"), (6, "stop_out")]
+    for number, (ends, word) in enumerate(every):
         ack = desk.order(magic=MAGIC + number)
         if ends == "tp":
             desk.ea.quote(GOLD, 2361.3, 2361.5)

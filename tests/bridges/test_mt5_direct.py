@@ -561,7 +561,7 @@ def test_every_answer_has_a_meaning() -> None:
     ],
 )
 def test_health_says_what_stands_in_the_way(
-    tmp_path: Path, broker: dict[str, object], channel: dict[str, object], deny: str, words: str
+    tmp_path: Path, broker: dict[str, Any], channel: dict[str, Any], deny: str, words: str
 ) -> None:
     world = World(tmp_path, **broker)
     world.start(**channel)
@@ -913,7 +913,8 @@ def test_random_lives_never_trade_twice_and_always_end(tmp_path: Path, scaled: S
         ]
         world.package.arrives = False
         world.package.no_answer = dice.random() < 0.3
-        world.package.mangle = dice.choice([str, str, lambda comment: ""])
+        mangles: list[Callable[[str], str]] = [str, str, lambda comment: ""]
+        world.package.mangle = dice.choice(mangles)
         with pytest.MonkeyPatch.context() as patch:
             crash_at(patch, world.package, dice.randrange(1, 60))
             with contextlib.suppress(Crash, BridgeUnavailable):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from torra.bridges.paper import Advanced, Bar, PaperOrder, PaperPosition, advance, advance_all
 from torra.config import SYMBOLS, SymbolSpec
-from torra.verdict.risk_engine import Position
+from torra.verdict.order_levels import Side
+from torra.verdict.risk_engine import Position, PositionSide
 
 GOLD = SYMBOLS["XAUUSD"]  # one dollar of price is 100 dollars a lot
 SLIPPERY = GOLD.model_copy(update={"slippage": 0.3})
@@ -25,17 +26,19 @@ T = datetime(2021, 12, 3, 12, tzinfo=UTC)
 STEP = timedelta(minutes=15)
 
 
-def opening(side: str = "BUY", *, sid: str = "TOPEN", at: datetime = T, after=None) -> PaperOrder:
+def opening(
+    side: Side = "BUY", *, sid: str = "TOPEN", at: datetime = T, after: str | None = None
+) -> PaperOrder:
     """An opening decided at a price of 2000, stop 10 away, target 20."""
     towards = 1 if side == "BUY" else -1
     return PaperOrder(sid, "open", side, 0.1, 2000 - 10 * towards, 2000 + 20 * towards, at, after)
 
 
-def closing(side: str = "SELL", *, sid: str = "TCLOSE", at: datetime = T) -> PaperOrder:
+def closing(side: Side = "SELL", *, sid: str = "TCLOSE", at: datetime = T) -> PaperOrder:
     return PaperOrder(sid, "close", side, 0.1, None, None, at)
 
 
-def holding(side: str = "LONG", entry: float = 2000.0) -> PaperPosition:
+def holding(side: PositionSide = "LONG", entry: float = 2000.0) -> PaperPosition:
     towards = 1 if side == "LONG" else -1
     stop, target = 2000.0 - 10 * towards, 2000.0 + 20 * towards
     return PaperPosition("TOPEN", side, 0.1, entry, stop, target, T - STEP)
@@ -49,7 +52,7 @@ def live(orders, position, *bars: Bar, spec: SymbolSpec = GOLD) -> Advanced:
     return advance_all(orders, position, bars, cursor=None, spread=SPREAD, spec=spec)[0]
 
 
-def told(advanced: Advanced) -> list[tuple]:
+def told(advanced: Advanced) -> list[tuple[str, str, float]]:
     return [(event.kind, event.sid, event.price) for event in advanced.events]
 
 
@@ -60,7 +63,7 @@ QUIET = bar(2000.0, 2001.0, 1999.5)
     ("side", "position_side", "entry"), [("BUY", "LONG", 2000.5), ("SELL", "SHORT", 2000.0)]
 )
 def test_an_opening_fills_at_the_open_of_the_bar_that_starts_at_its_decision(
-    side: str, position_side: str, entry: float
+    side: Side, position_side: str, entry: float
 ) -> None:
     order = opening(side)
     early = live([order], None, bar(1990.0, 1991.0, 1989.0, at=T - STEP))
@@ -98,7 +101,12 @@ def test_after_a_weekend_the_next_bar_fills_wherever_it_opens() -> None:
     ],
 )
 def test_a_stop_is_met_on_the_side_where_the_position_leaves(
-    side: str, entry: float, low: float, high: float, price: float | None, profit: float | None
+    side: PositionSide,
+    entry: float,
+    low: float,
+    high: float,
+    price: float | None,
+    profit: float | None,
 ) -> None:
     advanced = live([], holding(side, entry), bar(2000.0, high, low))
     assert told(advanced) == ([("STOPPED", "TOPEN", price)] if price else [])
@@ -119,7 +127,12 @@ def test_a_stop_is_met_on_the_side_where_the_position_leaves(
     ],
 )
 def test_a_target_is_met_on_the_side_where_the_position_leaves(
-    side: str, entry: float, low: float, high: float, price: float | None, profit: float | None
+    side: PositionSide,
+    entry: float,
+    low: float,
+    high: float,
+    price: float | None,
+    profit: float | None,
 ) -> None:
     advanced = live([], holding(side, entry), bar(2000.0, high, low))
     assert told(advanced) == ([("TARGET", "TOPEN", price)] if price else [])
@@ -131,7 +144,9 @@ def test_a_target_is_met_on_the_side_where_the_position_leaves(
 @pytest.mark.parametrize(
     ("side", "opened", "price"), [("LONG", 1985.0, 1985.0), ("SHORT", 2015.0, 2015.5)]
 )
-def test_a_gap_through_the_stop_fills_at_the_open(side: str, opened: float, price: float) -> None:
+def test_a_gap_through_the_stop_fills_at_the_open(
+    side: PositionSide, opened: float, price: float
+) -> None:
     advanced = live([], holding(side), bar(opened, opened + 1, opened - 1))
     assert told(advanced) == [("STOPPED", "TOPEN", price)]
     assert advanced.events[0].r_multiple < -1
@@ -141,7 +156,7 @@ def test_a_gap_through_the_stop_fills_at_the_open(side: str, opened: float, pric
     ("side", "opened", "price"), [("LONG", 2025.0, 2025.0), ("SHORT", 1975.0, 1975.5)]
 )
 def test_a_gap_through_the_target_fills_at_the_open_whatever_comes_later(
-    side: str, opened: float, price: float
+    side: PositionSide, opened: float, price: float
 ) -> None:
     advanced = live([], holding(side), bar(opened, 2030.0, 1970.0))
     assert told(advanced) == [("TARGET", "TOPEN", price)]
@@ -149,7 +164,7 @@ def test_a_gap_through_the_target_fills_at_the_open_whatever_comes_later(
 
 
 @pytest.mark.parametrize(("side", "stop"), [("LONG", 1990.0), ("SHORT", 2010.0)])
-def test_inside_a_bar_the_stop_comes_before_the_target(side: str, stop: float) -> None:
+def test_inside_a_bar_the_stop_comes_before_the_target(side: PositionSide, stop: float) -> None:
     advanced = live([], holding(side), bar(2000.0, 2030.0, 1970.0))
     assert told(advanced) == [("STOPPED", "TOPEN", stop)]
 
@@ -173,7 +188,7 @@ def test_an_opening_that_gaps_beyond_its_stop_is_refused() -> None:
     [("LONG", "SELL", 2004.0, 40.0), ("SHORT", "BUY", 2004.5, -45.0)],
 )
 def test_a_close_fills_at_the_open_before_anything_else(
-    side: str, order_side: str, price: float, profit: float
+    side: PositionSide, order_side: Side, price: float, profit: float
 ) -> None:
     advanced = live([closing(order_side)], holding(side), bar(2004.0, 2030.0, 1970.0))
     assert told(advanced) == [("FILLED", "TCLOSE", price), ("CLOSED", "TOPEN", price)]
@@ -256,7 +271,7 @@ def test_a_close_of_another_trade_leaves_the_position_alone() -> None:
 
 
 @pytest.mark.parametrize(("side", "entry"), [("BUY", 2000.8), ("SELL", 1999.7)])
-def test_an_entry_slips_against_the_trader(side: str, entry: float) -> None:
+def test_an_entry_slips_against_the_trader(side: Side, entry: float) -> None:
     advanced = live([opening(side)], None, QUIET, spec=SLIPPERY)
     assert told(advanced) == [("FILLED", "TOPEN", entry)]
     assert advanced.position.entry == entry
@@ -272,7 +287,7 @@ def test_an_entry_slips_against_the_trader(side: str, entry: float) -> None:
     ],
 )
 def test_every_exit_but_the_target_slips(
-    side: str, closes: str, left: float, stopped: float, gapped: float, target: float
+    side: PositionSide, closes: Side, left: float, stopped: float, gapped: float, target: float
 ) -> None:
     held, mirror = holding(side), (1 if side == "LONG" else -1)
     gap, far = 2000.0 - 15 * mirror, 2000.0 + 25 * mirror
@@ -371,9 +386,8 @@ bars = st.lists(st.tuples(prices, prices, prices, prices), min_size=1, max_size=
         Bar(T + n * STEP, row[0], max(row), min(row), row[3]) for n, row in enumerate(rows)
     ]
 )
-orders = st.lists(
-    st.tuples(st.sampled_from(("BUY", "SELL")), st.booleans(), st.integers(0, 12)), max_size=5
-).map(
+SIDES: st.SearchStrategy[Side] = st.sampled_from(("BUY", "SELL"))
+orders = st.lists(st.tuples(SIDES, st.booleans(), st.integers(0, 12)), max_size=5).map(
     lambda rows: [
         opening(side, sid=f"T{n}", at=T + at * STEP)
         if opens
@@ -454,7 +468,7 @@ def test_there_is_one_position_and_its_end_is_its_own_arithmetic(
 
 
 @given(bars, st.sampled_from(("BUY", "SELL")))
-def test_a_fill_is_inside_its_bar(bars: list[Bar], side: str) -> None:
+def test_a_fill_is_inside_its_bar(bars: list[Bar], side: Side) -> None:
     advanced, _ = advance_all([opening(side)], None, bars, cursor=None, spread=SPREAD, spec=GOLD)
     by_time = {bar.time: bar for bar in bars}
     for event in advanced.events:

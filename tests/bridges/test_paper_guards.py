@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -29,6 +29,8 @@ from torra.bridges.paper import (
     advance_all,
 )
 from torra.config import SYMBOLS
+from torra.verdict.order_levels import Side
+from torra.verdict.risk_engine import Kind
 
 SPREAD = 0.5
 T = datetime(2021, 12, 3, 12, tzinfo=UTC)
@@ -58,7 +60,7 @@ def meet(
     return advance([order], position, bar, spread, GOLD, conditions)
 
 
-def answer(*args, **rest) -> str:
+def answer(*args: Any, **rest: Any) -> str:
     """Return the reason that an order was refused, "" when it was executed."""
     (first, *_) = meet(*args, **rest).events
     assert first.kind == ("REJECTED" if first.reason else "FILLED")
@@ -317,8 +319,9 @@ def test_acceptance_and_fill_together_ask_what_the_table_asks(
         found_lots=position.lots if position else 0.0,
     )  # fmt: skip
     waiting = PaperOrder(
-        "TNEW", order.kind, order.side, order.lots, order.stop, order.target, T,
-        entry=order.entry, max_spread_pts=order.max_spread_pts, max_dev_pts=order.max_dev_pts,
+        "TNEW", cast(Kind, order.kind), cast(Side, order.side), order.lots, order.stop,
+        order.target, T, entry=order.entry, max_spread_pts=order.max_spread_pts,
+        max_dev_pts=order.max_dev_pts,
     )  # fmt: skip
     told = acceptance(order, NOW, conditions) or answer(
         waiting, spread=spread, position=position, conditions=conditions
@@ -328,8 +331,10 @@ def test_acceptance_and_fill_together_ask_what_the_table_asks(
 
 def test_each_guard_of_the_table_is_met_here() -> None:
     """A guard that is added needs a case above."""
-    fill = test_an_opening_meets_the_quote_and_the_symbol.pytestmark[0].args[1]
-    account = test_an_order_meets_the_account.pytestmark[0].args[1]
-    accepted = test_acceptance_asks_what_needs_no_quote.pytestmark[0].args[1]
-    met = {case[-1] for case in (*fill, *account, *accepted)} - {""}
+    tests: tuple[Any, ...] = (
+        test_an_opening_meets_the_quote_and_the_symbol,
+        test_an_order_meets_the_account,
+        test_acceptance_asks_what_needs_no_quote,
+    )
+    met = {case[-1] for test in tests for case in test.pytestmark[0].args[1]} - {""}
     assert met == {guard.reason for guard in GUARDS}

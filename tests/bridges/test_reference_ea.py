@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests import ROOT
+from tests.conftest import Scale
 from tests.doubles.fake_broker import FakeBroker, Fault, Request
 from tests.doubles.reference_ea import POINTS, ReferenceEa
 from tests.worlds.channels import (
@@ -157,7 +158,7 @@ def test_modify_close_all_and_ping(stage: Stage) -> None:
     stage.broker.by_hand("EURUSD.m", "SELL", 0.4, stage.clock.now().timestamp())
     every = replace(opened, sid="T000000000008", seq=8)
     told = answer(stage, every, kind="close_all", side="")
-    assert (told.status, told.volume) == ("FILLED", pytest.approx(0.3))
+    assert told.status == "FILLED" and told.volume == pytest.approx(0.3)
     assert [(p.magic, p.volume) for p in stage.broker.held.values()] == [(0, 0.4)]
     ping = replace(opened, sid="T000000000009", seq=9)
     told = answer(stage, ping, kind="ping", side="", broker_symbol="NONE")
@@ -167,15 +168,15 @@ def test_modify_close_all_and_ping(stage: Stage) -> None:
 # --- the guards -----------------------------------------------------------------------------------
 
 
-def market(**terms: Any) -> Callable[[Stage], None]:
-    return lambda stage: stage.broker.market("EURUSD.m", **terms) and None
+def market(**terms: Any) -> Callable[[Stage], object]:
+    return lambda stage: stage.broker.market("EURUSD.m", **terms)
 
 
-def account(**facts: Any) -> Callable[[Stage], None]:
-    return lambda stage: [setattr(stage.broker, *fact) for fact in facts.items()] and None
+def account(**facts: Any) -> Callable[[Stage], object]:
+    return lambda stage: [setattr(stage.broker, *fact) for fact in facts.items()]
 
 
-def inputs(**more: Any) -> Callable[[Stage], None]:
+def inputs(**more: Any) -> Callable[[Stage], object]:
     return lambda stage: setattr(stage.ea, "inputs", replace(INPUTS, **more))
 
 
@@ -183,7 +184,7 @@ def one_is_open(stage: Stage) -> None:
     stage.broker.by_hand("EURUSD.m", "SELL", 0.1, NOW.timestamp(), magic=MAGIC + 1)
 
 
-def one_is_enough(**limit: int) -> Callable[[Stage], None]:
+def one_is_enough(**limit: int) -> Callable[[Stage], object]:
     def change(stage: Stage) -> None:
         one_is_open(stage)
         inputs(**limit)(stage)
@@ -196,7 +197,7 @@ def nothing(_: Stage) -> None:
 
 
 PAST = int(NOW.timestamp()) - 1
-REFUSALS: dict[str, list[tuple[Callable[[Stage], None], dict[str, Any]]]] = {
+REFUSALS: dict[str, list[tuple[Callable[[Stage], object], dict[str, Any]]]] = {
     "channel": [(nothing, {"channel": "other"}), (inputs(channel="other"), {})],
     "account": [
         (nothing, {"account": 7}),
@@ -242,7 +243,7 @@ CASES = [
 
 @pytest.mark.parametrize(("reason", "change", "changes"), CASES)
 def test_each_guard_refuses(
-    stage: Stage, reason: str, change: Callable[[Stage], None], changes: dict[str, Any]
+    stage: Stage, reason: str, change: Callable[[Stage], object], changes: dict[str, Any]
 ) -> None:
     change(stage)
     before = len(stage.broker.executions)
@@ -624,8 +625,8 @@ def test_a_crash_at_any_two_points_makes_one_order(
         ends[told.status] += 1
         shutil.rmtree(stage.root)
     assert ends["FILLED"]
-    told = ", ".join(f"{number:,} {end}" for end, number in sorted(ends.items()))
-    record_property("seen", f"{kind}: {len(chosen):,} crash pairs: {told}, never two orders")
+    shown = ", ".join(f"{number:,} {end}" for end, number in sorted(ends.items()))
+    record_property("seen", f"{kind}: {len(chosen):,} crash pairs: {shown}, never two orders")
 
 
 @pytest.mark.parametrize("delay", [0.0, 5.0])
@@ -771,7 +772,7 @@ def test_two_advisors_on_one_inbox_execute_each_signal_once(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_an_advisor_in_a_process_of_its_own_is_killed_and_comes_back(
-    tmp_path: Path, scaled: Callable[..., int], record_property: Any
+    tmp_path: Path, scaled: Scale, record_property: Any
 ) -> None:
     """The real thing, in real time: separate process, SIGKILL, restart."""
     points = [*POINTS][: scaled(len(POINTS) * 2, 1)] if scaled.whole else ["after_send"]

@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import signal_bridge
 from tests.doubles.scripted_bridge import ScriptedBridge
-from torra.bridges.paper import PaperEvent
+from torra.bridges.paper import EventKind, PaperEvent
 from torra.bridges.protocol import Order
 from torra.errors import BridgeUnavailable
 from torra.verdict.outbox import Outbox
@@ -36,7 +36,7 @@ class Memory(Outbox):
     """A store in memory that keeps the real one's promises: transitions checked, all or nothing."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, dict] = {}
+        self.rows: dict[str, dict[str, Any]] = {}
         self.steps: list[tuple[str, str, str]] = []
         self.depth = 0
         self.alarms: dict[str, tuple[str, str]] = {}
@@ -54,17 +54,19 @@ class Memory(Outbox):
         finally:
             self.depth -= 1
 
-    def enqueue_signal(self, row) -> bool:
+    def enqueue_signal(self, row: Any) -> bool:
         if row["sid"] in self.rows:
             return False
         self.rows[row["sid"]] = {**row, "seq": len(self.rows) + 1, "detail": "", "ticket": None}
         return True
 
-    def signal(self, sid):
+    def signal(self, sid: str) -> Any:
         row = self.rows.get(sid)
         return dict(row) if row else None
 
-    def signals(self, states=None, instance=None, limit=100):
+    def signals(
+        self, states: Any = None, instance: str | None = None, limit: int = 100
+    ) -> list[Any]:
         rows = [
             dict(row)
             for row in reversed(self.rows.values())
@@ -73,29 +75,31 @@ class Memory(Outbox):
         ]
         return rows[:limit]
 
-    def move_signal(self, sid, state, *, detail="", fields=None) -> bool:
+    def move_signal(self, sid: str, state: str, *, detail: str = "", fields: Any = None) -> bool:
         assert self.depth, "a signal moves inside a transaction only"
         check_transition(self.rows[sid]["state"], state)
         self.rows[sid].update(state=state, detail=detail, **(fields or {}))
         self.steps.append((sid, state, detail))
         return True
 
-    def note_signal(self, sid, detail) -> None:
+    def note_signal(self, sid: str, detail: str) -> None:
         self.rows[sid]["detail"] = detail
 
-    def raise_alarm(self, key, kind, detail) -> bool:
+    def raise_alarm(self, key: str, kind: str, detail: str) -> bool:
         new = key not in self.alarms
         self.alarms[key] = (kind, detail)
         return new
 
-    def end_alarm(self, key) -> bool:
+    def end_alarm(self, key: str) -> bool:
         return self.alarms.pop(key, None) is not None
 
-    def reduce(self, reason) -> bool:
+    def reduce(self, reason: str) -> bool:
         self.reduced.append(reason)
         return True
 
-    def close_position(self, sid, *, price, time, profit, r_multiple, reason) -> bool:
+    def close_position(
+        self, sid: str, *, price: float, time: datetime, profit: Any, r_multiple: Any, reason: str
+    ) -> bool:
         fields = {"close_price": price, "closed_at": time, "profit": profit}
         fields["r_multiple"] = r_multiple
         return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
@@ -104,7 +108,9 @@ class Memory(Outbox):
         return {row["kind"] + " " + row["side"]: row["state"] for row in self.rows.values()}
 
 
-def write(store: Memory, *drafts: SignalDraft, instance: str = "GOLD", at: datetime = T):
+def write(
+    store: Memory, *drafts: SignalDraft, instance: str = "GOLD", at: datetime = T
+) -> list[Any]:
     return [
         signal_bridge.write_signal(
             store, draft, instance=instance, symbol="XAUUSD", timeframe="M15",
@@ -173,7 +179,7 @@ def publish(store: Memory, *, now: datetime = T, halted: bool = False, **which):
     return signal_bridge.publish_pending(store, now=now, halted=halted, **which)
 
 
-def order(row) -> Order:
+def order(row: Any) -> Order:
     return Order(
         row["sid"], row["seq"], row["kind"], row["instance"], row["symbol"], row["symbol"],
         row["timeframe"], BAR, row["side"], row["lots"], row["entry"] or 0.0, row["stop"] or 0.0,
@@ -496,7 +502,7 @@ def test_a_report_of_an_unknown_signal_is_an_alarm() -> None:
 
 def test_a_report_that_cannot_be_booked_is_not_settled() -> None:
     class Broken(Memory):
-        def move_signal(self, sid, state, **rest) -> bool:
+        def move_signal(self, sid: str, state: str, **rest: Any) -> bool:
             if state == "FILLED":
                 raise ValueError("no")
             return super().move_signal(sid, state, **rest)
@@ -538,7 +544,7 @@ def test_a_fill_is_booked_with_price_and_time() -> None:
 
 
 @pytest.mark.parametrize("kind", ["STOPPED", "TARGET", "CLOSED"])
-def test_the_end_of_a_position_is_booked_with_its_outcome(kind: str) -> None:
+def test_the_end_of_a_position_is_booked_with_its_outcome(kind: EventKind) -> None:
     store = Memory()
     (row,) = write(store, OPEN)
     publish(store)
@@ -574,7 +580,7 @@ def test_an_unknown_event_changes_nothing() -> None:
     store = Memory()
     (row,) = write(store, OPEN)
     with pytest.raises(ValueError, match="unknown event"):
-        signal_bridge.apply_event(store, PaperEvent("MOVED", row["sid"], 1.0, T))
+        signal_bridge.apply_event(store, PaperEvent(cast(EventKind, "MOVED"), row["sid"], 1.0, T))
     assert store.states() == {"open BUY": "PENDING"}
 
 
@@ -582,7 +588,7 @@ def test_an_event_is_booked_whole_or_not_at_all() -> None:
     """The last step fails: the signal is still WAITING, not half released."""
 
     class Broken(Memory):
-        def move_signal(self, sid, state, **rest) -> bool:
+        def move_signal(self, sid: str, state: str, **rest: Any) -> bool:
             if state == "FILLED":
                 raise ValueError("no")
             return super().move_signal(sid, state, **rest)

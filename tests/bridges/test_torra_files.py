@@ -546,7 +546,7 @@ def test_a_slow_writer_of_the_heartbeat_does_no_harm(stage: Stage) -> None:
     assert stage.bridge.health().facts["alarms"] == 0
 
 
-DENIALS = {
+DENIALS: dict[str, tuple[dict[str, Any], DenyReason, str]] = {
     "account": ({"account": 77}, DenyReason.BRIDGE_DEAD, "is on account 77, not 1001: log in"),
     "real": ({"real": True}, DenyReason.BRIDGE_DEAD, "holds real money: set channels.main.live"),
     "connected": ({"connected": False}, DenyReason.BRIDGE_DEAD, "no connection to the broker"),

@@ -150,7 +150,7 @@ def test_high_contrast_and_no_motion_change_nothing_that_matters(
 ) -> None:
     only_nightly(scaled)
     site, addresses = sites["view"]
-    more = {"forced_colors": "active", "reduced_motion": "reduce"}
+    more: dict[str, Any] = {"forced_colors": "active", "reduced_motion": "reduce"}
     with Visit(browser, cookies=cookies, **more) as visit:
         visit.page.goto(site.url + addresses["symbol"])
         assert visit.page.evaluate("document.getAnimations().length") == 0

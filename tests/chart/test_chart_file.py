@@ -234,7 +234,7 @@ def test_a_link_to_a_picture_is_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [PermissionError(13, "secret text"), OSError(5, "secret text")])
 def test_a_file_that_will_not_open_is_unreadable(
-    place: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, error
+    place: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def refuse(*_args: object) -> int:
         raise error

@@ -13,6 +13,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import matplotlib.style
 import numpy as np
@@ -25,7 +26,7 @@ from PIL import Image
 from technical_calculator import HISTORY, score_frame
 from tests import ROOT
 from tests.conftest import Scale
-from tests.worlds.price_series import walk
+from tests.worlds.price_series import rows_of, walk
 from torra.chart import renderer as chart_renderer
 from torra.chart.renderer import (
     AVERAGES,
@@ -57,7 +58,7 @@ def sample(name: str = "BTCUSD_M15", end: int = 3000) -> pd.DataFrame:
 BARS = sample()
 
 
-def btc(bars: pd.DataFrame = BARS, **more) -> bytes:
+def btc(bars: pd.DataFrame = BARS, **more: Any) -> bytes:
     return render(bars, **{"symbol": "BTCUSD", "timeframe": "M15", "digits": 2, **more})
 
 
@@ -71,7 +72,7 @@ def where(png: bytes, colour: str, slack: int = 12) -> np.ndarray:
     return np.abs(pixels(png) - wanted).max(axis=2) <= slack
 
 
-def plain(count: int = 120, **columns) -> pd.DataFrame:
+def plain(count: int = 120, **columns: Any) -> pd.DataFrame:
     """Return too few bars for any indicator: nothing but candles is drawn."""
     return walk(count, 7).assign(**columns)
 
@@ -108,7 +109,7 @@ def test_every_candle_stands_where_its_prices_are() -> None:
     shown = bars.iloc[-SHOWN_BARS:]
     assert len(runs) == SHOWN_BARS
     found = []
-    for run, bar in zip(runs, shown.itertuples(), strict=True):
+    for run, bar in zip(runs, rows_of(shown), strict=True):
         mask = falling if bar.close < bar.open else rising
         other = rising if bar.close < bar.open else falling
         assert mask[:, run].any()
@@ -154,7 +155,7 @@ def candle_columns() -> list[np.ndarray]:
     return columns_of(where(png, RISING) | where(png, FALLING))
 
 
-def texts(monkeypatch: pytest.MonkeyPatch, **more) -> list[str]:
+def texts(monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[str]:
     told: list[str] = []
     ours = Sheet.text
     with monkeypatch.context() as patch:

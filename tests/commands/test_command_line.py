@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -277,7 +278,7 @@ def test_tick_says_why_agents_failed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     monkeypatch.setenv("TORRA_OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
-    words = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T10:00Z")
+    words: tuple[str, ...] = ("tick", "EURUSD", "H1", "--as-of", "2021-11-10T10:00Z")
     words = (*words, "--provider", "openai_compatible")
     told = json.loads(torra(tmp_path, *words, "--json").stdout)
     assert told["source_type"] == "L1_ONLY"
@@ -419,8 +420,10 @@ def test_doctor_warns_of_a_ceiling_under_which_ticks_cannot_ask(
     ceiling: float, more: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
-    rows = [{"symbol": "EURUSD", "timeframes": ["H1"], "profile": "mine"}] * more
-    settings = {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
+    rows: list[dict[str, Any]] = [
+        {"symbol": "EURUSD", "timeframes": ["H1"], "profile": "mine"}
+    ] * more
+    settings: dict[str, Any] = {"provider": "anthropic", "max_api_cost_per_hour": ceiling}
     found = [row for row in doctor(tmp_path, *rows, **settings) if row["name"] == "ceiling"]
     assert [row["level"] for row in found] == ["warning"] * bool(said)
     if said:
@@ -465,8 +468,11 @@ def test_doctor_holds_a_calendar_against_the_sample_s_time(tmp_path: Path) -> No
 
 
 def test_doctor_warns_of_a_window_that_is_shorter_than_a_bar(tmp_path: Path) -> None:
-    profile = {"events": {"calendar": EXAMPLE}, "gate": {"event_before_minutes": 30.0}}
-    frames = {"timeframes": ["M15", "H1"]}
+    profile: dict[str, Any] = {
+        "events": {"calendar": EXAMPLE},
+        "gate": {"event_before_minutes": 30.0},
+    }
+    frames: dict[str, Any] = {"timeframes": ["M15", "H1"]}
     warned = [f for f in found_in(tmp_path, "events", profile, frames) if f["level"] != "ok"]
     assert len(warned) == 1 and "BTCUSD on H1:" in warned[0]["detail"]
     assert "event_before_minutes of profile mine to 60" in warned[0]["remedy"]

@@ -366,7 +366,7 @@ def test_a_disk_that_fails_leaves_both_files_as_they_were(
             raise OSError(28, "No space left on device", "a file")
         return real(*given)
 
-    monkeypatch.setattr(*((os, step) if step == "fsync" else (Path, step)), fails)
+    monkeypatch.setattr(os if step == "fsync" else Path, step, fails)
     other = plan(tmp_path, replace(TWO, capital=5.0), LIST)
     with pytest.raises(ConfigError, match=r"cannot write .*No space left.* nothing was changed"):
         write(other, force=True)

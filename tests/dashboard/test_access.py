@@ -90,7 +90,7 @@ def test_a_file_that_others_can_read_is_refused_with_the_remedy(
     Access.of_home(tmp_path)
 
 
-def told(**changed):
+def told(**changed: Any) -> dict[str, Any]:
     return {"tokens": {scope: scope.ljust(32, ".") for scope in SCOPES}, "key": KEY, **changed}
 
 
@@ -137,7 +137,7 @@ def test_processes_that_start_together_have_the_same_tokens(tmp_path: Path, scal
 def test_a_disk_without_links_gets_one_file_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_) -> None:
+    def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
@@ -196,7 +196,7 @@ def client(app: Flask) -> FlaskClient:
     return app.test_client()
 
 
-def code(client, address="/api/v1/desk", **named):
+def code(client: Any, address: str = "/api/v1/desk", **named: Any) -> int:
     return client.get(address, **named).status_code
 
 
@@ -303,7 +303,7 @@ def test_a_login_takes_the_place_of_the_session_before(
     assert code(stranger) == 401
 
 
-def scope_of(app, client):
+def scope_of(app: Any, client: Any) -> Any:
     """Return the scope of the session that a browser has by now."""
     cookies = "; ".join(f"{one.key}={one.value}" for one in client._cookies.values())
     with app.test_request_context("/", headers={"Cookie": cookies}):
@@ -443,7 +443,7 @@ def test_the_login_page_tells_a_stranger_nothing(client: FlaskClient) -> None:
         assert 'method="post"' in text
 
 
-def guess(client, **more):
+def guess(client: FlaskClient, **more: Any) -> Any:
     return client.post("/login", data={"token": "guess"}, headers=OURS, **more)
 
 
@@ -585,7 +585,7 @@ def test_a_bucket_fills_evenly_and_not_above_its_brim() -> None:
 
 
 @pytest.mark.parametrize("kind", [RateLimits, BackOff])
-def test_what_is_remembered_is_bounded_and_the_oldest_goes_first(kind) -> None:
+def test_what_is_remembered_is_bounded_and_the_oldest_goes_first(kind: type) -> None:
     known = kind(Moved().monotonic, most=3)
     held = known._buckets if kind is RateLimits else known._failed
     for name in ("a", "b", "c", "a", "d"):
@@ -662,7 +662,7 @@ def test_a_refusal_is_told_in_the_way_that_was_asked(
 # --- the command line -----------------------------------------------------------------------------
 
 
-def command(home, *words):
+def command(home: Any, *words: str) -> Any:
     return CliRunner().invoke(access_commands.token, words, obj=home, catch_exceptions=False)
 
 
@@ -713,7 +713,7 @@ def test_a_mistake_changes_nothing(tmp_path: Path, words: tuple[Any, ...]) -> No
     assert dict(Access.of_home(tmp_path)[0].tokens) == old
 
 
-def links(home, *words):
+def links(home: Any, *words: str) -> Any:
     done = command(home, "--json", *words)
     assert done.exit_code == 0, done.output
     return {row["link"].partition("/login")[0] for row in json.loads(done.output)["tokens"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -135,7 +135,8 @@ def test_an_empty_queue_says_how_to_be_asked(backing: Backing) -> None:
         backing.database.decide_proposal(row["sid"], "EXPIRED", "")
     assert "Nothing waits for you" in read(backing, "/approvals").text
     auto = Profile(execution="auto")
-    setups = {n: replace(one, profile=auto) for n, one in backing.desk.setups.items()}
+    before: Mapping[str, Any] = backing.desk.setups
+    setups = {n: replace(one, profile=auto) for n, one in before.items()}
     backing.desk.roster.setups = setups  # type: ignore[attr-defined]
     page = read(backing, "/approvals")
     assert "set execution to approve" in page.text

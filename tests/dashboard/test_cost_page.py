@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -219,13 +220,14 @@ def test_stretches_sum_to_what_the_rows_do(ages: list[int], moment: int, later: 
     for place, age in enumerate(ages):
         rows.append((now - timedelta(seconds=age), float(2**place)))
     past = cost_report.LedgerSums()
+    ledger: Any = Ledger(rows)
     for at in (now, now + timedelta(seconds=later)):
-        groups = past.groups(Ledger(rows), ["p"], at)
+        groups = past.groups(ledger, ["p"], at)
         midnight = at.replace(hour=0, minute=0, second=0)
         for name, since in (("in_hour", at - HOUR), ("in_today", midnight), (None, at - 24 * HOUR)):
             told = sum(row["usd"] for row in groups if name is None or row[name])
             assert told == sum(usd for until, usd in rows if until > since), name
-        days = past.days(Ledger(rows), ["p"], at)
+        days = past.days(ledger, ["p"], at)
         for row in days:
             day = sum(usd for until, usd in rows if iso(until)[:10] == row["day"])
             assert row["usd"] == day

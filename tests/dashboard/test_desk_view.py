@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from flask.testing import FlaskClient
@@ -24,11 +24,16 @@ from torra.dashboard.view.stream_reading import brief
 from torra.desk.schedule import Desk
 from torra.exhibits import figures
 from torra.store.brain import _profit
-from torra.verdict.risk_engine import Position
+from torra.verdict.risk_engine import Position, PositionSide
 
 SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
 STEPS = 9
 BOTH = ("M15", "H1")
+
+
+def overview(view: DatabaseView) -> list[Any]:
+    """Return the instances that the pages are told of."""
+    return [*view.overview()["instances"]]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +81,7 @@ def test_a_provider_that_is_left_alone_shows_with_its_reason(
     )
     desk.database.block_provider("google", "past", real - timedelta(seconds=1))
     try:
-        (block,) = view.desk()["blocks"]
+        (block,) = cast(Any, view.desk()["blocks"])
         assert block["provider"] == "anthropic"
         assert "401: the key was &lt;refused&gt;" in client.get("/").get_data(as_text=True)
     finally:
@@ -93,9 +98,9 @@ def test_a_halt_shows_with_its_reason(view: DatabaseView, desk: Desk, client: Fl
 
 
 def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, desk: Desk) -> None:
-    shown = view.overview()
-    assert [one["instance"] for one in shown["instances"]] == ["BTCUSD", "EURUSD"]
-    for one in shown["instances"]:
+    shown = overview(view)
+    assert [one["instance"] for one in shown] == ["BTCUSD", "EURUSD"]
+    for one in shown:
         for stream in one["streams"]:
             stored = desk.database.latest_tick(one["instance"], stream["timeframe"])
             assert stream["tick"] == brief(stored)
@@ -103,7 +108,7 @@ def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, 
             assert stream["age_seconds"] == (desk.clock.now() - close).total_seconds()
             assert parse(stream["next_close"]) > desk.clock.now()
             assert stream["history"][-1] == stored["consensus"]
-    (btc, _) = shown["instances"]
+    (btc, _) = shown
     assert btc["latest"]["timeframe"] == "M15"
     assert btc["digits"] == 2
     assert btc["streams"][0]["skipped"]["reason"] == "stale"
@@ -112,18 +117,18 @@ def test_the_overview_has_every_stream_with_its_newest_tick(view: DatabaseView, 
 def test_a_stream_without_news_turns_stale(view: DatabaseView, desk: Desk) -> None:
     moment = desk.clock.now()
     try:
-        desk.clock.set(moment + timedelta(minutes=22))
-        assert not view.overview()["instances"][0]["streams"][0]["stale"]
-        desk.clock.set(moment + timedelta(minutes=23))
-        assert view.overview()["instances"][0]["streams"][0]["stale"]
+        desks.clock_of(desk).set(moment + timedelta(minutes=22))
+        assert not overview(view)[0]["streams"][0]["stale"]
+        desks.clock_of(desk).set(moment + timedelta(minutes=23))
+        assert overview(view)[0]["streams"][0]["stale"]
     finally:
-        desk.clock.set(moment)
+        desks.clock_of(desk).set(moment)
 
 
 def test_a_symbol_has_its_bars_and_ticks_and_nothing_from_the_future(
     view: DatabaseView, desk: Desk
 ) -> None:
-    data = view.symbol("BTCUSD", "M15", 50)
+    data: Any = view.symbol("BTCUSD", "M15", 50)
     times = [bar["time"] for bar in data["bars"]]
     assert times == sorted(times)
     assert parse(times[-1]) + timedelta(minutes=15) <= desk.clock.now()
@@ -145,7 +150,7 @@ def test_every_tick_of_the_real_overlay_recomputes(
     assert rows
     for row in rows:
         record = view.tick(name, timeframe, row["bar_time"])
-        told = reasoning.story(ShownTick.read(record))
+        told: Any = reasoning.story(ShownTick.read(record))
         assert told["failed_checks"] == []
         assert [agent["mark"].word for agent in told["agents"]] == ["answered"] * 4
         page = client.get(f"/symbol/{name}/{timeframe}/{row['bar_time']}")
@@ -237,8 +242,8 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
     sid = open_position(quick, side, 60_020.0)
     view = DatabaseView(quick.database, SETTINGS, quick)
     spec = quick.setups["BTCUSD"].profile.symbol("BTCUSD")
-    bid = view.symbol("BTCUSD", "M15", 5)["bars"][-1]["close"]
-    (one, _) = view.overview()["instances"]
+    bid = cast(Any, view.symbol("BTCUSD", "M15", 5))["bars"][-1]["close"]
+    (one, _) = overview(view)
     for held in (one["position"], *(view.symbol("BTCUSD", t, 5)["position"] for t in BOTH)):
         assert held["leave"] == (bid if side == "BUY" else bid + spec.spread)
         assert held["profit"] == _profit(quick.database.position("BTCUSD"), bid, spec)
@@ -248,7 +253,8 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
     assert record["outcomes"] == {}
     shown = open_app(view).test_client().get("/").get_data(as_text=True)
     assert f"{figures.signed(held['profit'], 2)}, {figures.signed(held['r_multiple'], 2)}" in shown
-    assert view._outcomes(ShownTick.read({"signals": [{"sid": sid}]}))[sid]["state"] == "FILLED"
+    told: Any = view._outcomes(ShownTick.read({"signals": [{"sid": sid}]}))
+    assert told[sid]["state"] == "FILLED"
 
 
 def test_the_gain_at_the_exit_is_the_one_that_was_shown() -> None:
@@ -256,7 +262,9 @@ def test_the_gain_at_the_exit_is_the_one_that_was_shown() -> None:
     spec = Profile().symbol("BTCUSD")
     bar = Bar(desks.START, 60_500.0, 60_500.0, 60_500.0, 60_500.0)
     for side, stop, target in (("LONG", 59_000.0, 63_000.0), ("SHORT", 61_000.0, 57_000.0)):
-        held = PaperPosition("T1", side, 0.5, 60_000.0, stop, target, desks.START)
+        held = PaperPosition(
+            "T1", cast(PositionSide, side), 0.5, 60_000.0, stop, target, desks.START
+        )
         close = PaperOrder("C1", "close", "SELL", 0.5, None, None, desks.START)
         (_, ended) = advance([close], held, bar, spec.spread, spec).events
         named = {name: getattr(held, name) for name in ("side", "lots", "entry", "stop", "target")}
@@ -273,7 +281,7 @@ def test_the_gain_at_the_exit_is_the_one_that_was_shown() -> None:
 def test_an_opening_that_is_not_filled_has_no_gain(quick: Desk) -> None:
     open_position(quick, "SELL")
     view = DatabaseView(quick.database, SETTINGS, quick)
-    held = view.overview()["instances"][0]["position"]
+    held = overview(view)[0]["position"]
     assert (held["profit"], held["r_multiple"], held["leave"]) == (None, None, None)
 
 
@@ -283,10 +291,16 @@ def test_a_close_leads_to_the_trade_that_it_ended(quick: Desk) -> None:
     row = {"sid": "C1", "kind": "close", "side": "SELL", "lots": 0.5, "closes": sid}
     where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15"}
     quick.database.enqueue_signal({**row, **where, "bar_time": now, "decided_at": now})
-    how = {"price": 60_120.0, "time": now, "profit": 50.0, "r_multiple": 0.1, "reason": "CLOSED"}
+    how: dict[str, Any] = {
+        "price": 60_120.0,
+        "time": now,
+        "profit": 50.0,
+        "r_multiple": 0.1,
+        "reason": "CLOSED",
+    }
     quick.database.close_position(sid, **how)
     view = DatabaseView(quick.database, SETTINGS, quick)
-    told = view._outcomes(ShownTick.read({"signals": [{"sid": "C1"}, {"sid": "gone"}]}))
+    told: Any = view._outcomes(ShownTick.read({"signals": [{"sid": "C1"}, {"sid": "gone"}]}))
     assert list(told) == ["C1"]
     assert told["C1"]["closed"]["profit"] == 50.0
 
@@ -299,20 +313,20 @@ def skip(desk, bar_time, reason="no_bar") -> None:
 def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick: Desk) -> None:
     def stream():
         view = DatabaseView(quick.database, SETTINGS, quick)
-        return view.overview()["instances"][0]["streams"][0]
+        return overview(view)[0]["streams"][0]
 
     step = timedelta(minutes=15)
     newest = parse(stream()["tick"]["bar_time"])
-    quick.clock.set(newest + 4 * step)
+    desks.clock_of(quick).set(newest + 4 * step)
     assert (stream()["stale"], stream()["quiet"]) == (True, None)
     for number in range(1, 60):
         skip(quick, newest + number * step)
-    quick.clock.set(newest + 63 * step)
+    desks.clock_of(quick).set(newest + 63 * step)
     closes = {"count": 59, "from": iso(newest + 2 * step), "to": iso(newest + 60 * step)}
     assert (stream()["stale"], stream()["quiet"]) == (False, closes)
     data = DatabaseView(quick.database, SETTINGS, quick).symbol("BTCUSD", "M15", 50)
     assert (data["stale"], data["quiet"]) == (False, closes)
-    quick.clock.set(newest + 64 * step + timedelta(seconds=1))
+    desks.clock_of(quick).set(newest + 64 * step + timedelta(seconds=1))
     assert (stream()["stale"], stream()["quiet"]) == (True, None)  # nobody looks any more
     skip(quick, newest + 60 * step, "stale")
     assert (stream()["stale"], stream()["quiet"]) == (True, None)
@@ -321,10 +335,10 @@ def test_a_stream_without_bars_is_quiet_until_something_else_happens(quick: Desk
 
 def test_the_agents_changes_are_counted_from_the_chains(quick: Desk) -> None:
     view = DatabaseView(quick.database, SETTINGS, quick)
-    (one, _) = view.overview()["instances"]
+    (one, _) = overview(view)
     rows = {name: quick.database.ticks("BTCUSD", name, 100) for name in BOTH}
     assert one["changes"]["all"] == sum(map(len, rows.values()))
-    assert view.symbol("BTCUSD", "H1", 5)["changes"]["all"] == len(rows["H1"])
+    assert cast(Any, view.symbol("BTCUSD", "H1", 5))["changes"]["all"] == len(rows["H1"])
 
 
 def test_an_accelerated_desk_tells_its_rate(quick: Desk) -> None:

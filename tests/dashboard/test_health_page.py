@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -138,7 +139,7 @@ def test_a_market_that_is_closed_is_no_trouble() -> None:
 # --- scheduler ------------------------------------------------------------------------------------
 
 
-def lease(found, **changes):
+def lease(found: Any, **changes: Any) -> Any:
     row = found.database.lease()
     return SimpleNamespace(
         desk=found.backing.desk, now=found.backing.now,
@@ -157,7 +158,7 @@ def test_who_holds_the_lease(pages: Pages) -> None:
     assert other.level == "note" and "another process works, epoch 77" in other.detail
     assert told(expires_at="2020-01-01T00:00:00Z").level == "alert"
     assert told(owner="").remedy == "start the desk: torra run"
-    nobody = SimpleNamespace(database=SimpleNamespace(lease=lambda: None), desk=pages.desk)
+    nobody: Any = SimpleNamespace(database=SimpleNamespace(lease=lambda: None), desk=pages.desk)
     nobody.now = pages.backing.now
     assert next(iter(health_checks.scheduler(nobody, real))).level == "warn"
 
@@ -238,7 +239,7 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None
     )  # fmt: skip
     collector = SimpleNamespace(status=lambda: (state,))
     desk = SimpleNamespace(outlook=SimpleNamespace(collector=collector), setups=pages.desk.setups)
-    behind = SimpleNamespace(desk=desk)
+    behind: Any = SimpleNamespace(desk=desk)
     found = {one.name: one for one in health_checks.news(behind, Overview())}
     assert found["news finnhub crypto"].level == "warn"
     assert found["news"].detail.startswith("no profile reads headlines")
@@ -260,11 +261,11 @@ def test_the_database_is_read_through_on_demand(pages: Pages) -> None:
 
 
 def test_a_check_under_way_is_not_begun_twice_and_damage_is_told(tmp_path: Path) -> None:
-    held = SimpleNamespace(
+    waited, one = threading.Event(), Checkup()
+    held: Any = SimpleNamespace(
         database=SimpleNamespace(quick_check=lambda: waited.wait(5) and "row 3 is broken"),
         desk=SimpleNamespace(clock=SimpleNamespace(real_now=lambda: parse("2026-11-21T10:00:00Z"))),
     )
-    waited, one = threading.Event(), Checkup()
     assert one.start(held) and not one.start(held)
     assert (one.told().state, _sound(one.told()).level) == ("running", "note")
     waited.set()

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from jinja2 import FileSystemLoader
@@ -67,7 +68,7 @@ class Skeleton(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.shapes: set[tuple[str, str]] = set()
         self.rare: Counter[str] = Counter()
-        self.links: list[tuple[str, str, dict]] = []
+        self.links: list[tuple[str, str, dict[str, str | None]]] = []
         self.texts: list[str] = []
         self.ids: set[str] = set()
         self.feed(text)
@@ -87,16 +88,16 @@ class Skeleton(HTMLParser):
             if name == "id":
                 self.ids.add(value)
 
-    def handle_data(self, data) -> None:
+    def handle_data(self, data: str) -> None:
         self.texts.append(data)
 
-    def handle_comment(self, data) -> None:
+    def handle_comment(self, data: str) -> None:
         self.rare["!--"] += 1
 
-    def handle_decl(self, decl) -> None:
+    def handle_decl(self, decl: str) -> None:
         assert decl.lower() == "doctype html"
 
-    def unknown_decl(self, data) -> None:
+    def unknown_decl(self, data: str) -> None:
         raise AssertionError(f"a declaration: {data[:80]}")
 
 
@@ -125,7 +126,9 @@ class Harmless:
     def __init__(self, home, folder, some) -> None:
         self.filled = home.filled(folder / "home", itertools.cycle(HARMLESS))
         self.addresses = list(addresses(self.filled, some))
-        self.rare, self.shapes, self.shown = {}, {}, {}
+        self.rare: dict[str, Any] = {}
+        self.shapes: dict[str, Any] = {}
+        self.shown: dict[str, Any] = {}
         for route, address in self.addresses:
             answer = self.filled.client.get(address)
             body = answer.get_data(as_text=True)
@@ -262,7 +265,7 @@ def check_link(tag, link, attributes, where) -> None:
     assert re.fullmatch(r"https://[a-z0-9.-]+(?:/[^\s\\]*)?", link), (where, link[:100])
 
 
-def check_json(told, where) -> None:
+def check_json(told: Any, where: str) -> None:
     """What a page writes by itself from an answer is clean; addresses are ours."""
     cells = told.get("cells", {}) if isinstance(told, dict) else {}
     for name, cell in cells.items():
@@ -278,7 +281,7 @@ def check_json(told, where) -> None:
                 )
 
 
-def check_csv(body, where) -> None:
+def check_csv(body: Any, where: str) -> None:
     rows = list(csv.reader(io.StringIO(body, newline="")))
     assert len({len(row) for row in rows}) == 1, where
     for row in rows:
@@ -287,7 +290,7 @@ def check_csv(body, where) -> None:
             assert harmless, (where, cell[:100])
 
 
-def check_events(body, where) -> None:
+def check_events(body: Any, where: str) -> None:
     frames = [frame for frame in body.split("\n\n") if frame.strip()]
     names = []
     for frame in frames:

@@ -47,11 +47,11 @@ def person(made: tuple[Place, FlaskClient, str]) -> tuple[FlaskClient, str]:
     return made[1:]
 
 
-def site(value, **more):
+def site(value: Any, **more: Any) -> dict[str, Any]:
     return {**OURS, "Sec-Fetch-Site": value, **more}
 
 
-def origin(value):
+def origin(value: Any) -> dict[str, Any]:
     return {**OURS, "Origin": value}
 
 
@@ -209,7 +209,7 @@ def test_no_command_refuses_a_script_or_a_program_with_a_page(
 class Untouched(io.BytesIO):
     """A body that nobody may read."""
 
-    def read(self, *_) -> None:
+    def read(self, *_: object) -> None:
         raise AssertionError("the body was read")
 
     readinto = readline = read1 = readlines = read

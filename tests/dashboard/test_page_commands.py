@@ -222,7 +222,7 @@ def test_the_size_is_typed_where_real_money_is_traded(
 
 def test_the_running_desks_profile_counts(backing: Backing, client: FlaskClient) -> None:
     sid = waiting(backing)
-    setup = backing.desk.setups["BTCUSD"]
+    setup: Any = backing.desk.setups["BTCUSD"]
     tight = Profile(execution="approve").model_copy(
         update={"risk": setup.profile.risk.model_copy(update={"max_positions": 0})}
     )
@@ -288,8 +288,8 @@ def test_a_halt_reaches_the_files_and_a_resume_takes_them_away(
     code, told = post(client, "resume", reason="it is over")
     assert (code, halts(quick), quick.database.trading_state()) == (200, [False, False], "ACTIVE")
     assert quick.database.alarms() == []
-    told = [(row["action"], row["outcome"].partition(":")[0]) for row in audited(quick)]
-    assert told == [
+    done = [(row["action"], row["outcome"].partition(":")[0]) for row in audited(quick)]
+    assert done == [
         ("halt", "done"),
         ("reduce", "failed"),
         ("resume", "failed"),

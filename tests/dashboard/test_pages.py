@@ -363,8 +363,8 @@ def test_a_closed_market_is_no_failure() -> None:
 
 def test_health_is_well_while_the_market_is_closed() -> None:
     class Weekend(ScriptedView):
-        def overview(self):
-            data = super().overview()
+        def overview(self) -> Any:
+            data: Any = super().overview()
             for one in data["instances"]:
                 for stream in one["streams"]:
                     stream["stale"] = stream["stale"] and stream["timeframe"] == "M15"
@@ -386,10 +386,12 @@ def test_only_runs_of_one_reason_are_folded() -> None:
     ]
     folded = skips.fold(events)
     assert [getattr(event, "count", None) for event in folded] == [2, 1, None, 1, None, None]
-    assert skips.text(folded[0], "H1") == (
+    first, second, *_ = folded
+    assert isinstance(first, Skip) and isinstance(second, Skip)
+    assert skips.text(first, "H1") == (
         "2 closes skipped, no_bar: from 2021-12-01 20:00 UTC to 2021-12-01 21:00 UTC"
     )
-    assert skips.text(folded[1], "H1") == "skipped, stale"
+    assert skips.text(second, "H1") == "skipped, stale"
     ticks = [event for event in events if isinstance(event, ListedTick)]
     assert [event for event in folded if isinstance(event, ListedTick)] == ticks
 
@@ -406,8 +408,8 @@ def test_a_closed_trade_adds_up_from_what_the_page_shows() -> None:
         assert numbers([row[6]])[0] == pytest.approx(sign * (leave - fill) * lots, abs=0.01)
     plain = {"entry": 1.25, "price": 1.25, "side": "BUY"}
     for trade in (plain, {**plain, "price": None}):
-        (row,) = symbol_cells.trade_rows(Symbol.read({"trades": [trade], "digits": 2}))
-        assert (row["entry"], row["planned"]) == ("1.25", "")
+        (told,) = symbol_cells.trade_rows(Symbol.read({"trades": [trade], "digits": 2}))
+        assert (told["entry"], told["planned"]) == ("1.25", "")
 
 
 def test_an_opening_tells_what_became_of_it() -> None:
@@ -566,15 +568,18 @@ def test_a_step_that_does_not_come_out_is_named(damage: Callable[..., Any], name
     assert named in arithmetic.failed_checks(ShownTick.read(damaged))
 
 
+ODD: tuple[Any, ...] = (None, "text", 3, [], {}, [None, "x", 4])
+
+
 def test_a_record_with_holes_makes_a_page_with_dashes() -> None:
     record = ScriptedView().tick("BTCUSD", "M15", TICKS["AGENT_BUDGET"])
     for name in list(record):
         less = {key: value for key, value in record.items() if key != name}
         told = reasoning.story(ShownTick.read(less))
         assert told["headline"]
-        for odd in (None, "text", 3, [], {}, [None, "x", 4]):
+        for odd in ODD:
             reasoning.story(ShownTick.read({**record, name: odd}))
-    empty = reasoning.story(ShownTick())
+    empty: Any = reasoning.story(ShownTick())
     assert all(cell["text"] == figures.DASH for row in empty["arithmetic"] for cell in row["cells"])
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -331,10 +331,8 @@ def test_a_degraded_desk_says_how_and_whom_it_did_not_ask() -> None:
 
 
 def test_a_second_look_is_told_with_its_end() -> None:
-    told = {
-        agent["title"]: agent
-        for agent in reasoning.story(ShownTick.read(record_of("silent")))["agents"]
-    }
+    story: Any = reasoning.story(ShownTick.read(record_of("silent")))
+    told = {agent["title"]: agent for agent in story["agents"]}
     assert told["Bear researcher"]["looks"] == [agreement.LOOKS["second_look"]]
     assert told["Technical"]["looks"] == [agreement.LOOKS["first_look_stands"]]
     assert not told["Bull researcher"]["looks"]
@@ -537,7 +535,7 @@ def test_a_listed_tick_is_told_by_its_own_record_which_is_read_once() -> None:
         return {key: known for key in keys if key != "k0"}
 
     rows = [{"torra_key": f"k{number}"} for number in range(LISTED + 5)]
-    database = SimpleNamespace(told_ticks=lambda *_: rows, words_of=words_of)
+    database: Any = SimpleNamespace(told_ticks=lambda *_: rows, words_of=words_of)
     reading = StreamReading(database)
     first, second = (reading.listed(("EURUSD", "H1"), 300, "k0", 45) for _ in range(2))
     assert read == [f"k{number}" for number in range(LISTED)]
@@ -633,7 +631,16 @@ def _cells(record):
 @pytest.mark.parametrize("case", ["whole", "degraded"])
 def test_a_record_with_holes_still_makes_a_page(case: str) -> None:
     record = record_of(case)
-    odd = (None, "text", 3, [], {}, [None, "x", 4], {"items": [3], "events": [None]}, [[1]])
+    odd: tuple[Any, ...] = (
+        None,
+        "text",
+        3,
+        [],
+        {},
+        [None, "x", 4],
+        {"items": [3], "events": [None]},
+        [[1]],
+    )
     for name in ("regime", "news", "events", "headlines", "features", "deliberation"):
         for value in odd:
             assert reasoning.story(ShownTick.read({**record, name: value}))["headline"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,10 +88,15 @@ def a_part(**figures: float) -> Part:
     return Part("own", "Our own", ready(lambda trial: figures), rows, "A note.")
 
 
-KEPT = {"wait": [9.0, 10.0, 99.0], "rate": [1e3, 2e3, 2e3], "number": [3] * 3, "holds": [1.0] * 3}
+KEPT: dict[str, Any] = {
+    "wait": [9.0, 10.0, 99.0],
+    "rate": [1e3, 2e3, 2e3],
+    "number": [3] * 3,
+    "holds": [1.0] * 3,
+}
 
 
-def of(**changes: list[float]) -> Measured:
+def of(**changes: Any) -> Measured:
     return Measured("2026-01-02", "a machine", False, KEPT | changes)
 
 

@@ -45,7 +45,7 @@ HOSTILE = '"><script>alert(1)</script>\u202e'
 class Form(HTMLParser):
     """The fields of the form of a page, by name: what a browser would send."""
 
-    def __init__(self, text) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.fields: list[tuple[str, str]] = []
         self.labels: set[str] = set()
@@ -54,7 +54,7 @@ class Form(HTMLParser):
         self._inside = False
         self.feed(text)
 
-    def handle_starttag(self, tag, attrs) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         known = dict(attrs)
         self._inside = self._inside or known.get("id") == "profile-form"
         if tag == "label" and "for" in known:
@@ -75,13 +75,13 @@ class Form(HTMLParser):
             if tag == "textarea":
                 self.fields.append((known["name"], ""))
 
-    def handle_endtag(self, tag) -> None:
+    def handle_endtag(self, tag: str) -> None:
         if self._open and tag == self._open[0]:
             self._open = None
         if tag == "form":
             self._inside = False
 
-    def handle_data(self, data) -> None:
+    def handle_data(self, data: str) -> None:
         if self._open and self._open[0] == "textarea":
             name, value = self.fields.pop()
             self.fields.append((name, value + (data if value else data.removeprefix("\n"))))
@@ -136,26 +136,26 @@ def client(app: Flask, desk: Desk) -> FlaskClient:
     return app.test_client()
 
 
-def with_backing(desk, backing):
+def with_backing(desk: Any, backing: Any) -> Any:
     view = DatabaseView(desk.database, SETTINGS, desk)
     return open_app(view, backing=backing).test_client()
 
 
-def fields(client, address="/profiles/default"):
+def fields(client: Any, address: str = "/profiles/default") -> dict[str, Any]:
     return dict(Form(client.get(address).get_data(as_text=True)).fields)
 
 
-def post(client, what, json_body=None, **more):
+def post(client: Any, what: str, json_body: Any = None, **more: Any) -> Any:
     if json_body is None:
         more.setdefault("headers", {"Accept": "text/html"})  # a browser without scripts
     return client.post(f"{API}/{what}", json=json_body, **more)
 
 
-def digest(client):
+def digest(client: Any) -> str:
     return client.get(API).json["digest"]
 
 
-def save(client, places, **more):
+def save(client: Any, places: Any, **more: Any) -> Any:
     body = {"digest": digest(client), "settings": places}
     return post(client, "save", body, **more)
 
@@ -404,7 +404,7 @@ def test_a_file_from_the_command_line_is_taken_by_the_button(
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 9
 
 
-def from_the_command_line(home, places) -> None:
+def from_the_command_line(home: Any, places: Any) -> None:
     book = ProfileBook(home, SETTINGS, now=System().real_now)
     wanted = {tuple(name.split(".")): value for name, value in places.items()}
     book.save("default", lambda v: changed(v, wanted), digest=None, may="loosen", actor="cli")
@@ -585,7 +585,7 @@ def test_a_session_needs_its_own_token_to_save(client: FlaskClient) -> None:
 # --- trials ---------------------------------------------------------------------------------------
 
 
-def wait_for(client, answer):
+def wait_for(client: Any, answer: Any) -> Any:
     assert answer.status_code == 202, answer.json
     for trial in profiles._trials._kept.values():
         trial.thread.join(60)

@@ -66,10 +66,10 @@ class Recorder:
     """Every statement that any connection runs while it records."""
 
     def __init__(self) -> None:
-        self.said = Counter()
+        self.said: Counter[str] = Counter()
         self.on = False
 
-    def __call__(self, statement) -> None:
+    def __call__(self, statement: str) -> None:
         if self.on:
             self.said[statement] += 1
 

@@ -263,7 +263,7 @@ def test_a_file_that_cannot_be_shown_has_no_report(pages: Pages, put: Callable[.
     pages.text("/replays/nothing/report.html", 404)
 
 
-PLOTTED = {
+PLOTTED: dict[str, tuple[dict[str, Any], str]] = {
     "of nobody": ({"of": "nobody"}, "a plot is of nobody"),
     "kind": ({"kind": "pie"}, "kind"),
     "times and words": (

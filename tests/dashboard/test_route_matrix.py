@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def expected(route, method, visitor):
 
 
 def check(place, route, method, visitor, headers) -> None:
-    named = {"json": {}} if method != "GET" else {}
+    named: dict[str, Any] = {"json": {}} if method != "GET" else {}
     sent = {"Accept": "text/html", **headers}
     answer = place.ask(method, route.rule, headers=sent, **named)
     told = (method, route.rule, visitor, answer.status_code)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from flask import request
@@ -112,7 +112,7 @@ def running() -> Iterator[Callable[..., Any]]:
     yield ask
     loopback.end(found)
     thread.join(10)
-    found.task_dispatcher.shutdown()
+    cast(Any, found).task_dispatcher.shutdown()
     assert not thread.is_alive()
 
 

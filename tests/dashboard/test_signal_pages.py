@@ -23,6 +23,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import adoption
 from torra.exhibits import figures
+from torra.exhibits.figures import FORMULA
 from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
 from torra.verdict.risk_engine import DenyReason
 from torra.verdict.signal_states import SENT, TRANSITIONS
@@ -131,7 +132,7 @@ def test_a_position_shows_what_the_symbol_page_shows(backing: Backing) -> None:
     page, view = read(backing, "/signals"), view_of(backing)
     symbol = view.symbol("EURUSD", "H1", 10)
     assert symbol is not None
-    held = symbol["position"]
+    held: Any = symbol["position"]
     key = f"pos.{held['signal_id']}"
     assert page.cells[f"{key}.profit"] == figures.signed(held["profit"], 2)
     assert page.cells[f"{key}.r"] == figures.signed(held["r_multiple"], 2)
@@ -145,8 +146,8 @@ def test_a_position_shows_what_the_symbol_page_shows(backing: Backing) -> None:
 def test_a_short_position_pays_the_spread(backing: Backing) -> None:
     profile = demo_orders.PROFILE
     spec = profile.symbol("XAUUSD")
-    sold = {"instance": "XAUUSD", "symbol": "XAUUSD", "side": "SELL", "lots": 0.5}
-    levels = {"entry": 1850.0, "stop": 1860.0, "target": 1830.0}
+    sold: dict[str, Any] = {"instance": "XAUUSD", "symbol": "XAUUSD", "side": "SELL", "lots": 0.5}
+    levels: dict[str, Any] = {"entry": 1850.0, "stop": 1860.0, "target": 1830.0}
     row = stores.opening("TSHORT", **sold, **levels)
     backing.database.enqueue_signal(row)
     demo_orders._lead(backing.database, "TSHORT", ("PENDING", "PUBLISHED", "FILLED"), backing.now())
@@ -276,7 +277,7 @@ def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: Backin
     for text in ("=1+1", "+1", "-1", "@x", "\t=1", "\r=1"):
         told = trade_rows.as_csv([{**hostile, "detail": text}])
         (row,) = csv.DictReader(io.StringIO(told))
-        assert row["detail"].startswith("'") or not row["detail"].startswith(trade_rows.FORMULA)
+        assert row["detail"].startswith("'") or not row["detail"].startswith(FORMULA)
     only = visit(backing).get("/signals.csv?state=CLOSED").get_data(as_text=True)
     assert only.count("\r\n") == 4
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -109,7 +109,7 @@ class Reader(threading.Thread):
         super().__init__(name=f"reader {seed}", daemon=True)
         self.port, self.database, self.scope = port, database, scope
         self.chance = random.Random(seed)
-        self.over, self.faults = threading.Event(), []
+        self.over, self.faults = threading.Event(), list[Any]()
         self.seen: dict[str, dict[int, str]] = {}
         self.answers: dict[int, int] = {}
 
@@ -183,7 +183,7 @@ def served(app: Any) -> Iterator[int]:
     finally:
         loopback.end(running)
         thread.join(WAIT)
-        running.task_dispatcher.shutdown()
+        cast(Any, running).task_dispatcher.shutdown()
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def test_a_thousand_streams_in_a_storm(
     desk, events, chance = stormy
     database, before = desk.database, set(threading.enumerate())
     backing = Backing(
-        tmp_path, database, DeskSettings(), desk, environment={}, events=events,
+        tmp_path, database, DeskSettings(), desk, environment={}, events=cast(EventStream, events),
     )  # fmt: skip
     scopes = list(ACCESS.tokens)
     wanted = scaled(1000, least=8)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from flask import Flask, Response
@@ -206,7 +206,7 @@ def test_an_answer_that_nobody_reads_gives_its_slot_back(
     environ = EnvironBuilder("/api/v1/streams/t", base_url="http://127.0.0.1/").get_environ()
     body = client.application.wsgi_app(environ, lambda *_: None)
     assert backing.slots.held == 1
-    body.close()
+    cast(Any, body).close()
     assert backing.slots.held == 0
 
 
@@ -365,7 +365,7 @@ def test_a_reader_that_falls_behind_is_told(
         lambda: write(database, [WORD] * 1, DESK_STREAM),
     )
     follower = Follower(
-        database, DESK_STREAM, "desk", 0, clock=clock, left=lambda: clock.moment > 1.0
+        database, DESK_STREAM, "desk", 0, clock=cast(Any, clock), left=lambda: clock.moment > 1.0
     )
     told = read(b"".join(follower.frames(lambda: None)))
     assert [(one["event"], one["seq"]) for one in told] == [
@@ -479,7 +479,7 @@ def test_a_quiet_stream_notices_within_a_second(database: Database) -> None:
     events = EventStream(database, gather=0.0)
     events.take_over()
     waits: list[float] = []
-    events.wait = lambda mark, seconds: waits.append(seconds)  # type: ignore[method-assign]
+    events.wait = lambda written, seconds: waits.append(seconds)  # type: ignore[method-assign]
     followed(database, clock, events=events, still_in=lambda: len(waits) < 2)
     events.close()
     assert waits == [streaming.LOOK_SECONDS] * 2
@@ -489,7 +489,9 @@ def test_a_quiet_stream_notices_within_a_second(database: Database) -> None:
 # --- the stream of a browser ----------------------------------------------------------------------
 
 
-def shared(client: Any, database: Database, address: str = "/api/v1/events", **how: Any) -> list:
+def shared(
+    client: Any, database: Database, address: str = "/api/v1/events", **how: Any
+) -> list[Any]:
     """Return what the shared stream says before it waits."""
     with closing(client.get(address, buffered=False, **how)) as answer:
         assert answer.status_code == 200
@@ -591,7 +593,7 @@ def served(backing: Backing) -> Iterator[int]:
     finally:
         loopback.end(running)
         thread.join(WAIT)
-        running.task_dispatcher.shutdown()
+        cast(Any, running).task_dispatcher.shutdown()
 
 
 @contextmanager

@@ -175,7 +175,8 @@ def test_enough_moves_need_no_warning_and_no_history_has_no_number() -> None:
     cells = state_odds.odds_cells(Odds.read(told), "M15")
     assert cells["markov.few"]["hidden"]
     assert "0.5 is added" in cells["markov.told"]["text"]
-    for nothing in (markov_of([])[1], None, {}):
+    nothings: tuple[Any, ...] = (markov_of([])[1], None, {})
+    for nothing in nothings:
         cells = state_odds.odds_cells(Odds.read(nothing), "M15")
         assert cells["markov.now"]["text"] == figures.DASH
         assert all(cells[f"markov.next.{n}"]["text"] == figures.DASH for n in figures.STATES)

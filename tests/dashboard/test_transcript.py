@@ -132,7 +132,7 @@ def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
     record["calls"].append({**call, "status": "ok", "reply": json.dumps(reply)})
     stage = {"name": "fallback", "round": 1, "agents": {"chart_scorer": "answered"}, "ms": 9.0}
     record["deliberation"]["stages"].append(stage)
-    told = reasoning.story(ShownTick.read(record | {"source_type": "LEGACY"}))
+    told: Any = reasoning.story(ShownTick.read(record | {"source_type": "LEGACY"}))
     (stage,) = [stage for stage in told["transcript"] if stage["name"] == "fallback"]
     (entry,) = stage["entries"]
     assert (entry["mark"].word, entry["reasoning"]) == ("answered", "A plain reading.")
@@ -168,7 +168,7 @@ FEATURES = {
         ("a.none", 1.0, "absent"),
     ],
 )
-def test_a_citation_is_judged_as_the_overlay_judges_it(name: str, value, state: str) -> None:
+def test_a_citation_is_judged_as_the_overlay_judges_it(name: str, value: Any, state: str) -> None:
     assert citations.judge(name, value, FEATURES) == state
     if not isinstance(value, bool):
         assert grounded([Evidence(name, value)], FEATURES) == (state == "equal")
@@ -386,14 +386,15 @@ def test_the_difference_tells_what_moved_and_no_more(page_of: Callable[..., Any]
     ],
 )
 def test_nothing_to_compare_is_said(before: dict[str, dict[str, str]] | None, why: str) -> None:
-    told = difference.changes(ShownTick.read(record_of("whole")), before and ShownTick.read(before))
+    earlier = ShownTick.read(before) if before else None
+    told = difference.changes(ShownTick.read(record_of("whole")), earlier)
     assert (told["there"], told["why"]) == (False, why)
 
 
 # --- records with holes ---
 
 
-ODD = (None, "text", 3, [], {}, [None, "x", 4], [[1]], {"a": 1})
+ODD: tuple[Any, ...] = (None, "text", 3, [], {}, [None, "x", 4], [[1]], {"a": 1})
 
 
 def damaged(record):

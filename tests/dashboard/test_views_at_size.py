@@ -8,11 +8,14 @@ the database. What the pages keep in memory is held against a reading without me
 from __future__ import annotations
 
 import json
+import operator
 import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +55,7 @@ class Opened:
         self.database = large_database.open_database(self.path)
         self.looking = large_database.looking(self.database, self.desk)
 
-    def view(self):
+    def view(self) -> Any:
         return DatabaseView(self.database, self.desk, self.looking)
 
     def client(self, view=None):
@@ -279,22 +282,27 @@ def told_of(name, tick, link):
 
 
 def test_the_memory_is_bounded_and_lets_go_of_what_nobody_asks_for() -> None:
-    made = []
-    kept = Kept(3)
+    made: list[int] = []
+
+    def make(key: int) -> int:
+        made.append(key)
+        return key
+
+    kept: Kept[int] = Kept(3)
     for key in (1, 2, 3, 1, 4, 1, 2):
-        kept.get(key, lambda key=key: made.append(key) or key)
+        kept.get(key, partial(make, key))
     assert made == [1, 2, 3, 4, 2]
     assert len(kept) == 3
 
 
 def test_threads_share_the_memory() -> None:
-    kept = Kept(8)
+    kept: Kept[int] = Kept(8)
     wrong = []
 
-    def ask(first) -> None:
+    def ask(first: Any) -> None:
         for number in range(400):
             key = (first + number) % 16
-            if kept.get(key, lambda key=key: key * 2) != key * 2:
+            if kept.get(key, partial(operator.mul, key, 2)) != key * 2:
                 wrong.append(key)
 
     threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
@@ -308,13 +316,13 @@ def test_threads_share_the_memory() -> None:
 
 def test_a_kept_row_is_known_by_everything_that_it_shows() -> None:
     """Another text, tone, title, address or visibility of any cell is another row."""
-    told = {"k.a": {"text": "x", "tone": "", "title": "t", "set": {"href": "/a"}, "hidden": False}}
+    told: dict[str, Any] = {
+        "k.a": {"text": "x", "tone": "", "title": "t", "set": {"href": "/a"}, "hidden": False}
+    }
     known = overview_cells._shown("BTC", "/symbol/BTC", told)
     for change in ({"text": "y"}, {"tone": "up"}, {"title": ""}, {"set": {"href": "/b"}},
                    {"hidden": True}):  # fmt: skip
-        assert (
-            overview_cells._shown("BTC", "/symbol/BTC", {"k.a": {**told["k.a"], **change}}) != known
-        )
+        assert overview_cells._shown("BTC", "/symbol/BTC", {"k.a": told["k.a"] | change}) != known
     assert overview_cells._shown("ETH", "/symbol/BTC", told) != known
     assert overview_cells._shown("BTC", "/torra/symbol/BTC", told) != known
     assert hash(known) == hash(overview_cells._shown("BTC", "/symbol/BTC", told))

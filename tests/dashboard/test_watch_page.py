@@ -52,13 +52,13 @@ SEATS = MODES["budget"].seats
 PATIENCE = 20.0
 
 
-def start(key=KEY):
+def start(key: str = KEY) -> Any:
     instance, timeframe, bar_time = key.split("|")
     return ("tick_start", {"torra_key": key, "instance": instance, "timeframe": timeframe,
                            "bar_time": bar_time, "close_time": "2021-11-10T10:15:00Z"})  # fmt: skip
 
 
-def begins(agent, phase="analysts", number=1):
+def begins(agent: str, phase: str = "analysts", number: int = 1) -> tuple[str, dict[str, Any]]:
     return ("agent_start", {"agent": agent, "phase": phase, "round": number})
 
 
@@ -69,7 +69,7 @@ def says(agent, words="The trend holds.", phase="analysts", number=1, **more):
     return ("agent_complete", {**told, **more})
 
 
-def fails(agent, error="timeout"):
+def fails(agent: str, error: str = "timeout") -> tuple[str, dict[str, Any]]:
     return ("agent_error", {"agent": agent, "phase": "analysts", "round": 1, "error": error,
                             "ms": 6750.0})  # fmt: skip
 
@@ -100,7 +100,7 @@ def told(*events, step=1.0, seats=SEATS, now=NOW):
     return watched.follow(map(watched.DebateEvent.read, rows), seats, now)
 
 
-def states(picture):
+def states(picture: Any) -> dict[str, str]:
     return {agent["name"]: agent["state"] for agent in picture["agents"]}
 
 
@@ -224,7 +224,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     made.close()
 
 
-def app_of(desk, folder):
+def app_of(desk: Any, folder: Any) -> Any:
     settings = DeskSettings(instances=(desks.BTC,))
     backing = Backing(
         Path(folder), desk.database, settings, desk, environment={}, events=desk.events
@@ -265,7 +265,7 @@ def write(desk, events, key, attempt=1):
     return f"/watch/{stream_id}"
 
 
-def read(client, address, status=200):
+def read(client: Any, address: str, status: int = 200) -> Any:
     answer = client.get(address)
     assert answer.status_code == status, answer.text[:300]
     page = Page(answer.text)
@@ -349,7 +349,7 @@ def test_only_a_desk_that_asks_no_model_is_over_in_a_blink(
     agents: dict[Any, Any], brief: bool
 ) -> None:
     profile = Profile.model_validate({"agents": agents})
-    behind = SimpleNamespace(
+    behind: Any = SimpleNamespace(
         desk=SimpleNamespace(setups={"A": SimpleNamespace(profile=profile),
                                        "B": SimpleNamespace(profile=Profile())})
     )  # fmt: skip
@@ -454,12 +454,12 @@ class Held:
         self.asked = {name: threading.Event() for name in SEATS}
         self.free = {name: threading.Event() for name in SEATS}
 
-    def submit(self, request):
-        future = Future()
+    def submit(self, request: Any) -> Future[Any]:
+        future: Future[Any] = Future()
         threading.Thread(target=self.answer, args=(request, future), daemon=True).start()
         return future
 
-    def answer(self, request, future) -> None:
+    def answer(self, request: Any, future: Future[Any]) -> None:
         name = request.role.id
         self.asked[name].set()
         self.free[name].wait(PATIENCE)
@@ -498,7 +498,7 @@ def test_a_debate_is_watched_live(tmp_path: Path, scaled: Scale) -> None:
         desk.close()
 
 
-def watch_it(visit, site, held, work) -> None:
+def watch_it(visit: Any, site: Any, held: Any, work: Any) -> None:
     page = visit.page
     work.start()
     assert held.asked["technical"].wait(PATIENCE)
@@ -531,7 +531,7 @@ def watch_it(visit, site, held, work) -> None:
     cite_it(visit)
 
 
-def cite_it(visit) -> None:
+def cite_it(visit: Visit) -> None:
     """Point at a citation, pin it, filter and fold the conversation."""
     page = visit.page
     page.set_viewport_size(DESK)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import random
+from typing import Any
 
 import pytest
 
@@ -215,12 +216,15 @@ def test_a_chart_is_told_to_those_who_do_not_see_it() -> None:
     assert all("Blended" in one or "Consensus" in one for one in told)
 
 
+ODD: tuple[Any, ...] = (None, "x", 3, [], {}, [None])
+
+
 def test_charts_of_records_with_holes_have_reasons() -> None:
     empty = waterfall.score_charts(ShownTick())
     assert [chart["why"] for chart in empty] == ["no L1 score is recorded"] * len(VECTORS)
     record = record_of("whole")
     for name in ("agents", "scores", "adjustments", "gate", "composites", "weights", "thresholds"):
-        for odd in (None, "x", 3, [], {}, [None]):
+        for odd in ODD:
             told = ShownTick.read({**record, name: odd})
             assert len(waterfall.score_charts(told)) == len(VECTORS)
             waterfall.decision_chart(told)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -25,7 +26,7 @@ from torra.providers.registry import open_provider
 NAME = "default"
 
 
-def fit(setup, profile):
+def fit(setup: InstanceSetup, profile: Profile) -> InstanceSetup:
     return replace(setup, profile=profile, provider=open_provider(profile.agents))
 
 
@@ -38,18 +39,18 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     made.close()
 
 
-def changed(**sections):
+def changed(**sections: Any) -> Profile:
     return Profile.model_validate(sections)
 
 
 CAREFUL = changed(thresholds={"buy": 0.9, "sell": 0.9})
 
 
-def digests(desk):
+def digests(desk: Desk) -> dict[str, str]:
     return {name: setup.profile.digest() for name, setup in desk.setups.items()}
 
 
-def newest(desk, instance="BTCUSD", timeframe="M15"):
+def newest(desk: Desk, instance: str = "BTCUSD", timeframe: str = "M15") -> Any:
     return desk.database.latest_tick(instance, timeframe)
 
 
@@ -104,13 +105,13 @@ def test_a_wake_that_waited_for_an_adoption_runs_with_the_new_profile(desk: Desk
     ran = []
     looked = threading.Event()
 
-    class Watched(dict):
-        def __getitem__(self, name):
+    class Watched(dict[str, InstanceSetup]):
+        def __getitem__(self, name: str) -> InstanceSetup:
             looked.set()
             return super().__getitem__(name)
 
     desk.roster.setups = Watched(desk.setups)
-    desk.clock.set(next_close(desk.clock.now(), ["M15"]))
+    desks.clock_of(desk).set(next_close(desk.clock.now(), ["M15"]))
     with desk.setups["BTCUSD"].lock:
         looked.clear()
         waking = threading.Thread(target=lambda: ran.append(desk.wake("BTCUSD")))
@@ -139,7 +140,7 @@ def test_a_desk_without_a_way_to_open_says_so(desk: Desk) -> None:
 def test_a_database_that_fails_keeps_the_old_profile(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_) -> None:
+    def fails(*_: object) -> None:
         raise StoreUnavailable("the disk is full")
 
     monkeypatch.setattr(desk.database, "apply_profile", fails)
@@ -164,7 +165,7 @@ def test_conditions_of_a_symbol_do_not_change_under_an_open_position(
 
 
 WITH_NEWS = {"agents": {"include_news": True}}
-WAITS = {
+WAITS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "news on": ({}, WITH_NEWS, ["agents.include_news"]),
     "their age": (WITH_NEWS, {**WITH_NEWS, "news": {"max_items": 5}}, ["news"]),
     "news off, so who cares": ({}, {"news": {"max_items": 5}}, []),
@@ -192,14 +193,16 @@ class Account:
 
 def test_answers_that_came_late_are_still_booked_after_a_change() -> None:
     class Models:
-        def account(self, settings, name):
+        def account(self, settings: Any, name: str) -> Account:
             return Account("new")
 
-        def provider(self, settings):
+        def provider(self, settings: Any) -> str:
             return "provider"
 
-    before = InstanceSetup(desks.BTC, Profile(), None, None, threading.Lock(), Account("old"))
-    after = with_models(Models())(before, CAREFUL)
+    old: Any = Account("old")
+    models: Any = Models()
+    before = InstanceSetup(desks.BTC, Profile(), None, None, threading.Lock(), old)
+    after: Any = with_models(models)(before, CAREFUL)
     assert (after.account.late, after.provider, after.profile) == ("old", "provider", CAREFUL)
     assert after.lock is before.lock
 
@@ -212,7 +215,7 @@ def test_a_database_that_fails_at_the_second_instance_changes_neither(
 ) -> None:
     real = desk.database.apply_profile
 
-    def fails(name, *words):
+    def fails(name: str, *words: Any) -> Any:
         if name == "EURUSD":
             raise StoreUnavailable("the disk is full")
         return real(name, *words)
@@ -233,7 +236,7 @@ def test_all_busy_setups_together_cost_one_patience(
     waited = []
 
     class Busy:
-        def acquire(self, timeout):
+        def acquire(self, timeout: float) -> bool:
             waited.append(timeout)
             clock[0] += timeout
             return False
@@ -244,7 +247,7 @@ def test_all_busy_setups_together_cost_one_patience(
     before = desk.setups
     desk.roster.setups = {
         str(n): replace(before["BTCUSD"], instance=desks.BTC.model_copy(update={"name": str(n)}),
-                        lock=Busy())
+                        lock=cast(Any, Busy()))
         for n in range(50)
     }  # fmt: skip
     desk.adopt(NAME, CAREFUL)
@@ -281,11 +284,11 @@ def late_failure(desk, monkeypatch: pytest.MonkeyPatch):
     "error", [StoreUnavailable("locked"), ValueError("anything")], ids=["store", "else"]
 )
 def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, error
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     real = desk.database.apply_profile
 
-    def fails(name, *words):
+    def fails(name: str, *words: Any) -> Any:
         if name == "BTCUSD":
             raise error
         return real(name, *words)
@@ -294,7 +297,7 @@ def test_a_swap_that_fails_later_raises_an_alarm_that_ends_with_the_next(
     tries = iter([StoreUnavailable("still locked"), None])
     raising = desk.database.raise_alarm
 
-    def raise_alarm(*words):
+    def raise_alarm(*words: Any) -> Any:
         if found := next(tries):
             raise found
         return raising(*words)
@@ -341,7 +344,7 @@ def taking_over(tmp_path: Path, read, fitting=fit, *, applied=TIGHT):
     told = []
     second.roster.refit = Refit(fitting, lambda setup: told.append(setup.profile.digest()), read)
     second._running = True
-    second._begin = lambda: None
+    vars(second)["_begin"] = lambda: None
     second._hold_lease()
     assert not second.active
     if applied:
@@ -353,11 +356,11 @@ def taking_over(tmp_path: Path, read, fitting=fit, *, applied=TIGHT):
     return second, told
 
 
-def refuses(*_, **__) -> None:
+def refuses(*_: object, **__: object) -> None:
     raise ConfigError("it is broken")
 
 
-def breaks(*_) -> None:
+def breaks(*_: object) -> None:
     raise RuntimeError("anything")
 
 
@@ -373,7 +376,7 @@ def test_a_take_over_goes_by_the_files(tmp_path: Path, saved: Profile) -> None:
 
 
 @pytest.mark.parametrize("read", [refuses, breaks, None], ids=["broken", "else", "no files"])
-def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path: Path, read) -> None:
+def test_a_file_that_cannot_be_read_leaves_what_was_applied_last(tmp_path: Path, read: Any) -> None:
     desk, told = taking_over(tmp_path, read)
     assert digests(desk) == {"BTCUSD": TIGHT.digest()}
     assert told == [TIGHT.digest()]

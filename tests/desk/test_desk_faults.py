@@ -145,7 +145,7 @@ def test_a_close_that_could_not_be_claimed_is_not_passed_over(tmp_path: Path) ->
         # another close is done first, as by a desk that had the lock in between
         later = TickKey("EURUSD", "H1", lost + H1)
         assert desk.epoch is not None
-        desk.clock.set(lost + 2 * H1)
+        desks.clock_of(desk).set(lost + 2 * H1)
         desk.database.skip_tick(later, "test", "", desk.epoch)
     desk.wake("EURUSD")
     assert states(desk, "EURUSD", "H1")[iso(lost)] == "done"
@@ -196,7 +196,7 @@ def test_a_gap_in_the_run_hides_no_high(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     desks.take_lease(desk)
     desk.wake("BTCUSD")
-    desk.clock.set(desk.clock.now() + 40 * desks.QUARTER)
+    desks.clock_of(desk).set(desk.clock.now() + 40 * desks.QUARTER)
     desk.wake("BTCUSD")
     feed = desks.sample().bars("BTCUSD", "M15", desk.clock.now(), None)
     highest = desk.database.highest("BTCUSD", "M15", as_of=desk.clock.now())
@@ -211,7 +211,7 @@ def test_the_hash_of_the_bars_names_their_values() -> None:
     told = tick_record.describe(bars, 1)
     assert told == tick_record.describe(again, 1)
     assert (told["count"], told["revision"]) == (300, 1)
-    again.iloc[7, 0] += 1e-9
+    again.loc[again.index[7], again.columns[0]] += 1e-9
     assert tick_record.describe(again)["hash"] != told["hash"]
     assert tick_record.describe(bars.shift(freq="h"))["hash"] != told["hash"]
 

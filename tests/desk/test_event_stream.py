@@ -503,7 +503,7 @@ def test_every_tick_of_a_batch_is_told(opened: Callable[..., Any], database: Dat
 def test_a_listener_that_raises_stops_nobody(
     opened: Callable[..., Any], database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    events, heard = opened(), []
+    events, heard = opened(), list[Any]()
 
     def fail(change: Any) -> None:
         raise RuntimeError("a host's own")

@@ -377,6 +377,7 @@ def test_a_desk_that_stands_by_asks_nobody(outlook: Outlook) -> None:
     outlook.close()
     outlook.rest()
     outlook.start()
+    assert isinstance(outlook.collector, Counted)
     assert outlook.collector.told == ["start", "rest", "start", "close"]
 
 

@@ -115,7 +115,9 @@ def test_settings_are_numbered_by_their_first_look_over_all_names(database: Data
         pytest.param("sentiment_weights", {"ath": 0.2}, False, id="weights"),
     ],
 )
-def test_a_setting_that_matters_begins_anew(section: str, changes: dict, same: bool) -> None:
+def test_a_setting_that_matters_begins_anew(
+    section: str, changes: dict[str, Any], same: bool
+) -> None:
     other = validate(Profile, {section: changes}, "a test")
     assert (fingerprint(other) == fingerprint(Profile())) is same
 
@@ -272,7 +274,7 @@ def test_a_stored_tick_is_observed_as_the_tick_that_ran(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path, profile=trading("full"), lease_seconds=36_000.0)
     desk._hold_lease()
     outcomes = desk.wake("BTCUSD")
-    desk.clock.set(desk.clock.now() + desks.QUARTER)
+    desks.clock_of(desk).set(desk.clock.now() + desks.QUARTER)
     outcomes += desk.wake("BTCUSD")
     seen = [tick_seen(one.result, one.result.elapsed_ms) for one in outcomes if one.result]
     read = live.arm_seen(desk.database, subject(trading("full")))

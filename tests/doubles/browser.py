@@ -96,12 +96,12 @@ class Site:
 
     def __init__(self, app: Any) -> None:
         self.app = app
-        self.server = open_server(app, "127.0.0.1", 0)
+        self.server: Any = open_server(app, "127.0.0.1", 0)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
 
     @property
     def port(self) -> int:
-        return self.server.effective_port
+        return int(self.server.effective_port)
 
     @property
     def url(self) -> str:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.wrappers import Response
 
 from tests.doubles.page_reader import COMPILED
 from tests.worlds import desks
 from tests.worlds.demo_view import ScriptedView
-from torra.clock import System, iso
+from torra.clock import Clock, System, iso
 from torra.config import DeskSettings
 from torra.dashboard import app as dashboard_app
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.access import SCOPES, Access
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk.schedule import Desk
 
 TOKENS = {scope: f"{scope}-token".ljust(64, "0") for scope in SCOPES}
 KEY = "k" * 64
@@ -31,32 +38,32 @@ class Moved(System):
         self.moment = datetime(2026, 2, 13, 12, tzinfo=UTC)
         self.passed = 0.0
 
-    def real_now(self):
+    def real_now(self) -> datetime:
         return self.moment
 
-    def monotonic(self):
+    def monotonic(self) -> float:
         return self.passed
 
-    def pass_by(self, seconds) -> None:
+    def pass_by(self, seconds: float) -> None:
         self.moment += timedelta(seconds=seconds)
         self.passed += seconds
 
 
-def make_access(clock=None):
+def make_access(clock: Clock | None = None) -> Access:
     return Access(TOKENS, KEY, clock=clock or Moved())
 
 
-def scripted_app(access=None, **named):
+def scripted_app(access: Access | None = None, **named: Any) -> Flask:
     return compiled(create_app(ScriptedView(), access=access or make_access(), **named))
 
 
-def compiled(app):
+def compiled(app: Flask) -> Flask:
     """Return an app that does not compile its templates anew."""
     app.jinja_env.bytecode_cache = COMPILED
     return app
 
 
-def desk_app(desk, home, access=None):
+def desk_app(desk: Desk, home: Path, access: Access | None = None) -> Flask:
     """Return an app over a real desk, as `torra run` makes it."""
     settings = DeskSettings(instances=(desks.BTC,))
     made = create_app(
@@ -67,16 +74,16 @@ def desk_app(desk, home, access=None):
     return compiled(made)
 
 
-def bearer(scope):
+def bearer(scope: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {TOKENS[scope]}"}
 
 
-def log_in(client, scope, **more):
+def log_in(client: FlaskClient, scope: str, **more: Any) -> Response:
     """Log a browser in with the form; return the answer."""
     return client.post("/login", data={"token": TOKENS[scope]}, headers=OURS, **more)
 
 
-def csrf_of(client, address="/help"):
+def csrf_of(client: FlaskClient, address: str = "/help") -> str:
     """Return the token that a session's pages carry."""
     found = re.search(r'data-csrf="(\w+)"', client.get(address).get_data(as_text=True))
     assert found, "a page of a session carries its token"
@@ -90,14 +97,14 @@ class Place:
     is False these answer nothing; error pages never say anything here, which saves their making.
     """
 
-    def __init__(self, home) -> None:
+    def __init__(self, home: Path) -> None:
         self.clock = Moved()
         self.access = make_access(self.clock)
         self.desk = desks.open_desk(home)
         desks.take_lease(self.desk)
         close = desks.step(self.desk)
         self.app = desk_app(self.desk, home, self.access)
-        self.reached = []
+        self.reached: list[str] = []
         self.real = True
         for name, view in list(self.app.view_functions.items()):
             self.app.view_functions[name] = self._watched(name, view)
@@ -115,18 +122,20 @@ class Place:
         self._patch.undo()
         self.desk.close()
 
-    def _watched(self, name, view):
-        def run(**named):
+    def _watched(self, name: str, view: Callable[..., Any]) -> Callable[..., Any]:
+        def run(**named: Any) -> Any:
             self.reached.append(name.rpartition(".")[2])
             return view(**named) if self.real else ""
 
         return run
 
-    def address(self, rule):
+    def address(self, rule: str) -> str:
         """Return an address of a rule; what a desk names by itself is one that it has."""
         return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: self.known.get(found[1], "unknown"), rule)
 
-    def ask(self, method, rule, client=None, **named):
+    def ask(
+        self, method: str, rule: str, client: FlaskClient | None = None, **named: Any
+    ) -> Response:
         """Ask as somebody who was not here for a while; return the answer, closed."""
         self.clock.passed += 600
         self.reached.clear()
@@ -136,10 +145,10 @@ class Place:
                 answer.get_data()
             return answer
 
-    def changes(self):
+    def changes(self) -> int:
         """Return how many rows of the database were written so far."""
         return self.desk.database.connection().conn.total_changes
 
 
-def ids_of(routes):
+def ids_of(routes: Iterable[Any]) -> list[str]:
     return [f"{route.name} {'/'.join(route.methods)}" for route in routes]

@@ -5,65 +5,62 @@ clock as the package gives them. The broker behind it fills at the quote, as hed
 account, and can be told to refuse, to lose an answer, to fill in part, to block and to say nothing.
 """
 
+# ruff: noqa: PYI024 - every field is Any, and a string of names is how MetaTrader5 tells them
 from __future__ import annotations
 
 import threading
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tests.doubles.fake_dwx import HandClock
 from torra.market.broker_clock import ServerClock
 
-
-def _tuple(name: str, fields: str) -> Any:
-    return NamedTuple(name, [(field, Any) for field in fields.split()])
-
-
-TerminalInfo = _tuple(
+TerminalInfo = namedtuple(
     "TerminalInfo",
     "community_account community_connection connected dlls_allowed trade_allowed "
     "tradeapi_disabled email_enabled ftp_enabled notifications_enabled mqid build maxbars codepage "
     "ping_last community_balance retransmission company name language path data_path "
     "commondata_path",
 )
-AccountInfo = _tuple(
+AccountInfo = namedtuple(
     "AccountInfo",
     "login trade_mode leverage limit_orders margin_so_mode trade_allowed trade_expert margin_mode "
     "currency_digits fifo_close balance credit profit equity margin margin_free margin_level "
     "margin_so_call margin_so_so margin_initial margin_maintenance assets liabilities "
     "commission_blocked name server currency company",
 )
-SymbolInfo = _tuple(
+SymbolInfo = namedtuple(
     "SymbolInfo",
     "select visible time digits spread trade_mode trade_stops_level trade_freeze_level "
     "trade_exemode filling_mode bid ask point trade_tick_value trade_tick_size "
     "trade_contract_size volume_min volume_max volume_step currency_profit name path",
 )
-Tick = _tuple("Tick", "time bid ask last volume time_msc flags volume_real")
-TradePosition = _tuple(
+Tick = namedtuple("Tick", "time bid ask last volume time_msc flags volume_real")
+TradePosition = namedtuple(
     "TradePosition",
     "ticket time time_msc time_update time_update_msc type magic identifier reason volume "
     "price_open sl tp price_current swap profit symbol comment external_id",
 )
-TradeOrder = _tuple(
+TradeOrder = namedtuple(
     "TradeOrder",
     "ticket time_setup time_setup_msc time_done time_done_msc time_expiration type type_time "
     "type_filling state magic position_id position_by_id reason volume_initial volume_current "
     "price_open sl tp price_current price_stoplimit symbol comment external_id",
 )
-TradeDeal = _tuple(
+TradeDeal = namedtuple(
     "TradeDeal",
     "ticket order time time_msc type entry magic position_id reason volume price commission swap "
     "profit fee symbol comment external_id",
 )
-OrderCheckResult = _tuple(
+OrderCheckResult = namedtuple(
     "OrderCheckResult",
     "retcode balance equity profit margin margin_free margin_level comment request",
 )
-OrderSendResult = _tuple(
+OrderSendResult = namedtuple(
     "OrderSendResult",
     "retcode deal order volume price bid ask comment request_id retcode_external request",
 )
@@ -145,8 +142,8 @@ class FakeMetaTrader5:
     """Let history and positions show nothing of what was done."""
 
     mangle: Callable[[str], str] = str
-    before_send: Callable[[], None] | None = None
-    after_send: Callable[[], None] | None = None
+    before_send: Callable[[], object] | None = None
+    after_send: Callable[[], object] | None = None
 
     initialized: bool = False
     starts: int = 0
@@ -315,9 +312,9 @@ class FakeMetaTrader5:
                       "")
         )  # fmt: skip
         retcode = 10009 if self.part == 1.0 else 10010
-        shown = (0.0, 0.0) if self.bare else (volume, price)
+        lots, fill = (0.0, 0.0) if self.bare else (volume, price)
         return OrderSendResult(
-            retcode, 0 if self.bare else deal, order, *shown, bid, ask, "done", 7, 0, request
+            retcode, 0 if self.bare else deal, order, lots, fill, bid, ask, "done", 7, 0, request
         )
 
     def _book(

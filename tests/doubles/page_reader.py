@@ -10,8 +10,12 @@ import functools
 import itertools
 import re
 from html.parser import HTMLParser
+from typing import Any
 
+from flask import Flask
+from flask.testing import FlaskClient
 from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
 
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_full_desk import FullDeskView
@@ -23,16 +27,16 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
         self.open: list[str] = []
         self.cells: dict[str, str] = {}
         self.rows: list[list[str]] = []
-        self._live = None
+        self._live: str | None = None
         self.feed(text)
         self.text = re.sub(r"\s+", " ", " ".join(self.words))
 
-    def handle_starttag(self, tag, attrs) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
         self.tags.append((tag, attributes))
         if tag == "tr":
@@ -44,19 +48,19 @@ class Page(HTMLParser):
         if self._live:
             self.cells[self._live] = ""
 
-    def handle_endtag(self, tag) -> None:
+    def handle_endtag(self, tag: str) -> None:
         self._live = None
         if tag in ("td", "th") and self.open:
             self.open.pop()
 
-    def handle_data(self, data) -> None:
+    def handle_data(self, data: str) -> None:
         self.words.append(data)
         if self.open:
             self.rows[-1][-1] += data
         if self._live:
             self.cells[self._live] += data
 
-    def all(self, tag):
+    def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
 
 
@@ -64,13 +68,13 @@ class Compiled(BytecodeCache):
     """Templates, compiled once for all apps of a test run."""
 
     def __init__(self) -> None:
-        self.known = {}
+        self.known: dict[str, bytes] = {}
 
-    def load_bytecode(self, bucket) -> None:
+    def load_bytecode(self, bucket: Bucket) -> None:
         if bucket.key in self.known:
             bucket.bytecode_from_string(self.known[bucket.key])
 
-    def dump_bytecode(self, bucket) -> None:
+    def dump_bytecode(self, bucket: Bucket) -> None:
         self.known[bucket.key] = bucket.bytecode_to_string()
 
 
@@ -78,30 +82,30 @@ COMPILED = Compiled()
 
 
 @functools.cache
-def app_of(state):
+def app_of(state: str) -> Flask:
     desk, _, case = state.partition(":")
     app = open_app(FullDeskView(case or "demo") if desk == "desk" else ScriptedView(state))
     app.jinja_env.bytecode_cache = COMPILED
     return app
 
 
-def client(state="demo"):
+def client(state: str = "demo") -> FlaskClient:
     return app_of(state).test_client()
 
 
-def get(address, state="demo", status=200):
+def get(address: str, state: str = "demo", status: int = 200) -> Page:
     """Return a page; one that was asked for before is not asked for again."""
     return (read if status == 200 else read.__wrapped__)(address, state, status)
 
 
 @functools.cache
-def read(address, state, status):
+def read(address: str, state: str, status: int) -> Page:
     answer = client(state).get(address)
     assert answer.status_code == status, answer.get_data(as_text=True)[:400]
     return Page(answer.get_data(as_text=True))
 
 
-def check_structure(page) -> None:
+def check_structure(page: Any) -> None:
     """Check headings, captions, scopes, ids: what a screen reader follows."""
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
@@ -120,7 +124,7 @@ def check_structure(page) -> None:
             assert attributes["aria-labelledby"] in ids
 
 
-def check_policy(page) -> None:
+def check_policy(page: Any) -> None:
     """Check that a page needs nothing that its policy forbids."""
     for tag, attributes in page.tags:
         assert "style" not in attributes, tag

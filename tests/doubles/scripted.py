@@ -37,6 +37,7 @@ from agents.contracts import (
     Request,
 )
 from agents.debate.deliberation import Deliberation
+from torra.providers.registry import Provider
 
 NONCE: Final = "5eedfeed5eedfeed"
 COST: Final = 0.001
@@ -337,7 +338,7 @@ AMPLE: Final = 60.0
 
 
 def debate(
-    provider: Scripted,
+    provider: Provider,
     *,
     seconds: float = AMPLE,
     about: DebateContext | None = None,

@@ -13,6 +13,7 @@ from agent_config import AgentSettings
 from agents.contracts import Completion, ModelUnavailable, Request
 from agents.debate import replies
 from agents.registry import AGENTS
+from torra.providers.vendors.openai_compatible import OpenAIAdapter
 from torra.providers.vendors.routing import RoutedProvider
 from torra.providers.vendors.switchboard import Switchboard
 
@@ -104,7 +105,7 @@ class Bench:
     def __init__(self, answer: Answer, environment: Mapping[str, str], **more: Any) -> None:
         self.sent: list[httpx2.Request] = []
         self.answer = answer
-        own = {"prices": Prices(), "transport": httpx2.MockTransport(self._handle)}
+        own: dict[str, Any] = {"prices": Prices(), "transport": httpx2.MockTransport(self._handle)}
         self.switchboard = Switchboard(environment, **own | more)
 
     async def _handle(self, request: httpx2.Request) -> httpx2.Response:
@@ -125,7 +126,9 @@ class Bench:
         request = a_request(model or MODEL.get(vendor, "gpt-6-luna"), **changes)
         return self.provider(vendor).submit(request).result(timeout=30)
 
-    def failure(self, vendor: str = "anthropic", model: str = "", **changes: Any):
+    def failure(
+        self, vendor: str = "anthropic", model: str = "", **changes: Any
+    ) -> ModelUnavailable:
         try:
             completion = self.ask(vendor, model, **changes)
         except ModelUnavailable as error:
@@ -165,6 +168,7 @@ def _again(answer: Answer, environment: Mapping[str, str]) -> Bench:
         found.switchboard.unblock(vendor)
         if vendor in found.switchboard._adapters and vendor == "openai_compatible":
             adapter = found.switchboard._adapters[vendor].result(timeout=60)
+            assert isinstance(adapter, OpenAIAdapter)
             adapter._worked.clear()
     return found
 

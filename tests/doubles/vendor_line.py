@@ -132,5 +132,5 @@ def _requests() -> Mapping[str, Request]:
 
 def a_request(role: str, model: str, **changes: Any) -> Request:
     """Return the request of a role as a desk makes it, for one model."""
-    given = {"model": model, "limit_s": 10.0, "linger_s": 0.0, "attempt": 1} | changes
-    return replace(_requests()[role], **given)
+    request = replace(_requests()[role], model=model, limit_s=10.0, linger_s=0.0, attempt=1)
+    return replace(request, **changes)

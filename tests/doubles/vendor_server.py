@@ -501,7 +501,7 @@ def schema_of(vendor: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def honest(exchange: Exchange, changes: Mapping[str, Any] | None = None) -> str:
     """Return the text of a reply that fits the schema, about the symbol that the prompt names."""
     symbol = SYMBOL.search(exchange.text)
-    about = {"symbol": symbol[1] if symbol else "?"}
+    about: dict[str, Any] = {"symbol": symbol[1] if symbol else "?"}
     properties = (exchange.schema or {}).get("properties") or _shape_asked(exchange.text)
     if "adjustments" in properties:
         cited = [{"id": name, "value": float(value)} for name, value in FACT.findall(exchange.text)]

@@ -26,7 +26,7 @@ def voiced(arm, seed, share=0.2):
     return replace(arm, ticks=tuple(ticks))
 
 
-def compared(**changes):
+def compared(**changes: Any) -> Compared:
     market, noise = coin(1, 400), np.random.default_rng(2).normal(0.0, 0.2, (5, 400))
     arms = [
         voiced(arm_of(market + noise[seed] + lift, name, cost_usd=0.01), seed)
@@ -34,7 +34,7 @@ def compared(**changes):
             [("l1", 0.0), ("legacy", 0.0), ("budget", 0.3), ("shuffled", 0.0), ("flipped", 0.0)]
         )
     ]
-    given = {
+    given: dict[str, Any] = {
         "arms": arms,
         "placebos": {"budget": ("shuffled", "flipped", "not run")},
         "outcomes": {tick.key: Sides(0.1, -0.2) for tick in arms[0].ticks},
@@ -72,7 +72,8 @@ def test_placebos_are_compared_and_never_claimed() -> None:
 
 
 def test_the_same_arm_is_no_edge_without_placebos_or_after_many_trials() -> None:
-    for changes in ({"placebos": {}}, {"trials": 100_000_000}):
+    nothing: dict[str, Any] = {"placebos": {}}
+    for changes in (nothing, {"trials": 100_000_000}):
         tables = {one.name: one for one in arm_exhibits(compared(**changes))}
         assert tables["claims"].figures["budget.edge"] == 0.0
 
@@ -112,7 +113,7 @@ def test_the_criteria_take_what_the_arms_tell_and_leave_what_was_told() -> None:
     rows = {row[0]: row for row in arm_exhibits(compared(measured=told))[-1].rows}
     assert "against 78 %" in rows["false signals"][2]
     assert rows["latency"][2] == "95 % of 401 ticks within 0.00 s"
-    assert rows["gate"][2].startswith("9 % (")
+    assert str(rows["gate"][2]).startswith("9 % (")
     assert rows["fallback"][3] == "met"
 
 

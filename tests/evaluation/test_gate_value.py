@@ -21,7 +21,7 @@ from torra.evaluation.gate_value import (
 from torra.evaluation.observations import ArmSeen
 
 
-def rng():
+def rng() -> np.random.Generator:
     return np.random.default_rng(17)
 
 

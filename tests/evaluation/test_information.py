@@ -20,7 +20,6 @@ from torra.evaluation.dependence import (
 )
 from torra.evaluation.information import (
     ALL,
-    DESK,
     LEAST,
     MeasuredMarket,
     by_group,
@@ -31,6 +30,7 @@ from torra.evaluation.information import (
     residual,
 )
 from torra.evaluation.observations import TickSeen
+from torra.evaluation.opinion_table import DESK
 from torra.evaluation.outcomes import Outcomes
 
 

@@ -22,7 +22,7 @@ from torra.evaluation.paired import Sides, flip_result, flips, flips_exhibit, si
 UP = Sides(0.9, -1.1)
 
 
-def rng():
+def rng() -> np.random.Generator:
     return np.random.default_rng(11)
 
 

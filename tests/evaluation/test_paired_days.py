@@ -15,7 +15,7 @@ from torra.evaluation.paired_days import (
 )
 
 
-def rng():
+def rng() -> np.random.Generator:
     return np.random.default_rng(13)
 
 

@@ -38,7 +38,7 @@ def arms(sample: float = 0.0) -> tuple[ArmSeen, ArmSeen]:
     """A desk that always asks, and the same desk under the policy, tick after tick."""
     asked = random_arm(2, closes=60, profile=PROFILE, symbols=("XAUUSD",), lean=0.25)
     always = [replace(tick, calls=8, cost_usd=0.01) for tick in asked.ticks]
-    rng, ticks = np.random.default_rng(1), []
+    rng, ticks = np.random.default_rng(1), list[TickSeen]()
     for tick in always:
         foreseen = weighed([*ticks, silent(tick)], PROFILE)[-1]
         near = call_policy.pivotal(

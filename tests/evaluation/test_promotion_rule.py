@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_all_looks_of_all_settings_together_spend_no_more_than_alpha(trials: int
         pytest.param(True, {"blocks": 1, "flips": 0, "gain": None}, False, id="nothing: demoted"),
     ],
 )
-def test_what_a_look_decides(promoted: bool, changes: dict, held: bool) -> None:
+def test_what_a_look_decides(promoted: bool, changes: dict[str, Any], held: bool) -> None:
     after = rule.decide(Standing(promoted, 2), replace(GOOD, **changes))
     assert (after.promoted, after.look) == (held, 3)
     word = {(0, 1): "promoted", (0, 0): "stays in shadow", (1, 1): "stays", (1, 0): "demoted"}
@@ -209,9 +210,11 @@ def test_the_coefficient_is_the_rank_correlation_of_residuals() -> None:
         return found
 
     view, future, l1 = (ranks(values) for values in (pool.view, pool.forward, pool.l1[:, 0]))
-    left = [values - np.polyval(np.polyfit(l1, values, 1), l1) for values in (view, future)]
+    first, second = (
+        values - np.polyval(np.polyfit(l1, values, 1), l1) for values in (view, future)
+    )
     ic, low, high = evidence.residual_ic(pool, rows, 0.95)
-    assert ic == pytest.approx(np.corrcoef(*left)[0, 1], abs=1e-9)
+    assert ic == pytest.approx(np.corrcoef(first, second)[0, 1], abs=1e-9)
     assert low is not None and high is not None and low < ic < high
     wider = evidence.residual_ic(pool, rows, 0.99)
     assert wider[1] < low and wider[2] > high
@@ -227,7 +230,7 @@ def test_a_flip_earns_what_its_verdict_does_less_what_that_of_l1_would() -> None
     )
     # HOLD to BUY +2, BUY to HOLD -3, unchanged, SELL to HOLD +7.1
     flips, gain = evidence.flipped_gain(pool, pool.adjustments, pool.counted)
-    assert (flips, gain) == (3, pytest.approx((2.0 - 3.0 + 7.1) / 3))
+    assert flips == 3 and gain == pytest.approx((2.0 - 3.0 + 7.1) / 3)
     assert evidence.flipped_gain(pool, 0 * pool.adjustments, pool.counted) == (0, 0.0)
 
 

@@ -103,7 +103,8 @@ def test_flips_are_pairs_of_runs_that_differ() -> None:
 
 
 def test_what_was_asked_once_says_nothing() -> None:
-    for runs in ([], [[]], [[tick] for tick in quiet_ticks(3)]):
+    cases: list[list[list[TickSeen]]] = [[], [[]], [[tick] for tick in quiet_ticks(3)]]
+    for runs in cases:
         shown = repetition_exhibit(runs, np.random.default_rng(1))
         assert not shown.enough and shown.rows == () and "asked twice" in shown.says
         assert shown.figures["flip_rate"] is None

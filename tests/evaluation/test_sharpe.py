@@ -79,7 +79,7 @@ def test_the_expected_maximum_is_that_of_draws() -> None:
 
 
 def test_a_record_of_the_minimum_length_is_credible() -> None:
-    one = sharpe_of(np.random.default_rng(4).normal(0.1, 1.0, 900), 252, 3.6)
+    one = sharpe_of(np.random.default_rng(4).normal(0.1, 1.0, 900).tolist(), 252, 3.6)
     days = minimum_record(one)
     enough = Sharpe(round(days), 1.0, 252, one.daily, one.skew, one.kurtosis)
     assert probabilistic(enough) == pytest.approx(0.95, abs=1e-3)

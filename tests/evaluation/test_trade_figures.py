@@ -32,7 +32,7 @@ from torra.evaluation.trade_figures import (
 )
 
 
-def rng():
+def rng() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
@@ -172,7 +172,7 @@ def test_few_trades_are_said_to_be_few(results: list[Any]) -> None:
 def test_nothing_at_all_is_a_table_without_rows() -> None:
     found = arms_exhibit([], [])
     shows_no_gaps(found)
-    assert found.rows == found.plots == ()
+    assert found.rows == () and found.plots == ()
     nothing = ArmSeen("l1", (), ())
     shows_no_gaps(arms_exhibit([nothing], [arm_figures(nothing, rng())]))
 

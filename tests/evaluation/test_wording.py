@@ -29,12 +29,12 @@ def test_a_span_has_it_at_both_ends() -> None:
     assert span(None, 0.1) == UNKNOWN
 
 
-def test_a_cell_of_what_is_not_known_is_empty():
+def test_a_cell_of_what_is_not_known_is_empty() -> None:
     assert [percent_cell(None), interval_cell(None), interval_cell(Mean(1, 0.5))] == [None] * 3
     assert share_cell(0, 0) is None
 
 
-def test_a_cell_has_what_the_words_have():
+def test_a_cell_has_what_the_words_have() -> None:
     assert percent_cell(0.125, 1) == "12.5 %"
     assert interval_cell(Interval(-0.1, 0.3), 1) == "\N{MINUS SIGN}0.1 to +0.3"
     assert share_cell(50, 100) == "50 % (40 to 60 %)"

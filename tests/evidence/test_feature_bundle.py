@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import EVENT_CLASSES, VECTORS
 from technical_calculator import COLUMNS, COMPONENTS, INDICATORS, score_frame
-from tests.worlds.price_series import mirrored, sample, walk
+from tests.worlds.price_series import mirrored, row_of, sample, walk
 from torra.clock import iso
 from torra.config import SYMBOLS
 from torra.evidence.feature_bundle import (
@@ -316,7 +316,7 @@ def test_rounding_leaves_every_price_of_the_sample_three_digits(name: str) -> No
     digits = SYMBOLS[name.partition("_")[0]].digits
     macds = 0
     for _, row in rows.iloc[::10].iterrows():
-        found = values(bundle(row.to_dict(), digits=digits))
+        found = values(bundle(row_of(row), digits=digits))
         for indicator in ("close", "ema20", "atr14", "macd", "macd_signal", "macd_hist"):
             exact, told = row[indicator], found[f"technical.{indicator}"]
             assert abs(told - exact) <= 0.51 * 10.0 ** -(digits + 2)
@@ -403,9 +403,7 @@ def test_the_gap_of_real_bars_is_that_of_the_bars(name: str) -> None:
     gaps = 100.0 * (bars["open"] - before) / before
     for at in range(300, 1500, 7):
         opened = bars.index[at].to_pydatetime()
-        made = bundle(
-            rows.iloc[at].to_dict(), bar_time=opened, as_of=opened + timedelta(minutes=15)
-        )
+        made = bundle(row_of(rows.iloc[at]), bar_time=opened, as_of=opened + timedelta(minutes=15))
         told = made.features["technical.gap_pct"].value
         assert told == pytest.approx(gaps.iloc[at], abs=5.1e-5)
 
@@ -575,7 +573,7 @@ def test_events_are_told_with_the_state_of_their_calendar(status: Any, there: in
 def test_a_real_row_becomes_evidence_with_a_note_for_each_score() -> None:
     bars = sample("BTCUSD_M15").iloc[-750:]
     frame = score_frame(bars)
-    row = frame.iloc[-1].to_dict()
+    row = row_of(frame.iloc[-1])
     opened = bars.index[-1].to_pydatetime()
     made = bundle(
         row, bar_time=opened, as_of=opened + timedelta(minutes=15), spread=15.0, bars=bars
@@ -599,7 +597,7 @@ def test_later_bars_change_nothing() -> None:
     opened = bars.index[at - 1].to_pydatetime()
     moment = {"timeframe": "H1", "bar_time": opened, "as_of": opened + timedelta(hours=1)}
     seen = [
-        bundle(score_frame(bars.iloc[:stop]).iloc[at - 1].to_dict(), **moment)
+        bundle(row_of(score_frame(bars.iloc[:stop]).iloc[at - 1]), **moment)
         for stop in (at, at + 1, 1200)
     ]
     assert values(seen[0]) == values(seen[1]) == values(seen[2])

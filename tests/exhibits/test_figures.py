@@ -36,7 +36,7 @@ ANYTHING = st.one_of(
         ("0.3", "\u2014"),
     ],
 )
-def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value, text: str) -> None:
+def test_a_score_has_its_sign_and_a_missing_one_is_a_dash(value: Any, text: str) -> None:
     assert figures.signed(value) == text
 
 
@@ -66,7 +66,7 @@ def test_a_signed_score_reads_back(value: float) -> None:
 
 
 @given(ANYTHING)
-def test_nothing_raises_and_nothing_missing_becomes_zero(value) -> None:
+def test_nothing_raises_and_nothing_missing_becomes_zero(value: Any) -> None:
     shown = [
         figures.signed(value),
         figures.plain(value),

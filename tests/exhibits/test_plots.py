@@ -16,10 +16,10 @@ from tests.dashboard.test_palettes import READ, block, contrast, read_colours
 from tests.worlds.replay_exhibits import demo_document
 from torra.clock import parse
 from torra.config import ROOT
+from torra.evaluation.exhibits import Plot
 from torra.exhibits import axis as ticks
 from torra.exhibits import drawing, numbers, plots, thinning
 from torra.exhibits.chart_layout import DRAWN, HEIGHT, LINE_HEIGHT
-from torra.exhibits.documents import Plot
 
 START = parse("2021-12-01T00:00:00Z")
 FAR = 1e15

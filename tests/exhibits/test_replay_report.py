@@ -47,7 +47,7 @@ class Strict(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.open: list[str] = []
-        self.tags: list[tuple[str, dict]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
         self.ids: list[str] = []
         self.feed(text)
@@ -66,10 +66,10 @@ class Strict(HTMLParser):
         if tag not in VOID:
             self.open.pop()
 
-    def handle_endtag(self, tag) -> None:
+    def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
-    def handle_data(self, data) -> None:
+    def handle_data(self, data: str) -> None:
         if "style" not in self.open:
             self.words.append(data)
 
@@ -192,7 +192,7 @@ def test_a_crash_while_writing_leaves_the_old_file(
 ) -> None:
     report.write(tmp_path, demo)
 
-    def full(_) -> None:
+    def full(_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -205,7 +205,7 @@ def test_a_crash_while_writing_leaves_the_old_file(
 def test_a_file_system_without_links_is_written_all_the_same(
     tmp_path: Path, demo: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none(*_) -> None:
+    def none(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", none)

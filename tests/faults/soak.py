@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import count, cycle
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from unittest.mock import patch
 
 import psutil  # for development only
@@ -395,7 +395,7 @@ class Soak:
     def _between(self, moment: datetime) -> None:
         self.clock.set(moment)
         self.terminal.step(self.clock)
-        self.desk._route.turn()  # the courier
+        cast(Any, self.desk._route).turn()  # the courier
 
     def _wake(self, name: str) -> tuple[float, float, int]:
         """Wake an instance; return the milliseconds, those of CPU, and how many ticks it ran."""

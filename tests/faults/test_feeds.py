@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,12 +186,16 @@ def test_a_bars_file_that_blocks_its_reader_is_no_answer(tmp_path: Path) -> None
     assert limited.bars("BTCUSD", "M15", desks.START, 1).index[-1] == opens[-1]
 
 
+def fail(error: Exception) -> None:
+    raise error
+
+
 def test_a_limit_passes_everything_else_on() -> None:
     limit = TimeLimit("it", 5.0)
     assert limit.run(lambda: 7) == 7
     for error in (KeyError("x"), TimeoutError("its own"), ConfigError("no")):
         with pytest.raises(type(error)) as caught:
-            limit.run(lambda error=error: (_ for _ in ()).throw(error))
+            limit.run(partial(fail, error))
         assert caught.value is error
     assert not limit.silent
 
@@ -205,7 +210,8 @@ def flawed(frame: pd.DataFrame, dice: np.random.Generator) -> pd.DataFrame:
         value = (float("nan"), float("inf"), 0.0, -1.0)[kind]
         frame.iloc[at, int(dice.integers(4))] = value
     elif kind == 4:
-        frame.iloc[at, 1], frame.iloc[at, 2] = frame.iloc[at, 2] - 1.0, frame.iloc[at, 1] + 1.0
+        high, low = frame.iloc[at, [1, 2]].to_numpy()
+        frame.iloc[at, [1, 2]] = [low - 1.0, high + 1.0]
     elif kind == 5:
         frame = pd.concat([frame, frame.iloc[-1:]])
     elif kind == 6:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.contracts import ModelUnavailable
+from agents.contracts import ModelUnavailable, Shape
 from agents.debate import replies
 from agents.registry import AGENTS
 from tests.worlds.channels import ORDER
@@ -191,10 +192,21 @@ def news(read_row: Callable[..., Any]) -> Callable[[bytes, Path], object]:
     return handed
 
 
+def decoded(kind: Any, raw: bytes, folder: Path) -> object:
+    return messages.decode(raw, kind, KEY)
+
+
+def read_row(read: Callable[[str], object], raw: bytes, folder: Path) -> object:
+    return read(raw.decode("latin-1"))
+
+
 def replied(raw: bytes, folder: Path) -> object:
     reply = replies.load(raw.decode("utf-8", "replace"), "BTCUSD")
     found = []
-    for shape, agent in (("report", "technical"), ("case", "bull_researcher"), ("news", "news")):
+    shapes: tuple[tuple[Shape, str], ...] = (
+        ("report", "technical"), ("case", "bull_researcher"), ("news", "news"),
+    )  # fmt: skip
+    for shape, agent in shapes:
         try:
             found.append(replies.read(shape, reply, AGENTS[agent].role, {}))
         except ModelUnavailable:
@@ -332,7 +344,7 @@ PARSERS = (
         Parser(
             f"{messages.NAMES[kind]}",
             (message(kind),),
-            lambda raw, _, kind=kind: messages.decode(raw, kind, KEY),
+            partial(decoded, kind),
             (messages.MessageError,),
         )
         for kind in KINDS
@@ -347,7 +359,7 @@ PARSERS = (
         for kind in KINDS
     ),
     *(
-        Parser(name, (row,), lambda raw, _, read=read: read(raw.decode("latin-1")), (ValueError,))
+        Parser(name, (row,), partial(read_row, read), (ValueError,))
         for name, row, read in (
             ("position", POSITION, book_rows.read_position),
             ("deal", DEAL, book_rows.read_deal),

@@ -60,7 +60,7 @@ class SlowTicks:
 
     def __call__(
         self, instance: Instance, timeframe: str, bar_time: datetime, due: float, **w: Any
-    ):
+    ) -> Outcome:
         key, epoch = TickKey(instance.id, timeframe, bar_time), w["edges"].epoch
         with self._lock:
             self.now[instance.id] += 1

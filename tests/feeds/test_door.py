@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from technical_calculator import WARM_UP
+from tests.worlds.price_series import times_of
 from torra.config import ROOT
 from torra.errors import DataUnavailable
 from torra.feeds import door
@@ -79,7 +80,7 @@ def nudge(times: list[pd.Timestamp]) -> None:
 
 
 def lose(times: list[pd.Timestamp]) -> None:
-    times[50] = pd.NaT
+    times[50] = cast(pd.Timestamp, pd.NaT)
 
 
 BROKEN: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
@@ -159,16 +160,18 @@ def test_the_frame_that_came_is_not_touched() -> None:
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_any_resolution_of_the_index_will_do(unit: str) -> None:
+def test_any_resolution_of_the_index_will_do(unit: Literal["s", "ms", "us", "ns"]) -> None:
     frame = sound()
-    checked = door.check(frame.set_axis(frame.index.as_unit(unit)), "M15", as_of=AS_OF)
+    checked = door.check(frame.set_axis(times_of(frame).as_unit(unit)), "M15", as_of=AS_OF)
     assert len(checked) == COUNT
-    assert refusal(sound(COUNT + 1).pipe(lambda f: f.set_axis(f.index.as_unit(unit)))) == "future"
+    assert (
+        refusal(sound(COUNT + 1).pipe(lambda f: f.set_axis(times_of(f).as_unit(unit)))) == "future"
+    )
 
 
 def test_one_nanosecond_off_the_grid_is_off_the_grid() -> None:
     frame = sound()
-    times = frame.index.as_unit("ns").to_list()
+    times = times_of(frame).as_unit("ns").to_list()
     times[7] += pd.Timedelta(1, "ns")
     assert refusal(frame.set_axis(pd.DatetimeIndex(times))) == "off_grid"
 
@@ -177,7 +180,7 @@ def test_other_zones_and_whole_numbers_are_converted() -> None:
     frame = sound().round().astype("int64").clip(lower=1)
     frame["high"], frame["low"] = frame["high"] + 2, frame["low"] - 2
     checked = door.check(frame.tz_convert("Asia/Tokyo"), "M15", as_of=AS_OF)
-    assert str(checked.index.tz) == "UTC"
+    assert str(times_of(checked).tz) == "UTC"
     assert checked.index[0] == START
     assert set(checked.dtypes) == {np.dtype("float64")}
 
@@ -243,7 +246,7 @@ WHOLE = st.tuples(
 BASE = sound()
 
 
-def mutate(frame: pd.DataFrame, change: tuple[object, ...]) -> pd.DataFrame:
+def mutate(frame: pd.DataFrame, change: tuple[Any, ...]) -> pd.DataFrame:
     frame = frame.copy()
     if change[0] == "cell":
         _, column, row, value = change
@@ -262,9 +265,9 @@ def mutate(frame: pd.DataFrame, change: tuple[object, ...]) -> pd.DataFrame:
         "head": lambda: frame.iloc[:at],
         "tail": lambda: frame.iloc[at:],
         "drop": lambda: frame.drop(columns=COLUMNS[at % 5], errors="ignore"),
-        "naive": lambda: frame.tz_localize(None) if frame.index.tz else frame,
+        "naive": lambda: frame.tz_localize(None) if times_of(frame).tz else frame,
         "text": lambda: frame.astype({frame.columns[0]: str}),
-        "tokyo": lambda: frame.tz_convert("Asia/Tokyo") if frame.index.tz else frame,
+        "tokyo": lambda: frame.tz_convert("Asia/Tokyo") if times_of(frame).tz else frame,
         "float32": lambda: (
             frame.astype({frame.columns[-1]: "float32"})
             if frame.iloc[:, -1].dtype.kind == "f"
@@ -281,7 +284,7 @@ def faults(frame: pd.DataFrame) -> Iterator[str]:
         return
     if any(frame[name].dtype.kind != "f" for name in COLUMNS):
         yield "not_numbers"
-    if frame.index.tz is None:
+    if times_of(frame).tz is None:
         yield "no_time_zone"
         return
     times = [int(t.timestamp()) for t in frame.index]

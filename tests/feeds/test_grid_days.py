@@ -47,7 +47,7 @@ def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     time.tzset()
 
 
-@pytest.fixture(params=CHANGES.values(), ids=CHANGES)
+@pytest.fixture(params=[*CHANGES.values()], ids=[*CHANGES])
 def days(request: pytest.FixtureRequest) -> list[datetime]:
     """The UTC days before, of and after a change."""
     return [request.param + number * DAY for number in (-1, 0, 1)]

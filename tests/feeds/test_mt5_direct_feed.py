@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 
 from tests.doubles.fake_dwx import HandClock
 from tests.doubles.fake_metatrader5 import RATES, FakeMetaTrader5
+from tests.worlds.price_series import times_of
 from torra.bridges.mt5.terminal import Terminal
 from torra.clock import duration
 from torra.errors import ConfigError, DataUnavailable
@@ -55,7 +56,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
+def desk() -> Iterator[Desk]:
     made = Desk()
     yield made
     made.terminal.close()
@@ -76,7 +77,7 @@ def test_bars_come_as_the_door_wants_them(desk: Desk, timeframe: str) -> None:
     frame = desk.bars(timeframe, NOON)
     assert list(frame.columns) == ["open", "high", "low", "close", "volume"]
     assert frame.index.name == "time"
-    assert str(frame.index.tz) == "UTC"
+    assert str(times_of(frame).tz) == "UTC"
     assert len(frame) == 750
     assert set(frame.dtypes) == {np.dtype("float64")}
     assert frame["volume"].iloc[-1] == 2**40

@@ -26,6 +26,7 @@ from tests.worlds.mt5_bars import (
     rows,
     text,
 )
+from tests.worlds.price_series import times_of
 from torra.config import Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_files
@@ -80,7 +81,7 @@ def test_a_file_as_it_is_written(channel: Channel) -> None:
     channel.put(EXACT)
     frame = channel.bars()
     assert frame.index.tolist() == [NOON, NOON + timedelta(minutes=15)]
-    assert frame.index.name == "time" and str(frame.index.tz) == "UTC"
+    assert frame.index.name == "time" and str(times_of(frame).tz) == "UTC"
     assert frame.to_numpy().tolist() == [
         [2062.94, 2064.31, 2062.1, 2063.55, 412.0],
         [2063.55, 2063.9, 2061.0, 2061.2, 388.0],

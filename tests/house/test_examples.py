@@ -36,7 +36,7 @@ def after():
     example.POOL.shutdown(wait=True)
 
 
-def test_the_debate_returns_the_shape_of_score_chart(after) -> None:
+def test_the_debate_returns_the_shape_of_score_chart(after: Any) -> None:
     before = load("before")
     old = before.score_chart("XAUUSD", L1, INDICATORS)
     new = after.debate("XAUUSD", TIME, L1, INDICATORS)
@@ -47,7 +47,7 @@ def test_the_debate_returns_the_shape_of_score_chart(after) -> None:
         assert isinstance(entry["note"], str)
 
 
-def test_the_hosts_blend_of_the_debate_is_torras(after) -> None:
+def test_the_hosts_blend_of_the_debate_is_torras(after: Any) -> None:
     chart = after.debate("XAUUSD", TIME, L1, INDICATORS)
     torra = blend(L1, chart)
     assert chart["momentum"]["score"] == pytest.approx(0.3 + 0.15)
@@ -66,7 +66,7 @@ def test_the_two_blends_agree_on_any_score() -> None:
 
     @hypothesis_settings(max_examples=300)
     @given(st.fixed_dictionaries(dict.fromkeys(VECTORS, st.tuples(scores, moves))))
-    def check(told) -> None:
+    def check(told: Any) -> None:
         l1 = {vector: one for vector, (one, _) in told.items()}
         chart: dict[str, Any] = {
             vector: {"score": max(-1.0, min(1.0, one + move)), "note": ""}
@@ -79,7 +79,7 @@ def test_the_two_blends_agree_on_any_score() -> None:
     check()
 
 
-def test_what_the_host_does_with_the_scores_is_unchanged(after) -> None:
+def test_what_the_host_does_with_the_scores_is_unchanged(after: Any) -> None:
     before = load("before")
     for name in ("blend", "save_sentiment"):
         old, new = (inspect.getsource(getattr(one, name)) for one in (before, after))
@@ -89,8 +89,8 @@ def test_what_the_host_does_with_the_scores_is_unchanged(after) -> None:
     assert old.replace(call, "debate(symbol, time, l1, indicators)") == new
 
 
-def test_the_old_scorer_answers_when_every_agent_fails(after) -> None:
-    def no_model(_request) -> Completion:
+def test_the_old_scorer_answers_when_every_agent_fails(after: Any) -> None:
+    def no_model(_request: object) -> Completion:
         raise RuntimeError("the vendor is down")
 
     after.debate.__globals__["ask_model"] = no_model

@@ -24,7 +24,7 @@ def standing_still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Witness, "end", lambda _: 2 * LOST)
 
 
-def held_at(number: int, error: type[BaseException | pytest.fail.Exception]) -> list[str]:
+def held_at(number: int, error: type[BaseException]) -> list[str]:
     """Try what holds at one number, and not before; return what was told of the others."""
     told: list[str] = []
     for attempt in Tries(told.append)():

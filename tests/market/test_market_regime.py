@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from technical_calculator import HISTORY, score_frame
 from tests import ROOT
-from tests.worlds.price_series import SAMPLES, mirrored, sample, walk
+from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
 from torra.market.regime import (
     GAP_ATR,
     QUIET_UPTO,
@@ -136,8 +136,8 @@ def test_the_live_window_reads_the_regime_of_the_whole_history(series: str) -> N
     bars = sample(series)
     whole = score_frame(bars)
     for end in np.random.default_rng(5).integers(HISTORY, len(bars) + 1, 8):
-        live = score_frame(bars.iloc[end - HISTORY : end]).iloc[-1].to_dict()
-        assert read(live) == read(whole.iloc[end - 1].to_dict())
+        live = score_frame(bars.iloc[end - HISTORY : end]).iloc[-1]
+        assert read(row_of(live)) == read(row_of(whole.iloc[end - 1]))
 
 
 def shares(series: str) -> dict[str, float]:

@@ -370,7 +370,7 @@ def test_a_calendar_that_never_was_good_is_an_error_each_time(calendar: Path) ->
 
 
 def test_threads_share_a_calendar(calendar: Path) -> None:
-    file, seen = CalendarFile(write(calendar, PAYROLLS)), []
+    file, seen = CalendarFile(write(calendar, PAYROLLS)), list[Any]()
 
     def look() -> None:
         seen.extend(len(file.refresh()[0]) for _ in range(200))

@@ -8,8 +8,9 @@ import math
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -430,6 +431,10 @@ def test_what_a_source_raises_is_told_by_its_type_alone(caplog: pytest.LogCaptur
     assert "CANARY" not in repr(state) + caplog.text
 
 
+def saw_one(collector: Collector) -> bool:
+    return collector.latest(GOLD, NOON, ONE).unique == 1
+
+
 def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path, tries: Tries) -> None:
     store = open_database(tmp_path)
     vendor = Vendor(NewsAnswer(S.AVAILABLE, (news("1"),)))
@@ -439,7 +444,7 @@ def test_the_thread_asks_by_itself_and_ends_at_once(tmp_path: Path, tries: Tries
         )
         collector.start()
         collector.watch(GOLD)
-        until(lambda one=collector: one.latest(GOLD, NOON, ONE).unique == 1)
+        until(partial(saw_one, collector))
         began = time.monotonic()
         collector.close()
         with attempt:
@@ -537,7 +542,7 @@ def test_a_rest_gives_up_what_is_under_way() -> None:
     (asker,) = collector._abandoned["finnhub"]
     gate.set()
     asker.join(5)
-    assert collector._store.items == {}
+    assert cast(Any, collector._store).items == {}
     collector.close()
 
 
@@ -546,8 +551,8 @@ def test_closing_does_not_wait_for_a_hanging_source() -> None:
         place = address("finnhub", {"TORRA_FINNHUB_BASE_URL": server.url})
         shelf = Shelf()
         collector = Collector(
-            Sources(finnhub=Finnhub(place)), shelf, now=Hand(NOON), monotonic=time.monotonic,
-            score=score,
+            Sources(finnhub=cast(Any, Finnhub(place))), shelf, now=Hand(NOON),
+            monotonic=time.monotonic, score=score,
         )  # fmt: skip
         collector.watch(GOLD)
         collector.start()

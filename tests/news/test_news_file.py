@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -140,7 +141,7 @@ def test_what_is_seen_by_then_is_shown_and_can_be_stored(tmp_path: Path) -> None
         found = desk.latest(GOLD, parse(f"2026-02-13T11:0{n}:00Z"), SETTINGS)
         assert found.unique == n + 1 and found.status is NewsStatus.AVAILABLE
         assert found.items[0].item.score == 0.5
-    store = desk._store
+    store: Any = desk._store
     assert store.store_news([one.item for one in found.items]) == 5
     assert desk.latest(GOLD, NOON, SETTINGS) == replaced_status(desk, NOON)
     assert store.news_items([found.items[0].item.id]) == [found.items[0].item]
@@ -149,7 +150,7 @@ def test_what_is_seen_by_then_is_shown_and_can_be_stored(tmp_path: Path) -> None
 def replaced_status(desk: Collector, moment: datetime):
     """What the file alone says: storing what was seen changes nothing."""
     fresh = Collector(
-        open_sources(SETTINGS, {}, desk._store.path.parent), _Empty(),
+        open_sources(SETTINGS, {}, cast(Any, desk._store).path.parent), cast(Any, _Empty()),
         now=Hand(NOON), monotonic=lambda: 0.0, score=score,
     )  # fmt: skip
     return fresh.latest(GOLD, moment, SETTINGS)
@@ -368,7 +369,7 @@ def test_a_line_that_was_edited_is_stored_as_it_counted(tmp_path: Path) -> None:
     for summary in ("it falls and drops", "it says nothing"):
         seen = desk.latest(GOLD, NOON, SETTINGS).items[0].item
         desk._store.store_news([seen])
-        assert desk._store.news_items([seen.id]) == [seen]
+        assert cast(Any, desk._store).news_items([seen.id]) == [seen]
         written(path, {**GOOD, "summary": summary})
         desk.poll()
 

@@ -139,6 +139,7 @@ class Writer:
         if self.chance.random() < 0.5:
             row[title] = self.chance.choice((None, 5, [], {}, "", " ", "\u200b\x07", "...", True))
             return row
+        bad: tuple[Any, ...]
         if self.vendor == "finnhub":
             bad = (None, "12", True, -1, 0, 1e20, float("nan"), float("inf"), 10**400,
                    1_770_000_000_000, [], {})  # fmt: skip
@@ -499,7 +500,7 @@ FIGURES = {
     "revenue_growth_pct": ("revenueGrowthTTMYoy", "revenueGrowthQuarterlyYoy"),
     "net_margin_pct": ("netProfitMarginTTM", "netProfitMarginAnnual"),
 }
-NO_NUMBERS = (None, "12", True, float("nan"), float("-inf"), [], {}, 10**400)
+NO_NUMBERS: tuple[Any, ...] = (None, "12", True, float("nan"), float("-inf"), [], {}, 10**400)
 
 
 def test_fundamentals_are_finite_numbers_only(scaled: Scale, tmp_path: Path) -> None:
@@ -510,7 +511,7 @@ def test_fundamentals_are_finite_numbers_only(scaled: Scale, tmp_path: Path) -> 
         for case in range(scaled(200, 12)):
             chance = random.Random(case)
             metric: dict[str, Any] = {"52WeekHigh": 3}
-            expected = {}
+            expected: dict[str, Any] = {}
             for name, keys in FIGURES.items():
                 for key in keys:
                     if chance.random() < 0.6:
@@ -518,7 +519,7 @@ def test_fundamentals_are_finite_numbers_only(scaled: Scale, tmp_path: Path) -> 
                         metric[key] = chance.choice((number, *NO_NUMBERS))
                         if metric[key] == number:
                             expected.setdefault(name, number)
-            payload = chance.choice(
+            payload: Any = chance.choice(
                 ({"metric": metric}, {"metric": metric}, {"metric": []}, [], None)
             )
             server.play(Said(dumped(payload)))

@@ -132,7 +132,7 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
         ("markov.cut_points", "-0.4, -0.1,0.1 ,x", [-0.4, -0.1, 0.1, "x"]),
     ],
 )
-def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value) -> None:
+def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value: Any) -> None:
     item = next(item for item in every_setting(DEFAULT) if item.name == name)
     assert read(item, text) == value
 
@@ -276,7 +276,7 @@ def test_a_check_accepts_what_the_models_accept_and_nothing_else(
 
     @settings(max_examples=scaled(5000, least=10), deadline=None)
     @given(edits())
-    def hold(found) -> None:
+    def hold(found: Any) -> None:
         values = changed(DEFAULT, found)
         try:
             wanted = validate(Profile, values, "it")
@@ -384,7 +384,7 @@ def test_a_file_that_changes_during_a_save_is_not_overwritten(tmp_path: Path) ->
         def __enter__(self) -> None:
             (tmp_path / "profiles" / "default.json").write_text('{"thresholds": {"buy": 0.9}}')
 
-        def __exit__(self, *_) -> None:
+        def __exit__(self, *_: object) -> None:
             return None
 
     racing = open_book(tmp_path, exclusive=Meanwhile)
@@ -531,7 +531,7 @@ GUARDED_EDITS = [
     (("events", "calendar"), ("",)),
     (("thresholds", "buy"), (0.4, 0.5, 0.6)),
 ]
-STEPS = st.one_of(
+STEPS: st.SearchStrategy[Any] = st.one_of(
     st.tuples(st.just("save"), st.lists(st.sampled_from(GUARDED_EDITS), min_size=1, max_size=3),
               st.integers(0, 10)),
     st.tuples(st.just("undo"), st.just([]), st.integers(1, 8)),

@@ -102,7 +102,7 @@ def ticks(folder: Path, provider: Any, count: int) -> Iterator[Ticked]:
         for number in range(count):
             name, timeframe = STREAMS[number % len(STREAMS)]
             if number and name == STREAMS[0][0]:
-                desk.clock.set(desk.clock.now() + duration("H1"))
+                desks.clock_of(desk).set(desk.clock.now() + duration("H1"))
             yield _tick(desk, name, timeframe, profile)
     finally:
         desk.database.close()

@@ -7,7 +7,9 @@ import socket
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -33,8 +35,8 @@ MILLION = 1_000_000
 NOBODY = ("anthropic", "claude-nobody-knows")
 
 
-def of_a_million(vendor: str, model: str, prices: PriceList = LIST, **kind: int) -> float:
-    usage = {"input_tokens": 0, "output_tokens": 0, **kind}
+def of_a_million(vendor: str, model: str, prices: PriceList = LIST, **kind: Any) -> float:
+    usage: dict[str, Any] = {"input_tokens": 0, "output_tokens": 0, **kind}
     return prices.cost(vendor, model, **usage)
 
 
@@ -56,7 +58,7 @@ def of_a_million(vendor: str, model: str, prices: PriceList = LIST, **kind: int)
     ],
 )
 def test_known_models_cost_what_their_vendor_asks(
-    vendor: str, model: str, tokens: dict[str, int], usd: float
+    vendor: str, model: str, tokens: dict[str, Any], usd: float
 ) -> None:
     assert of_a_million(vendor, model, **tokens) == pytest.approx(usd, rel=1e-9)
 
@@ -87,7 +89,7 @@ def test_an_unknown_model_costs_as_much_as_any_model_of_the_table_of_capabilitie
     for pair in known:
         for kind in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens"):
             whole = {"input_tokens": 1000} if kind.startswith("cache") else {}
-            usage = {**whole, kind: 1000}
+            usage: dict[str, Any] = {**whole, kind: 1000}
             assert of_a_million(*pair, **usage) <= of_a_million(*NOBODY, **usage), (pair, kind)
 
 
@@ -129,9 +131,9 @@ def test_no_cost_exceeds_its_worst_case(
 
 def test_a_price_that_rises_tomorrow_is_in_todays_worst_case() -> None:
     """genai-prices doubles gemini-4-argon on 2026-12-01."""
-    wanted = {"prompt_bytes": 1000, "output_tokens": 100}
+    wanted: dict[str, Any] = {"prompt_bytes": 1000, "output_tokens": 100}
     before, eve = (
-        PriceList(now=lambda day=day: datetime(2026, 11, day, 12, tzinfo=UTC)).worst_case(
+        PriceList(now=partial(datetime, 2026, 11, day, 12, tzinfo=UTC)).worst_case(
             "google", "gemini-4-argon", **wanted
         )
         for day in (21, 30)
@@ -172,7 +174,7 @@ def test_the_users_own_price_wins_and_the_vendors_name_decides() -> None:
 
 
 def test_usage_that_contradicts_itself_is_cut_not_refused() -> None:
-    odd = {"input_tokens": 100, "cached_tokens": 300, "cache_write_tokens": 900}
+    odd: dict[str, Any] = {"input_tokens": 100, "cached_tokens": 300, "cache_write_tokens": 900}
     cost = of_a_million("anthropic", "claude-haiku-5-5", **odd, output_tokens=-5)
     assert 0 < cost <= of_a_million("anthropic", "claude-haiku-5-5", input_tokens=100)
 

@@ -20,6 +20,7 @@ from agents.contracts import (
     ORDINALS,
     VECTORS,
     AgentReport,
+    Confidence,
     DebateContext,
     Feature,
     GateReason,
@@ -32,7 +33,7 @@ from agents.debate import replies
 from agents.registry import AGENTS, SCORER
 from technical_calculator import COMPONENTS, score_frame
 from tests.worlds.mirrors import MARKET, MARKETS, SCORES, STEP, Values, mirrored
-from tests.worlds.price_series import sample
+from tests.worlds.price_series import row_of, sample
 from torra.errors import ConfigError
 from torra.evidence.feature_bundle import build
 from torra.profiles.fields import literals
@@ -92,9 +93,8 @@ def answer(asked: Request) -> dict[str, Any]:
 def said(asked: Request) -> AgentReport:
     """Return the answer as the framework reads it; anything malformed raises."""
     text = PROVIDER.submit(asked).result().text
-    shape: Shape = {"gate": "ruling", "researcher": "case"}.get(
-        asked.role.kind, "news" if asked.role.id == "news" else "report"
-    )
+    kinds: dict[str, Shape] = {"gate": "ruling", "researcher": "case"}
+    shape = kinds.get(asked.role.kind, "news" if asked.role.id == "news" else "report")
     return replies.read(shape, replies.load(text, asked.symbol), asked.role, asked.features)
 
 
@@ -112,13 +112,13 @@ def named(changes: Mapping[str, float | str | None]) -> Values:
     }
 
 
-def report(agent: str, confidence: str = "medium", **adjustments: float) -> AgentReport:
+def report(agent: str, confidence: Confidence = "medium", **adjustments: float) -> AgentReport:
     return AgentReport(agent, dict.fromkeys(VECTORS) | adjustments, confidence)
 
 
 # --- which way the answer moves -------------------------------------------------------------------
 
-UP_IN_TREND = {
+UP_IN_TREND: dict[str, dict[str, Any]] = {
     "price_action": {
         "close": (99.0, 101.0),
         "body_atr": (-1.0, 1.0),
@@ -330,7 +330,7 @@ def test_researchers_hear_the_analysts(one: float, other: float) -> None:
 
 
 def test_a_report_that_nobody_trusts_weighs_less() -> None:
-    def bull(confidence: str, *flags: str) -> float:
+    def bull(confidence: Confidence, *flags: str) -> float:
         analyst = replace(report("technical", confidence, momentum=0.3), flags=flags)
         value = said(request(BULL, MARKET, reports=(analyst,))).adjustments["momentum"]
         assert value is not None
@@ -699,7 +699,7 @@ def test_contradiction_lowers_the_multiplier_and_office_does_not() -> None:
 
 
 def test_a_weak_case_lowers_the_multiplier() -> None:
-    def multiplier(confidence: str, *flags: str) -> float:
+    def multiplier(confidence: Confidence, *flags: str) -> float:
         told = ruling(
             CALM,
             tuple(
@@ -886,7 +886,7 @@ def context(name: str, at: int) -> DebateContext:
         timeframe=timeframe,
         bar_time=opened,
         as_of=closed,
-        row=score_frame(bars).iloc[-1].to_dict(),
+        row=row_of(score_frame(bars).iloc[-1]),
         spread=1e-4,
         bars_held=750,
         bar_age=0.0,

@@ -20,7 +20,7 @@ import httpx2
 import pytest
 
 import scoring_rubric
-from agents.contracts import Completion, ModelUnavailable
+from agents.contracts import JPEG, PNG, Completion, ModelUnavailable
 from tests import ROOT
 from tests.doubles.switchboards import (
     KEYS,
@@ -41,7 +41,7 @@ from torra.providers.vendors.event_loop import EventLoop
 from torra.providers.vendors.openai_compatible import FORM_KEPT, unfenced
 from torra.providers.vendors.switchboard import Switchboard
 from torra.providers.vendors.transport import MAX_REPLY_BYTES, ReplyUnreadable, WireGuard
-from torra.providers.vendors.vendor import JPEG, PNG, VendorFault, picture_type, retry_after
+from torra.providers.vendors.vendor import VendorFault, picture_type, retry_after
 from torra.providers.vendors.wire import CURRENT, Wire
 
 LOCAL = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}
@@ -73,7 +73,7 @@ def test_an_answer_comes_back_with_its_tokens_and_its_price(vendor: str) -> None
 
 
 def test_all_input_is_counted_with_the_part_that_a_cache_took_or_gave() -> None:
-    def answer(request):
+    def answer(request: httpx2.Request) -> httpx2.Response:
         usage = {
             "input_tokens": 10,
             "cache_read_input_tokens": 70,
@@ -95,7 +95,7 @@ def test_a_server_that_counts_nothing_costs_the_worst_case(vendor: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ["many", -1, 1.5, True, None, [7], {"n": 7}])
-def test_an_odd_count_is_none(odd) -> None:
+def test_an_odd_count_is_none(odd: Any) -> None:
     usage = {"prompt_tokens": odd, "completion_tokens": 7, "prompt_tokens_details": odd}
     answer = httpx2.Response(200, json=body("openai_compatible", usage=usage))
     with bench(lambda request: answer) as way:
@@ -328,9 +328,9 @@ BROKEN = [
     ("raised", "detail", "again", "billed"), BROKEN, ids=[type(row[0]).__name__ for row in BROKEN]
 )
 def test_a_connection_that_fails(
-    vendor: str, raised, detail: str, again: float | None, billed: bool
+    vendor: str, raised: Any, detail: str, again: float | None, billed: bool
 ) -> None:
-    def answer(request) -> None:
+    def answer(request: httpx2.Request) -> None:
         raise raised
 
     with bench(answer) as way:
@@ -356,7 +356,7 @@ class Chunks(httpx2.AsyncByteStream):
 
 
 def test_a_call_ends_at_its_limit_and_counts_as_billed(tries: Tries) -> None:
-    async def never(request):
+    async def never(request: httpx2.Request) -> Any:
         await asyncio.sleep(60)
 
     with bench(never) as way:
@@ -478,7 +478,7 @@ def test_a_request_never_blocks_and_waits_for_its_vendor_within_its_limit(
 def test_a_vendor_whose_client_cannot_be_built_fails_with_the_type_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(vendor, place, http) -> None:
+    def broken(vendor: str, place: Any, http: Any) -> None:
         raise ImportError(f"canary {place.key}")
 
     monkeypatch.setattr(module, "_open", broken)
@@ -492,7 +492,7 @@ def test_a_client_that_could_not_be_built_is_told_and_tried_again_once_a_request
 ) -> None:
     opened, tries = module._open, []
 
-    def broken_twice(vendor, place, http):
+    def broken_twice(vendor: str, place: Any, http: Any) -> Any:
         tries.append(vendor)
         if len(tries) < 3:
             raise ImportError(f"canary {place.key}")
@@ -518,7 +518,7 @@ def test_a_request_is_not_sent_when_its_stage_is_over(
 ) -> None:
     built = Switchboard._built
 
-    def slowly(self, vendor):
+    def slowly(self: Any, vendor: str) -> Any:
         time.sleep(0.4)
         return built(self, vendor)
 
@@ -579,7 +579,7 @@ def test_a_job_that_breaks_ends_as_an_error_with_its_type_alone() -> None:
 def test_a_future_that_its_caller_cancels_ends_the_call() -> None:
     ended = threading.Event()
 
-    async def never(request):
+    async def never(request: httpx2.Request) -> Any:
         try:
             await asyncio.sleep(60)
         finally:
@@ -622,7 +622,7 @@ def test_a_vendor_that_refused_is_not_asked_for_an_hour_and_it_is_told_once() ->
 def test_two_refusals_at_once_are_told_once() -> None:
     told: list[str] = []
 
-    async def slowly_refused(request):
+    async def slowly_refused(request: httpx2.Request) -> httpx2.Response:
         await asyncio.sleep(0.1)
         return httpx2.Response(403)
 
@@ -660,7 +660,7 @@ def test_a_block_that_comes_during_the_wait_before_a_second_attempt_holds() -> N
 
 
 def test_a_block_that_cannot_be_stored_holds_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(*block) -> None:
+    def broken(*block: Any) -> None:
         raise OSError("canary")
 
     with bench(lambda _: httpx2.Response(402), on_block=broken) as way:
@@ -674,7 +674,7 @@ def test_a_block_that_cannot_be_stored_holds_all_the_same(caplog: pytest.LogCapt
 
 
 def test_closing_ends_what_runs_and_refuses_what_comes() -> None:
-    async def never(request):
+    async def never(request: httpx2.Request) -> Any:
         await asyncio.sleep(60)
 
     with bench(never, fresh=True) as way:
@@ -732,7 +732,7 @@ def test_what_a_look_up_finds_or_raises_comes_back() -> None:
     async def work(until):
         return await asyncio.to_thread(sum, (1, 2))
 
-    async def nothing():
+    async def nothing() -> None:
         pass
 
     assert loop.submit(work, 5.0).result(timeout=10) == 3
@@ -790,7 +790,7 @@ def test_a_path_in_the_address_is_kept(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor: str) -> None:
-    def answer(request):
+    def answer(request: httpx2.Request) -> httpx2.Response:
         headers = {"location": "https://evil.example.com/", "set-cookie": "a=b"}
         return httpx2.Response(307, headers=headers)
 
@@ -803,7 +803,7 @@ def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor: str) -> None:
 
 def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own() -> None:
     async def go(url: str, wire: Wire | None) -> str:
-        async def inner(request):
+        async def inner(request: httpx2.Request) -> httpx2.Response:
             raise AssertionError("sent")
 
         if wire:
@@ -927,7 +927,7 @@ def test_no_temperature_is_sent(vendor: str) -> None:
 def picky(*taken: str, status: int = 400):
     """Return a server that takes some response formats only."""
 
-    def answer(request):
+    def answer(request: httpx2.Request) -> httpx2.Response:
         form = json.loads(request.content).get("response_format", {}).get("type", "prompt")
         return good(request) if form in taken else httpx2.Response(status, json={"error": "what?"})
 
@@ -960,7 +960,7 @@ def test_a_server_is_asked_in_the_form_that_it_takes_which_is_remembered(
 def test_one_odd_refusal_does_not_turn_the_schema_off_for_good() -> None:
     odd = iter([True])
 
-    def answer(request):
+    def answer(request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(400) if next(odd, False) else good(request)
 
     with bench(answer, LOCAL) as way:
@@ -993,7 +993,7 @@ def test_openai_itself_is_asked_in_one_form_only() -> None:
 
 
 def test_the_other_forms_share_the_time_of_one_request(tries: Tries) -> None:
-    async def slowly(request):
+    async def slowly(request: httpx2.Request) -> httpx2.Response:
         await asyncio.sleep(0.15)
         return httpx2.Response(400)
 
@@ -1040,7 +1040,7 @@ def test_a_reply_that_is_one_fence_is_unwrapped(said: str, read: str) -> None:
 
 @pytest.mark.parametrize("form", ["json_schema", "json_object", "prompt"])
 def test_a_fence_is_unwrapped_only_where_no_schema_held(form: str) -> None:
-    def answer(request):
+    def answer(request: httpx2.Request) -> httpx2.Response:
         taken = picky(form)(request)
         if taken.status_code != 200:
             return taken

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import pytest
 
@@ -228,7 +228,7 @@ def stagehand(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stagehand]:
     chosen = [
-        item.callspec.params["case"]
+        cast(Any, item).callspec.params["case"]
         for item in request.session.items
         if item.path == request.path and "case" in getattr(item, "fixturenames", ())
     ]

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.doubles import dask_cluster
-from tests.replay.test_shards import SWEEPS, figures, jobs, marked, until
+from tests.replay.test_shards import SWEEPS, figures, jobs, marked
+from tests.tries import until
 from tests.worlds import shard_jobs
 from tests.worlds.price_series import sample
 from torra.config import ROOT, Profile

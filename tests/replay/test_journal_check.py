@@ -24,6 +24,7 @@ from torra.clock import parse
 from torra.commands.command_line import main
 from torra.config import Instance
 from torra.replay.rerun import journal_check
+from torra.replay.rerun.inputs_then import LEFT
 from torra.tick import record as tick_record
 from torra.tick.rules_version import RULES, RULES_VERSION
 
@@ -505,4 +506,4 @@ def test_ticks_of_a_bridge_to_a_broker_are_the_same(
 
 
 def test_every_reason_has_its_words() -> None:
-    assert set(journal_check.WHY_LEFT) >= set(journal_check.LEFT)
+    assert set(journal_check.WHY_LEFT) >= set(LEFT)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -35,6 +35,7 @@ from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick import debate as tick_debate
+from torra.tick.debate import Payer
 from torra.tick.ladder import Rung
 
 PROCESSES = 3
@@ -85,7 +86,7 @@ def change(database: Database, sql: str, *values: object) -> int:
         return database.connection().execute(sql, values).rowcount
 
 
-def rows(database: Database, sql: str) -> list[tuple]:
+def rows(database: Database, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in database.connection().query(sql)]
 
 
@@ -410,7 +411,7 @@ def test_a_tick_looks_under_the_state_that_took_a_signal_back_then(
     def look(at: str, decided: str, detail: str = "TRADING_HALTED", sid: str = sid) -> str:
         told = {**record, "desk": {**record["desk"], "trading_state": decided}}
         step = {"sid": sid, "detail": detail, "at": at}
-        past.enter(told, desks.Simulated(FUTURE), [step], moment)
+        past.enter(told, Simulated(FUTURE), [step], moment)
         return past.trading_state()
 
     assert look(early, "ACTIVE") == "HALTED", "it ended while the tick was debated"
@@ -511,7 +512,9 @@ def once_and_again(
     desk.database.apply_profile("EURUSD", profile.model_dump_json(), profile.digest())
     edges = desk._edges
     monkeypatch.setattr(
-        desk, "_edges", lambda *told, **more: replace(edges(*told, **more), account=strict)
+        desk,
+        "_edges",
+        lambda *told, **more: replace(edges(*told, **more), account=cast(Payer, strict)),
     )
     desks.step(desk)
     into = desks.open_database(folder)

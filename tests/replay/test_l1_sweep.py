@@ -12,6 +12,7 @@ import pytest
 
 from technical_calculator import score_frame
 from tests.worlds import l1_markets
+from tests.worlds.price_series import row_of
 from torra.clock import duration
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
@@ -246,7 +247,7 @@ def test_ties_of_the_mean_go_to_the_even_digit() -> None:
     found = ground(history).run(profile)
     scored = score_frame(history.frames["M15"]).iloc[-len(found.verdict) :]
     told = [
-        sentiment_rules.composite(row, 0.0, profile.sentiment_weights)
+        sentiment_rules.composite(row_of(row), 0.0, profile.sentiment_weights)
         for _, row in scored.iterrows()
     ]
     assert found.composite.tolist() == told

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from technical_calculator import score_frame
+from tests.conftest import Scale
 from tests.scores.test_causality import early_swings
 from tests.worlds.price_series import SAMPLE_DATA, sample, walk
 from torra.commands import checking as checking_commands
@@ -60,7 +61,7 @@ def test_what_is_shipped_knows_no_future(scaled: Callable[..., int]) -> None:
 
 
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
-def test_the_samples_know_no_future(name: str, scaled: Callable[..., int]) -> None:
+def test_the_samples_know_no_future(name: str, scaled: Scale) -> None:
     if not scaled.whole:
         pytest.skip("nightly: make nightly")
     symbol, timeframe = name.split("_")

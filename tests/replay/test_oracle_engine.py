@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.worlds.price_series import rows_of, times_of
 from torra.config import ROOT, Instance, Profile, validate
 from torra.evaluation.observations import TradeSeen
 from torra.replay.l1.sweep import Ground, Swept
@@ -88,7 +89,7 @@ def theirs(bars: pd.DataFrame, wanted: dict[int, tuple[int, Levels]], on_opposit
             order(size=1, sl=at.stop, tp=at.target)
 
     data = bars.rename(columns=str.capitalize)
-    data.index = data.index.tz_localize(None)
+    data.index = times_of(data).tz_localize(None)
     engine = Backtest(data, Signals, cash=1e9, trade_on_close=False, finalize_trades=True)
     return engine.run()["_trades"]
 
@@ -102,8 +103,8 @@ def signals(found: Swept, bars: pd.DataFrame, symbol: str) -> dict[int, tuple[in
         at = levels(side, float(bars["close"].iloc[bar]), float(stream.atr[bar]), spec)
         assert isinstance(at, Levels)
         shift = 0.0 if sign == BUY else spec.spread
-        moved = (round(price - shift, DECIMALS) for price in (at.stop, at.target))
-        wanted[bar] = sign, Levels(at.entry, *moved, at.atr)
+        stop, target = (round(price - shift, DECIMALS) for price in (at.stop, at.target))
+        wanted[bar] = sign, Levels(at.entry, stop, target, at.atr)
     return wanted
 
 
@@ -118,7 +119,7 @@ def our_rows(trades: tuple[TradeSeen, ...], bars: pd.DataFrame) -> list[Row]:
 
 def their_rows(trades: pd.DataFrame, spread: float) -> list[Row]:
     rows = []
-    for trade in trades.sort_values(["ExitBar", "EntryBar"]).itertuples():
+    for trade in rows_of(trades.sort_values(["ExitBar", "EntryBar"])):
         long = trade.Size > 0
         entry = round(trade.EntryPrice + (spread if long else 0.0), DECIMALS)
         left = round(trade.ExitPrice + (0.0 if long else spread), DECIMALS)

@@ -101,14 +101,14 @@ def test_what_the_rules_took_from_the_source_is_not_taken_again() -> None:
     for tick in quiet_ticks(30):
         names = ("technical", "sentiment", "momentum")
         reports = {name: random_report(rng, name) for name in names}
-        answers = {n: r and Answer(AGENTS[n].role, r) for n, r in reports.items()}
+        answers = {n: Answer(AGENTS[n].role, r) if r else None for n, r in reports.items()}
         calm = deliberated(tick, answers, PROFILE)
         streak = deliberated(tick, answers, PROFILE, **{"memory.losing_streak": 9.0})
         found.append((calm, streak))
-    calm, streak = (arms.agents_part(ticks, gate) for ticks in zip(*found, strict=True))
-    assert streak == pytest.approx(calm, abs=1e-7)
-    assert calm == pytest.approx([one.multiplier for one, _ in found])
-    assert min(calm) < 0.7
+    sizes, in_streak = (arms.agents_part(ticks, gate) for ticks in zip(*found, strict=True))
+    assert in_streak == pytest.approx(sizes, abs=1e-7)
+    assert sizes == pytest.approx([one.multiplier for one, _ in found])
+    assert min(sizes) < 0.7
     nothing = plain_tick(found[0][0].bar_time, rule_multiplier=0.0, multiplier=0.0)
     assert arms.agents_part([nothing], gate) == [1.0]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,11 +127,11 @@ def trending(bars: int, seed: int) -> History:
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
 BARS_BY_DAY, BARS_BY_NIGHT = 700, 1200
-OFTEN = {"thresholds": {"buy": 0.02, "sell": 0.02}, "on_opposite": "reverse"}
+OFTEN: dict[str, Any] = {"thresholds": {"buy": 0.02, "sell": 0.02}, "on_opposite": "reverse"}
 """So that nearly every arm trades often enough on a walk of the night to be judged."""
 
 
-def claimed_on_a_walk(spec: dict[str, int]) -> dict[str, object]:
+def claimed_on_a_walk(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Run every arm on one random walk; return which arms were said to have an edge."""
     history = random_walk(spec["bars"], spec["seed"])
     plan = plan_of(history, ARMS_ON_WALKS, spec["seed"], **OFTEN)
@@ -151,7 +152,7 @@ def claimed_on_a_walk(spec: dict[str, int]) -> dict[str, object]:
     }
 
 
-def _rng(spec: dict[str, int]) -> Generator:
+def _rng(spec: Mapping[str, Any]) -> Generator:
     return Generator(PCG64(spec["seed"]))
 
 
@@ -175,7 +176,7 @@ def test_on_random_walks_no_arm_shows_an_edge(
     assert bars == BARS_BY_DAY or sum(judged) > 0.9 * len(judged), "who trades too little is safe"
 
 
-def results_on_a_free_walk(spec: dict[str, int]) -> dict[str, object]:
+def results_on_a_free_walk(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return what each trade of L1 came to on a random walk that costs nothing, and their p."""
     history = random_walk(spec["bars"], spec["seed"])
     plan = plan_of(history, ("l1",), spec["seed"], spread=0.0, **OFTEN)

@@ -26,14 +26,14 @@ from torra.evaluation.random_entries import (
 from torra.replay.entries import beside_random
 from torra.replay.l1.trades import END
 from torra.tick.bar_window import as_bars
-from torra.verdict.order_levels import Levels, levels
+from torra.verdict.order_levels import Levels, Side, levels
 
 
 def spec(**changes: float) -> SymbolSpec:
     return SymbolSpec.model_validate({**l1_markets.SPEC, **changes})
 
 
-def on_paper(bars: pd.DataFrame, atr: np.ndarray, at: int, side: str, of: SymbolSpec) -> float:
+def on_paper(bars: pd.DataFrame, atr: np.ndarray, at: int, side: Side, of: SymbolSpec) -> float:
     """R of an opening decided at a bar, as the paper bridge makes it; NaN where it is refused."""
     found = levels(side, float(bars["close"].iloc[at]), float(atr[at]), of)
     if not isinstance(found, Levels):
@@ -62,7 +62,8 @@ def test_every_bar_ends_as_on_paper(costs: dict[str, float]) -> None:
     bars, of = l1_markets.walk(11, 330, price=40.0), spec(**costs)
     atr = score_frame(bars)["atr14"].to_numpy(dtype=float)
     found = outcomes(bars, atr, of)
-    for results, side in ((found.long, "BUY"), (found.short, "SELL")):
+    sides: tuple[tuple[np.ndarray, Side], ...] = ((found.long, "BUY"), (found.short, "SELL"))
+    for results, side in sides:
         told = [on_paper(bars, atr, at, side, of) for at in range(209, len(bars) - 1)]
         assert results[209:-1].tolist() == pytest.approx(told, abs=1e-6, nan_ok=True)
         assert np.isnan(results[:209]).all() and np.isnan(results[-1])

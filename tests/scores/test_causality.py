@@ -7,6 +7,7 @@ test: it must catch a planted leak of each kind, in a column of its own and insi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ import pytest
 import technical_calculator
 from agents.contracts import VECTORS
 from technical_calculator import COLUMNS, HISTORY, WARM_UP, score_frame
-from tests.worlds.price_series import SAMPLES, sample, walk
+from tests.conftest import Scale
+from tests.worlds.price_series import SAMPLES, sample, times_of, walk
 from torra.market import structure as market_structure
 from torra.market.structure import PIVOT_BARS, Swings, swings
 
@@ -51,7 +53,7 @@ def series() -> dict[str, pd.DataFrame]:
 
 
 @pytest.mark.parametrize("name", series())
-def test_prefixes_are_invariant_at_every_phase(name: str, scaled: Callable[..., int]) -> None:
+def test_prefixes_are_invariant_at_every_phase(name: str, scaled: Scale) -> None:
     bars = series()[name]
     step = 1 if scaled.whole else 3
     ends = [*EVERY_PHASE[::step], *random_ends(scaled(1000, 12), len(bars), 7)]
@@ -137,12 +139,12 @@ def pivot_high(bars: pd.DataFrame, delay: int, k: int = PIVOT_BARS) -> pd.DataFr
     return column(peak.shift(delay).ffill(), bars)
 
 
-def hourly_close(bars: pd.DataFrame, label: str) -> pd.DataFrame:
+def hourly_close(bars: pd.DataFrame, label: Literal["left", "right"]) -> pd.DataFrame:
     """Return the newest hourly close at each M15 close. Labelled by its end an hour is known when
     its last quarter closes; labelled by its start it is known three quarters too early.
     """
     hours = bars["close"].resample("1h", label=label, closed="left").last()
-    asked = bars.index if label == "left" else bars.index + pd.Timedelta("15min")
+    asked = bars.index if label == "left" else times_of(bars) + pd.Timedelta("15min")
     return column(hours.reindex(asked, method="ffill"), bars)
 
 

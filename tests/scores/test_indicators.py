@@ -329,7 +329,7 @@ def test_volume_without_an_average_counts_as_average() -> None:
 def test_swings_older_than_the_memory_are_forgotten() -> None:
     rising = np.arange(1000.0, 1000.0 + 900)
     bars = walk(900, 7).assign(open=rising, high=rising + 1, low=rising - 1, close=rising)
-    bars.iloc[100:103, bars.columns.get_loc("low")] -= 20.0
+    bars.loc[bars.index[100:103], "low"] -= 20.0
     frame = score_frame(bars)
     assert frame["swing_low"].iloc[600] == 1000.0 + 100 - 21
     assert math.isnan(frame["swing_low"].iloc[601]) and math.isnan(frame["support"].iloc[601])
@@ -339,7 +339,7 @@ def test_swings_older_than_the_memory_are_forgotten() -> None:
 
 def test_a_swing_appears_at_its_confirmation_and_stays() -> None:
     bars = walk(300, 8)
-    bars.iloc[250, bars.columns.get_loc("high")] += 100.0
+    bars.loc[bars.index[250], "high"] += 100.0
     seen = score_frame(bars)["swing_high"]
     peak = bars["high"].iloc[250]
     assert seen.iloc[254] != peak and seen.iloc[255] == peak

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ from technical_calculator import (
     score_frame,
 )
 from tests import ROOT
-from tests.worlds.price_series import SAMPLES, mirrored, sample, times, walk
+from tests.worlds.price_series import SAMPLES, mirrored, sample, times, times_of, walk
 from torra.clock import duration
 
 NAMES = [name for weights in COMPONENTS.values() for name in weights]
@@ -160,8 +161,8 @@ def composites(frames: dict[str, pd.DataFrame], symbol: str, timeframe: str) -> 
     bars, frame = sample(f"{symbol}_{timeframe}"), frames[f"{symbol}_{timeframe}"]
     rows = zip(bars["close"], bars["high"].cummax(), frame["atr14"].fillna(0.0), strict=True)
     total = ATH_WEIGHT * np.array([ath_score(*row) for row in rows])
-    total += sum(weight * frame[vector] for vector, weight in WEIGHTS.items()).to_numpy()
-    return pd.Series(total, frame.index + duration(timeframe))[frame["valid"].to_numpy()]
+    total += np.sum([weight * frame[vector] for vector, weight in WEIGHTS.items()], axis=0)
+    return pd.Series(total, times_of(frame) + duration(timeframe))[frame["valid"].to_numpy()]
 
 
 def consensus(series: dict[str, pd.Series]) -> list[float]:
@@ -174,7 +175,7 @@ def consensus(series: dict[str, pd.Series]) -> list[float]:
     newest: dict[str, tuple[pd.Timestamp, float]] = {}
     result = []
     for time, _, timeframe, value in sorted(ticks):
-        newest[timeframe] = time, value
+        newest[timeframe] = cast(pd.Timestamp, time), value
         fresh = {tf: v for tf, (at, v) in newest.items() if time - at <= 2 * duration(tf)}
         weight = sum(TIMEFRAME_WEIGHTS[tf] for tf in fresh)
         result.append(sum(TIMEFRAME_WEIGHTS[tf] * v for tf, v in fresh.items()) / weight)
@@ -208,7 +209,7 @@ def test_evidence_adds_up_to_the_score(frames: dict[str, pd.DataFrame]) -> None:
 
 
 def test_evidence_is_told_in_one_line(frames: dict[str, pd.DataFrame]) -> None:
-    row = frames["EURUSD_H1"].loc[pd.Timestamp("2017-03-15T18:00Z")]
+    row: Any = frames["EURUSD_H1"].loc[pd.Timestamp("2017-03-15T18:00Z")]
     told = explain(row)
     assert tuple(told) == VECTORS
     assert told["momentum"].note == "+0.52: RSI14 74.7 (+0.17); MACD histogram +0.0006763 (+0.10)"
@@ -272,7 +273,7 @@ def arithmetic(text: str) -> float:
 def test_the_worked_example_is_true(frames: dict[str, pd.DataFrame]) -> None:
     stamp = re.search(r"EURUSD H1 .* the bar that opened at (\S+Z)", EXAMPLE)
     assert stamp
-    row = frames["EURUSD_H1"].loc[pd.Timestamp(stamp[1])]
+    row: Any = frames["EURUSD_H1"].loc[pd.Timestamp(stamp[1])]
     for name, value in table("indicator | value"):
         assert math.isclose(float(value), row[name], rel_tol=1e-8), name
     products = []

@@ -8,6 +8,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -27,7 +28,7 @@ from torra.store.audit import SEALED, Break, first_break, seal
 MARKUP = "<img src=x onerror=alert(1)>\u202e"
 
 
-def fill(database, count, **more) -> None:
+def fill(database: Database, count: int, **more: Any) -> None:
     for number in range(count):
         named = {"actor": "session:abc:admin", "action": "halt", "target": f"t{number}", **more}
         database.audit(**named, before={"n": number}, after={"n": number + 1})
@@ -194,7 +195,7 @@ def test_a_login_does_not_need_the_record(
 ) -> None:
     app, database = place
 
-    def broken(**_) -> None:
+    def broken(**_: object) -> None:
         raise StoreUnavailable("the disk is full")
 
     monkeypatch.setattr(database, "audit", broken)
@@ -273,7 +274,7 @@ def test_the_file_has_every_entry_and_can_be_checked_elsewhere(
 def test_a_file_that_cannot_be_read_is_refused_before_it_begins(
     place: tuple[Flask, Database], client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_) -> None:
+    def broken(*_: object) -> None:
         raise StoreUnavailable("the disk is gone")
 
     monkeypatch.setattr(place[1], "_rows", broken)

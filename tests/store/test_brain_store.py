@@ -21,6 +21,7 @@ import instance_database
 from agents.contracts import VECTORS, CallRecord
 from instance_database import Database
 from tests.worlds.legacy_database import build
+from tests.worlds.price_series import times_of
 from tests.worlds.stores import (
     NOON,
     PROFILE,
@@ -281,7 +282,7 @@ def test_a_short_is_valued_at_the_ask(database: Database) -> None:
     assert position["pnl"] == pytest.approx((100.0 - 70.0 - spread) * 0.5)
 
 
-def fill(database: Database, sid: str, decided: datetime, *, opened: datetime, **more) -> None:
+def fill(database: Database, sid: str, decided: datetime, *, opened: datetime, **more: Any) -> None:
     row = opening(sid, decided_at=decided, bar_time=decided - STEP, **more)
     database.enqueue_signal(row)
     database.move_signal(sid, "PUBLISHED")
@@ -345,14 +346,14 @@ def test_bars_come_back_as_they_went_in(database: Database) -> None:
     pd.testing.assert_frame_equal(
         loaded, bars, check_freq=False, check_index_type=False, check_names=True
     )
-    assert str(loaded.index.tz) == "UTC"
+    assert str(times_of(loaded).tz) == "UTC"
     early = database.load_bars("BTCUSD", "M15", as_of=NOON + 3 * STEP - timedelta(seconds=1))
     assert len(early) == 2, "a bar is known when it has closed"
     last = database.load_bars("BTCUSD", "M15", as_of=NOON + HOUR, limit=1)
     assert list(last.index) == [bars.index[-1]]
     none = database.load_bars("EURUSD", "M15", as_of=NOON)
     assert (len(none), list(none.columns)) == (0, list(bars.columns))
-    assert str(none.index.tz) == "UTC"
+    assert str(times_of(none).tz) == "UTC"
     assert database.newest_bar("EURUSD", "M15") is None
 
 

@@ -258,7 +258,7 @@ def attempt(
     store: Any, what: str, name: int, state: str, number: int, moment: datetime
 ) -> str | bool:
     sid, instance = f"T{name}", f"I{name % 2}"
-    born = {"instance": instance, "decided_at": moment, "bridge": "paper"}
+    born: dict[str, Any] = {"instance": instance, "decided_at": moment, "bridge": "paper"}
     try:
         if what == "open":
             return bool(store.enqueue_signal(stores.opening(sid, **born)))

@@ -238,7 +238,7 @@ def _migrate_in_child(folder: Path, stop_at: int | None) -> int:
                 db.conn.set_trace_callback(watch)
                 return db
 
-            store_connection._plain = watched
+            vars(store_connection)["_plain"] = watched
             open_database(folder).close()
             os.write(writer, str(seen).encode())
         finally:

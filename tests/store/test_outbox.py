@@ -87,7 +87,13 @@ def test_an_opening_that_came_to_nothing_makes_room(database: Database, end: str
 def test_a_reversal_waits_for_its_close(database: Database) -> None:
     hold(database)
     database.enqueue_signal(closing("C1", "T1"))
-    turned = {"side": "SELL", "stop": 110.0, "target": 80.0, "state": "WAITING", "after": "C1"}
+    turned: dict[str, Any] = {
+        "side": "SELL",
+        "stop": 110.0,
+        "target": 80.0,
+        "state": "WAITING",
+        "after": "C1",
+    }
     database.enqueue_signal(opening("T2", **turned))
     held = database.position("BTCUSD")
     assert held is not None
@@ -191,7 +197,13 @@ def test_signals_are_found_by_state_and_instance(database: Database) -> None:
 
 
 def test_the_exposure_is_the_whole_desks(database: Database) -> None:
-    euro = {"instance": "EUR", "symbol": "EURUSD", "entry": 1.1, "stop": 1.0, "target": 1.3}
+    euro: dict[str, Any] = {
+        "instance": "EUR",
+        "symbol": "EURUSD",
+        "entry": 1.1,
+        "stop": 1.0,
+        "target": 1.3,
+    }
     hold(database)
     database.enqueue_signal(opening("E1", **euro))
     told = database.exposure("BTCUSD", "M15", as_of=NOON + STEP)

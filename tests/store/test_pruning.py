@@ -171,7 +171,13 @@ def test_batches_end_where_one_sweep_does(
 
 def test_a_late_answer_is_added_to_its_call(database: Database) -> None:
     key = stores.key_of(stores.NOON)
-    silent = {"reply": "", "provider": "", "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
+    silent: dict[str, Any] = {
+        "reply": "",
+        "provider": "",
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "cost_usd": 0.0,
+    }
     gave_up = call(status="timeout", stop_reason="", cached_tokens=0, **silent)
     a_tick(database, 0, gave_up, call("risk_gate"))
     before = database.tick(key)

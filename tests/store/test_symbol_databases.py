@@ -20,20 +20,21 @@ from torra.store.host_files import SymbolDatabases, files_of
 from torra.store.sentiment import FED
 
 LEGACY_ROWS = 20
+Listener = Callable[[dict[str, Any]], object]
 
 
-def rows_of(path: Path, where: str = "torra_key IS NOT NULL") -> list[dict]:
+def rows_of(path: Path, where: str = "torra_key IS NOT NULL") -> list[dict[str, Any]]:
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         sql = f"SELECT * FROM sentiment WHERE {where} ORDER BY torra_key, id"
         return [dict(row) for row in connection.execute(sql)]
 
 
-def fed(path: Path) -> list[tuple]:
+def fed(path: Path) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in FED) for row in rows_of(path)]
 
 
-def wanted(desk, instance="BTCUSD") -> list[tuple]:
+def wanted(desk: Desk, instance: str = "BTCUSD") -> list[tuple[Any, ...]]:
     rows = desk.database.sentiment_page(instance, "", 10_000)
     return [tuple(row[name] for name in FED) for row in rows]
 
@@ -41,10 +42,10 @@ def wanted(desk, instance="BTCUSD") -> list[tuple]:
 class Heard:
     """Tells what a desk's event stream would: ticks that ended."""
 
-    def __init__(self, listeners: list) -> None:
+    def __init__(self, listeners: list[Listener]) -> None:
         self.listeners = listeners
 
-    def on_event(self, kind: str, told: dict) -> None:
+    def on_event(self, kind: str, told: dict[str, Any]) -> None:
         if kind == "tick":
             change = {"what": "tick"}
             change |= {name: told[name] for name in ("instance", "timeframe", "bar_time")}
@@ -58,27 +59,32 @@ def host(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    heard: list = []
+def heard() -> list[Listener]:
+    return []
+
+
+@pytest.fixture
+def desk(tmp_path: Path, heard: list[Listener]) -> Iterator[Desk]:
     made = desks.open_desk(tmp_path / "desk", events=Heard(heard))
-    made.heard = heard
     desks.take_lease(made)
     yield made
     made.close()
 
 
-def files(desk, host: Path) -> SymbolDatabases:
+def files(desk: Desk, host: Path) -> SymbolDatabases:
     made = SymbolDatabases({"BTCUSD": host}, desk.database, System().real_now)
     made.check()
     return made
 
 
-def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(desk: Desk, host: Path) -> None:
+def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(
+    desk: Desk, heard: list[Listener], host: Path
+) -> None:
     before = rows_of_legacy(host)
     ours = files(desk, host)
     desks.step(desk)  # before the files are fed: found by the comparison
     ours.start()
-    desk.heard.append(ours.on_change)
+    heard.append(ours.on_change)
     for _ in range(6):
         desks.step(desk)
     ours.rest()
@@ -89,7 +95,7 @@ def test_new_rows_follow_the_desks_and_old_ones_keep_every_byte(desk: Desk, host
     assert len(list((host.parent / "backups").iterdir())) == 1
 
 
-def rows_of_legacy(path: Path) -> list[tuple]:
+def rows_of_legacy(path: Path) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(path)) as connection:
         names = ", ".join([*legacy_database.COLUMNS, legacy_database.UNKNOWN])
         sql = f"SELECT {names} FROM sentiment WHERE id < {2 * LEGACY_ROWS} ORDER BY id"
@@ -120,12 +126,12 @@ def test_what_a_crash_left_out_is_found_at_the_next_start(desk: Desk, host: Path
 
 
 def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(
-    desk: Desk, host: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, heard: list[Listener], host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.store.host_files.GUEST_BUSY_SECONDS", 0.05)
     ours = files(desk, host)
     ours.start()
-    desk.heard.append(ours.on_change)
+    heard.append(ours.on_change)
     with closing(sqlite3.connect(host, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         monotonic = System().monotonic
@@ -141,7 +147,7 @@ def test_a_locked_file_is_behind_and_keeps_no_tick_waiting(
 
 
 def test_what_nobody_told_is_found_by_the_comparison(
-    desk: Desk, host: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, heard: list[Listener], host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torra.store.host_files.COMPARE_EVERY", 3)
     ours = files(desk, host)
@@ -149,7 +155,7 @@ def test_what_nobody_told_is_found_by_the_comparison(
     ours.start()
     until(lambda: not ours.behind())
     desks.step(desk)  # nobody listens
-    desk.heard.append(ours.on_change)
+    heard.append(ours.on_change)
     for _ in range(3):
         desks.step(desk)
     until(lambda: fed(host) == wanted(desk))

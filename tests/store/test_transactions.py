@@ -247,7 +247,7 @@ def test_a_number_that_is_not_finite_is_never_stored(database: Database, broken:
     database.move_signal("T1", "FILLED")
     for write in writes():
         with pytest.raises(ValueError, match=r"finite|not JSON compliant"):
-            write()  # type: ignore[operator]
+            write()
     assert [count(database, name) for name in ("signals", "journal", "sentiment")] == [1, 0, 0]
     assert database.signal("T1")["state"] == "FILLED"
 

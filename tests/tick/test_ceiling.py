@@ -399,7 +399,9 @@ def asking_again(request: Request) -> Request:
 
 
 def completion(vendor: str, model: str, usd: float, usage: dict[str, int]) -> Completion:
-    tokens = {name: usage[name] for name in ("input_tokens", "output_tokens", "cached_tokens")}
+    tokens: dict[str, Any] = {
+        name: usage[name] for name in ("input_tokens", "output_tokens", "cached_tokens")
+    }
     return Completion("{}", model, vendor, cost_usd=usd, **tokens)
 
 

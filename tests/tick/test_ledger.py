@@ -458,8 +458,8 @@ def test_what_costs_nothing_never_touches_the_database(
 ) -> None:
     for name in ("transaction", "connection"):
         monkeypatch.setattr(database, name, None)
-    for agents in ({"provider": "rules"}, {"provider": "openai_compatible"}):
-        config = settings(**agents)
+    for provider in ("rules", "openai_compatible"):
+        config = settings(provider=provider)
         purse = Purse(
             database,
             PRICES,

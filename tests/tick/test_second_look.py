@@ -19,9 +19,12 @@ from agent_config import MAX_PROMPT_BYTES, MODES, AgentSettings
 from agents.contracts import (
     VECTORS,
     AgentReport,
+    Ask,
     Completion,
+    DebateContext,
     Evidence,
     ModelUnavailable,
+    Prompt,
     Request,
     SourceType,
 )
@@ -265,11 +268,23 @@ def test_a_second_look_whose_submit_blocks(tries: Tries) -> None:
     ]
 
 
+def prompt_of(about: DebateContext) -> Prompt:
+    """Return what the technical analyst would ask."""
+    asked: list[Prompt] = []
+
+    def ask(prompt: Prompt) -> AgentReport:
+        asked.append(prompt)
+        return AgentReport.abstain("technical", "not asked")
+
+    AGENTS["technical"].analyze(about, ask)
+    return asked[0]
+
+
 def test_a_prompt_that_would_grow_too_long_is_not_asked() -> None:
     asked: list[int] = []
 
-    def long(told_context, ask):
-        prompt = AGENTS["technical"].analyze(told_context, lambda given: given)
+    def long(told_context: DebateContext, ask: Ask) -> AgentReport:
+        prompt = prompt_of(told_context)
         size = len(prompt.system.encode()) + len(prompt.user.encode())
         asked.append(size)
         padding = "x" * (MAX_PROMPT_BYTES - size)
@@ -327,7 +342,7 @@ def test_as_much_time_must_remain_as_the_first_attempt_took(takes: float, looked
 
 
 @pytest.mark.parametrize("first", ["garbage", RuntimeError()])
-def test_after_a_retry_there_is_none(first) -> None:
+def test_after_a_retry_there_is_none(first: Any) -> None:
     provider = Scripted({"technical": [first, LOW, SURE]})
     record = sit(provider)
     assert len(provider.asked("technical")) == 2
@@ -360,7 +375,7 @@ def test_the_gates_retry_needs_room_like_any_other() -> None:
 
 
 def test_the_prompt_of_a_second_look_names_numbers_and_listed_ids_only() -> None:
-    prompt = AGENTS["technical"].analyze(context(), lambda given: given)
+    prompt = prompt_of(context())
     told = AgentReport(
         "technical",
         dict.fromkeys(VECTORS, 0.12),

@@ -54,12 +54,12 @@ def wild(request: Request) -> dict[str, Any]:
     return told
 
 
+ROLES = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
 VOICES: dict[str, Callable[[], Any]] = {
     "rules": RulesProvider,
     "vetoing": lambda: scripted.Scripted(dict.fromkeys(ROLES, vetoing)),
     "wild": lambda: scripted.Scripted(dict.fromkeys(ROLES, wild)),
 }
-ROLES = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
 
 
 class Nobody:
@@ -90,7 +90,7 @@ def run(folder: Path, provider: Any, influence: str, steps: int, **edges: Any) -
 
 def go_on(desk: Desk, bars: int) -> None:
     """Live through so many bars more."""
-    desk.clock.set(desk.clock.now() + bars * desks.QUARTER)
+    desks.clock_of(desk).set(desk.clock.now() + bars * desks.QUARTER)
     setup = desk.setups["BTCUSD"]
     history = {
         name: setup.feed.bars("BTCUSD", name, desk.clock.now(), None) for name in ("M15", "H1")
@@ -219,7 +219,8 @@ def test_a_blend_that_is_not_l1_is_found_out(told: dict[str, Any]) -> None:
 
 
 def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
-    sizes = (agreement.panel(TickRecord.read(told)) or {})["sizes"]
+    shown: Any = agreement.panel(TickRecord.read(told))
+    sizes = shown["sizes"]
     assert {row["conviction"] for row in sizes} == {"1.000"}
     story = reasoning.story(ShownTick.read(told))
     assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"

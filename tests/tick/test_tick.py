@@ -418,7 +418,7 @@ class Quoting:
 
 def test_what_the_broker_says_is_asked_before_an_opening(tmp_path: Path) -> None:
     item = desks.BTC.model_copy(update={"bridge": "main"})
-    easy = Profile(thresholds={"buy": 0.01, "sell": 0.01})
+    easy = validate(Profile, {"thresholds": {"buy": 0.01, "sell": 0.01}}, "a test")
     desk = desks.open_desk(tmp_path, (item,), profile=easy, route=Quoting())
     desks.take_lease(desk)
     denied: set[str] = set()

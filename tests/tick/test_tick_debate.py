@@ -69,7 +69,7 @@ def paid_desk(tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
     def make(**agents: Any) -> tuple[Any, Paid]:
         voice = Paid()
-        desk = desks.open_desk(tmp_path, provider=voice, profile=profile(**agents))
+        desk: Any = desks.open_desk(tmp_path, provider=voice, profile=profile(**agents))
         desk.ahead = Ahead()
         account = SpendingAccount(
             desk.database, PriceList(PRICES), "mine", lambda _: False, desk.ahead.now

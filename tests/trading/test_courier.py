@@ -33,7 +33,7 @@ GOLD = Instance(
     bridge="torra_files",
 )  # fmt: skip
 PAPER = Instance(symbol="BTCUSD", feed="store")
-ROW = {"instance": "XAUUSD", "symbol": "XAUUSD", "entry": 2000.0, "stop": 1990.0}
+ROW: dict[str, Any] = {"instance": "XAUUSD", "symbol": "XAUUSD", "entry": 2000.0, "stop": 1990.0}
 ROW |= {"target": 2020.0, "lots": 0.1, "bridge": "torra_files"}
 
 
@@ -211,7 +211,12 @@ def test_a_reversal_waits_for_the_books(world: World) -> None:
     world.bridge.say("T1", "FILLED", NOON, price=2000.0, volume=0.1, position="77")
     world.bridge.told_books = world.books(position(entry=2000.0))
     world.turn()
-    close = {"instance": "XAUUSD", "symbol": "XAUUSD", "lots": 0.1, "bridge": "torra_files"}
+    close: dict[str, Any] = {
+        "instance": "XAUUSD",
+        "symbol": "XAUUSD",
+        "lots": 0.1,
+        "bridge": "torra_files",
+    }
     world.database.enqueue_signal(closing("C1", "T1", **close))
     turned = {**ROW, "side": "SELL", "stop": 2010.0, "target": 1980.0}
     world.database.enqueue_signal(opening("T2", **turned, state="WAITING", after="C1", closes="T1"))

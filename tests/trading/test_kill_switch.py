@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -276,7 +276,7 @@ def test_a_lock_passes_by_and_everything_else_halts(
 
 
 def test_every_channel_has_a_file_where_its_other_side_looks(tmp_path: Path) -> None:
-    live = {"feed": "store", "timeframes": ("H1",)}
+    live: dict[str, Any] = {"feed": "store", "timeframes": ("H1",)}
     settings = DeskSettings(
         instances=(
             Instance(symbol="XAUUSD", bridge="torra_files", channel="gold", **live),

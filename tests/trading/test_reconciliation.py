@@ -100,6 +100,10 @@ def looked_at(rows: Iterable[Row], *several: BrokerBooks) -> tuple[tuple[Row, ..
     return rows, every
 
 
+def misses_of(findings: Iterable[Finding]) -> list[int]:
+    return [finding.misses for finding in findings if isinstance(finding, Missing)]
+
+
 # --- openings -------------------------------------------------------------------------------------
 
 
@@ -247,13 +251,14 @@ def test_the_later_of_two_deals_in_one_second_has_the_higher_number() -> None:
 @pytest.mark.parametrize("entries", [(), (deal_in(),), (deal_in(), deal_out(lots=0.49))])
 def test_a_position_that_cannot_be_seen_is_not_flat(entries: tuple[Any, ...]) -> None:
     """Without closing deals for all of it, it is missing: counted once for each set of books."""
-    rows, findings = [held()], []
+    rows: tuple[Row, ...] = (held(),)
+    findings: list[Finding] = []
     for look in range(1, 7):
         told = books(*entries, after=60.0 * look)
         for _ in range(2):
             rows, more = looked_at(rows, told)
             findings += more
-    assert [finding.misses for finding in findings] == [1, 2, 3, 4, 5, 6]
+    assert misses_of(findings) == [1, 2, 3, 4, 5, 6]
     assert all(isinstance(finding, Missing) for finding in findings)
     assert [bool(alarm_of(finding)) for finding in findings] == [False] * LOOKS + [True] * 3
     assert rows[0]["state"] == "FILLED" and rows[0]["misses"] == 6
@@ -278,7 +283,7 @@ def test_part_of_a_position_is_closed_by_hand_and_then_the_rest() -> None:
 def test_a_position_older_than_the_list_of_deals_is_measured_by_its_order() -> None:
     (end,) = found([held()], books(deal_out()))
     assert isinstance(end, Closed) and end.profit == -510.0
-    rows = (held(filled_lots=0.3),)
+    rows: tuple[Row, ...] = (held(filled_lots=0.3),)
     rest = deal_out(lots=0.3)
     several = [books(rest, after=60.0 * look) for look in range(1, 5) for _ in range(2)]
     rows, findings = looked_at(rows, *several[:6])
@@ -367,7 +372,7 @@ def test_an_answer_that_is_overdue_is_looked_for_but_nothing_is_concluded(state:
     row = opening(state=state)
     assert found([row], books(after=239)) == ()
     rows, findings = looked_at([row], *(books(after=240 + n) for n in range(8)))
-    assert [finding.misses for finding in findings] == list(range(1, 9))
+    assert misses_of(findings) == list(range(1, 9))
     assert rows[0]["state"] == state
     assert alarm_of(findings[-1])
 
@@ -520,9 +525,9 @@ def test_a_close_of_what_ended_before_is_over(row: dict[str, Any] | None) -> Non
 
 def test_a_close_waits_while_its_position_is_open_or_cannot_be_seen() -> None:
     for entries in ((position(),), ()):
-        findings = found([held(), closing()], books(*entries))
-        assert not any(isinstance(finding, CloseDone) for finding in findings)
-    rows, findings = looked_at(
+        seen = found([held(), closing()], books(*entries))
+        assert not any(isinstance(finding, CloseDone) for finding in seen)
+    rows, _ = looked_at(
         [held(), closing(state="UNKNOWN")], *(books(after=60 * n) for n in range(1, 9))
     )
     assert rows[1]["state"] == "UNKNOWN" and rows[1]["misses"] == 0

@@ -24,13 +24,14 @@ from torra.verdict.risk_engine import (
     Leg,
     Levels,
     Position,
+    PositionSide,
 )
 
 BTC = SYMBOLS["BTCUSD"]
 REVERSING = Profile(on_opposite="reverse")
 
 
-def held(side: str, state: str = "FILLED", lots: float = 0.1) -> Position:
+def held(side: PositionSide, state: str = "FILLED", lots: float = 0.1) -> Position:
     return Position(
         instance="BTCUSD",
         symbol="BTCUSD",
@@ -86,14 +87,19 @@ def review(verdict: str = "BUY", position: Position | None = None, **changes: An
     ],
 )  # fmt: skip
 def test_what_verdict_and_position_ask_for(
-    verdict: str, side: str | None, on_opposite: str, name: str, legs: tuple[Any, ...], reason: str
+    verdict: str,
+    side: PositionSide | None,
+    on_opposite: str,
+    name: str,
+    legs: tuple[Any, ...],
+    reason: str,
 ) -> None:
     position = held(side) if side else None
     assert risk_engine.intent(verdict, position, on_opposite) == (name, legs, reason)
 
 
 @pytest.mark.parametrize("on_opposite", ["close", "reverse"])
-def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite: str) -> None:
+def test_a_position_that_is_being_closed_is_not_closed_twice(on_opposite: Any) -> None:
     profile = Profile(on_opposite=on_opposite)
     action = review("SELL", held("LONG", CLOSING), profile=profile)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "DUPLICATE_SIGNAL", ())
@@ -287,7 +293,7 @@ def test_a_runaway_is_capped_and_then_halted(scaled: Scale) -> None:
 @pytest.mark.parametrize("state", ["HALTED", "", "unknown"])
 @pytest.mark.parametrize("profile", [Profile(), REVERSING])
 @pytest.mark.parametrize("side", [None, "LONG"])
-def test_halted_stops_both_legs(state: str, profile: Profile, side: str | None) -> None:
+def test_halted_stops_both_legs(state: str, profile: Profile, side: PositionSide | None) -> None:
     position = held(side) if side else None
     action = review("SELL", position, profile=profile, trading_state=state)
     assert (action.name, action.reason, action.drafts) == ("HOLD", "TRADING_HALTED", ())
@@ -418,8 +424,8 @@ def test_levels_that_are_degenerate_are_caught_by_the_second_look(
 )
 def test_a_lower_multiplier_never_adds_an_opening_or_raises_a_size(
     verdict: str,
-    side: str | None,
-    on_opposite: str,
+    side: PositionSide | None,
+    on_opposite: Any,
     first: float,
     second: float,
     gross: float,
@@ -461,7 +467,11 @@ figures = st.floats() | st.sampled_from((0.0, -1.0, 48_000.0, 200.0, 1e308))
     by_side=st.dictionaries(st.sampled_from(("BUY", "SELL")), figures),
 )  # fmt: skip
 def test_no_number_makes_review_raise(
-    verdict: str, side: str | None, lots: float, asked: dict[Any, Any], by_side: dict[Any, Any]
+    verdict: str,
+    side: PositionSide | None,
+    lots: float,
+    asked: dict[Any, Any],
+    by_side: dict[Any, Any],
 ) -> None:
     position = held(side, lots=lots) if side else None
     action = review(verdict, position, profile=REVERSING, bars_since_loss=by_side, **asked)

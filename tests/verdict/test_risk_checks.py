@@ -17,6 +17,7 @@ from torra.bridges.protocol import Health
 from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
 from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.order_levels import Side
 from torra.verdict.risk_engine import HALTING, Account, Levels, Ticket, check
 
 BTC = SYMBOLS["BTCUSD"]
@@ -39,7 +40,7 @@ class Case(NamedTuple):
         return check(*self)
 
 
-def case(side: str = "BUY", **changes: Any) -> Case:
+def case(side: Side = "BUY", **changes: Any) -> Case:
     """A ticket of 0.1 bitcoin that nothing speaks against, with changes by field name.
 
     It loses 40 at its stop (50 are allowed) and is worth 4,800. A price is given as its distance
@@ -58,7 +59,8 @@ def case(side: str = "BUY", **changes: Any) -> Case:
             ticket = replace(ticket, **{name: value})
         elif name in Account.__slots__:
             by_side = isinstance(getattr(account, name), dict)
-            account = replace(account, **{name: {side: value} if by_side else value})
+            told: dict[str, Any] = {name: {side: value} if by_side else value}
+            account = replace(account, **told)
         elif name in type(spec).model_fields:
             spec = spec.model_copy(update={name: value})
         elif name in Risk.model_fields:
@@ -149,7 +151,7 @@ EDGES: list[Edge] = [
 @pytest.mark.parametrize(
     "edge", EDGES, ids=[f"{number}-{edge[0]}" for number, edge in enumerate(EDGES)]
 )
-def test_a_limit_below_at_and_above(edge: tuple[Any, ...], side: str) -> None:
+def test_a_limit_below_at_and_above(edge: tuple[Any, ...], side: Side) -> None:
     reason, change, applies, also = edge
     for step, expected in zip((-1, 0, 1), applies, strict=True):
         found = set(case(side, **change(step)).denied())
@@ -175,7 +177,7 @@ def test_a_limit_below_at_and_above(edge: tuple[Any, ...], side: str) -> None:
         ({"lots": -1.0}, R.SIZE_ZERO),
     ],
 )
-def test_what_is_so_or_not(change: dict[str, Any], reason: DenyReason, side: str) -> None:
+def test_what_is_so_or_not(change: dict[str, Any], reason: DenyReason, side: Side) -> None:
     assert case(side).denied() == ()
     assert case(side, **change).denied() == (reason,)
 
@@ -196,7 +198,8 @@ def test_what_is_not_known_denies_nothing() -> None:
         ("bars_since_loss", 0.0),
         ("same_side_last_hour", 9),
     ]:
-        elsewhere = replace(Account(), **{name: {"SELL": value}})
+        told: dict[str, Any] = {name: {"SELL": value}}
+        elsewhere = replace(Account(), **told)
         assert check(case("BUY").ticket, elsewhere, BTC, PLAIN) == ()
     assert case(max_same_openings_per_hour=1, min_trades_for_ev=1, cooldown_bars=9).denied() == ()
     assert case(cooldown_bars=0, bars_since_loss=-5.0).denied() == ()
@@ -234,7 +237,12 @@ ACCOUNT_NUMBERS = (
     "positions_open", "gross_notional", "day_loss", "signals_last_hour", "same_side_last_hour",
     "bars_since_loss", "free_margin", "leverage", "live_spread",
 )  # fmt: skip
-WORSE = {"veto": True, "gross_notional": 1e6, "cooldown_bars": 9, "bars_since_loss": 1.0}
+WORSE: dict[str, Any] = {
+    "veto": True,
+    "gross_notional": 1e6,
+    "cooldown_bars": 9,
+    "bars_since_loss": 1.0,
+}
 
 
 def with_number(base: Case, name: str, number: float) -> Case:
@@ -243,10 +251,11 @@ def with_number(base: Case, name: str, number: float) -> Case:
         levels = replace(base.ticket.levels, **{name: number})
         return base._replace(ticket=replace(base.ticket, levels=levels))
     if name in Ticket.__slots__:
-        return base._replace(ticket=replace(base.ticket, **{name: number}))
+        changes: dict[str, Any] = {name: number}
+        return base._replace(ticket=replace(base.ticket, **changes))
     value = {base.ticket.side: number} if name.endswith(("_hour", "_loss")) else number
-    value = number if name in ("signals_last_hour", "day_loss") else value
-    return base._replace(account=replace(base.account, **{name: value}))
+    changes = {name: number if name in ("signals_last_hour", "day_loss") else value}
+    return base._replace(account=replace(base.account, **changes))
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
@@ -298,7 +307,7 @@ anything = st.floats() | st.sampled_from((0.0, -0.0, 5e-324, 1e308, 1e12, 48_000
 
 
 @given(st.sampled_from(("BUY", "SELL")), st.tuples(*[anything] * 17))
-def test_no_number_makes_check_raise(side: str, numbers: tuple[float, ...]) -> None:
+def test_no_number_makes_check_raise(side: Side, numbers: tuple[float, ...]) -> None:
     found = case(side, min_trades_for_ev=1, win_rates=(1, 2))
     for name, number in zip((*TICKET_NUMBERS, *ACCOUNT_NUMBERS), numbers, strict=True):
         found = with_number(found, name, number)
@@ -332,7 +341,7 @@ def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -
 
 
 def test_what_is_not_told_speaks_against_nothing() -> None:
-    neutral = (0, 0.0, 0.0, 0, {}, {}, {}, None, None, None, "ACTIVE", True, True)
+    neutral: tuple[Any, ...] = (0, 0.0, 0.0, 0, {}, {}, {}, None, None, None, "ACTIVE", True, True)
     assert tuple(getattr(Account(), item.name) for item in fields(Account)) == neutral
     told = case().ticket
     bare = Ticket(told.side, told.lots, told.levels, told.price)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.conftest import Scale
 from torra.config import SYMBOLS, Risk, SymbolSpec
 from torra.verdict import risk_engine
+from torra.verdict.order_levels import Side
 from torra.verdict.position_size import lot_denials
 from torra.verdict.risk_engine import DenyReason, Levels
 
@@ -45,6 +46,13 @@ risks = st.builds(
 sides = st.sampled_from(("BUY", "SELL"))
 
 
+def levels_of(side: Side, price: float, atr: float, spec: SymbolSpec) -> Levels:
+    """Return levels that nothing speaks against."""
+    found = risk_engine.levels(side, price, atr, spec)
+    assert isinstance(found, Levels), found
+    return found
+
+
 def dec(value: float) -> Decimal:
     return Decimal(repr(value))
 
@@ -60,9 +68,9 @@ def dec(value: float) -> Decimal:
     ],
 )
 def test_levels_of_the_shipped_symbols(
-    side: str, price: float, atr: float, spec: SymbolSpec, expected: tuple[float, float, float]
+    side: Side, price: float, atr: float, spec: SymbolSpec, expected: tuple[float, float, float]
 ) -> None:
-    levels = risk_engine.levels(side, price, atr, spec)
+    levels = levels_of(side, price, atr, spec)
     assert (levels.entry, levels.stop, levels.target) == expected
     assert levels.atr == atr
 
@@ -95,28 +103,28 @@ def test_levels_are_denied_and_never_raise(
 
 
 def test_the_nearest_stop_that_is_far_enough() -> None:
-    assert risk_engine.levels("BUY", 2_000.0, 0.13, GOLD).stop == 1_999.74
+    assert levels_of("BUY", 2_000.0, 0.13, GOLD).stop == 1_999.74
     assert risk_engine.levels("BUY", 2_000.0, 0.127, GOLD) is DenyReason.STOP_TOO_CLOSE
     bare = GOLD.model_copy(update={"spread": 0.0})
-    assert risk_engine.levels("BUY", 2_000.0, 0.01, bare).stop == 1_999.98
+    assert levels_of("BUY", 2_000.0, 0.01, bare).stop == 1_999.98
     assert risk_engine.levels("BUY", 2_000.0, 0.0099, bare) is DenyReason.STOP_TOO_CLOSE
 
 
 def test_a_stop_keeps_the_brokers_level_beyond_the_spread() -> None:
     """Brokers measure a short's stop from the ask, a long's from the bid: both are far enough."""
     strict = GOLD.model_copy(update={"stops_level": 100})  # 1.00, and the spread is 0.25
-    assert risk_engine.levels("SELL", 2_000.0, 0.625, strict).stop == 2_001.25
+    assert levels_of("SELL", 2_000.0, 0.625, strict).stop == 2_001.25
     assert risk_engine.levels("SELL", 2_000.0, 0.62, strict) is DenyReason.STOP_TOO_CLOSE
     loose = GOLD.model_copy(update={"stops_level": 1})  # one point, which is the tick
-    assert risk_engine.levels("BUY", 2_000.0, 0.13, loose).stop == 1_999.74
+    assert levels_of("BUY", 2_000.0, 0.13, loose).stop == 1_999.74
 
 
 def test_the_highest_target_is_the_largest_price() -> None:
     spec = GOLD.model_copy(update={"tick_size": 0.5, "spread": 1.0})
     top = risk_engine.LARGEST_PRICE
-    assert risk_engine.levels("BUY", top - 400.0, 100.0, spec).target == top
+    assert levels_of("BUY", top - 400.0, 100.0, spec).target == top
     assert risk_engine.levels("BUY", top - 399.5, 100.0, spec) is DenyReason.BAD_NUMBER
-    assert risk_engine.levels("SELL", 400.5, 100.0, spec).target == 0.5
+    assert levels_of("SELL", 400.5, 100.0, spec).target == 0.5
     assert risk_engine.levels("SELL", 400.0, 100.0, spec) is DenyReason.BAD_NUMBER
 
 
@@ -126,6 +134,7 @@ def test_levels_are_whole_ticks_at_two_atr_and_two_r(
 ) -> None:
     levels = risk_engine.levels(side, price, atr, spec)
     assume(isinstance(levels, Levels))
+    assert isinstance(levels, Levels)
     tick = dec(spec.tick_size)
     entry, stop, target = (dec(v) for v in (levels.entry, levels.stop, levels.target))
     assert not any(value % tick for value in (entry, stop, target))
@@ -236,6 +245,7 @@ def test_size_against_a_brute_force_oracle(scaled: Scale) -> None:
     def check(side, price, share, spec, risk, multiplier) -> None:
         levels = risk_engine.levels(side, price, price * share, spec)
         assume(isinstance(levels, Levels))
+        assert isinstance(levels, Levels)
         lots = risk_engine.size(levels, spec, risk, multiplier)
         with localcontext() as context:
             context.prec, context.rounding = 80, ROUND_HALF_EVEN
@@ -261,6 +271,7 @@ def test_a_lower_multiplier_never_buys_more(
 ) -> None:
     levels = risk_engine.levels("BUY", price, price * share, spec)
     assume(isinstance(levels, Levels))
+    assert isinstance(levels, Levels)
     low, high = sorted((first, second))
     sizes = [risk_engine.size(levels, spec, risk, m) for m in (low, high, 1.0)]
     assert sizes == sorted(sizes)

@@ -153,7 +153,12 @@ def test_what_the_database_kept_is_remembered(tmp_path: Path) -> None:
         database.move_signal(sid, "PUBLISHED")
         database.move_signal(sid, "FILLED", fields={"price": 100.0, "opened_at": at})
         money, r = (price - 100.0) * 0.5, (price - 100.0) / 10
-        end = {"time": at + HOUR, "profit": money, "r_multiple": r, "reason": "CLOSED"}
+        end: dict[str, Any] = {
+            "time": at + HOUR,
+            "profit": money,
+            "r_multiple": r,
+            "reason": "CLOSED",
+        }
         database.close_position(sid, price=price, **end)
     then = NOON + 3 * HOUR
     found = remembered(database.closed_trades("BTCUSD", as_of=then), then)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from torra.bridges.paper import Bar, PaperPosition, advance
 from torra.clock import iso
 from torra.config import SYMBOLS
+from torra.verdict.risk_engine import PositionSide
 from torra.verdict.trade_outcome import (
     SCRATCH_R,
     VERDICTS,
@@ -172,7 +173,12 @@ def test_every_outcome_has_its_evolution() -> None:
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf, True, "7", None])
 def test_a_broken_number_is_never_remembered(broken) -> None:
-    told = {"exit_price": 2010.0, "closed_at": NOON, "profit": 1.0, "reason": "CLOSED"}
+    told: dict[str, Any] = {
+        "exit_price": 2010.0,
+        "closed_at": NOON,
+        "profit": 1.0,
+        "reason": "CLOSED",
+    }
     for name in ("exit_price", "profit"):
         with pytest.raises(ValueError, match=f"{name} must be a finite number"):
             judge(opening(), **{**told, name: broken})
@@ -220,10 +226,10 @@ def test_paper_and_judge_agree_on_r(scaled: Callable[..., int]) -> None:
 @given(ticks, ticks, ticks, ticks, st.sampled_from(["LONG", "SHORT"]))
 @settings(max_examples=60)
 def test_r_is_the_same_for_a_mirrored_trade(
-    entry: float, price: float, stop: float, target: float, side: str
+    entry: float, price: float, stop: float, target: float, side: PositionSide
 ) -> None:
     """Turned upside down around 2000 a long is a short."""
-    other = "SHORT" if side == "LONG" else "LONG"
+    other: PositionSide = "SHORT" if side == "LONG" else "LONG"
     turned = (4000 - value for value in (entry, price, stop, target))
     assert r_of(side, entry, price, stop, target) == pytest.approx(
         r_of(other, *turned), abs=1e-6, rel=1e-6

@@ -19,6 +19,7 @@ from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
 from torra.clock import iso
 from torra.trading.findings import Finding, apply_to_rows, learned
 from torra.trading.reconciliation import reconcile
+from torra.verdict.order_levels import Side
 from torra.verdict.signal_states import EXECUTED, SENT, TRANSITIONS
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
@@ -98,34 +99,62 @@ class History:
     def money(self) -> float:
         return round(self.chance.uniform(-100, 100), 2)
 
-    def open(self, magic: int, side: str, lots: list[float], text: str, levels=(1.0, 9e3)) -> str:
+    def open(
+        self,
+        magic: int,
+        side: Side,
+        lots: list[float],
+        text: str,
+        levels: tuple[float, float] = (1.0, 9e3),
+    ) -> str:
         ticket = self.fresh()
         called = self.comment(text)
         fills = [(size, self.price()) for size in lots]
         for size, price in fills:
             self.deals.append(
                 BrokerDeal(
-                    *(self.fresh(), ticket, "X", "in", side, size, price, -0.5, magic),
-                    *(called, self.now, "expert"),
+                    self.fresh(),
+                    ticket,
+                    "X",
+                    "in",
+                    side,
+                    size,
+                    price,
+                    -0.5,
+                    magic,
+                    called,
+                    self.now,
+                    "expert",
                 )
             )
             self.now += seconds(self.chance.choice([0, 0, 0.2]))
         total = round(sum(lots), 8)
         mean = round(sum(size * price for size, price in fills) / total, 8)
+        stop, target = levels
         self.positions[ticket] = BrokerPosition(
-            *(ticket, "X", "LONG" if side == "BUY" else "SHORT", total, mean, *levels, magic),
-            *(self.comment(text) if self.chance.random() < 0.2 else called, 0.0, self.now),
-        )
+            ticket, "X", "LONG" if side == "BUY" else "SHORT", total, mean, stop, target, magic,
+            self.comment(text) if self.chance.random() < 0.2 else called, 0.0, self.now,
+        )  # fmt: skip
         return ticket
 
     def end(self, ticket: str, lots: float, reason: str, *, magic: int, text: str = "") -> None:
         """Close a position or a part of it."""
         item = self.positions[ticket]
-        side = "SELL" if item.side == "LONG" else "BUY"
+        side: Side = "SELL" if item.side == "LONG" else "BUY"
         self.deals.append(
             BrokerDeal(
-                *(self.fresh(), ticket, "X", "out", side, lots, self.price(), self.money()),
-                *(magic, text, self.now, reason),
+                self.fresh(),
+                ticket,
+                "X",
+                "out",
+                side,
+                lots,
+                self.price(),
+                self.money(),
+                magic,
+                text,
+                self.now,
+                reason,
             )
         )
         left = round(item.lots - lots, 8)
@@ -178,7 +207,8 @@ class History:
         instance = self.chance.choice(list(MAGICS))
         if self.live(instance, "open", (*SENT, *EXECUTED)):
             return
-        side = self.chance.choice(["BUY", "SELL"])
+        sides: tuple[Side, Side] = ("BUY", "SELL")
+        side = self.chance.choice(sides)
         levels = (1990.0, 2020.0) if side == "BUY" else (2020.0, 1990.0)
         row = self.write(instance=instance, side=side, stop=levels[0], target=levels[1])
         sid, fate = row["sid"], self.chance.random()

@@ -225,7 +225,7 @@ def debate(
         if r["agent_id"] != "risk_gate"
     ]
     result = synthesis.synthesise(answers)
-    ruling = {
+    ruling: dict[str, Any] = {
         "multiplier": 0.56,
         "veto": False,
         "reasons": ["DISAGREEMENT", "SCHEDULED_EVENT"],

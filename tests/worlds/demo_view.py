@@ -22,6 +22,7 @@ from agents.registry import AGENTS
 from tests import ROOT
 from torra import clock
 from torra.config import Markov
+from torra.dashboard.view.desk_view import OverviewTold
 from torra.dashboard.view.stream_reading import OWN
 from torra.errors import StoreUnavailable
 from torra.verdict import sentiment_rules
@@ -110,10 +111,10 @@ class ScriptedView:
             "blocks": [BLOCK] if self.state == "blocked" else [],
         }
 
-    def overview(self) -> dict[str, Any]:
+    def overview(self) -> OverviewTold:
         desk = self.desk()
         if self.state == "bare":
-            return {"desk": desk, "instances": []}
+            return {"desk": desk, "instances": [], "debates": []}
         instances = [self._instance(name) for name in STREAMS]
         if self.state == "many":
             named = [f"{name}-{number:02d}" for number in range(INSTANCES) for name in STREAMS]

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flask.testing import FlaskClient
+
+from instance_database import Database
 from tests.doubles.visitors import open_app
 from tests.worlds import desks
-from torra.config import DeskSettings, Profile, validate
+from torra.config import DeskSettings, Instance, Profile, validate
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.providers.registry import open_provider
@@ -31,10 +34,10 @@ class Pages:
     backing: Backing
 
     @property
-    def database(self):
+    def database(self) -> Database:
         return self.backing.database
 
-    def client(self):
+    def client(self) -> FlaskClient:
         return self.app.test_client()
 
     def text(self, address: str, status: int = 200) -> str:
@@ -50,7 +53,7 @@ class Pages:
 
 def open_pages(
     home: Path,
-    instances=(desks.BTC,),
+    instances: tuple[Instance, ...] = (desks.BTC,),
     *,
     profile: dict[str, Any] | None = None,
     steps: int = 2,
@@ -64,7 +67,7 @@ def open_pages(
         home, instances, profile=found, provider=open_provider(RULES.agents), **more
     )
     stopped = desk.clock.real_now()
-    desk.clock.real_now = lambda: stopped
+    vars(desk.clock)["real_now"] = lambda: stopped
     desks.take_lease(desk)
     for _ in range(steps):
         desks.step(desk)

@@ -84,12 +84,18 @@ def take_lease(desk: Desk, seconds: float = 3600.0) -> None:
     assert desk.epoch is not None
 
 
+def clock_of(desk: Any) -> Simulated:
+    """Return the clock of a desk, which a test sets by hand."""
+    assert isinstance(desk.clock, Simulated)
+    return desk.clock
+
+
 def step(desk: Desk) -> datetime:
     """Move the clock to the next close of any stream and wake every instance."""
-    assert isinstance(desk.clock, Simulated)
+    clock = clock_of(desk)
     frames = sorted({name for item in desk.setups.values() for name in item.instance.timeframes})
-    moment = next_close(desk.clock.now(), frames)
-    desk.clock.set(moment)
+    moment = next_close(clock.now(), frames)
+    clock.set(moment)
     for name in desk.setups:
         desk.wake(name)
     return moment

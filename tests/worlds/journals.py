@@ -23,6 +23,7 @@ from instance_database import Database
 from scoring_rubric import request_hash
 from tests.doubles import scripted
 from tests.worlds import desks
+from tests.worlds.price_series import times_of
 from torra.clock import System, duration
 from torra.config import Profile, validate
 from torra.desk.bar_closes import next_close
@@ -111,11 +112,13 @@ class Revising:
         self.now: Any = None
         self.missing: set[Any] = set()
 
-    def bars(self, symbol: str, timeframe: str, as_of: Any, limit: int | None) -> pd.DataFrame:
+    def bars(
+        self, symbol: str, timeframe: str, as_of: Any, limit: int | None = None
+    ) -> pd.DataFrame:
         frame = desks.sample().bars(symbol, timeframe, as_of, limit).copy()
         frame = frame[~frame.index.isin(list(self.missing))]
-        closed = frame.index + duration(timeframe)
-        new = (closed > self.now - timedelta(minutes=70)) & (frame.index.hour % 3 == 0)
+        closed = times_of(frame) + duration(timeframe)
+        new = (closed > self.now - timedelta(minutes=70)) & (times_of(frame).hour % 3 == 0)
         frame.loc[new, "high"] *= 1.0001
         frame.loc[new, "volume"] += 0.37
         return frame
@@ -155,7 +158,7 @@ def _step(desk: Desk, feed: Revising, number: int, *, plain: bool) -> int:
     late = 0 if plain else LATE.get(number % 13, 0)
     if not plain and number % 6 == 2:
         feed.missing = {moment - duration("M15")}
-    desk.clock.set(moment + timedelta(seconds=late))
+    desks.clock_of(desk).set(moment + timedelta(seconds=late))
     feed.now = desk.clock.now()
     done = [outcome for name in desk.setups for outcome in desk.wake(name)]
     if feed.missing and moment - duration("M15") not in feed.missing:

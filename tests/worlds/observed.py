@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,11 +36,13 @@ ALONE = (*ANALYSTS, "risk_gate")
 def opinion(answer: Answer) -> Opinion:
     role, report = answer
     ruling = report.ruling or GateRuling()
+    given: Any = tuple(report.adjustments.get(vector) for vector in VECTORS)
+    weights: Any = tuple(FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS)
     return Opinion(
         role.id,
         role.kind,
-        tuple(report.adjustments.get(vector) for vector in VECTORS),
-        tuple(FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS),
+        given,
+        weights,
         trust(report),
         report.confidence,
         abstained=report.abstained,
@@ -70,7 +72,8 @@ def random_report(rng: np.random.Generator, name: str, lean: float = 0.0) -> Age
         else float(np.clip(round(rng.normal(lean, 0.15), 2), -role.bound, role.bound))
         for vector in VECTORS
     }
-    word = str(rng.choice(["high", "medium", "low"]))
+    words: Sequence[Literal["high", "medium", "low"]] = ("high", "medium", "low")
+    word = words[rng.choice(3)]
     flags = ("ungrounded",) if rng.random() < 0.2 else ()
     return AgentReport(name, given, word, flags=flags)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -38,6 +41,22 @@ def walk(count: int, seed: int, *, flat: tuple[int, int] = (0, 0)) -> pd.DataFra
     time = pd.date_range("2024-03-04", periods=count, freq="15min", tz="UTC", name="time")
     columns = {"open": opened, "high": high, "low": low, "close": close, "volume": volume * 1.0}
     return pd.DataFrame(columns, index=time)
+
+
+def times_of(frame: pd.DataFrame | pd.Series) -> pd.DatetimeIndex:
+    """Return the index of a series in time."""
+    assert isinstance(frame.index, pd.DatetimeIndex)
+    return frame.index
+
+
+def rows_of(frame: pd.DataFrame) -> Iterator[Any]:
+    """Yield the rows, named by column and "Index"."""
+    yield from frame.itertuples()
+
+
+def row_of(values: pd.Series[Any]) -> dict[str, Any]:
+    """Return one row by column, as a tick reads it."""
+    return {str(name): value for name, value in values.to_dict().items()}
 
 
 def mirrored(bars: pd.DataFrame, axis: float = 2048.0) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from typing import Any
 from agent_config import GateSettings
 from tests.worlds.risk_oracle import exactly
 from torra.config import SYMBOLS, Profile, Risk, SymbolSpec
+from torra.verdict.order_levels import Side
 from torra.verdict.risk_engine import Account, Levels, Ticket
 
 PLAIN = Profile()
@@ -53,7 +54,7 @@ class Draft:
 
     chance: Random
     spec: SymbolSpec
-    side: str
+    side: Side
     entry: Decimal
     reach: Decimal
     """From the entry to the stop, against the order."""
@@ -86,8 +87,8 @@ class Draft:
 
     def done(self) -> tuple[Ticket, Account, SymbolSpec, Profile]:
         towards = 1 if self.side == "BUY" else -1
-        at = (self.entry, self.entry - towards * self.reach, self.entry + towards * self.gain)
-        made = Levels(*map(dec, at), dec(self.atr))
+        stop, target = self.entry - towards * self.reach, self.entry + towards * self.gain
+        made = Levels(dec(self.entry), dec(stop), dec(target), dec(self.atr))
         ticket = Ticket(self.side, dec(self.lots), made, dec(self.entry + self.away))
         ticket, account = replace(ticket, **self.ticket), Account(**self.account)
         for spoil in self.spoilt:
@@ -261,9 +262,10 @@ def a_broken_number(d: Draft) -> None:
         if name in ("entry", "stop", "target", "atr"):
             return replace(ticket, levels=replace(ticket.levels, **{name: number})), account
         if name in Ticket.__slots__:
-            return replace(ticket, **{name: number}), account
-        value = {ticket.side: number} if name == "bars_since_loss" else number
-        return ticket, replace(account, **{name: value})
+            changes: dict[str, Any] = {name: number}
+            return replace(ticket, **changes), account
+        changes = {name: {ticket.side: number} if name == "bars_since_loss" else number}
+        return ticket, replace(account, **changes)
 
     d.spoilt.append(spoil)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from torra.clock import parse
 from torra.evaluation.exhibits import Exhibit, Line, Plot
+from torra.exhibits.documents import Document
 from torra.exhibits.report import document
 
 BEGIN = parse("2021-11-15T00:00:00Z")
@@ -188,7 +189,7 @@ def exhibits():
     )  # fmt: skip
 
 
-def demo_document(name="btc-december", **changes):
+def demo_document(name: str = "btc-december", **changes: Any) -> Document:
     told = {
         "kind": "replay",
         "title": "BTCUSD M15, eight arms",

@@ -53,7 +53,8 @@ def addresses_of(app: Any) -> dict[str, str]:
     client = app.test_client()
     adapter = app.url_map.bind("127.0.0.1")
     wanted = page_routes() - UNLINKED
-    waiting, found, asked, sizes = ["/"], {}, Counter(), Counter()
+    waiting, found = ["/"], dict[str, str]()
+    asked, sizes = Counter[str](), Counter[str]()
     for address in waiting:  # grows while it is walked
         kind = endpoint_of(adapter, address)
         if asked[kind] == OF_A_KIND:

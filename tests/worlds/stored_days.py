@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from instance_database import Database
 from tests.worlds import desks, journals
-from torra.clock import iso, parse
+from torra.clock import Simulated, iso, parse
 from torra.config import Instance, Profile, validate
 from torra.desk.outlook import Outlook
 from torra.desk.roster import InstanceSetup
@@ -121,10 +121,10 @@ def _fail_once(database: Database) -> None:
     whole = database.write_calls
 
     def fails(*_: Any) -> None:
-        database.write_calls = whole  # type: ignore[method-assign]
+        vars(database)["write_calls"] = whole
         raise RuntimeError("a test")
 
-    database.write_calls = fails  # type: ignore[method-assign]
+    vars(database)["write_calls"] = fails
 
 
 def _profile(values: Mapping[str, Any]) -> Profile:
@@ -141,7 +141,7 @@ def _desk(
     desk = Desk(
         desks.open_database(home),
         setups,
-        lambda stood: desks.Simulated(stood or desks.START),
+        lambda stood: Simulated(stood or desks.START),
         lease_seconds=36_000.0,
     )
     outlook = Outlook(home, desk.database, {}, list(profiles.values()), now=desk.clock.now)

@@ -137,8 +137,8 @@ class _Writer:
             order = self._closing(tick, about, flaws)
         else:
             order = self._opening(tick, flaws)
-        times = self._times(tick.at, flaws)
-        plea = Plea(replace(order, **times), flaws)
+        created, expires = self._times(tick.at, flaws)
+        plea = Plea(replace(order, created=created, expires=expires), flaws)
         if not flaws and not tick.trouble:
             self._guess(plea.order)
         return plea
@@ -157,7 +157,7 @@ class _Writer:
         elif not self.held:
             self.held = self.last = order
 
-    def _times(self, at: datetime, flaws: frozenset[str]) -> dict[str, datetime]:
+    def _times(self, at: datetime, flaws: frozenset[str]) -> tuple[datetime, datetime]:
         chance = self.chance
         created = at + timedelta(seconds=chance.choice((5, 0, -20, -170)))
         expires = at + timedelta(seconds=chance.choice((1, 10, 180)))
@@ -165,7 +165,7 @@ class _Writer:
             created = at + timedelta(seconds=chance.choice((6, 3600)))
         if "stale" in flaws:
             expires = at - timedelta(seconds=chance.choice((0, 1, 3600)))
-        return {"created": created, "expires": expires}
+        return created, expires
 
     def _order(self, tick: Tick, **more: Any) -> Order:
         return Order(
