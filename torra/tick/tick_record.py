@@ -1,10 +1,10 @@
 """TickRecord: the record of a tick as a value, for everybody who reads one.
 
 `torra.tick.record.build` writes the record, and the sentiment row keeps its deliberation. This type
-describes both. Reading is lenient, in one place (`Part`): what is missing or of another type, as in
-records of skipped ticks, of older versions and of hosts, reads as its default. Nothing raises.
-`model_fields_set` of a part tells which of its keys the record has; a part of which the record has
-no key is false.
+describes both. Reading is lenient, in one place (`RecordPart`): what is missing or of another type,
+as in records of skipped ticks, of older versions and of hosts, reads as its default. Nothing
+raises. `model_fields_set` of a part tells which of its keys the record has; a part of which the
+record has no key is false.
 """
 
 from __future__ import annotations
