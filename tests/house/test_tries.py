@@ -132,16 +132,20 @@ def test_a_process_that_is_stopped_has_lost_the_time() -> None:
 
 
 @pytest.mark.parametrize("how", ["waits", "works"])
-def test_a_process_that_waits_or_works_has_lost_nothing_by_it(how: str, tries: Tries) -> None:
-    for attempt in tries():
-        with attempt:
-            witness = Witness()
-            until = time.monotonic() + 1.5 * LOST
-            if how == "waits":
-                threading.Event().wait(1.5 * LOST)
-            while time.monotonic() < until:
-                pass
-            assert witness.end() < LOST
+def test_a_process_that_waits_or_works_has_lost_nothing_by_it(how: str) -> None:
+    """Nothing but what it stood in the queue, behind others; the least of several tries."""
+    lost = []
+    for _ in range(COUNT):
+        queue, witness = tries.Queue(), Witness()
+        end = time.monotonic() + 1.5 * LOST
+        if how == "waits":
+            threading.Event().wait(1.5 * LOST)
+        while time.monotonic() < end:
+            pass
+        told = witness.end()
+        queue.look()
+        lost.append(told - queue.stood())
+    assert min(lost) < LOST / 2
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="only Linux tells")
