@@ -10,7 +10,6 @@ record has no key is false.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any, Final, Self, cast
 
 from pydantic import (
@@ -58,8 +57,14 @@ Texts = dict[str, Annotated[str, Else()]]
 Flag = Annotated[bool, Strict()]
 
 
-def _same(default: object) -> object:
-    return default
+class _Empty(dict[str, Any]):
+    """An empty dict for every record without one; its hash keeps pydantic from copying it."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return 0
+
+
+_EMPTY: Final = _Empty()
 
 
 class RecordPart(BaseModel):
@@ -77,9 +82,8 @@ class RecordPart(BaseModel):
         for field in inner["fields"].values():
             told = field["schema"]
             told["on_error"] = "default"
-            if "default" in told:
-                # shared: pydantic would copy a default that has no hash, for each record anew
-                told["default_factory"] = partial(_same, told.pop("default"))
+            if told.get("default") == {}:
+                told["default"] = _EMPTY
         return core_schema.with_default_schema(
             schema, default_factory=cls.model_construct, on_error="default"
         )
@@ -91,6 +95,10 @@ class RecordPart(BaseModel):
 
     def __bool__(self) -> bool:
         return bool(self.model_fields_set)
+
+    def __hash__(self) -> int:
+        # equal parts are of one type; without any hash pydantic would copy a default each time
+        return hash(type(self))
 
 
 class Ruling(RecordPart):
