@@ -33,7 +33,7 @@ from torra.tick.rules_version import RULES, RULES_VERSION
 def days(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
     """The home of a desk that lived through three days of much."""
     home = tmp_path_factory.mktemp("days")
-    stored_days.live(home, scaled(stored_days.DAYS, 16))
+    stored_days.live(home, scaled(stored_days.DAYS, 12))
     return home
 
 
