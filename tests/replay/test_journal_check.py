@@ -417,7 +417,7 @@ def test_skipped_ticks_are_counted_by_their_reason(days: Path, whole: dict[str, 
         (("--timeframes", "D1"), "no stored tick is of that timeframe and time"),
         (("--from", "2030-01-01"), "no stored tick is of that timeframe and time"),
         (("--from", "soon"), "--from soon: write a UTC time"),
-        (("--bars", "store"), "--journal takes SYMBOL, --timeframes, --from, --to and --json"),
+        (("--bars", "store"), "--timeframes, --from, --to and --json, not --bars"),
         (("--arms", "l1"), "--journal takes SYMBOL, --timeframes, --from, --to and --json"),
     ],
 )

@@ -131,7 +131,8 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
         for name, value in context.params.items()
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    if others := sorted(given.keys() - OF_THE_JOURNAL):
+    options = {str(one.name): one.opts[0] for one in context.command.params}
+    if others := sorted(options[name] for name in given.keys() - OF_THE_JOURNAL):
         taken = "SYMBOL, --timeframes, --from, --to and --json"
         raise ConfigError(f"--journal takes {taken}, not {', '.join(others)}")
     with _told_when_stopped(BEGINS):

@@ -93,9 +93,9 @@ class Preview:
     """How approving would end at this moment: `state` and `reason` are those of Decided.
 
     `drift` is how far the price has gone since the proposal, ATRs, up positive, None without an
-    ATR. `levels` and `lots`
-    are those of the opening at the price of now, None and 0.0 where there are none; for a close
-    alone `lots` is what is closed. `checks` maps each reason that can object to its outcome.
+    ATR. `levels` and `lots` are those of the opening at the price of now, None and 0.0 where there
+    are none; for a close alone `lots` is what is closed. `checks` maps each reason that can object
+    to its outcome.
     """
 
     state: str
