@@ -476,7 +476,7 @@ def test_a_quiet_stream_notices_within_a_second(database: Database) -> None:
     body = followed(database, clock, still_in=lambda: clock.moment < 3.0)
     assert clock.moment == 3.0
     assert seqs(body) == [1]
-    events = EventStream(database, gather=0.0)
+    events = EventStream(database, owner="we", gather=0.0)  # not another desk's stream
     events.take_over()
     waits: list[float] = []
     events.wait = lambda written, seconds: waits.append(seconds)  # type: ignore[method-assign]
