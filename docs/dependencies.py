@@ -21,7 +21,9 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 LOCK: Final = ROOT / "requirements.txt"
 PAGE: Final = ROOT / "docs" / "dependencies.md"
 
-PINNED: Final = re.compile(r"^([A-Za-z0-9_.-]+)==([^\s;]+)(?:\s*;\s*(.*?))?\s*\\?$")
+PINNED: Final = re.compile(
+    r"^([A-Za-z0-9_.-]+)(?:\[[a-z0-9,._-]+\])?==([^\s;]+)(?:\s*;\s*(.*?))?\s*\\?$"
+)
 REQUIRED: Final = re.compile(r"^([A-Za-z0-9_.-]+)")
 
 ALLOWED: Final = frozenset({

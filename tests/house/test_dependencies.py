@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from docs import dependencies
 
@@ -47,3 +50,33 @@ def test_every_pin_has_hashes_and_names_no_place(lock: Path) -> None:
     for one in pinned:
         assert re.match(r"[A-Za-z0-9_.\[\]-]+==", one), one[:60]
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", one), one[:60]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
+def test_an_extra_that_a_package_asks_for_is_pinned_with_it(lock: Path) -> None:
+    """pip looks for `google-auth[requests]` apart from the pin of `google-auth`: from the day of
+    the next release on it finds that one, which has no hash, and installs nothing.
+    """
+    text = lock.read_text("utf-8")
+    lines = re.findall(r"^([A-Za-z0-9_.-]+(?:\[.+?\])?==[^\s;]+)", text, re.MULTILINE)
+    pins = {canonicalize_name(pin.name): pin.extras for pin in map(Requirement, lines)}
+    missing = [
+        f"{name} asks for {asked}"
+        for name, extras in pins.items()
+        for asked in asked_for(name, extras)
+        if not asked.extras <= pins.get(canonicalize_name(asked.name), asked.extras)
+    ]
+    assert not missing, "make lock"
+
+
+def asked_for(name: str, extras: set[str]) -> list[Requirement]:
+    """What a package asks for where these extras of it are wanted; nothing when it is not here."""
+    try:
+        asked = [Requirement(line) for line in requires(name) or ()]
+    except PackageNotFoundError:
+        return []
+    return [
+        one
+        for one in asked
+        if one.marker is None or any(one.marker.evaluate({"extra": x}) for x in {"", *extras})
+    ]
