@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -260,6 +261,20 @@ def test_a_desk_that_was_stopped_writes_nothing_of_its_past(
             assert epoch == 2, "one take-over is enough"
 
 
+def stop_between_two_transactions(pid: int, database: Database) -> None:
+    """Stop a process while it holds no lock of the database: nobody could take over from it then.
+
+    On a busy machine most moments lie inside a transaction.
+    """
+    for _ in range(200):
+        os.kill(pid, signal.SIGSTOP)
+        with suppress(StoreUnavailable), database.transaction(0.1):
+            return
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.05)
+    raise AssertionError("never stopped between two transactions")
+
+
 def epoch_after_a_stop(folder: Path, rivals: int) -> int:
     """Stop a desk for longer than its lease and let it go on; nothing is doubled or overtaken."""
     database = desks.open_database(folder)
@@ -272,7 +287,7 @@ def epoch_after_a_stop(folder: Path, rivals: int) -> int:
         for other in others:
             other.start()
         assert first.pid is not None
-        os.kill(first.pid, signal.SIGSTOP)
+        stop_between_two_transactions(first.pid, database)
         time.sleep(1.2)
         if rivals:
             until(lambda: (database.lease() or {})["epoch"] >= 2, 20, "the rival takes over")
