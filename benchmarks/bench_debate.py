@@ -26,10 +26,15 @@ from tests.doubles.vendor_server import ANTHROPIC, Exchange, Late, VendorServer
 from tests.worlds import desks
 from torra.clock import iso
 from torra.config import Instance, Profile, validate
+from torra.desk.bar_closes import next_close
 from torra.desk.outlook import Outlook
 from torra.desk.wiring import open_models
+from torra.providers.rules.provider import RulesProvider
 
 CALL_SECONDS: Final = 1.0
+CLOSES: Final = {0.5: 3, CALL_SECONDS: 20, 2.0: 3, 3.0: 3, 4.0: 3}
+"""Full hours for each latency, at which M15 and H1 close together."""
+
 TICKS: Final = {0.0: 30, CALL_SECONDS: 4}
 WARM: Final = 3
 INSTANCES: Final = 50
@@ -100,12 +105,18 @@ def write_headlines(folder: Path) -> None:
     (folder / "headlines.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
+def on_one_stream(*names: str) -> list[Instance]:
+    """Return instances on one stream each."""
+    return [Instance(name=name, symbol="EURUSD", timeframes=("H1",)) for name in names]
+
+
 @contextmanager
-def desk_of(folder: Path, where: dict[str, str], names: list[str], **agents: Any) -> Iterator[Any]:
-    """Yield a desk of instances on one stream each, whose vendor is at `where`."""
-    items = [Instance(name=name, symbol="EURUSD", timeframes=("H1",)) for name in names]
+def desk_of(
+    folder: Path, where: dict[str, str], items: list[Instance], feed: Any = None, **agents: Any
+) -> Iterator[Any]:
+    """Yield a desk of instances whose vendor is at `where`."""
     settings = profile(**agents)
-    desk = desks.open_desk(folder, items, profile=settings, provider=object())
+    desk = desks.open_desk(folder, items, profile=settings, provider=object(), feed=feed)
     models = open_models(folder, desk.database, where)
     voice = models.provider(settings.agents)
     account = models.account(settings.agents, "benchmark")
@@ -134,7 +145,7 @@ def one_desk(latency: float, ticks: int, **agents: Any) -> list[Spent]:
     with (
         vendor(latency) as where,
         tempfile.TemporaryDirectory() as folder,
-        desk_of(Path(folder), where, ["EURUSD"], **agents) as desk,
+        desk_of(Path(folder), where, on_one_stream("EURUSD"), **agents) as desk,
     ):
         taken = []
         for _ in range(WARM + ticks):
@@ -150,7 +161,7 @@ def counted() -> dict[str, float]:
     with (
         VendorServer() as server,
         tempfile.TemporaryDirectory() as folder,
-        desk_of(Path(folder), environment(server), ["EURUSD"]) as desk,
+        desk_of(Path(folder), environment(server), on_one_stream("EURUSD")) as desk,
     ):
         for _ in range(WARM):
             desks.step(desk)
@@ -195,9 +206,34 @@ def stage_whole(asked: list[Exchange], one: Exchange) -> bool:
     return all(other in under_way(asked, stage[-1]) for other in stage)
 
 
-def check(desk: Any, name: str, calls: int) -> None:
+def close_of(item: Instance, latency: float, closes: int) -> list[float]:
+    """Return the wall seconds from the close of full hours to the end of all their ticks.
+
+    Between two of them the desk asks nobody.
+    """
+    with (
+        vendor(latency) as where,
+        tempfile.TemporaryDirectory() as folder,
+        desk_of(Path(folder), where, [item], desks.WithHalfHours(set())) as desk,
+    ):
+        asking = desk.setups
+        silent = {name: replace(one, provider=RulesProvider()) for name, one in asking.items()}
+        taken = []
+        while len(taken) < closes + 1:
+            hour = next_close(desk.clock.now(), ["M15"]).minute == 0
+            desk.roster.setups = asking if hour else silent
+            begin = time.perf_counter()
+            desks.step(desk)
+            if hour:
+                taken.append(time.perf_counter() - begin)
+                for timeframe in item.timeframes:
+                    check(desk, item.id, 4, timeframe)
+        return taken[1:]  # the first one imports the SDK
+
+
+def check(desk: Any, name: str, calls: int, timeframe: str = "H1") -> None:
     """Raise when a tick was not debated by the whole desk."""
-    record = desk.database.latest_tick(name, "H1")
+    record = desk.database.latest_tick(name, timeframe)
     if record["source_type"] not in {"AGENT_BUDGET", "AGENT_FULL"} or record["calls"] is None:
         raise RuntimeError(f"{name}: {record['source_type']}, {record['deliberation']['failures']}")
     if len(record["calls"]) != calls:
@@ -210,7 +246,7 @@ def crowd(latency: float, instances: int) -> list[float]:
     with (
         vendor(latency) as where,
         tempfile.TemporaryDirectory() as folder,
-        desk_of(Path(folder), where, names) as desk,
+        desk_of(Path(folder), where, on_one_stream(*names)) as desk,
     ):
         for _ in desk.warm_up(desk.clock.now(), bars=1):  # stores the history, asks nobody
             pass
@@ -249,12 +285,18 @@ def measure(trial: bool) -> dict[str, float]:
     some = dict.fromkeys(TICKS, TRIAL_TICKS) if trial else TICKS
     full = one_desk(CALL_SECONDS, some[CALL_SECONDS], mode="full", include_news=True)
     late, quick = (one_desk(latency, some[latency]) for latency in (CALL_SECONDS, 0.0))
+    closes = {
+        f"close_{latency:g}_s": close_of(desks.BTC, latency, 1 if trial else count)
+        for latency, count in CLOSES.items()
+    }
+    closes["three_s"] = close_of(desks.THREE, CALL_SECONDS, 1 if trial else CLOSES[CALL_SECONDS])
     together = crowd(CALL_SECONDS, TRIAL_INSTANCES if trial else INSTANCES)
     return counted() | {
         "budget_s": statistics.median(one.wall for one in late),
         "full_s": statistics.median(one.wall for one in full),
         "zero_ms": 1e3 * statistics.median(one.wall for one in quick),
         "zero_cpu_ms": 1e3 * statistics.median(one.cpu for one in quick),
+        **{name: statistics.median(seconds) for name, seconds in closes.items()},
         "p50_s": statistics.median(together),
         "p99_s": together[min(len(together) - 1, int(0.99 * len(together)))],
     }
@@ -274,6 +316,16 @@ PART: Final = Part(
         Row("characters", "characters of its prompts", target=at_most(20_000)),
         Row("budget_s", "budget tick, 1.0 s per call, wall", "{:.2f} s", at_most(3.10)),
         Row("full_s", "full desk of eight, 1.0 s per call, wall", "{:.2f} s", at_most(3.15)),
+        *(
+            Row(
+                f"close_{latency:g}_s",
+                f"M15 and H1 that close together, {latency:.1f} s per call, both done",
+                "{:.2f} s",
+                at_most(3.40) if latency == CALL_SECONDS else None,
+            )
+            for latency in CLOSES
+        ),
+        Row("three_s", "M15, M30 and H1 so, 1.0 s per call", "{:.2f} s", at_most(3.40)),
         Row("zero_ms", "budget tick, 0 s per call, wall", "{:.0f} ms", at_most(80)),
         Row("zero_cpu_ms", "of it CPU of the desk", "{:.1f} ms", at_most(45)),
         Row("p50_s", f"{FIFTY}, p50", "{:.1f} s", at_most(15)),

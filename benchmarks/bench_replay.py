@@ -30,7 +30,8 @@ from torra.providers.registry import open_provider
 from torra.store.connection import TickKey
 from torra.store.memory import MemoryStore
 from torra.tick.bar_window import HistoryWindow
-from torra_trader import Edges, run_tick
+from torra.tick.edges import Edges
+from torra_trader import run_tick
 
 SYMBOL: Final = "BTCUSD"
 TIMEFRAME: Final = "M15"

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +25,8 @@ from tests.worlds import desks, legacy_database
 from torra.clock import System, iso
 from torra.commands.command_line import main
 from torra.config import ROOT
+from torra.providers.vendors.switchboard import Switchboard
+from torra.replay.rerun import trial_tick
 from torra.tick.bar_window import LiveWindow
 
 KEYS = [
@@ -326,6 +329,30 @@ def test_a_trial_asks_no_vendor_that_the_desk_does_not_ask(
     assert refusing.exchanges == []
     assert len(database.provider_blocks()) == 1
     database.close()
+
+
+def test_a_vendor_s_client_is_there_before_a_trial_is_due(
+    tmp_path: Path, refusing: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The import of an SDK takes about a second, which the tick's agents would lack."""
+    build, run_tick = Switchboard._built, trial_tick.run_tick
+    built: list[str] = []
+    known: list[list[str]] = []
+
+    def slow(board: Switchboard, vendor: str) -> Any:
+        time.sleep(0.3)
+        found = build(board, vendor)
+        built.append(vendor)
+        return found
+
+    def run(*words: Any, **more: Any) -> Any:
+        known.append(list(built))
+        return run_tick(*words, **more)
+
+    monkeypatch.setattr(Switchboard, "_built", slow)
+    monkeypatch.setattr(trial_tick, "run_tick", run)
+    assert torra(tmp_path, *TRIAL).exit_code == 0
+    assert known[-1] == ["anthropic"]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from torra.desk.schedule import Desk
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.providers.registry import open_provider
 from torra.store.envelopes import DESK_STREAM
+from torra.tick import decision
 
 WAIT = 20.0
 READERS = 6
@@ -194,17 +195,17 @@ def stormy(
     chance = random.Random(6)
     desk = desks.open_desk(tmp_path, (desks.BTC,), provider=Erring(chance))
     desks.take_lease(desk)
-    decide = torra_trader._decide
+    decide = decision.decide
 
-    def erring(*given: Any) -> Any:
+    def erring(*given: Any, **more: Any) -> Any:
         drawn = chance.random()
         if drawn < 0.12:
             raise (RuntimeError("x"), DataUnavailable("nan", "x"), StoreUnavailable("x"))[
                 int(drawn / 0.04)
             ]
-        return decide(*given)
+        return decide(*given, **more)
 
-    monkeypatch.setattr(torra_trader, "_decide", erring)
+    monkeypatch.setattr(torra_trader, "decide", erring)
     monkeypatch.setattr(torra_trader.log, "exception", lambda *_: None)
     monkeypatch.setattr(streaming, "BEAT_SECONDS", 0.02)
     monkeypatch.setattr(streaming, "LOOK_SECONDS", 0.02)

@@ -279,9 +279,12 @@ def test_queueing_behind_another_tick_counts_towards_the_deadline(tmp_path: Path
     assert isinstance(desk.clock, Later)
     before = desks.START - desks.QUARTER
     now = desk.clock.monotonic()
-    assert desk._due_moment("M15", desks.START - timedelta(seconds=40), before) < now - 39
-    assert desk._due_moment("M15", desks.START - timedelta(seconds=40), None) >= now
-    assert desk._due_moment("M15", desks.START - desks.QUARTER, before) >= now
+    closed = desks.START - timedelta(seconds=40)
+    key = TickKey("BTCUSD", "M15", closed - desks.QUARTER)
+    assert desk._due_moment(key, before) < now - 39
+    assert desk._due_moment(key, None) >= now
+    old = TickKey("BTCUSD", "M15", desks.START - 2 * desks.QUARTER)
+    assert desk._due_moment(old, before) >= now
     desk.database.close()
 
 

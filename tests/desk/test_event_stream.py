@@ -26,6 +26,7 @@ from torra.desk.schedule import Desk
 from torra.errors import DataUnavailable, StoreUnavailable
 from torra.store import envelopes
 from torra.store.envelopes import DESK_STREAM
+from torra.tick import decision
 
 KEY = "BTCUSD|M15|2026-02-13T11:45:00Z"
 START = {
@@ -183,7 +184,7 @@ def test_a_tick_that_comes_to_nothing_ends_in_an_error(
     def fail(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(torra_trader, "_decide", fail)
+    monkeypatch.setattr(torra_trader, "decide", fail)
     if isinstance(error, KeyboardInterrupt):
         with pytest.raises(KeyboardInterrupt):
             desk.wake("BTCUSD")
@@ -202,15 +203,15 @@ def test_a_tick_that_comes_to_nothing_ends_in_an_error(
 def test_an_attempt_that_is_tried_again_is_another_stream(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide, asked = torra_trader._decide, []
+    decide, asked = decision.decide, []
 
-    def once(*given: Any) -> Any:
+    def once(*given: Any, **more: Any) -> Any:
         asked.append(given)
         if len(asked) == 1:
             raise RuntimeError
-        return decide(*given)
+        return decide(*given, **more)
 
-    monkeypatch.setattr(torra_trader, "_decide", once)
+    monkeypatch.setattr(torra_trader, "decide", once)
     desk.wake("BTCUSD")
     desk.wake("BTCUSD")
     assert desk.events is not None

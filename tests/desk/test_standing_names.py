@@ -51,7 +51,8 @@ def live(folder: Path, instance: Instance, profile: Profile, first: int, bars: i
     for name, bar_time in desks.closes_of(instance, begin, end):
         clock.set(bar_time + duration(name))
         key = TickKey(instance.id, name, bar_time)
-        assert desk._run(setup, key, clock.monotonic(), edges).state == "done"
+        (outcome,) = desk._run(setup, [key], edges, None, seen=True)
+        assert outcome.state == "done"
     assert desk.epoch is not None
     desk.database.release_lease(desk.owner, desk.epoch)
     desk.database.close()

@@ -42,7 +42,9 @@ def arms(sample: float = 0.0) -> tuple[ArmSeen, ArmSeen]:
     for tick in always:
         foreseen = weighed([*ticks, silent(tick)], PROFILE)[-1]
         near = call_policy.pivotal(
-            foreseen.l1_consensus, foreseen.consensus, PROFILE.sentiment_weights, PROFILE.thresholds
+            [(foreseen.l1_consensus, foreseen.consensus)],
+            PROFILE.sentiment_weights,
+            PROFILE.thresholds,
         )
         ticks.append(tick if near or rng.random() < sample else silent(tick))
     return (

@@ -64,7 +64,13 @@ class Vendor:
 class Bold(SpendingAccount):
     """Always asks the whole desk: only the ceiling itself then stands between it and the vendor."""
 
-    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+    def rung(
+        self,
+        settings: AgentSettings,
+        agents: Mapping[str, Agent] | None = None,
+        *,
+        beside: float = 0.0,
+    ) -> Rung:
         return Rung(settings, "bold", True)
 
 

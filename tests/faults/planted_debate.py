@@ -33,7 +33,7 @@ DEBATE: Final[Table] = {
         ),
         "deadline-tick": fault(
             "a tick's deadline is later than its profile says",
-            At("torra_trader:run_tick", sets("deadline", "_ + 5.0")),
+            At("torra_trader:_Tick.__init__", sets("self._deadline", "_ + 5.0")),
             "test_a_provider_that_never_answers_does_not_hold_a_tick",
         ),
         "left-behind-exit": fault(
@@ -141,7 +141,7 @@ DEBATE: Final[Table] = {
     "L8": {
         "calls-on-file": fault(
             "what the models saw and said is not kept",
-            At("torra_trader:_decide", drop("write_calls(...)")),
+            At("torra.tick.decision:decide", drop("write_calls(...)")),
             "test_what_a_tick_cost_stands_in_journal_ledger_and_calls",
         ),
     },

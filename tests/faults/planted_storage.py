@@ -38,12 +38,12 @@ STORAGE: Final[Table] = {
         ),
         "one-transaction": fault(
             "a tick is stored in many small transactions",
-            At("torra_trader:_decide", unwrap("_write(...)")),
+            At("torra.tick.decision:decide", unwrap("write(...)")),
             "test_a_disk_that_fills_up_at_any_page_damages_nothing",
         ),
         "claim-given-back": fault(
             "a tick that raises keeps its claim",
-            At("torra_trader:_claimed", drop("_release(...)")),
+            At("torra_trader:_Tick.fail", drop("_release(...)")),
             "test_tick.py::test_a_tick_that_raises_gives_its_claim_back",
         ),
     },
@@ -346,7 +346,7 @@ STORAGE: Final[Table] = {
     "M1": {
         "late-bar-silent": fault(
             "a late bar trades though a newer tick is done",
-            At("torra.desk.schedule:Desk._tick", sets("silent", "False")),
+            At("torra.desk.schedule:Desk._overtaken", returns("False")),
             "test_a_late_bar_is_a_record_and_no_trade_once_a_newer_tick_is_done",
         ),
     },

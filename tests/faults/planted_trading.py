@@ -98,7 +98,7 @@ TRADING: Final[Table] = {
         ),
         "runaway-halts": fault(
             "a runaway does not halt the desk",
-            At("torra_trader:_decide", never("halt")),
+            At("torra.tick.decision:decide", never("halt")),
             "test_a_tick_that_would_send_too_much_halts_its_desk",
         ),
     },
@@ -172,7 +172,7 @@ TRADING: Final[Table] = {
     "R9": {
         "veto": fault(
             "the gate's veto does not reach the risk engine",
-            At("torra_trader:_review", replace("debated.counted.veto or ...", "False")),
+            At("torra.tick.decision:_review", replace("debated.counted.veto or ...", "False")),
             "test_a_window_drops_an_opening_and_lets_a_close_through",
         ),
     },

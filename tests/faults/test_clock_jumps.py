@@ -86,14 +86,15 @@ class Life:
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """Note what ran, what was decided and sent, and when the desk woke."""
-        run, write, wake = torra_trader.run_tick, signal_bridge.write_signal, self.desk.wake
+        run, write, wake = torra_trader.run_close, signal_bridge.write_signal, self.desk.wake
         rouse, afterwards = self.desk._rouse, torra_trader._afterwards
         publish = signal_bridge.publish_pending
 
-        def run_tick(*words: Any, **more: Any) -> Any:
-            outcome = run(*words, **more)
-            self.ran[outcome.key.text] += outcome.state == "done"
-            return outcome
+        def run_close(*words: Any, **more: Any) -> Any:
+            outcomes = run(*words, **more)
+            for outcome in outcomes:
+                self.ran[outcome.key.text] += outcome.state == "done"
+            return outcomes
 
         def write_signal(*words: Any, **more: Any) -> Any:
             row = write(*words, **more)
@@ -117,7 +118,7 @@ class Life:
             if self.dice.random() < 0.5:  # what was decided waits for the next wake
                 afterwards(*words)
 
-        patch.setattr(schedule, "run_tick", run_tick)
+        patch.setattr(schedule, "run_close", run_close)
         patch.setattr(signal_bridge, "write_signal", write_signal)
         patch.setattr(signal_bridge, "publish_pending", publish_pending)
         patch.setattr(torra_trader, "_afterwards", fails_at_times)

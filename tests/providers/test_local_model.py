@@ -33,6 +33,7 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import open_provider
 from torra.providers.vendors.switchboard import Switchboard
 from torra.tick.bar_window import LiveWindow
+from torra.tick.edges import Edges
 
 TIMEOUT_S: Final = 600.0
 """A tick's deadline: a busy machine writes five tokens a second."""
@@ -110,7 +111,7 @@ def ticks(folder: Path, provider: Any, count: int) -> Iterator[Ticked]:
 
 def _tick(desk: Any, name: str, timeframe: str, profile: Profile) -> Ticked:
     setup = desk.setups[name]
-    edges = torra_trader.Edges(
+    edges = Edges(
         desk.database,
         LiveWindow(setup.instance, setup.feed, desk.database),
         setup.provider.submit,

@@ -449,7 +449,8 @@ class Strict:
     reason: str
     mode: str = ""
 
-    def rung(self, told: AgentSettings, _agents: object = None) -> Rung:
+    def rung(self, told: AgentSettings, _agents: object = None, *, beside: float = 0.0) -> Rung:
+        del beside
         lower = told.model_copy(update={"mode": self.mode}) if self.mode else told
         return Rung(lower, self.mode, asked=True)
 

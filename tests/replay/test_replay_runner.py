@@ -30,7 +30,7 @@ from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import parcels, shards
 from torra.replay.shards.checkpoints import Checkpoint
 from torra.replay.shards.history import History, cut, load
-from torra_trader import run_tick
+from torra_trader import run_close
 
 END = datetime.fromisoformat("2021-11-12T00:00:00+00:00")
 BEGIN = END - timedelta(hours=9)
@@ -252,16 +252,19 @@ def test_what_a_position_that_is_left_open_comes_to(
 
 
 def halting(halts: dict[int, str], seen: list[tuple[datetime, str]]) -> Callable[..., Any]:
-    """The very run_tick, after which the desk is halted at some ticks; `seen` is how it stood."""
+    """The very run_close, after which the desk is halted at some ticks; `seen` is how it stood."""
 
-    def tick(*told: Any, edges: Any, **rest: Any) -> Any:
-        seen.append((told[2] + duration(told[1]), edges.database.trading_state()))
-        outcome = run_tick(*told, edges=edges, **rest)
-        if len(seen) in halts:
-            edges.database.halt(halts[len(seen)])
-        return outcome
+    def close(instance: Any, bars: Any, *, edges: Any) -> Any:
+        state = edges.database.trading_state()
+        first = len(seen)
+        seen.extend((bar.bar_time + duration(bar.timeframe), state) for bar in bars)
+        outcomes = run_close(instance, bars, edges=edges)
+        for at in range(first + 1, len(seen) + 1):
+            if at in halts:
+                edges.database.halt(halts[at])
+        return outcomes
 
-    return tick
+    return close
 
 
 def test_a_halt_is_that_of_its_own_day(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +272,7 @@ def test_a_halt_is_that_of_its_own_day(history: History, monkeypatch: pytest.Mon
     course = Course.of(history, begin=END - timedelta(hours=25), end=END)
     late = course.keys[: next(n for n, key in enumerate(course.keys) if closes(key) >= MIDNIGHT)]
     known: list[tuple[datetime, str]] = []
-    monkeypatch.setattr(runner, "run_tick", halting({len(late): "late", 30: "later"}, known))
+    monkeypatch.setattr(runner, "run_close", halting({len(late): "late", 30: "later"}, known))
     seen = run_arm(
         dataclasses.replace(course, keys=course.keys[:30]), ARMS["l1"], Profile(), Voice()
     )
@@ -282,7 +285,7 @@ def test_a_halted_desk_rests_until_midnight(
 ) -> None:
     course = Course.of(history, begin=MIDNIGHT - timedelta(hours=3), end=MIDNIGHT)
     known: list[tuple[datetime, str]] = []
-    monkeypatch.setattr(runner, "run_tick", halting({2: "early"}, known))
+    monkeypatch.setattr(runner, "run_close", halting({2: "early"}, known))
     assert run_arm(course, ARMS["l1"], Profile(), Voice()).halts == 1
     assert [state for _, state in known[:-2]] == ["ACTIVE"] * 2 + ["HALTED"] * (len(known) - 4)
     assert known[-2:] == [(MIDNIGHT, "ACTIVE")] * 2, "both timeframes close at midnight"

@@ -25,8 +25,9 @@ from torra.providers.rules.provider import RulesProvider
 from torra.store.connection import TickKey, stamp
 from torra.store.memory import CLAIMS, MemoryStore
 from torra.tick.bar_window import HistoryWindow
+from torra.tick.edges import Edges
 from torra.verdict import sentiment_rules
-from torra_trader import Edges, Outcome, run_tick
+from torra_trader import Outcome, run_tick
 
 BTC = "BTCUSD"
 OFTEN = {"buy": 0.06, "sell": 0.06}

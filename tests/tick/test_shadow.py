@@ -105,7 +105,8 @@ def go_on(desk: Desk, bars: int) -> None:
     edges = desk._edges(setup, window, clock := Simulated(after))
     for key in sorted(keys, key=running_order):
         clock.set(key.bar_time + duration(key.timeframe))
-        assert desk._run(setup, key, clock.monotonic(), edges).state == "done"
+        (outcome,) = desk._run(setup, [key], edges, None, seen=True)
+        assert outcome.state == "done"
 
 
 def records(desk: Desk) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from torra.providers.registry import open_provider
 from torra.providers.rules.provider import RulesProvider
 from torra.tick import record as tick_record
 from torra.tick.bar_window import LiveWindow
+from torra.tick.edges import Edges
 
 OPINIONS = ("technical", "bull_researcher", "bear_researcher")
 DESK = (*OPINIONS, "risk_gate")
@@ -173,9 +174,7 @@ def direct(desk: Any) -> Callable[[], Any]:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database)
     provider = setup.provider
-    edges = torra_trader.Edges(
-        desk.database, window, provider.submit, provider.name, desk.clock, desk.epoch
-    )
+    edges = Edges(desk.database, window, provider.submit, provider.name, desk.clock, desk.epoch)
 
     def run() -> Any:
         return torra_trader.run_tick(

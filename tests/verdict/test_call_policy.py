@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import pytest
 from hypothesis import example, given
@@ -10,10 +11,14 @@ from hypothesis import strategies as st
 
 from agent_framework import blend
 from agents.contracts import ADJUSTMENT_BOUND, VECTORS
+from torra.clock import duration
 from torra.config import Profile, SentimentWeights, Thresholds
+from torra.store.connection import TickKey
+from torra.store.memory import MemoryStore
 from torra.verdict import sentiment_rules as rules
 from torra.verdict.call_policy import largest_shift, pivotal, sampled
 
+OWN = "M15"
 T = datetime(2021, 12, 1, 12, tzinfo=UTC)
 score = st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 8))
 vectors = st.fixed_dictionaries(dict.fromkeys(VECTORS, score))
@@ -59,7 +64,7 @@ def test_no_skipped_tick_could_have_changed_its_verdict(
         return rules.consensus(table, timeframe_weights, T)
 
     quiet = (consensus(plain, other_l1), consensus(plain, other_final))
-    if pivotal(*quiet, weight_of, limits):
+    if pivotal([quiet], weight_of, limits):
         return
     blended = {v: blend(l1, chart(l1, moves))[v]["score"] for v in VECTORS}
     told = consensus(rules.composite(blended, ath, weight_of), other_final)
@@ -67,14 +72,95 @@ def test_no_skipped_tick_could_have_changed_its_verdict(
     assert [rules.verdict(value, limits) for value in quiet] == ["HOLD", "HOLD"]
 
 
+moment = st.sampled_from(("never", "before", "with it"))
+
+
+class Sibling(NamedTuple):
+    """A timeframe beside the tick's: when it closed, its scores, and what its agents made of them.
+
+    `stored` is whether it was, when the tick is; `final` is the older composite of one that closed
+    before.
+    """
+
+    closed: str
+    scores: dict[str, float]
+    moves: dict[str, float]
+    final: dict[str, float]
+    stored: bool
+
+
+siblings = st.dictionaries(
+    st.sampled_from(("M30", "H1", "H4")),
+    st.builds(Sibling, moment, vectors, adjustments, vectors, st.booleans()),
+    min_size=1,
+)
+
+
+def keep(store: MemoryStore, name: str, close: datetime, l1, scores, profile: Profile) -> str:
+    """Save a tick as its desk would; return its verdict."""
+    with store.transaction():
+        saved = store.save_sentiment(
+            scores, key=TickKey("BTCUSD", name, close - duration(name)), close_time=close, ath=0.1,
+            l1=l1, ungated=scores, source_type="L1_ONLY", profile=profile, deliberation=None,
+            timeframes=(OWN, "M30", "H1", "H4"),
+        )  # fmt: skip
+    return saved.verdict
+
+
+HIGH, LOW, STILL = (dict.fromkeys(VECTORS, value) for value in (0.9, -0.9, 0.0))
+
+
+@given(vectors, adjustments, siblings, thresholds)
+# Its sibling holds it back, and is not stored; or drives it on, and is.
+@example(HIGH, STILL, {"H1": Sibling("with it", LOW, STILL, STILL, False)}, Thresholds())
+@example(STILL, STILL, {"H1": Sibling("with it", HIGH, STILL, STILL, True)}, Thresholds())
+def test_no_skipped_tick_could_have_changed_its_verdict_whatever_closed_with_it(
+    l1: dict[str, float],
+    moves: dict[str, float],
+    others: dict[str, Sibling],
+    limits: Thresholds,
+) -> None:
+    """Whether a sibling is stored before it, after it or never, and whatever its agents say."""
+    profile = Profile().model_copy(
+        update={
+            "thresholds": limits,
+            "timeframe_weights": {OWN: 0.3, "M30": 0.4, "H1": 0.6, "H4": 0.5},
+        }
+    )
+    store, weight_of = MemoryStore(), profile.sentiment_weights
+    for name, one in others.items():
+        if one.closed == "before":
+            keep(store, name, T - timedelta(minutes=15), one.scores, one.final, profile)
+    together = {
+        name: rules.composite(one.scores, 0.1, weight_of)
+        for name, one in others.items()
+        if one.closed == "with it"
+    }
+    foreseen = store.foresee(
+        TickKey("BTCUSD", OWN, T - duration(OWN)), T, l1=l1, ath=0.1, profile=profile,
+        timeframes=(OWN, "M30", "H1", "H4"), together=together,
+    )  # fmt: skip
+    if pivotal(foreseen, weight_of, limits):
+        return
+    for name in together:
+        one = others[name]
+        if one.stored:
+            keep(
+                store, name, T, one.scores, blend(one.scores, chart(one.scores, one.moves)), profile
+            )
+    told = keep(store, OWN, T, l1, blend(l1, chart(l1, moves)), profile)
+    assert told == "HOLD"
+
+
 def test_the_policy_skips_quiet_ticks_and_asks_near_a_threshold() -> None:
     shipped = SentimentWeights()
     assert largest_shift(shipped) == pytest.approx(0.054)
-    assert not pivotal(0.0, 0.0, shipped, Thresholds())
-    assert not pivotal(0.44, -0.44, shipped, Thresholds())
-    assert pivotal(0.447, 0.0, shipped, Thresholds())
-    assert pivotal(0.0, -0.447, shipped, Thresholds())
-    assert pivotal(0.9, 0.9, shipped, Thresholds()), "an opening always meets the whole desk"
+    assert not pivotal([(0.0, 0.0)], shipped, Thresholds())
+    assert not pivotal([(0.44, -0.44)], shipped, Thresholds())
+    assert pivotal([(0.447, 0.0)], shipped, Thresholds())
+    assert pivotal([(0.0, -0.447)], shipped, Thresholds())
+    assert pivotal([(0.0, 0.0), (0.45, 0.0)], shipped, Thresholds()), "every way counts"
+    assert pivotal([(0.9, 0.9)], shipped, Thresholds()), "an opening always meets the whole desk"
 
 
 def test_the_bound_is_tight() -> None:

@@ -17,6 +17,10 @@ from torra.desk.roster import InstanceSetup
 from torra.desk.schedule import Desk
 from torra.feeds.sample import SampleFeed
 from torra.providers.registry import open_provider
+from torra.replay.shards.history import aggregate
+
+THREE = Instance(symbol="BTCUSD", timeframes=("M15", "M30", "H1"))
+"""Needs the feed `WithHalfHours`."""
 
 BTC = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
 EUR = Instance(symbol="EURUSD", timeframes=("H1",))
@@ -77,6 +81,16 @@ class Holed:
 
     def period(self) -> tuple[datetime, datetime]:
         return sample().period()
+
+
+class WithHalfHours(Holed):
+    """The sample, and half hours made of its quarters: a third timeframe that closes with H1."""
+
+    def bars(self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None) -> Any:
+        if timeframe != "M30":
+            return super().bars(symbol, timeframe, as_of, limit)
+        frame = super().bars(symbol, "M15", as_of, 2 * limit + 1 if limit else None)
+        return aggregate(frame, "M15", "M30").tail(limit or len(frame))
 
 
 def take_lease(desk: Desk, seconds: float = 3600.0) -> None:

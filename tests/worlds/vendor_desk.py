@@ -18,6 +18,7 @@ from tests.worlds import desks
 from torra.clock import duration
 from torra.config import Profile, validate
 from torra.tick.bar_window import HistoryWindow, LiveWindow
+from torra.tick.edges import Edges
 
 TIMEFRAME: Final = "H1"
 
@@ -76,7 +77,7 @@ def tick(
 def _tick(desk: Any, profile: Profile, *, live: bool) -> Ticked:
     setup = desk.setups["EURUSD"]
     window = LiveWindow(setup.instance, setup.feed, desk.database) if live else history()
-    edges = torra_trader.Edges(
+    edges = Edges(
         desk.database,
         window,
         setup.provider.submit,

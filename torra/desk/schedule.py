@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import groupby
 from typing import Final
 
 import signal_bridge
@@ -33,12 +34,13 @@ from torra.desk.event_stream import EventStream
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceSetup, Roster
 from torra.desk.timers import Timers
-from torra.desk.warm_up import WARM_UP_BARS, plan
+from torra.desk.warm_up import WARM_UP_BARS, WarmUp, plan
 from torra.desk.write_off import NO_BAR, Reason, fault_of, write_off
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.tick.bar_window import LiveWindow, Window
+from torra.tick.edges import Edges, MarketRoute
 from torra.trading.kill_switch import KillSwitch
-from torra_trader import Edges, MarketRoute, Outcome, publish, run_tick
+from torra_trader import ClosedBar, Outcome, run_close
 
 LEASE_SECONDS: Final = 6.0
 """A desk that has not renewed its lease for this long has lost it (real seconds).
@@ -46,13 +48,13 @@ LEASE_SECONDS: Final = 6.0
 Renewals, and the tries of a desk that stands by, come three times as often.
 """
 
-BAR_GRACE: Final = 20.0
-"""Desk seconds that a tick waits for its closed bar to arrive."""
+BAR_GRACE: Final = timedelta(seconds=20)
+"""Desk time that a tick waits for its closed bar to arrive."""
 
 BAR_POLL: Final = 1.0
 """Desk seconds between two looks for a bar."""
 
-LOOKS_FOR_A_BAR: Final = round(BAR_GRACE / BAR_POLL) + 2
+LOOKS_FOR_A_BAR: Final = round(BAR_GRACE.total_seconds() / BAR_POLL) + 2
 
 OLDEST_BARS: Final = 2
 """A close more than this many bars ago is not worth a tick any more."""
@@ -380,14 +382,15 @@ class Desk:
             # Before `_due`: a claim that was not released would hide its close.
             self._pay_debts(name, epoch)
             # Before the ticks: what waits is sent, or taken back by a halt, before more is decided.
-            publish(setup.instance, edges)
+            edges.publish(setup.instance)
             due = self._due(setup, epoch)
             # Only once the closes are known: after a failed look the next wake is still the first.
             before, self._woken[name] = self._woken.get(name), self.clock.now()
             old = {key: None for key in due if self._too_old(key)}
             outcomes.extend(self._pass_over(setup, [*old], epoch))
-            fresh = (key for key in due if key not in old)
-            outcomes.extend(self._tick(setup, key, edges, before) for key in fresh)
+            fresh = [key for key in due if key not in old]
+            for _, close in groupby(fresh, key=_closed_at):
+                outcomes += self._close(setup, [*close], edges, before)
         except StoreUnavailable as error:
             self._halt_if_broken(error)
             log.error("%s: %s", name, error)
@@ -455,19 +458,33 @@ class Desk:
             Outcome(key, "skipped", reason=why, detail=what) for key, (why, what) in done.items()
         ]
 
-    def _tick(
-        self, setup: InstanceSetup, key: TickKey, edges: Edges, before: datetime | None
-    ) -> Outcome:
-        if self._too_old(key):  # by now: the ticks before it took their time
-            return next(iter(self._pass_over(setup, [key], edges.epoch)), Outcome(key, "late"))
-        as_of = key.bar_time + duration(key.timeframe)
-        due = self._due_moment(key.timeframe, as_of, before)
-        waited = self._await_bar(setup, key, as_of)
-        if waited is None:
-            self._owed[key] = fault_of(setup.instance, setup.feed, key) or NO_BAR
-            self._retry(setup, key, as_of)
-            return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
-        return self._run(setup, key, max(due, waited), edges, silent=self._overtaken(key))
+    def _close(
+        self, setup: InstanceSetup, keys: Sequence[TickKey], edges: Edges, before: datetime | None
+    ) -> list[Outcome]:
+        """Run what closed together: at once what is there at a look, what comes later on its own.
+
+        A bar that does not come within its grace is late.
+        """
+        outcomes: list[Outcome] = []
+        waiting = list(keys)
+        for turn in range(LOOKS_FOR_A_BAR):  # no more: the clock may be set back meanwhile
+            old = [key for key in waiting if self._too_old(key)]  # by now: ticks took their time
+            outcomes += self._pass_over(setup, old, edges.epoch) if old else []
+            waiting = [key for key in waiting if key not in old]
+            there = [key for key in waiting if fault_of(setup.instance, setup.feed, key) is None]
+            if there:
+                outcomes += self._run(setup, there, edges, before, seen=turn > 0)
+                waiting = [key for key in waiting if key not in there]
+            if not waiting or self.clock.now() - _closed_at(waiting[0]) > BAR_GRACE:
+                break
+            self.clock.sleep(BAR_POLL)
+        return outcomes + [self._late(setup, key) for key in waiting]
+
+    def _late(self, setup: InstanceSetup, key: TickKey) -> Outcome:
+        """Put off a tick whose bar has not come."""
+        self._owed[key] = fault_of(setup.instance, setup.feed, key) or NO_BAR
+        self._retry(setup, key)
+        return Outcome(key, "late", reason="late", detail=f"no bar {iso(key.bar_time)} yet")
 
     def _overtaken(self, key: TickKey) -> bool:
         """Return whether a newer tick of the stream is done; then this one must not trade."""
@@ -477,55 +494,52 @@ class Desk:
     def _run(
         self,
         setup: InstanceSetup,
-        key: TickKey,
-        due: float,
+        keys: Sequence[TickKey],
         edges: Edges,
+        before: datetime | None,
         *,
-        silent: bool = False,
-    ) -> Outcome:
-        profile = setup.profile
-        if silent:
-            profile = profile.model_copy(update={"execution": "off"})
-        try:
-            outcome = run_tick(
-                setup.instance, key.timeframe, key.bar_time, due,
-                profile=profile, edges=edges,
-            )  # fmt: skip
-        except Exception as error:  # a tick must not end the desk; it is tried again when next due
-            self._halt_if_broken(error)
-            log.exception("%s failed", key.text)
-            # The reason of its row, should every later try fail as well.
-            self._owed[key] = ("error", f"{type(error).__name__}: {error}")
-            self._retry(setup, key, key.bar_time + duration(key.timeframe))
-            return Outcome(key, "late", reason="error", detail=str(error))
-        self._owed.pop(key, None)
-        return outcome
+        seen: bool,
+    ) -> list[Outcome]:
+        """Run the ticks of a close; `seen`: their bars came while they were waited for."""
+        bars = [
+            ClosedBar(
+                key.timeframe,
+                key.bar_time,
+                self.clock.monotonic() if seen else self._due_moment(key, before),
+                _silenced(setup.profile) if self._overtaken(key) else setup.profile,
+            )
+            for key in keys
+        ]
+        return [self._taken_in(setup, one) for one in run_close(setup.instance, bars, edges=edges)]
 
-    def _due_moment(self, timeframe: str, as_of: datetime, before: datetime | None) -> float:
+    def _taken_in(self, setup: InstanceSetup, outcome: Outcome) -> Outcome:
+        """Take in how a tick ended; one that failed is tried again when next due."""
+        key, error = outcome.key, outcome.error
+        if not isinstance(error, Exception):
+            self._owed.pop(key, None)
+            return outcome
+        self._halt_if_broken(error)
+        log.error("%s failed", key.text, exc_info=error)
+        # The reason of its row, should every later try fail as well.
+        self._owed[key] = ("error", f"{type(error).__name__}: {error}")
+        self._retry(setup, key)
+        return Outcome(key, "late", reason="error", detail=str(error))
+
+    def _due_moment(self, key: TickKey, before: datetime | None) -> float:
         """Return the monotonic moment of the close if this is the first wake since it.
 
         Then queueing behind other ticks counts. A close that is caught up on counts from now.
         """
-        now = self.clock.monotonic()
+        now, as_of = self.clock.monotonic(), _closed_at(key)
         fresh = before is not None and as_of > before
         # A desk that was off would begin with a deadline long past.
-        if not fresh or self.clock.now() - as_of >= duration(timeframe):
+        if not fresh or self.clock.now() - as_of >= duration(key.timeframe):
             return now
         lag = (self.clock.real_now() - self.clock.real_time_of(as_of)).total_seconds()
         return now - max(0.0, lag)
 
-    def _await_bar(self, setup: InstanceSetup, key: TickKey, as_of: datetime) -> float | None:
-        """Wait for the closed bar; return when it was seen, 0 if at once, None if it is late."""
-        for turn in range(LOOKS_FOR_A_BAR):  # no more: the clock may be set back meanwhile
-            if fault_of(setup.instance, setup.feed, key) is None:
-                return self.clock.monotonic() if turn else 0.0
-            if self.clock.now() - as_of > timedelta(seconds=BAR_GRACE):
-                break
-            self.clock.sleep(BAR_POLL)
-        return None
-
-    def _retry(self, setup: InstanceSetup, key: TickKey, as_of: datetime) -> None:
-        now = self.clock.now()
+    def _retry(self, setup: InstanceSetup, key: TickKey) -> None:
+        now, as_of = self.clock.now(), _closed_at(key)
         # One wake just past the limit, so that a close whose bar never came gets its row.
         last = as_of + OLDEST_BARS * duration(key.timeframe) + timedelta(seconds=1)
         moment = min(now + RETRY_SHARE * duration(key.timeframe), max(last, now))
@@ -586,26 +600,49 @@ class Desk:
         todo = [(key, one) for one in plans for key in one.keys]
         clock = Simulated(upto)
         # All instances in one order: they share the account, and exposure of then depends on it.
-        for done, (key, one) in enumerate(sorted(todo, key=lambda item: running_order(item[0]))):
+        todo.sort(key=lambda item: (_closed_at(item[0]), item[0].instance))
+        done = 0
+        for (moment, _), close in groupby(
+            todo, key=lambda item: (_closed_at(item[0]), item[0].instance)
+        ):
             if not self.active:
                 log.warning("the lease was lost during warm-up: this desk stands by")
                 return
-            clock.set(key.bar_time + duration(key.timeframe))
-            with one.setup.lock:
-                edges = replace(self._edges(one.setup, one.window, clock), on_event=None)
-                # An account means that calls cost money; free providers do answer.
-                if one.setup.account is not None:
-                    edges = replace(edges, submit=None)
-                silent = (
-                    one.setup.instance.bridge != "paper" or one.setup.profile.execution == "approve"
-                )
-                self._run(one.setup, key, clock.monotonic(), edges, silent=silent)
-            yield done + 1, len(todo)
+            clock.set(moment)
+            ticks = [*close]
+            self._warm(ticks[0][1], [key for key, _ in ticks], clock)
+            done += len(ticks)
+            yield done, len(todo)
+
+    def _warm(self, one: WarmUp, keys: Sequence[TickKey], clock: Simulated) -> None:
+        """Run the ticks of a close of the past."""
+        setup = one.setup
+        silent = setup.instance.bridge != "paper" or setup.profile.execution == "approve"
+        profile = _silenced(setup.profile) if silent else setup.profile
+        with setup.lock:
+            edges = replace(self._edges(setup, one.window, clock), on_event=None)
+            # An account means that calls cost money; free providers do answer.
+            if setup.account is not None:
+                edges = replace(edges, submit=None)
+            due = clock.monotonic()
+            bars = [ClosedBar(key.timeframe, key.bar_time, due, profile) for key in keys]
+            for outcome in run_close(setup.instance, bars, edges=edges):
+                self._taken_in(setup, outcome)
 
 
 def job_id(instance: str) -> str:
     """Name the job that wakes an instance."""
     return f"bars {instance}"
+
+
+def _silenced(profile: Profile) -> Profile:
+    """Return a profile with which a tick is a record and trades nothing."""
+    return profile.model_copy(update={"execution": "off"})
+
+
+def _closed_at(key: TickKey) -> datetime:
+    """Return when a tick's bar closed."""
+    return key.bar_time + duration(key.timeframe)
 
 
 def running_order(key: TickKey) -> tuple[datetime, timedelta]:

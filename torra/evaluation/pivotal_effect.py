@@ -140,7 +140,7 @@ def _would_skip(ticks: Sequence[TickSeen], final: Floats, l1: Floats, brain: Bra
     """Return the ticks on which the policy would have asked no agent, from what it foresaw."""
     return np.array(
         [
-            not call_policy.pivotal(float(one), float(other), brain.weights, brain.thresholds)
+            not call_policy.pivotal([(float(one), float(other))], brain.weights, brain.thresholds)
             for one, other in zip(l1, final, strict=True)
         ],
         dtype=bool,

@@ -14,7 +14,7 @@ Errors of run_tick pass through; a damaged checkpoint raises ConfigError.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -37,7 +37,8 @@ from torra.replay.shards.seen import tick_seen, trade_seen
 from torra.store.memory import MemoryStore
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.debate import Debater, Payer
-from torra_trader import Edges, run_tick
+from torra.tick.edges import Edges
+from torra_trader import ClosedBar, run_close
 
 EPOCH: Final = 1
 """The desk's epoch in a replay; no other desk contests it."""
@@ -145,14 +146,16 @@ def run_arm(
     run = _begun(course, arm.profile(profile), voice, checkpoint, alike)
     tell(run.at)
     ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
-    for number, _ in enumerate(_steps(run), 1):
-        tell(1)
-        if checkpoint is not None and (number % chunk == 0 or run.done):
+    since = 0
+    for number in _steps(run):
+        tell(number)
+        since += number
+        if checkpoint is not None and (since >= chunk or run.done):
             checkpoint.save(run.ticks, run.trades, run.state, done=run.done)
             ticks.extend(run.ticks)
             trades.extend(run.trades)
             # Saved: the next chunk begins empty, or its lines would be written twice.
-            run.ticks, run.trades = [], []
+            run.ticks, run.trades, since = [], [], 0
     return ArmSeen(
         arm.name,
         (*ticks, *run.ticks),
@@ -195,8 +198,8 @@ def _begun(
         raise checkpoint.damaged(f"{type(error).__name__}: {error}") from error
 
 
-def _steps(run: _Run) -> Iterator[None]:
-    """Run what is left of the ticks, one at a time."""
+def _steps(run: _Run) -> Iterator[int]:
+    """Run what is left of the ticks, one close at a time; yield how many closed together."""
     course, paid = run.course, run.voice.account is not None
     start = course.history.period[0]
     # A paid answer takes real time; else no deadline may pass on a slow machine.
@@ -213,33 +216,43 @@ def _steps(run: _Run) -> Iterator[None]:
         recording=False,
     )
     while not run.done:
-        _step(run, course.keys[run.at], clock, edges)
-        run.at += 1
+        keys = _close(course.keys, run.at)
+        _step(run, keys, clock, edges)
+        run.at += len(keys)
         if run.done:
             run.trades += _open_at_end(run)
-        yield
+        yield len(keys)
 
 
-def _step(run: _Run, key: TickKey, clock: Simulated, edges: Edges) -> None:
-    close = key.bar_time + duration(key.timeframe)
+def _close(keys: Sequence[TickKey], at: int) -> Sequence[TickKey]:
+    """Return the ticks that closed together with the one at a place, from it on."""
+    close, end = _closed_at(keys[at]), at + 1
+    while end < len(keys) and _closed_at(keys[end]) == close:
+        end += 1
+    return keys[at:end]
+
+
+def _closed_at(key: TickKey) -> datetime:
+    return key.bar_time + duration(key.timeframe)
+
+
+def _step(run: _Run, keys: Sequence[TickKey], clock: Simulated, edges: Edges) -> None:
+    close = _closed_at(keys[0])
     clock.set(close)
     day = close.date().isoformat()
-    # Before the tick: the new day begins with a desk that trades.
+    # Before the ticks: the new day begins with a desk that trades.
     _let_a_person_in(run, day)
-    began = REAL.monotonic()
-    outcome = run_tick(
-        run.course.instance,
-        key.timeframe,
-        key.bar_time,
-        clock.monotonic(),
-        profile=run.profile,
-        edges=edges,
-    )
-    took = (REAL.monotonic() - began) * 1000.0
-    if outcome.result is None:
-        run.skipped[outcome.reason or outcome.state] += 1
-    else:
-        run.ticks.append(run.shared.tick(tick_seen(outcome.result, took)))
+    began, due = REAL.monotonic(), clock.monotonic()
+    bars = [ClosedBar(key.timeframe, key.bar_time, due, run.profile) for key in keys]
+    outcomes = run_close(run.course.instance, bars, edges=edges)
+    took = (REAL.monotonic() - began) * 1000.0 / len(keys)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+        if outcome.result is None:
+            run.skipped[outcome.reason or outcome.state] += 1
+        else:
+            run.ticks.append(run.shared.tick(tick_seen(outcome.result, took)))
     _note_a_halt(run, day)
     run.trades += [trade_seen(row) for row in run.store.take_trades()]
 

@@ -140,7 +140,13 @@ class Allowance:
         self._account = replace(account, most=most)
         self._most = most
 
-    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+    def rung(
+        self,
+        settings: AgentSettings,
+        agents: Mapping[str, Agent] | None = None,
+        *,
+        beside: float = 0.0,
+    ) -> Rung:
         """Return the rung for the next tick: a desk whose worst case the rest of the sum covers.
 
         This only chooses. Bookings made meanwhile may leave less: then the purse refuses.
@@ -152,7 +158,7 @@ class Allowance:
             ceiling = 0.0
         if ceiling <= 0.0:
             return Rung(settings, UNASKED, asked=False)
-        chosen = self._account.rung(_under(settings, ceiling), agents)
+        chosen = self._account.rung(_under(settings, ceiling), agents, beside=beside)
         # The lowered ceiling was for the choice alone: the purse checks the whole sum itself.
         return replace(chosen, settings=_under(chosen.settings, self._most))
 

@@ -15,9 +15,10 @@ store pass through.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import product
+from typing import Any, Final
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
@@ -36,6 +37,10 @@ from torra.verdict.sentiment_rules import (
 
 Composites = dict[str, tuple[datetime, dict[str, float]]]
 """By timeframe: close time and composites by chain of a stream's newest tick."""
+
+
+MOMENT: Final = timedelta(seconds=1)
+"""Less than any two closes of a stream lie apart."""
 
 
 class Brain(PositionStore):
@@ -135,18 +140,34 @@ class Brain(PositionStore):
         ath: float,
         profile: Profile,
         timeframes: Sequence[str],
-    ) -> tuple[float, float]:
-        """Return the consensus of the L1 and of the final chain that L1's scores alone would give.
+        together: Mapping[str, float],
+    ) -> list[tuple[float, float]]:
+        """Return what the consensus may come to where L1's scores alone count for this tick.
 
-        `save_sentiment` would find the same with no agent asked. Nothing is stored.
+        Each pair is that of the L1 and of the final chain. `together` has the L1 composites of what
+        closed at the same moment; what is stored of that moment already, as after a crash, counts
+        by its L1 composite too. There is a pair for each choice of those that are stored before
+        this tick. Nothing is stored here.
         """
         weights = profile.sentiment_weights
         own = sentiment_rules.composite(numbers(l1), number("ath", ath), weights)
-        latest = self._latest_composites(key, close_time, timeframes)
-        chains = dict.fromkeys(CHAINS, own)
-        latest[key.timeframe] = (close_time, chains)
-        saved = sentiment_rules.weigh(chains, latest, profile, close_time)
-        return saved.l1_consensus, saved.consensus
+        known = self._latest_composites(key, close_time, timeframes)
+        siblings = {
+            name: values["l1"] for name, (close, values) in known.items() if close == close_time
+        }
+        if siblings:
+            known = self._latest_composites(key, close_time - MOMENT, timeframes)
+        siblings = {**siblings, **together}
+        siblings.pop(key.timeframe, None)
+        found = []
+        for present in _choices(siblings):
+            now = {**present, key.timeframe: own}
+            latest = known | {
+                name: (close_time, dict.fromkeys(CHAINS, value)) for name, value in now.items()
+            }
+            saved = sentiment_rules.weigh(dict.fromkeys(CHAINS, own), latest, profile, close_time)
+            found.append((saved.l1_consensus, saved.consensus))
+        return found
 
     def memory_context(
         self,
@@ -160,12 +181,13 @@ class Brain(PositionStore):
     ) -> dict[str, Any]:
         """Return what the stream remembers at `as_of`, before this tick is stored.
 
-        The keys are document 001's and those of sentiment_rules.memory_view. Positions of other
-        instances count when they were decided before `as_of`: ticks that close together do not know
-        of each other. `price` is the close of the newest bar; without one it is looked up.
+        The keys are document 001's and those of sentiment_rules.memory_view. Positions count when
+        they were decided before `as_of`: ticks that close together do not know of each other, of
+        one instance as of several, whichever is stored first. `price` is the close of the newest
+        bar; without one it is looked up.
         """
         trades = self._recent_trades(instance, as_of)
-        ours, elsewhere = self.positions_at(instance, timeframe, as_of)
+        ours, elsewhere = self.positions_at(instance, as_of)
         if ours and price is None:
             price = self._last_close(instance, timeframe, as_of)
         spec = profile.symbol(symbol)
@@ -201,6 +223,12 @@ class Brain(PositionStore):
             trades=trades,
             open_elsewhere=elsewhere,
         )
+
+
+def _choices(values: Mapping[str, float]) -> Iterator[dict[str, float]]:
+    """Yield every choice of some values, from none of them to all."""
+    for chosen in product((False, True), repeat=len(values)):
+        yield {name: values[name] for name, one in zip(values, chosen, strict=True) if one}
 
 
 def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:

@@ -144,23 +144,16 @@ class PositionStore(Outbox):
             "day_loss": 0.0 - today,
         }
 
-    def positions_at(
-        self, instance: str, timeframe: str, as_of: datetime
-    ) -> tuple[list[Position], int]:
-        """Return an instance's positions as a tick of `timeframe` closing at `as_of` may know them.
+    def positions_at(self, instance: str, as_of: datetime) -> tuple[list[Position], int]:
+        """Return an instance's positions as a tick that closes at `as_of` may know them.
 
-        The second value is the number of other instances whose position was decided before.
+        Those that were decided before: what closes together does not know of each other, and a tick
+        that runs again must not meet the position that it opened itself. The second value is the
+        number of other instances that had one.
         """
-        now, bar_time = stamp(as_of), stamp(as_of - duration(timeframe))
-        ours: list[Position] = []
-        others: set[str] = set()
-        for row in self._held_at(now):
-            if row["instance"] != instance:
-                others |= {row["instance"]} if row["decided_at"] < now else set()
-            # A tick that runs again must not meet the position that it opened itself.
-            elif (row["timeframe"], row["bar_time"]) != (timeframe, bar_time):
-                ours.append(as_position(row, set()))
-        return ours, len(others)
+        held = self._held_at(stamp(as_of))
+        ours = [as_position(row, set()) for row in held if row["instance"] == instance]
+        return ours, len({row["instance"] for row in held} - {instance})
 
     # --- details --------------------------------------------------------------------------------
 
@@ -176,10 +169,10 @@ class PositionStore(Outbox):
         return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
 
     def _held_at(self, as_of: str) -> list[dict[str, Any]]:
-        """Return the openings that were positions at `as_of`, as they were known then."""
+        """Return the openings that were positions before `as_of`, as they were known then."""
         # Those that ended since were still open then.
         rows = [*self._live(HELD, None, "open"), *self._closed_since(as_of)]
-        return [_as_known(row, as_of) for row in rows if row["decided_at"] <= as_of]
+        return [_as_known(row, as_of) for row in rows if row["decided_at"] < as_of]
 
     def _bars_since_loss(self, instance: str, timeframe: str, as_of: datetime) -> dict[str, float]:
         step, now = duration(timeframe), stamp(as_of)

@@ -1,14 +1,15 @@
 """The debate of one tick: decides whether agents are asked, seats the desk, blends its scores.
 
-`debate` returns what was said and the two blends with L1. Three things leave a tick with L1 alone
-before any call, and the record says which: nobody is there to be asked (a warm-up that would cost
-money); the policy `pivotal` finds that no reply could change the verdict (AGENT_SKIPPED); the
-ladder has no rung left to pay for (L1_ONLY, flag `budget`). Else the desk of the rung deliberates,
-each stage within its reservation. Agents whose influence is `shadow`, or `earned` and not earned
-yet, are asked and recorded, and the tick decides as L1 alone.
+`plan` decides who is asked; `hold` returns what was said and the two blends with L1. Three things
+leave a tick with L1 alone before any call, and the record says which: nobody is there to be asked
+(a warm-up that would cost money); the policy `pivotal` finds that no reply could change the verdict
+(AGENT_SKIPPED); the ladder has no rung left to pay for (L1_ONLY, flag `budget`). Else the desk of
+the rung deliberates, each stage within its reservation. Agents whose influence is `shadow`, or
+`earned` and not earned yet, are asked and recorded, and the tick decides as L1 alone.
 
-A picture that cannot be had is a flag, never a failure. Only the database can fail here, and then
-the tick raises.
+Only `plan` reads the tick's store, and only there the database can fail: the debates of ticks that
+closed together are held in threads of their own. A picture that cannot be had is a flag, never a
+failure.
 """
 
 from __future__ import annotations
@@ -74,8 +75,14 @@ class TickPurse(Protocol):
 class Payer(Protocol):
     """Pays for ticks and says on which desk they run (torra.tick.spending.SpendingAccount)."""
 
-    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
-        """Return what the next tick is run with."""
+    def rung(
+        self,
+        settings: AgentSettings,
+        agents: Mapping[str, Agent] | None = None,
+        *,
+        beside: float = 0.0,
+    ) -> Rung:
+        """Return what the next tick is run with; `beside` is promised to ticks of its close."""
         ...
 
     def purse(
@@ -124,26 +131,65 @@ class Answerers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """How a tick is debated; `silent` is why no agent is asked, None when agents are."""
+class Plan:
+    """How a tick is debated; `silent` is why no agent is asked, None when agents are.
+
+    `worst_usd` is the most that it can cost.
+    """
 
     config: DebateSettings
     flags: tuple[str, ...] = ()
     silent: SourceType | None = None
+    worst_usd: float = 0.0
 
 
-def debate(
+def plan(
+    inputs: TickInputs,
+    key: TickKey,
+    profile: Profile,
+    answerers: Answerers,
+    database: TickStore,
+    *,
+    beside: float = 0.0,
+) -> Plan:
+    """Decide who is asked at a tick; the ladder may step down here.
+
+    `beside` is what other ticks of its close may cost, in USD: it is not spent twice.
+    """
+    config = profile.debate()
+    if answerers.debater is not None:
+        return Plan(config)
+    if answerers.submit is None:
+        return Plan(config, ("not_asked",), SourceType.L1_ONLY)
+    flags: tuple[str, ...] = ()
+    # Before the ladder: a tick that asks nobody costs nothing, so it leaves the rung where it is.
+    if config.agents.call_policy == "pivotal" and not _pivotal(inputs, key, profile, database):
+        # A sample is asked all the same, to measure what skipping leaves out.
+        if not call_policy.sampled(key.text, config.agents.pivotal_sample):
+            return Plan(config, (), SourceType.AGENT_SKIPPED)
+        flags = ("pivotal_sample",)
+    if answerers.account is None:
+        return Plan(config, flags)
+    rung = answerers.account.rung(config.agents, AGENTS, beside=beside)
+    if not rung.asked:
+        return Plan(config, (*flags, "budget"), SourceType.L1_ONLY)
+    if rung.settings != config.agents:
+        flags = (*flags, f"ladder:{rung.name}")
+    config = config.model_copy(update={"agents": rung.settings})
+    return Plan(config, flags, worst_usd=rung.worst_usd)
+
+
+def hold(
+    plan: Plan,
     inputs: TickInputs,
     key: TickKey,
     profile: Profile,
     answerers: Answerers,
     *,
-    database: TickStore,
     clock: Clock,
     deadline: float,
 ) -> TickDebate:
     """Return what the desk made of a tick, blended with L1: gated, and with the gate left out."""
-    plan = _plan(inputs, key, profile, answerers, database)
     shadow = _in_shadow(plan.config.agents, answerers)
     # Notes are words for a reader: a tick that nobody is asked about or records needs none.
     asked = answerers.debater is not None or (plan.silent is None and answerers.submit is not None)
@@ -192,41 +238,17 @@ def _in_shadow(settings: AgentSettings, answerers: Answerers) -> bool:
     return settings.influence == "shadow"
 
 
-def _plan(
-    inputs: TickInputs, key: TickKey, profile: Profile, answerers: Answerers, database: TickStore
-) -> _Plan:
-    config = profile.debate()
-    if answerers.debater is not None:
-        return _Plan(config)
-    if answerers.submit is None:
-        return _Plan(config, ("not_asked",), SourceType.L1_ONLY)
-    flags: tuple[str, ...] = ()
-    # Before the ladder: a tick that asks nobody costs nothing, so it leaves the rung where it is.
-    if config.agents.call_policy == "pivotal" and not _pivotal(inputs, key, profile, database):
-        # A sample is asked all the same, to measure what skipping leaves out.
-        if not call_policy.sampled(key.text, config.agents.pivotal_sample):
-            return _Plan(config, (), SourceType.AGENT_SKIPPED)
-        flags = ("pivotal_sample",)
-    if answerers.account is None:
-        return _Plan(config, flags)
-    rung = answerers.account.rung(config.agents, AGENTS)
-    if not rung.asked:
-        return _Plan(config, (*flags, "budget"), SourceType.L1_ONLY)
-    if rung.settings != config.agents:
-        flags = (*flags, f"ladder:{rung.name}")
-    return _Plan(config.model_copy(update={"agents": rung.settings}), flags)
-
-
 def _pivotal(inputs: TickInputs, key: TickKey, profile: Profile, database: TickStore) -> bool:
-    l1, final = database.foresee(
+    foreseen = database.foresee(
         key,
         inputs.as_of,
         l1=inputs.l1,
         ath=inputs.ath_score,
         profile=profile,
         timeframes=inputs.instance.timeframes,
+        together=inputs.together,
     )
-    return call_policy.pivotal(l1, final, profile.sentiment_weights, profile.thresholds)
+    return call_policy.pivotal(foreseen, profile.sentiment_weights, profile.thresholds)
 
 
 def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> DebateContext:

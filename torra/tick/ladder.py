@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -42,11 +42,15 @@ log = logging.getLogger("torra")
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One step of the ladder: the settings of a tick, and whether agents are asked at all."""
+    """One step of the ladder: the settings of a tick, and whether agents are asked at all.
+
+    `worst_usd` is the most that a tick of it can cost, where that is known.
+    """
 
     settings: AgentSettings
     name: str
     asked: bool
+    worst_usd: float = 0.0
 
 
 def rung(
@@ -58,14 +62,16 @@ def rung(
     *,
     local: Local,
     agents: Mapping[str, Agent] | None = None,
+    beside: float = 0.0,
 ) -> Rung:
     """Return the rung of the ladder on which a profile's next tick runs, and keep it.
 
     The rungs are the configured desk, the desks that its mode names below it, and nobody. A profile
     steps down at once to the highest rung whose worst case fits under what is left of the sliding
     hour.
-    It climbs to one that fits HYSTERESIS times, or fits an hour in which nothing was spent. Without
-    the database nobody is asked. Raises ValueError for a desk that cannot be seated.
+    It climbs to one that fits HYSTERESIS times, or fits an hour in which nothing was spent. Of what
+    is left `beside` is promised to ticks that closed with this one, in USD. Without the database
+    nobody is asked. Raises ValueError for a desk that cannot be seated.
     """
     rungs = ladder(settings)
     costs = [tick_worst_case(prices, each.settings, local, agents) for each in rungs if each.asked]
@@ -74,7 +80,7 @@ def rung(
         return rungs[0]
     try:
         held = database.rung(profile_name)
-        spent = database.spent(profile_name, now - HOUR)
+        spent = database.spent(profile_name, now - HOUR) + beside
         chosen = _choose([*costs, 0.0], rungs, held, spent, settings.max_api_cost_per_hour)
         if rungs[chosen].name != (held or rungs[0].name):
             with database.transaction(RUNG_WAIT):
@@ -83,7 +89,7 @@ def rung(
     except StoreUnavailable:
         log.exception("ledger: nobody is asked for profile %s", profile_name)
         return rungs[-1]
-    return rungs[chosen]
+    return replace(rungs[chosen], worst_usd=[*costs, 0.0][chosen])
 
 
 def tick_worst_case(
@@ -168,11 +174,17 @@ class SpendingAccount:
     late: LateRows = field(default_factory=LateRows)
     most: float | None = None
 
-    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+    def rung(
+        self,
+        settings: AgentSettings,
+        agents: Mapping[str, Agent] | None = None,
+        *,
+        beside: float = 0.0,
+    ) -> Rung:
         """Return what the next tick is run with (see `rung`)."""
         return rung(
             self.database, self.prices, settings, self.profile, self.now(),
-            local=self.local, agents=agents,
+            local=self.local, agents=agents, beside=beside,
         )  # fmt: skip
 
     def purse(

@@ -11,7 +11,7 @@ import hashlib
 import platform
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -49,7 +49,10 @@ class TickInputs:
     """Everything that the tick saw: bars, L1, evidence and memory.
 
     `now` is the desk's clock at that moment. `before` is how the instance stood
-    (JournalStore.standing), with the `path` of bars that its paper bridge then lived through.
+    (JournalStore.standing), with the `path` of bars that its paper bridge then lived through; of a
+    tick that is stored after another one of its close it is how the instance stood between the two.
+    `together` has the L1 composites of the timeframes that closed with it, `apart` names those that
+    closed at the same moment and ran before, later or not at all.
     """
 
     instance: Instance
@@ -67,6 +70,8 @@ class TickInputs:
     revision: int | None = None
     news: NewsView | None = None
     events: EventView | None = None
+    together: Mapping[str, float] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()
 
     @property
     def bars(self) -> pd.DataFrame:
@@ -248,6 +253,8 @@ def _identity(inputs: TickInputs) -> dict[str, Any]:
         "atr": inputs.atr,
         "ath": inputs.ath_score,
         "ath_price": inputs.ath,
+        "together": dict(inputs.together),
+        "apart": list(inputs.apart),
     }
 
 

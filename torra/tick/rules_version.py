@@ -14,6 +14,7 @@ from typing import Final
 
 RULES: Final = {
     1: "the rules of the first records that carry a version",
+    2: "what closes together on an instance debates on the state before that close",
 }
 """By number, what each version changed, in one line."""
 

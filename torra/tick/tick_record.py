@@ -457,6 +457,8 @@ class TickRecord(DecisionRecord):
     memory: dict[str, JsonValue] = {}
     regime: RegimeRecord | None = None
     news: News | None = None
+    together: Numbers = {}
+    apart: Words = ()
     skipped: Skipped | None = None
     deliberation: DebateRecord = DebateRecord()
 

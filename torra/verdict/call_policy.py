@@ -3,7 +3,9 @@
 The debate moves a blended score by at most `BLEND_WEIGHT` x `ADJUSTMENT_BOUND` = 0.06. It moves a
 composite by that times the share of the four vectors in it. It moves a consensus, a weighted mean
 of composites, by no more than the composites in it. A tick whose consensus is HOLD by more than
-that on both chains stays HOLD whatever its agents would say: nobody is asked (AGENT_SKIPPED). An
+that on both chains stays HOLD whatever its agents would say: nobody is asked (AGENT_SKIPPED). What
+closes with it on its instance debates at the same time, and may or may not be stored before it: so
+its consensus is looked at with the L1 composites of those siblings and without them. An
 opening, and anything near one, always meets the whole desk. A sample of the skipped ticks is asked
 all the same, so that what agents say there can be measured without bias; the tick's key decides
 which.
@@ -15,6 +17,7 @@ replay measures that.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final
 
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT, VECTORS
@@ -38,17 +41,18 @@ def largest_shift(weights: SentimentWeights) -> float:
 
 
 def pivotal(
-    l1_consensus: float, consensus: float, weights: SentimentWeights, thresholds: Thresholds
+    foreseen: Iterable[tuple[float, float]], weights: SentimentWeights, thresholds: Thresholds
 ) -> bool:
     """Return whether agents could change the verdict of a tick, or would confirm an opening.
 
-    `l1_consensus` and `consensus` are those of the L1 chain and of the final chain as the tick
-    would leave them with nobody asked.
+    `foreseen` are the consensus of the L1 chain and of the final chain as the tick may leave them
+    with nobody asked: a pair for each way in which its close may go on (Brain.foresee).
     """
     reach = largest_shift(weights) + ROUNDING
     return any(
         value + reach >= thresholds.buy or value - reach <= -thresholds.sell
-        for value in (l1_consensus, consensus)
+        for pair in foreseen
+        for value in pair
     )
 
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 BLOCK_S: Final = 3600.0
 """How long a vendor that refused is not asked."""
 
+READY_S: Final = 20.0
+"""How long `ready` waits: an import takes about a second, more on a busy machine."""
+
 LOG: Final = logging.getLogger(__name__)
 
 OnBlock = Callable[[str, str, float], None]
@@ -97,6 +100,7 @@ class Switchboard:
         self._loop = EventLoop()
         self._lock = threading.Lock()
         self._building = threading.Lock()
+        self._warming: threading.Thread | None = None
         self._http: httpx2.AsyncClient | None = None
         self._adapters: dict[str, Future[Adapter]] = {}
         self._blocks: dict[str, tuple[str, float]] = {}
@@ -110,10 +114,22 @@ class Switchboard:
         with self._lock:
             new = [name for name in dict.fromkeys(vendors) if name not in self._adapters]
             self._adapters.update({name: Future() for name in new})
-        if new:
-            threading.Thread(
-                target=self._build, args=(new,), name="torra-warm-up", daemon=True
-            ).start()
+            if new:
+                self._warming = threading.Thread(
+                    target=self._build, args=(new,), name="torra-warm-up", daemon=True
+                )
+                self._warming.start()
+
+    def ready(self, within: float = READY_S) -> bool:
+        """Wait until what is being warmed up is there, `within` seconds at most; return whether.
+
+        For a process that asks as soon as it has started: else the import of an SDK, about a
+        second, would be part of its tick's time.
+        """
+        warming = self._warming
+        if warming is not None:
+            warming.join(within)
+        return warming is None or not warming.is_alive()
 
     def submit(self, job: Job[Completion], limit_s: float) -> Future[Completion]:
         """Run a job on the loop; it is to end within `limit_s` from now. Never raises."""

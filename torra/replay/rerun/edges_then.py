@@ -88,9 +88,15 @@ class ThenPayer:
     def __init__(self, told: StoredDebate) -> None:
         self._told = told
 
-    def rung(self, settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> Rung:
+    def rung(
+        self,
+        settings: AgentSettings,
+        agents: Mapping[str, Agent] | None = None,
+        *,
+        beside: float = 0.0,
+    ) -> Rung:
         """Return the rung on which the tick ran."""
-        del agents
+        del agents, beside
         lower = [flag.removeprefix(LADDER) for flag in self._told.flags if flag.startswith(LADDER)]
         if not lower:
             return Rung(settings, settings.mode, asked=True)

@@ -111,10 +111,10 @@ def _of_these_rules(record: Mapping[str, Any]) -> None:
 def instance_then(record: Mapping[str, Any]) -> Instance:
     """Return the instance of a tick as it was then: its timeframes and the way of its signals.
 
-    Of the timeframes those that took part in the consensus, and the one on whose bars the paper
-    bridge advanced: no other one has a say in a tick.
+    Of the timeframes those that took part in the consensus or closed at the same moment, and the
+    one on whose bars the paper bridge advanced: no other one has a say in a tick.
     """
-    names = {record["timeframe"], *record["composites"]}
+    names = {record["timeframe"], *record["composites"], *record["together"], *record["apart"]}
     names |= {path_timeframe(record)} - {""}
     instance = Instance(
         name=record["instance"], symbol=record["symbol"], timeframes=tuple(names), feed="store"

@@ -20,6 +20,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Final, Literal
 
 from agents.contracts import SourceType
@@ -40,8 +41,9 @@ from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
 from torra.store.connection import to_json
 from torra.store.journal import OF_ITS_END, journal_history
 from torra.tick.debate import SHADOW
+from torra.tick.edges import Edges
 from torra.verdict.signal_states import EXECUTED
-from torra_trader import Edges, Outcome, run_tick
+from torra_trader import Outcome, run_tick
 
 State = Literal["same", "different"] | Left
 
@@ -119,7 +121,7 @@ def replay(
     tick of this one (ValueError). A stage that was refused then is refused again.
     """
     everything = source.journalled(instance)
-    following = dict(zip(everything, [*everything[1:], None], strict=True))
+    following = dict(zip_longest(everything, everything[1:]))
     chosen = list(keys) if keys is not None else everything[-limit:] if limit else everything
     past = JournalDatabase.at(into.path)
     # The tick before which `past` stands; None where it must be set anew.
@@ -234,6 +236,7 @@ def _again(
         events=events_of_then(record),
         route=None if instance.bridge == "paper" else ThenRoute(),
         promoted=lambda: SHADOW not in told.flags,
+        together=record["together"],
     )
     outcome = run_tick(
         instance, key.timeframe, key.bar_time, clock.monotonic(),

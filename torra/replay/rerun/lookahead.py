@@ -46,7 +46,8 @@ from torra.replay.shards.history import History
 from torra.store.connection import TickKey
 from torra.store.memory import MemoryStore
 from torra.tick.bar_window import HistoryWindow
-from torra_trader import Edges, run_tick
+from torra.tick.edges import Edges
+from torra_trader import run_tick
 
 Score = Callable[[pd.DataFrame], pd.DataFrame]
 """Bars in, one row of columns for each bar out."""

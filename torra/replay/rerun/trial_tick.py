@@ -34,11 +34,13 @@ from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
+from torra.providers.registry import Provider
 from torra.tick.bar_window import LiveWindow
+from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.record import TickResult
 from torra.tick.spending import Purse
-from torra_trader import Edges, run_tick
+from torra_trader import run_tick
 
 EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
@@ -80,12 +82,13 @@ def run(
         stack.callback(database.close)
         if settings.agents.paid():
             _refuse_older(home / DATABASE, Path(folder))
-        feed = _feed(home, instance, timeframe, bars, database)
-        moment = _moment(as_of, instance, timeframe, feed, database)
         books = stack.enter_context(ExitStack())  # closed last: a call that ends then is booked
         models = wiring.open_models(home, database, remember=False)
         stack.callback(models.close)
         models.apply_blocks()
+        voice = models.provider(settings.agents)  # its SDK is imported while the bars are read
+        feed = _feed(home, instance, timeframe, bars, database)
+        moment = _moment(as_of, instance, timeframe, feed, database)
         account = _Payer(home, models, settings, instance.profile, books)
         paying = cast(SpendingAccount, account) if settings.agents.paid() else None
         # It only reads: nothing is collected for a trial.
@@ -97,10 +100,11 @@ def run(
             settings,
             feed,
             database,
-            models,
+            voice,
             paying,
             outlook,
             on_result,
+            ready=models.switchboard.ready,
         )
 
 
@@ -168,10 +172,12 @@ def _tick(
     profile: Profile,
     feed: Feed,
     database: Database,
-    models: wiring.Models,
+    voice: Provider,
     account: SpendingAccount | None,
     outlook: Outlook,
     on_result: Callable[[TickResult], None] | None = None,
+    *,
+    ready: Callable[[], object],
 ) -> Mapping[str, Any]:
     clock = Simulated(as_of)
     # The copy is of the present: what came after `as_of` must not be known.
@@ -180,7 +186,6 @@ def _tick(
     window.fill(as_of)
     held = database.lease()
     epoch = held["epoch"] + 1 if held else 1  # in the copy no desk lives
-    voice = models.provider(profile.agents)
     edges = Edges(
         database,
         window,
@@ -205,6 +210,7 @@ def _tick(
         )  # fmt: skip
     clock.set(as_of)
     bar_time = as_of - duration(timeframe)
+    ready()  # before the tick is due: the import of an SDK is not part of its time
     outcome = run_tick(
         instance, timeframe, bar_time, clock.monotonic(), profile=profile, edges=edges
     )

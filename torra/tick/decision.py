@@ -1,0 +1,229 @@
+"""What a tick decides: scores, verdict, action and signal, in one transaction.
+
+`decide` stores all that a tick leaves behind, and returns it. All of it is kept or none of it: a
+claim that is another desk's by now, or a store that fails, raises StoreUnavailable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+import signal_bridge
+from instance_database import Saved, TickKey
+from torra.clock import duration, iso
+from torra.config import Instance, Profile
+from torra.failpoints import failpoint
+from torra.store.tick_store import TickStore
+from torra.tick import approval
+from torra.tick import record as tick_record
+from torra.tick.edges import Edges
+from torra.tick.record import TickDebate, TickInputs, TickResult
+from torra.verdict import risk_engine, sentiment_rules
+from torra.verdict.risk_engine import Account, Action, Decision, intent
+from torra.verdict.signal_states import signal_life
+
+EXECUTION_OFF: Final = "EXECUTION_OFF"
+"""Reason of a HOLD that would have sent something, had the profile let it."""
+
+NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
+    {"positions_open": 0, "gross_notional": 0.0, "day_loss": 0.0}
+)
+"""Stands for the account at a HOLD, which asks nothing of it, when no record is kept."""
+
+
+def decide(
+    instance: Instance,
+    key: TickKey,
+    inputs: TickInputs,
+    debated: TickDebate,
+    profile: Profile,
+    edges: Edges,
+    due: float,
+    deadline: float,
+    *,
+    stored: set[TickKey],
+) -> tuple[Mapping[str, Any] | None, TickResult]:
+    """Store a tick with what follows from it; return its record, where one is wanted, and values.
+
+    `stored` are the ticks of the same close that were stored since this one looked; it is added to
+    them. Where there are any, its record has how the instance stood between the two.
+    """
+    database = edges.database
+    figures = edges.route.figures(instance.id) if edges.route else {}  # files, and no lock held
+    with edges.write(deadline):
+        if stored and edges.recorded:
+            stood = {**database.standing(instance.id), "path": inputs.before["path"]}
+            inputs = replace(inputs, before=stood)
+        saved = database.save_sentiment(
+            debated.gated,
+            key=key,
+            close_time=inputs.as_of,
+            ath=inputs.ath_score,
+            l1=inputs.l1,
+            ungated=debated.ungated,
+            source_type=debated.deliberation.source_type,
+            profile=profile,
+            deliberation=tick_record.spoken(debated.deliberation) if edges.recording else None,
+            timeframes=instance.timeframes,
+        )
+        failpoint("saved")
+        # Taken after the wait for the lock: a tick that waited long decides as late as it is.
+        now = edges.clock.now()
+        desk: dict[str, Any] = {
+            # Asked inside the transaction: a halt that came during the debate holds.
+            "trading_state": edges.trading_state(),
+            "exposure": NO_EXPOSURE,
+        }
+        # A HOLD asks nothing of the account: without a record it is not read.
+        if edges.recorded or saved.verdict != "HOLD":
+            exposure = database.exposure(instance.id, key.timeframe, as_of=inputs.as_of)
+            desk["exposure"] = {**exposure, **figures}
+        decision, action = _review(instance, inputs, debated, saved, profile, database, desk)
+        # In the same transaction: the halt of a runaway cannot be lost beside its tick.
+        if action.halt is not None:
+            database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
+        # After the review, so that the record still says what the checks thought of it.
+        if profile.execution == "off" and action.drafts:
+            action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
+        elif profile.execution == "approve" and action.drafts:
+            action = _propose(key, inputs, decision, action, edges, now)
+        signals = _enqueue(instance, key, inputs, action, database, now)
+        # The record holds its own time, so it is taken before the record is written.
+        elapsed = (edges.clock.monotonic() - due) * 1000.0
+        desk["decided"] = iso(now)
+        result = TickResult(inputs, debated, saved, action, signals, desk, elapsed)
+        record = tick_record.build(result, profile, edges.provider) if edges.recorded else None
+        if inputs.news is not None:
+            database.store_news(found.item for found in inputs.news.items)
+        if record is not None and edges.recording:
+            database.write_journal(key, record)
+        failpoint("recorded")
+        database.write_calls(key, debated.deliberation.calls)
+        if debated.picture is not None:
+            database.store_picture(debated.picture)
+        # Last: it raises when the claim is another desk's by now, which undoes all of the above.
+        database.finish_tick(key, edges.epoch)
+        # Inside the transaction: the next one of the close may begin as soon as this one ends.
+        stored.add(key)
+        failpoint("finished")
+    return record, result
+
+
+def _review(
+    instance: Instance,
+    inputs: TickInputs,
+    debated: TickDebate,
+    saved: Saved,
+    profile: Profile,
+    database: TickStore,
+    desk: Mapping[str, Any],
+) -> tuple[Decision, Action]:
+    stands = sentiment_rules.opening_stands(
+        saved.verdict, saved.low_consensus, saved.high_consensus, profile.thresholds
+    )
+    found = database.latches(instance.id)
+    before = {side: side in found for side in sentiment_rules.SIDES}
+    outer = (saved.low_consensus, saved.high_consensus)
+    latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
+    position = database.position(instance.id)
+    veto = debated.counted.veto or latched.get(saved.verdict, False)
+    known = dict(desk["exposure"])
+    decision = Decision(
+        verdict=saved.verdict,
+        price=inputs.close,
+        atr=inputs.atr,
+        # Gate and conviction are both at most 1: the desk can only shrink an opening.
+        multiplier=_multiplier(debated, saved.verdict),
+        veto=veto,
+        opening_stands=stands,
+        # The market's own, where a broker quotes: it stands among what the broker says.
+        last_price=known.pop("last_price", None),
+        bar_age=max(0.0, (inputs.now - inputs.as_of) / duration(inputs.timeframe)),
+        duplicate=_sent_before(instance, inputs, saved.verdict, database),
+    )
+    account = Account(trading_state=desk["trading_state"], **known)
+    spec = profile.symbol(instance.symbol)
+    action = risk_engine.review(decision, position, account, spec, profile)
+    openings = {
+        side: any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
+        for side in latched
+    }
+    latched = sentiment_rules.veto_latch(
+        latched, outer, profile.thresholds, veto=debated.counted.veto, openings=openings
+    )
+    # A tick that trades nothing (off, or a late bar) must not latch or free later ones.
+    if profile.execution == "off":
+        return decision, action
+    for side, held in latched.items():
+        if held != before[side]:
+            database.set_latch(instance.id, side, held)
+    return decision, action
+
+
+def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database: TickStore) -> bool:
+    """Return whether this very decision is in the outbox already."""
+    if verdict == "HOLD":
+        return False
+    sid = signal_bridge.signal_id(
+        instance.id, instance.symbol, inputs.timeframe, inputs.bar_time, kind="open", side=verdict
+    )
+    return database.signal(sid) is not None
+
+
+def _multiplier(debated: TickDebate, verdict: str) -> float:
+    """Return what scales the size of an opening: the gate's multiplier and the conviction."""
+    spoken = debated.counted
+    if verdict not in ("BUY", "SELL"):
+        return spoken.ruling.multiplier
+    return spoken.ruling.multiplier * spoken.conviction_for(verdict)
+
+
+def _propose(
+    key: TickKey,
+    inputs: TickInputs,
+    decision: Decision,
+    action: Action,
+    edges: Edges,
+    now: datetime,
+) -> Action:
+    """Write down what would have been sent, for a person; nothing is sent."""
+    approval.propose(
+        edges.database,
+        action,
+        decision,
+        key=key,
+        symbol=inputs.instance.symbol,
+        created=now,
+        # A proposal lives until the next bar closes: then there is a newer verdict.
+        expires=inputs.as_of + duration(key.timeframe),
+    )
+    return Action("HOLD", approval.PROPOSED, denied=action.denied)
+
+
+def _enqueue(
+    instance: Instance,
+    key: TickKey,
+    inputs: TickInputs,
+    action: Action,
+    database: TickStore,
+    now: datetime,
+) -> tuple[Mapping[str, Any], ...]:
+    life = signal_life(key.timeframe)
+    return tuple(
+        signal_bridge.write_signal(
+            database,
+            draft,
+            instance=instance.id,
+            symbol=instance.symbol,
+            timeframe=key.timeframe,
+            bar_time=key.bar_time,
+            created=now if now - inputs.as_of > life else inputs.as_of,
+            expires=max(inputs.as_of, now) + life,
+            bridge=instance.route,
+        )
+        for draft in action.drafts
+    )

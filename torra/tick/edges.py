@@ -1,0 +1,133 @@
+"""What a tick is handed: its store, bars, provider, clock and listeners, and what it does to them.
+
+Live ticks, warm-up, one-off ticks and replays differ in these edges alone (torra_trader). Errors of
+the store are StoreUnavailable and pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import signal_bridge
+from agents.contracts import Submit
+from torra.clock import Clock
+from torra.config import Instance
+from torra.evidence.news_digest import NewsView
+from torra.evidence.scheduled_events import EventView
+from torra.store.tick_store import TickStore
+from torra.tick.bar_window import Window
+from torra.tick.debate import Answerers, Debater, Payer
+from torra.verdict.risk_engine import TradingState
+
+LOCK_GRACE: Final = 0.35
+"""Seconds past the deadline that a tick waits for the database's lock."""
+
+LEAST_WAIT: Final = 0.1
+"""Seconds that a write waits for the lock even when the deadline has passed."""
+
+PUBLISH_WAIT: Final = 5.0
+"""Seconds that publishing waits for the lock: many instances may publish at once.
+
+A signal that is not published now waits for the next wake.
+"""
+
+
+class MarketRoute(Protocol):
+    """The way to the market of an instance that does not trade on paper (torra.trading.courier)."""
+
+    def settle(self, instance: str) -> None:
+        """Book what has been reported since."""
+        ...
+
+    def send(self, instance: str) -> None:
+        """Send what may be sent."""
+        ...
+
+    def figures(self, instance: str) -> Mapping[str, Any]:
+        """Return what the broker says of account and symbol now, what is not known left out.
+
+        Names are those of `Account`; `last_price` is the market's, as in `Decision`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """What a tick is handed.
+
+    `on_event` hears what happens inside it and may not fail it. `submit` is None where nobody is to
+    be asked, `account` None where nobody is to be paid. `picture` gives a replay the chart of then.
+    `news` returns what was known at a moment, `events` what was scheduled around a close and the
+    moment of its tick; each is None where the profile does not ask for it. `route` leads to a
+    bridge, None to the paper bridge. `halted` says why nothing may go out, "" when it may.
+    `on_error` gets what went wrong after a tick was stored, which cannot fail it any more. Without
+    `recording` no journal is kept, and what only a record needs is not computed. `together` has the
+    L1 composites of timeframes that closed with a tick and do not run with it: a replay from the
+    journal runs one tick at a time.
+    """
+
+    database: TickStore
+    window: Window
+    submit: Submit | None
+    provider: str
+    clock: Clock
+    epoch: int
+    on_event: Callable[[str, dict[str, Any]], None] | None = None
+    account: Payer | None = None
+    picture: Callable[[], bytes | None] | None = None
+    news: Callable[[datetime], NewsView] | None = None
+    events: Callable[[datetime, datetime], EventView] | None = None
+    route: MarketRoute | None = None
+    halted: Callable[[], str] = lambda: ""
+    on_error: Callable[[Exception], None] = lambda _error: None
+    debater: Debater | None = None
+    promoted: Callable[[], bool] = lambda: False
+    recording: bool = True
+    together: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a record is wanted: for the store's journal or for a listener."""
+        return self.recording or self.on_event is not None
+
+    @property
+    def answerers(self) -> Answerers:
+        """The callables that answer the tick's agents and pay for them."""
+        return Answerers(
+            self.submit,
+            self.account,
+            self.on_event,
+            self.picture,
+            self.debater,
+            self.promoted,
+            self.recorded,
+        )
+
+    def write(self, deadline: float) -> AbstractContextManager[None]:
+        """Begin a transaction that waits for the database's lock until just past the deadline."""
+        left = deadline + LOCK_GRACE - self.clock.monotonic()
+        return self.database.transaction(max(LEAST_WAIT, left))
+
+    def trading_state(self) -> TradingState:
+        """Return the desk's trading state; a kill switch not in the database yet counts."""
+        return "HALTED" if self.halted() else self.database.trading_state()
+
+    def publish(self, instance: Instance) -> None:
+        """Hand the instance's pending signals to its bridge, checking halt and expiry once more."""
+        if self.route is not None:
+            self.route.send(instance.id)
+            return
+        if not signal_bridge.waits(self.database, instance.id):
+            return
+        state = self.trading_state()
+        signal_bridge.publish_pending(
+            self.database,
+            instance=instance.id,
+            now=self.clock.now(),
+            halted=state == "HALTED",
+            reducing=state != "ACTIVE",
+        )

@@ -1,0 +1,94 @@
+"""What a tick looks at: bars, L1, market, memory, headlines and events, as they were at its close.
+
+`look` returns it as TickInputs. On the way it stores the bars and takes the paper bridge up to the
+close. Bars that cannot be used raise DataUnavailable; a store that fails raises StoreUnavailable.
+"""
+
+from __future__ import annotations
+
+import ath_calculator
+import technical_calculator
+from instance_database import TickKey
+from torra.clock import duration, iso
+from torra.config import Instance, Profile
+from torra.errors import DataUnavailable
+from torra.evidence import feature_bundle
+from torra.tick import paper
+from torra.tick.edges import Edges
+from torra.tick.record import TickInputs
+
+
+def look(
+    instance: Instance, key: TickKey, profile: Profile, edges: Edges, deadline: float
+) -> TickInputs:
+    """Return what a tick may know at its close; writes wait until just past the deadline."""
+    as_of = key.bar_time + duration(key.timeframe)
+    bars = edges.window.bars(key.timeframe, as_of)
+    # An older newest bar would be scored as if it were the one that is due.
+    if bars.last != key.bar_time:
+        raise DataUnavailable("no_bar", f"the feed has no bar at {iso(key.bar_time)}")
+    row = edges.window.l1_row(key.timeframe, as_of, bars)
+    if not row["valid"]:
+        raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
+    cursor = None if edges.route else edges.database.paper_cursor(instance.id)
+    # The feed may be slow, so its bars are fetched before the lock is taken.
+    path = paper.path(instance, edges.window, cursor, as_of)
+    if edges.route is not None:
+        edges.route.settle(instance.id)
+    now = edges.clock.now()
+    # Before the paper bridge moves: a replay starts from this and lives through the same bars.
+    before = edges.database.standing(instance.id) if edges.recorded else {}
+    with edges.write(deadline):
+        edges.window.keep(key.timeframe, bars)
+        if edges.route is None:
+            edges.publish(instance)  # a halt since the last tick takes back what waits for a fill
+            paper.advance(instance, profile, edges.database, path, cursor, as_of)
+    # After `keep`: a live window reads the highest price from the stored bars.
+    ath = edges.window.ath(key.timeframe, as_of)
+    memory = edges.database.memory_context(
+        instance.id,
+        key.timeframe,
+        as_of=as_of,
+        profile=profile,
+        symbol=instance.symbol,
+        price=float(row["close"]),
+    )
+    news = edges.news(as_of) if edges.news else None
+    events = edges.events(as_of, now) if edges.events else None
+    bundle = feature_bundle.build(
+        symbol=instance.symbol,
+        timeframe=key.timeframe,
+        bar_time=key.bar_time,
+        as_of=as_of,
+        row=row,
+        spread=profile.symbol(instance.symbol).spread,
+        bars_held=len(bars),
+        bar_age=max(0.0, (now - as_of) / duration(key.timeframe)),
+        memory=memory,
+        digits=profile.symbol(instance.symbol).digits,
+        bars=bars,
+        news=news,
+        events=events,
+    )
+    score = ath_calculator.ath_score(float(row["close"]), ath, float(row["atr14"]))
+    revision = None
+    if edges.recorded:
+        before["path"] = [[iso(bar.time), *bar[1:]] for bar in path]
+        revision = edges.database.bar_revision(instance.id, key.timeframe, bars.first, bars.last)
+    return TickInputs(
+        instance=instance,
+        timeframe=key.timeframe,
+        bar_time=key.bar_time,
+        as_of=as_of,
+        now=now,
+        before=before,
+        view=bars,
+        row=row,
+        ath=ath,
+        ath_score=score,
+        memory=memory,
+        bundle=bundle,
+        revision=revision,
+        news=news,
+        events=events,
+    )
