@@ -218,7 +218,7 @@ def close_of(item: Instance, latency: float, closes: int) -> list[float]:
     ):
         asking = desk.setups
         silent = {name: replace(one, provider=RulesProvider()) for name, one in asking.items()}
-        taken = []
+        taken: list[float] = []
         while len(taken) < closes + 1:
             hour = next_close(desk.clock.now(), ["M15"]).minute == 0
             desk.roster.setups = asking if hour else silent

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import torra_trader
 from instance_database import Database, open_home
 from tests.doubles.fake_broker import FakeBroker
 from tests.doubles.reference_ea import Inputs, ReferenceEa
@@ -335,7 +336,7 @@ def test_a_vendor_s_client_is_there_before_a_trial_is_due(
     tmp_path: Path, refusing: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The import of an SDK takes about a second, which the tick's agents would lack."""
-    build, run_tick = Switchboard._built, trial_tick.run_tick
+    build, run_tick = Switchboard._built, torra_trader.run_tick
     built: list[str] = []
     known: list[list[str]] = []
 

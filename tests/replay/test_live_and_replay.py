@@ -83,7 +83,7 @@ def lived(
     desks.take_lease(desk, 36_000.0)
     desks.clock_of(desk).set(BEGIN)
     for name, frame in history.frames.items():
-        known = frame[frame.index + duration(name) <= BEGIN]
+        known = frame[frame.index <= BEGIN - duration(name)]
         with desk.database.transaction():
             desk.database.store_bars("BTCUSD", name, known)
     desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
