@@ -211,9 +211,13 @@ lease it was; prompts have a nonce. "" stands for every table.
 TOLD: Final = ("record", "agent_deliberation")
 """Columns of JSON, compared field by field."""
 
-PASSING_FIELDS: Final = ("elapsed_ms", "ms", "request_hash", "user", "before")
+PASSING_FIELDS: Final = (
+    *("elapsed_ms", "ms", "request_hash", "user"),
+    *("before", "together", "apart"),
+)
 """What differs in them. `before` is how the desk stood when the tick began that was stored: a tick
-that died after the paper bridge had moved begins again behind that.
+that died after the paper bridge had moved begins again behind that. `together` and `apart` say with
+what it ran: a death between two commits of a close parts them.
 """
 
 UNCOMPARED: Final = ("lease", "ledger", "rungs")

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
@@ -28,7 +29,8 @@ from torra.config import Instance
 from torra.desk import schedule, write_off
 from torra.desk.timers import Timers
 from torra.errors import StoreUnavailable
-from torra_trader import Outcome
+from torra.tick.edges import Edges
+from torra_trader import ClosedBar, Outcome
 
 INSTANCES = 50
 POOL = 4
@@ -49,7 +51,7 @@ def states(desk: Any, timeframe: str, instance: str = "BTCUSD") -> dict[str, str
 
 
 class SlowTicks:
-    """Stands for run_tick: claims, takes its time, finishes; counts who is at it at once."""
+    """Stands for run_close: claims, takes its time, finishes; counts who is at it at once."""
 
     def __init__(self, desk: Any, seconds: float) -> None:
         self.desk, self.seconds = desk, seconds
@@ -59,22 +61,25 @@ class SlowTicks:
         self._lock = threading.Lock()
 
     def __call__(
-        self, instance: Instance, timeframe: str, bar_time: datetime, due: float, **w: Any
-    ) -> Outcome:
-        key, epoch = TickKey(instance.id, timeframe, bar_time), w["edges"].epoch
+        self, instance: Instance, bars: Sequence[ClosedBar], *, edges: Edges
+    ) -> list[Outcome]:
         with self._lock:
             self.now[instance.id] += 1
             self.overlaps += self.now[instance.id] > 1
             self.most = max(self.most, self.now.total())
         try:
-            if not self.desk.database.claim_tick(key, epoch):
-                return Outcome(key, "taken")
-            time.sleep(self.seconds)
-            self.desk.database.finish_tick(key, epoch)
-            return Outcome(key, "done")
+            keys = [TickKey(instance.id, bar.timeframe, bar.bar_time) for bar in bars]
+            return [self._ticked(key, edges.epoch) for key in keys]
         finally:
             with self._lock:
                 self.now[instance.id] -= 1
+
+    def _ticked(self, key: TickKey, epoch: int) -> Outcome:
+        if not self.desk.database.claim_tick(key, epoch):
+            return Outcome(key, "taken")
+        time.sleep(self.seconds)
+        self.desk.database.finish_tick(key, epoch)
+        return Outcome(key, "done")
 
 
 def test_fifty_instances_due_at_once_all_run_on_four_threads(
@@ -94,7 +99,7 @@ def test_fifty_instances_due_at_once_all_run_on_four_threads(
     events: list[Any] = []
     desk._timers._scheduler.add_listener(events.append, EVENT_JOB_MISSED)
     ticks = SlowTicks(desk, seconds)
-    monkeypatch.setattr(schedule, "run_tick", ticks)
+    monkeypatch.setattr(schedule, "run_close", ticks)
     desk.open()
     desk.start()
     try:
@@ -165,7 +170,7 @@ def test_wakes_that_pile_up_behind_a_tick_run_nothing_twice(
     desk = desks.open_desk(tmp_path)
     desks.take_lease(desk)
     ticks = SlowTicks(desk, 0.05)
-    monkeypatch.setattr(schedule, "run_tick", ticks)
+    monkeypatch.setattr(schedule, "run_close", ticks)
     with ThreadPoolExecutor(8) as pool:
         found = [item for some in pool.map(desk.wake, ["BTCUSD"] * 8) for item in some]
     assert ticks.overlaps == 0

@@ -311,7 +311,10 @@ def test_an_altered_record_is_named_and_no_later_tick_differs(
 
 @pytest.mark.parametrize(
     "record",
-    ["", "null", "[]", "{", '{"versions": {"rules": "1"}, "now": 1, "before": 2, "desk": 3}'],
+    [
+        *("", "null", "[]", "{"),
+        f'{{"versions": {{"rules": "{RULES_VERSION}"}}, "now": 1, "before": 2, "desk": 3}}',
+    ],
 )
 def test_a_record_that_is_none_is_named(small: Path, tmp_path: Path, record: str) -> None:
     """It is one difference and no traceback, and the ticks around it are the same."""

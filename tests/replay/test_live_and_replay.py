@@ -7,29 +7,36 @@ replay looks it up in one pass over the whole history, in memory. The journal ha
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from agents.contracts import Completion, Request
 from instance_database import Database, TickKey
 from tests.worlds import desks
-from torra.clock import duration
+from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
+from torra.desk.outlook import Outlook
 from torra.evaluation.observations import TickSeen, same_but_time
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import ARMS
+from torra.replay.outlook_then import OutlookThen, read_outlook
 from torra.replay.rerun.journal_replay import replay
 from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards.history import History, load
 from torra.replay.shards.seen import tick_seen
 from torra_trader import Outcome
 
-CLOSES = 1000
+CLOSES = 1600
+"""Of them every fourth one of two timeframes: 2,000 ticks."""
+
+CALENDAR = "calendar.csv"
+HEADLINES = "headlines.jsonl"
 BEGIN = datetime.fromisoformat("2021-11-10T09:30:00+00:00")
 
 
@@ -46,6 +53,7 @@ class Lived(NamedTuple):
     `caught_up` are the ticks of its first wake, which came late.
     """
 
+    home: Path
     profile: Profile
     caught_up: tuple[TickKey, ...]
     outcomes: list[Outcome]
@@ -62,7 +70,35 @@ def history() -> History:
     return load(Path("nowhere"), "BTCUSD", files)
 
 
-@pytest.fixture(scope="module", params=["always", "pivotal"])
+KINDS: dict[str, dict[str, Any]] = {
+    "always": {},
+    "pivotal": {"agents": {"call_policy": "pivotal"}},
+    "calendar and headlines": {
+        "agents": {"mode": "full", "include_news": True},
+        "events": {"calendar": CALENDAR},
+        "news": {"sources": ["file"], "file": HEADLINES},
+    },
+}
+
+
+def write_outlook(home: Path) -> None:
+    """An event every seven hours, a headline every fifty minutes, some of them about bitcoin."""
+    hours = [BEGIN + timedelta(hours=7 * number) for number in range(60)]
+    rows = [f"{iso(moment)},USD,high,event {number}" for number, moment in enumerate(hours)]
+    (home / CALENDAR).write_text("\n".join(["time,currency,impact,name", *rows]) + "\n")
+    words = ("Bitcoin soars on strong demand", "Bitcoin slumps on weak trading", "Wheat is flat")
+    told = [
+        {
+            "headline": f"{words[number % 3]}, report {number} of {number * 37}",
+            "published": iso(BEGIN + timedelta(minutes=50 * number - 400)),
+            "first_seen": iso(BEGIN + timedelta(minutes=50 * number - 398, seconds=30)),
+        }
+        for number in range(500)
+    ]
+    (home / HEADLINES).write_text("".join(f"{json.dumps(one)}\n" for one in told))
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def lived(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -70,16 +106,24 @@ def lived(
     scaled: Callable[..., int],
 ) -> Iterator[Lived]:
     """A desk whose history was imported, so that it knows the record high that a replay knows."""
-    values = {
-        "thresholds": {"buy": 0.15, "sell": 0.15},
-        "on_opposite": "reverse",
-        "agents": {"call_policy": request.param, "timeout_seconds": 60},
+    kind, home = KINDS[request.param], tmp_path_factory.mktemp("lived")
+    agents = {"timeout_seconds": 60, **kind.get("agents", {})}
+    limits = {"thresholds": {"buy": 0.15, "sell": 0.15}, "on_opposite": "reverse"}
+    values = {**limits, **kind, "agents": agents}
+    # As the arm runs it that is compared: agents that count at once.
+    values["agents"]["influence"] = "full"
+    profile = validate(Profile, values, "a test")
+    write_outlook(home)
+    desk = desks.open_desk(home, profile=profile, provider=Distant(), lease_seconds=36_000.0)
+    outlook = Outlook(home, desk.database, {}, [profile], now=desk.clock.now)
+    desk.roster.setups = {
+        name: dataclasses.replace(
+            setup,
+            news=outlook.news(setup.instance, profile),
+            events=outlook.events(setup.instance, profile),
+        )
+        for name, setup in desk.setups.items()
     }
-    profile = ARMS["budget"].profile(validate(Profile, values, "a test"))
-    desk = desks.open_desk(
-        tmp_path_factory.mktemp("lived"), profile=profile, provider=Distant(),
-        lease_seconds=36_000.0,
-    )  # fmt: skip
     desks.take_lease(desk, 36_000.0)
     desks.clock_of(desk).set(BEGIN)
     for name, frame in history.frames.items():
@@ -93,7 +137,7 @@ def lived(
         moment = desks.clock_of(desk).now() + desks.QUARTER
         desks.clock_of(desk).set(moment)
         outcomes += desk.wake("BTCUSD")
-    yield Lived(profile, caught_up, outcomes, desk.database)
+    yield Lived(home, profile, caught_up, outcomes, desk.database)
     desk.database.close()
 
 
@@ -105,6 +149,10 @@ def test_the_desk_lived_through_much(lived: Lived) -> None:
     for tick in lived.ticks:
         closes[tick.close_time] = closes.get(tick.close_time, 0) + 1
     assert 2 in closes.values() and 1 in closes.values()
+    if lived.profile.agents.include_news:
+        assert {tick.rule_veto for tick in lived.ticks} == {True, False}
+        counted = [(one.record or {})["news"]["unique"] for one in lived.outcomes]
+        assert len(set(counted)) > 3
 
 
 def apart(one: TickSeen, other: TickSeen) -> dict[str, tuple[object, object]]:
@@ -116,9 +164,15 @@ def apart(one: TickSeen, other: TickSeen) -> dict[str, tuple[object, object]]:
 
 def test_a_replay_gives_the_ticks_of_the_live_desk(lived: Lived, history: History) -> None:
     keys = (*lived.caught_up, *(one.key for one in lived.outcomes))
-    course = dataclasses.replace(Course.of(history), keys=keys)
+    outlook = read_outlook(lived.home, desks.BTC, lived.profile, *history.period)
+    # As a worker on another machine gets it.
+    outlook = OutlookThen.of(json.loads(json.dumps(outlook.as_json())))
+    course = dataclasses.replace(Course.of(history, outlook=outlook), keys=keys)
     voice = RulesProvider()
-    arm = run_arm(course, ARMS["budget"], lived.profile, Voice(voice.submit, voice.name))
+    # An arm that leaves the settings of the desk as they are.
+    mode = dataclasses.replace(ARMS[lived.profile.agents.mode], agents={})
+    assert mode.profile(lived.profile) == lived.profile
+    arm = run_arm(course, mode, lived.profile, Voice(voice.submit, voice.name))
     again = arm.ticks[len(lived.caught_up) :]
     assert [tick.key for tick in again] == [tick.key for tick in lived.ticks]
     for then, now in zip(lived.ticks, again, strict=True):

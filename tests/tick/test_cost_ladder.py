@@ -68,7 +68,7 @@ def stand(database: Database, hand: Hand, settings: AgentSettings) -> Rung:
 
 def test_a_profile_starts_on_its_own_desk(database: Database, hand: Hand) -> None:
     settings = agents_of(FULL)
-    assert stand(database, hand, settings) == Rung(settings, "full", asked=True)
+    assert stand(database, hand, settings) == Rung(settings, "full", asked=True, worst_usd=FULL)
     assert database.rung("mine") is None
 
 
@@ -166,7 +166,8 @@ def test_a_desk_without_a_smaller_one_below_it_asks_or_does_not(
     database: Database, hand: Hand, change: dict[str, Any], name: str
 ) -> None:
     settings = agents_of(2 * FULL, **change)
-    assert stand(database, hand, settings) == Rung(settings, name, asked=True)
+    worst = tick_worst_case(PRICES, settings, paid, DESK)
+    assert stand(database, hand, settings) == Rung(settings, name, asked=True, worst_usd=worst)
     spend(database, hand, 2 * FULL - 0.001)
     assert stand(database, hand, settings) == Rung(settings, "L1_ONLY", asked=False)
 

@@ -21,6 +21,7 @@ from torra.config import Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen
 from torra.replay import arms
+from torra.replay.outlook_then import OutlookThen
 from torra.replay.replaying import FOLDER, ReplayPlan, TradingCosts
 from torra.replay.shards import parcels
 from torra.replay.shards.checkpoints import (
@@ -101,6 +102,7 @@ def begin(home: Path, plan: ReplayPlan) -> int:
         "begin": iso(plan.begin) if plan.begin else "",
         "end": iso(plan.end) if plan.end else "",
         "seed": plan.seed,
+        "outlook": plan.outlook.as_json(),
     }
     move_into_place(folder / MADE_OF, json.dumps(told))
     return logged
@@ -153,6 +155,7 @@ def _plan(name: str, told: Any, path: Path) -> ReplayPlan:
         parse(told["begin"]) if told["begin"] else None,
         parse(told["end"]) if told["end"] else None,
         told["seed"],
+        OutlookThen.of(told.get("outlook", {})),
     )
 
 

@@ -24,6 +24,7 @@ from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, Shared
 from torra.replay import arms
 from torra.replay.arms import Arm
+from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import parcels, trials
 from torra.replay.shards.checkpoints import CHUNK, Checkpoint
@@ -82,7 +83,8 @@ class TradingCosts:
 class ReplayPlan:
     """Everything that a replay depends on: equal plans have equal results.
 
-    The profile's trading conditions of the symbol become those of `costs`.
+    `outlook` has the events and headlines of then. The profile's trading conditions of the symbol
+    become those of `costs`.
     """
 
     name: str
@@ -93,6 +95,7 @@ class ReplayPlan:
     begin: datetime | None = None
     end: datetime | None = None
     seed: int = SEED
+    outlook: OutlookThen = NOTHING
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "profile", self.costs.on(self.profile, self.history.symbol))
@@ -101,7 +104,7 @@ class ReplayPlan:
     def settings(self) -> tuple[object, ...]:
         """The part that all arms share; plans with equal settings may share a folder."""
         bars, profile = self.history.digest, self.profile.digest()
-        return bars, profile, self.costs, self.begin, self.end, self.seed
+        return bars, profile, self.costs, self.begin, self.end, self.seed, self.outlook.digest
 
     @property
     def source(self) -> str | None:
@@ -110,6 +113,7 @@ class ReplayPlan:
 
     def identity(self, arm: Arm) -> dict[str, Any]:
         """Return the settings that identify an arm of this plan, and the program that runs it."""
+        outlook = self.outlook.digest
         return {
             "bars": self.history.digest,
             "profile": arm.profile(self.profile).digest(),
@@ -121,6 +125,8 @@ class ReplayPlan:
             "seed": self.seed if arm.placebo else 0,
             "words": self.source if arm.placebo else "",
             "program": program()["code"],
+            # Without any a replay keeps the name that it had before there were some.
+            **({"outlook": outlook} if outlook else {}),
         }
 
     def log(self, home: Path) -> int:
@@ -139,6 +145,11 @@ class ReplayPlan:
         return trials.log(home, self.history.symbol, names, f"replay {self.name}")
 
 
+def course_of(plan: ReplayPlan) -> Course:
+    """Return the ticks of a plan."""
+    return Course.of(plan.history, begin=plan.begin, end=plan.end, outlook=plan.outlook)
+
+
 # --- in this process ------------------------------------------------------------------------------
 
 
@@ -154,7 +165,7 @@ def run(
 
     There every `chunk` ticks are saved.
     """
-    course = Course.of(plan.history, begin=plan.begin, end=plan.end)
+    course = course_of(plan)
     seen: dict[str, ArmSeen] = {}
     shared = Shared()
     for arm in plan.arms:
@@ -211,7 +222,12 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
     history = parcels.history_of(spec["history"])
     profile = Profile.model_validate_json(spec["profile"])
     arm = arms.ARMS[spec["arm"]]
-    course = Course.of(history, begin=_moment(spec["begin"]), end=_moment(spec["end"]))
+    course = Course.of(
+        history,
+        begin=_moment(spec["begin"]),
+        end=_moment(spec["end"]),
+        outlook=OutlookThen.of(spec["outlook"]),
+    )
     if arm.placebo:
         words = arms.words_of(spec["words"])
         voice = Voice(debater=arms.speaking(words), provider="placebo")
@@ -235,6 +251,7 @@ def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str
         "end": iso(plan.end) if plan.end else "",
         "commission": plan.costs.commission,
         "words": words,
+        "outlook": plan.outlook.as_json(),
     }
 
 

@@ -22,7 +22,7 @@ from typing import Final
 from instance_database import TickKey, open_home
 from technical_calculator import WARM_UP
 from torra.clock import System
-from torra.config import Profile, load_profile, validate
+from torra.config import Instance, Profile, load_profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
@@ -32,8 +32,17 @@ from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.replay import arms, folders, live, scorecard, voices
 from torra.replay.arms import CONTROL, Arm
 from torra.replay.caveats import caveats
+from torra.replay.outlook_then import OutlookThen, read_outlook
 from torra.replay.recomposing import Progress
-from torra.replay.replaying import FOLDER, SEED, ReplayPlan, TradingCosts, run, run_on
+from torra.replay.replaying import (
+    FOLDER,
+    SEED,
+    ReplayPlan,
+    TradingCosts,
+    course_of,
+    run,
+    run_on,
+)
 from torra.replay.runner import REAL, Course, Voice, run_arm
 from torra.replay.shards import cluster, shards
 from torra.replay.shards.history import History, cut, load, moment
@@ -123,7 +132,10 @@ def planned(home: Path, symbol: str, asked: ReplayRequest) -> ReplayPlan:
     settings = profile_of(home, symbol, asked.profile, asked.provider)
     spent = TradingCosts.read(asked.costs, settings.symbol(symbol))
     drawn = SEED if asked.seed is None else asked.seed
-    plan = ReplayPlan("", history, _weighed(settings, history), found, spent, first, last, drawn)
+    plan = ReplayPlan(
+        "", history, _weighed(settings, history), found, spent, first, last, drawn,
+        _outlook(home, history, settings, first, last),
+    )  # fmt: skip
     return dataclasses.replace(plan, name=_name(plan, asked.name))
 
 
@@ -142,6 +154,20 @@ def profile_of(home: Path, symbol: str, named: str | None, provider: str | None)
     if provider is not None:
         values["agents"]["provider"] = provider
     return validate(Profile, values, "the command line")
+
+
+def _outlook(
+    home: Path, history: History, settings: Profile, first: datetime | None, last: datetime | None
+) -> OutlookThen:
+    """Return the events and headlines of a replay; raises ConfigError for what nobody knows now."""
+    if settings.agents.picture == "file" and settings.agents.paid():
+        raise ConfigError(
+            "agents.picture file: nobody has screenshots of then; set it to rendered "
+            "or off for a replay"
+        )
+    instance = Instance(symbol=history.symbol, timeframes=history.timeframes, feed="store")
+    begin, end = history.period
+    return read_outlook(home, instance, settings, first or begin, last or end)
 
 
 def _weighed(profile: Profile, history: History) -> Profile:
@@ -183,7 +209,7 @@ def estimate(
     is measured on the first ticks after the warm-up, with the rules provider, in a store that is
     thrown away. A vendor's time and price are not estimated: its answers take seconds.
     """
-    course = Course.of(plan.history, begin=plan.begin, end=plan.end)
+    course = course_of(plan)
     ticks = len(course.keys)
     told = f"{count(ticks, 'tick')} x {count(len(plan.arms), 'arm')} of {plan.history.symbol}"
     before = sum(done.values())

@@ -30,6 +30,7 @@ from torra.desk.schedule import running_order
 from torra.evaluation.observations import ArmSeen, Shared, TickSeen, TradeSeen
 from torra.replay.arms import Arm
 from torra.replay.l1.trades import END, left_open
+from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.rerun.edges_then import Still
 from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
 from torra.replay.shards.history import History
@@ -60,34 +61,44 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The course that every arm runs: the bars, scored once, and the ticks in running order."""
+    """The course that every arm runs: the bars, scored once, and the ticks in running order.
+
+    `outlook` is what was known of events and headlines at each of them.
+    """
 
     history: History
     instance: Instance
     window: HistoryWindow
     keys: tuple[TickKey, ...]
+    outlook: OutlookThen = NOTHING
 
     @classmethod
     def of(
-        cls, history: History, *, begin: datetime | None = None, end: datetime | None = None
+        cls,
+        history: History,
+        *,
+        begin: datetime | None = None,
+        end: datetime | None = None,
+        outlook: OutlookThen = NOTHING,
     ) -> Course:
         """Score a history and list its ticks that close in (begin, end]."""
         instance = Instance(
             symbol=history.symbol, timeframes=history.timeframes, feed="store", bridge="paper"
         )
         window = HistoryWindow(history.frames)
-        keys = (
+        closed = (
             TickKey(instance.id, name, moment.to_pydatetime())
             for name, times in window.times.items()
             for moment in times
         )
         wanted = (
             key
-            for key in keys
+            for key in closed
             if (begin is None or key.bar_time + duration(key.timeframe) > begin)
             and (end is None or key.bar_time + duration(key.timeframe) <= end)
         )
-        return cls(history, instance, window, tuple(sorted(wanted, key=running_order)))
+        keys = tuple(sorted(wanted, key=running_order))
+        return cls(history, instance, window, keys, outlook)
 
 
 @dataclass(slots=True)
@@ -212,6 +223,8 @@ def _steps(run: _Run) -> Iterator[int]:
         clock,
         EPOCH,
         account=run.voice.account,
+        news=course.outlook.news_of(course.instance, run.profile),
+        events=course.outlook.events_of(course.instance, run.profile),
         debater=run.voice.debater,
         recording=False,
     )

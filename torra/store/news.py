@@ -45,15 +45,17 @@ class NewsStore(Store):
                 for item in items
             )  # fmt: skip
 
-    def news(self, *, since: datetime, as_of: datetime) -> list[NewsItem]:
+    def news(
+        self, *, since: datetime, as_of: datetime, limit: int | None = READ_ITEMS
+    ) -> list[NewsItem]:
         """Return what was first seen after `since` and up to `as_of`, oldest first.
 
-        Of more than READ_ITEMS those that were seen last.
+        Of more than `limit` those that were seen last; None: all.
         """
         rows = self._rows(
             "SELECT * FROM news WHERE first_seen > ? AND first_seen <= ? "
             "ORDER BY first_seen DESC, id DESC LIMIT ?",
-            stamp(since), stamp(as_of), READ_ITEMS,
+            stamp(since), stamp(as_of), -1 if limit is None else limit,
         )  # fmt: skip
         return [_item(row) for row in reversed(rows)]
 
@@ -97,6 +99,14 @@ class NewsStore(Store):
             ticker, stamp(as_of),
         )  # fmt: skip
         return {} if row is None else json.loads(row["figures"])
+
+    def figures_of(self, ticker: str) -> list[tuple[datetime, dict[str, float]]]:
+        """Return all that was ever known of a company's figures, with its moments, oldest first."""
+        rows = self._rows(
+            "SELECT first_seen, figures FROM fundamentals WHERE ticker = ? ORDER BY first_seen",
+            ticker,
+        )
+        return [(parse(row["first_seen"]), json.loads(row["figures"])) for row in rows]
 
 
 def _item(row: Mapping[str, Any]) -> NewsItem:

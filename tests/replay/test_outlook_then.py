@@ -1,0 +1,150 @@
+"""A replay reads the calendar and the headlines of its profile, or says what nobody knows now."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from instance_database import open_home
+from tests.worlds import desks
+from torra.clock import iso
+from torra.commands.command_line import main
+from torra.config import ROOT, Profile, validate
+from torra.errors import ConfigError
+from torra.evidence.news_digest import NewsItem, NewsStatus
+from torra.replay import folders
+from torra.replay.outlook_then import NOTHING, OutlookThen, read_outlook
+
+BEGIN = desks.START
+END = BEGIN + timedelta(days=2)
+BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
+
+
+def a_profile(**changes: Any) -> Profile:
+    return validate(Profile, changes, "a test")
+
+
+def every_half_hour(home: Path) -> None:
+    moments = [BEGIN - timedelta(days=1) + timedelta(minutes=30 * number) for number in range(200)]
+    rows = [f"{iso(moment)},USD,high,event" for moment in moments]
+    (home / "events.csv").write_text("\n".join(["time,currency,impact,name", *rows]))
+
+
+def replayed(home: Path, settings: dict[str, Any], *words: str) -> Result:
+    (home / "ev.json").write_text(json.dumps(settings))
+    bars = [part for file in BARS for part in ("--bars", file)]
+    period = ("--from", iso(BEGIN), "--to", iso(BEGIN + timedelta(hours=6)))
+    told = ["replay", "BTCUSD", *bars, *period, "--profile", str(home / "ev.json"), *words]
+    return CliRunner().invoke(main, ["--home", str(home), *told], catch_exceptions=False)
+
+
+def headline(number: int, topic: str = "finnhub:crypto") -> NewsItem:
+    seen = BEGIN + timedelta(hours=number)
+    return NewsItem(str(number), "a source", topic, f"Bitcoin rises, {number}", seen, seen)
+
+
+def keep(home: Path, *items: NewsItem) -> None:
+    database = open_home(home)
+    with database.transaction():
+        database.store_news(items)
+    database.close()
+
+
+# --- the calendar ---------------------------------------------------------------------------------
+
+
+def test_no_arm_of_a_replay_opens_inside_the_window_of_an_event(tmp_path: Path) -> None:
+    """With an event every half hour every moment is inside one."""
+    every_half_hour(tmp_path)
+    free = {"thresholds": {"buy": 0.05, "sell": 0.05}}
+    held = free | {"events": {"calendar": "events.csv"}}
+    arms = {}
+    for name, settings in (("free", free), ("held", held)):
+        told = replayed(tmp_path, settings, "--arms", "l1,budget", "--name", name)
+        assert told.exit_code == 0, told.output
+        plan = folders.made_of(tmp_path, name)
+        arms[name] = [folders.seen_of(tmp_path, plan, arm) for arm in ("l1", "budget")]
+    assert all(arm.trades for arm in arms["free"])
+    for arm in arms["held"]:
+        assert not arm.trades and all(tick.rule_veto for tick in arm.ticks)
+        assert "GATE_VETO" in {tick.reason for tick in arm.ticks}
+
+
+def test_a_calendar_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("when,what\n2021-11-10T10:00:00Z,x\n")
+    told = replayed(tmp_path, {"events": {"calendar": "events.csv"}})
+    assert told.exit_code == 2
+    assert "write time,currency,impact,name" in told.stderr
+    assert not (tmp_path / "replays").exists()
+
+
+# --- headlines ------------------------------------------------------------------------------------
+
+
+def with_news(*sources: str, **more: Any) -> Profile:
+    return a_profile(agents={"include_news": True}, news={"sources": list(sources), **more})
+
+
+def test_a_file_that_a_tick_refuses_a_replay_refuses_too(tmp_path: Path) -> None:
+    early = {"published": iso(BEGIN), "first_seen": iso(BEGIN - timedelta(hours=1))}
+    (tmp_path / "news.jsonl").write_text(json.dumps({"headline": "Bitcoin rises", **early}))
+    with pytest.raises(ConfigError, match="first_seen"):
+        read_outlook(tmp_path, desks.BTC, with_news("file", file="news.jsonl"), BEGIN, END)
+
+
+def test_what_a_vendor_said_then_is_what_the_desk_stored(tmp_path: Path) -> None:
+    keep(tmp_path, headline(-300), headline(3), headline(9), headline(60), headline(4, "other:x"))
+    profile = with_news("finnhub")
+    outlook = read_outlook(tmp_path, desks.BTC, profile, BEGIN, END)
+    assert [item.id for item in outlook.stored or ()] == ["3", "4", "9"], "not before, not after"
+    news = outlook.news_of(desks.BTC, profile)
+    assert news is not None
+    seen = [news(BEGIN + timedelta(hours=number)) for number in (2, 3, 8, 9)]
+    assert [one.unique for one in seen] == [0, 1, 1, 2], "each from the moment of its first sight"
+    assert [one.status for one in seen[:2]] == [NewsStatus.EMPTY, NewsStatus.AVAILABLE]
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["no desk", "another vendor's"])
+def test_a_vendor_of_whom_nothing_is_stored_is_refused(tmp_path: Path, there: bool) -> None:
+    if there:
+        keep(tmp_path, headline(3, "alpha_vantage:x"))
+    with pytest.raises(ConfigError, match=r"finnhub said .*include_news false"):
+        read_outlook(tmp_path, desks.BTC, with_news("finnhub"), BEGIN, END)
+    assert there or not (tmp_path / "torra.db").exists(), "looking makes no database"
+
+
+def test_who_wants_neither_gets_nothing(tmp_path: Path) -> None:
+    assert read_outlook(tmp_path, desks.BTC, a_profile(), BEGIN, END) == NOTHING
+    assert (NOTHING.digest, NOTHING.news_of(desks.BTC, a_profile())) == ("", None)
+    assert NOTHING.events_of(desks.BTC, a_profile()) is None
+
+
+def test_it_goes_through_json_and_its_digest_tells_it_apart(tmp_path: Path) -> None:
+    every_half_hour(tmp_path)
+    keep(tmp_path, headline(3), headline(9))
+    profile = a_profile(
+        agents={"include_news": True},
+        news={"sources": ["finnhub"]},
+        events={"calendar": "events.csv"},
+    )
+    outlook = read_outlook(tmp_path, desks.BTC, profile, BEGIN, END)
+    again = OutlookThen.of(json.loads(json.dumps(outlook.as_json())))
+    assert again == outlook and again.digest == outlook.digest != ""
+    others = [
+        dataclasses.replace(outlook, events=(outlook.events or ())[1:]),
+        dataclasses.replace(outlook, stored=(outlook.stored or ())[1:]),
+    ]
+    assert len({outlook.digest, *(one.digest for one in others)}) == 3
+
+
+def test_screenshots_of_then_are_refused_where_somebody_pays_for_them(tmp_path: Path) -> None:
+    agents = {"provider": "anthropic", "picture": "file", "picture_file": "x.png"}
+    told = replayed(tmp_path, {"agents": agents}, "--max-cost", "1")
+    assert told.exit_code == 2
+    assert "nobody has screenshots of then" in told.stderr

@@ -1,0 +1,266 @@
+"""What a replay knows of calendar and headlines at each of its moments: what a desk knew then.
+
+`read_outlook` reads them once, before the first tick: the calendar that the profile names, its file
+of headlines, and what the desk of the home has stored of vendors' headlines and figures, each from
+the moment at which it was first seen. An OutlookThen holds them as values, so that a worker without
+the home, and the same replay next year, know just as much. Its functions are those that a live desk
+hands to its ticks (torra.desk.outlook): the same collector reads, and asks nobody.
+
+What cannot be known is refused with the remedy (ConfigError), never left out in silence: a calendar
+or a file that cannot be read, and a vendor of whose headlines nothing is stored for the period.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from instance_database import open_home
+from torra.clock import System, iso, parse
+from torra.config import Instance, Profile
+from torra.desk.outlook import Events, News, currencies_of, subject_of
+from torra.errors import ConfigError
+from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
+from torra.evidence.news_shelf import ShelvedNews
+from torra.evidence.scheduled_events import EventView, ScheduledEvent, around
+from torra.home import DATABASE
+from torra.news.event_file import read_events
+
+FILE: Final = "file"
+"""The source of headlines that is a file."""
+
+TIMES: Final = ("published", "first_seen")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A company's figures by name, from the moment at which they were first seen."""
+
+    first_seen: datetime
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class OutlookThen:
+    """Events and headlines of a replay; None where its profile asks for none.
+
+    `events` are a whole calendar, oldest first. `filed` are the headlines of the profile's file,
+    `stored` those of vendors that the desk has stored, both oldest sight first.
+    """
+
+    events: tuple[ScheduledEvent, ...] | None = None
+    filed: tuple[NewsItem, ...] | None = None
+    stored: tuple[NewsItem, ...] | None = None
+    figures: tuple[Figures, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """What tells two of them apart; "" where there is nothing."""
+        told = self.as_json()
+        if not any(told.values()):
+            return ""
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+    def news_of(self, instance: Instance, profile: Profile) -> News | None:
+        """Return the function that gives the news at a moment; None where none are wanted."""
+        if not profile.agents.include_news or (self.filed is None and self.stored is None):
+            return None
+        # Here, because the dictionary takes a while to import.
+        from news_collector import Collector  # noqa: PLC0415
+        from torra.news.lexicon import score  # noqa: PLC0415
+
+        files = {} if self.filed is None else {profile.news.file: _Filed(self.filed)}
+        collector = Collector(
+            _Sources({}, files),
+            _Tables(self.stored or (), self.figures),
+            now=System().now,
+            monotonic=System().monotonic,
+            score=score,
+        )
+        settings, subject = profile.news, subject_of(instance, profile)
+
+        def known(as_of: datetime) -> NewsView:
+            found = collector.latest(subject, as_of, settings)
+            # A vendor of whom something is stored answered: it had nothing that counts.
+            empty = found.status is NewsStatus.NO_KEY and self.stored is not None
+            return replace(found, status=NewsStatus.EMPTY) if empty else found
+
+        return known
+
+    def events_of(self, instance: Instance, profile: Profile) -> Events | None:
+        """Return the function that gives the events around a close; None without a calendar."""
+        events = self.events
+        if events is None:
+            return None
+        currencies = currencies_of(instance, profile)
+
+        def around_moment(as_of: datetime, now: datetime) -> EventView:
+            return around(events, currencies, as_of, now)
+
+        return around_moment
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "events": _plain(self.events),
+            "filed": _plain(self.filed),
+            "stored": _plain(self.stored),
+            "figures": _plain(self.figures),
+        }
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> OutlookThen:
+        """Return what `as_json` told; nothing where nothing was told."""
+        events, filed, stored = (told.get(name) for name in ("events", "filed", "stored"))
+        return cls(
+            None if events is None else tuple(_event(row) for row in events),
+            None if filed is None else tuple(_item(row) for row in filed),
+            None if stored is None else tuple(_item(row) for row in stored),
+            tuple(
+                Figures(parse(row["first_seen"]), row["values"]) for row in told.get("figures", ())
+            ),
+        )
+
+
+NOTHING: Final = OutlookThen()
+"""The outlook of a replay whose profile asks for neither events nor headlines."""
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_outlook(
+    home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
+) -> OutlookThen:
+    """Return what a desk of these settings knew from `begin` to `end`; raises ConfigError."""
+    events = None
+    if profile.events.calendar:
+        currencies_of(instance, profile)
+        events = read_events(home / profile.events.calendar)
+    if not profile.agents.include_news:
+        return OutlookThen(events)
+    filed = _of_file(home, profile) if FILE in profile.news.sources else None
+    vendors = _vendors(profile)
+    if not vendors:
+        return OutlookThen(events, filed)
+    stored, figures = _of_desk(home, instance, profile, begin, end)
+    missing = [name for name in vendors if not any(_source(item) == name for item in stored)]
+    if missing:
+        raise ConfigError(
+            f"nobody knows any more what {' and '.join(missing)} said from {iso(begin)} to "
+            f"{iso(end)}: this desk has stored no headline of it. Write headlines of then into a "
+            "file (news.sources file, docs/news.md), or set agents.include_news false"
+        )
+    return OutlookThen(events, filed, stored, figures)
+
+
+def _vendors(profile: Profile) -> list[str]:
+    return [name for name in profile.news.sources if name != FILE]
+
+
+def _source(item: NewsItem) -> str:
+    return item.topic.partition(":")[0]
+
+
+def _of_file(home: Path, profile: Profile) -> tuple[NewsItem, ...]:
+    from torra.news.source import HeadlineFile  # noqa: PLC0415
+
+    return tuple(HeadlineFile(home / profile.news.file).reading.items)
+
+
+def _of_desk(
+    home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
+) -> tuple[tuple[NewsItem, ...], tuple[Figures, ...]]:
+    """Return what the desk has stored; nothing where there is no desk."""
+    if not (home / DATABASE).exists():
+        return (), ()
+    since = begin - timedelta(hours=profile.news.max_age_hours) - 2 * EARLY
+    database = open_home(home)
+    try:
+        items = tuple(database.news(since=since, as_of=end, limit=None))
+        ticker = subject_of(instance, profile).ticker
+        rows = database.figures_of(ticker) if ticker else []
+    finally:
+        database.close()
+    return items, tuple(Figures(moment, values) for moment, values in rows)
+
+
+# --- what the collector is handed -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    vendors: Mapping[str, Any]
+    files: Mapping[str, Any]
+
+
+class _Filed:
+    """The headlines of a file, as they stood when the replay began."""
+
+    topic = FILE
+
+    def __init__(self, items: tuple[NewsItem, ...]) -> None:
+        self.reading = ShelvedNews(items, tuple(item.first_seen for item in items))
+
+    def look(self) -> None:
+        """See nothing new."""
+
+
+class _Tables:
+    """What was stored, in memory (news_collector.NewsTables)."""
+
+    def __init__(self, items: Sequence[NewsItem], figures: Sequence[Figures]) -> None:
+        self._items = items
+        self._seen = [item.first_seen for item in items]
+        self._figures = figures
+
+    def store_news(self, items: Iterable[NewsItem]) -> int:
+        """Store nothing."""
+        del items
+        return 0
+
+    def news(self, *, since: datetime, as_of: datetime) -> list[NewsItem]:
+        """Return what was first seen in (since, as_of], of more than READ_ITEMS the newest."""
+        first, last = bisect_right(self._seen, since), bisect_right(self._seen, as_of)
+        return list(self._items[max(first, last - READ_ITEMS) : last])
+
+    def store_fundamentals(
+        self, ticker: str, figures: Mapping[str, float], first_seen: datetime
+    ) -> bool:
+        """Store nothing."""
+        del ticker, figures, first_seen
+        return False
+
+    def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
+        """Return the newest figures that were known."""
+        del ticker
+        known = [one.values for one in self._figures if one.first_seen <= as_of]
+        return dict(known[-1]) if known else {}
+
+
+# --- as JSON --------------------------------------------------------------------------------------
+
+
+def _plain(rows: Sequence[Any] | None) -> list[dict[str, Any]] | None:
+    if rows is None:
+        return None
+    return [
+        {name: iso(value) if isinstance(value, datetime) else value for name, value in one.items()}
+        for one in map(asdict, rows)
+    ]
+
+
+def _event(row: Mapping[str, Any]) -> ScheduledEvent:
+    return ScheduledEvent(**{**row, "time": parse(row["time"])})
+
+
+def _item(row: Mapping[str, Any]) -> NewsItem:
+    known = {item.name: row[item.name] for item in fields(NewsItem)}
+    times = {name: parse(row[name]) for name in TIMES}
+    return NewsItem(**{**known, **times, "tickers": tuple(row["tickers"])})
