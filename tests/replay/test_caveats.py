@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 
 import pandas as pd
@@ -11,8 +12,11 @@ from tests.worlds.observed import quiet_ticks
 from torra.clock import parse
 from torra.config import Profile, validate
 from torra.evaluation.observations import ArmSeen
+from torra.evidence.news_digest import NewsItem
+from torra.evidence.scheduled_events import ScheduledEvent
 from torra.replay import arms
 from torra.replay.caveats import caveats, unheard
+from torra.replay.outlook_then import OutlookThen
 from torra.replay.replaying import ReplayPlan, TradingCosts
 from torra.replay.shards.history import History
 
@@ -55,3 +59,15 @@ def test_why_a_desk_was_not_whole_goes_by_who_was_to_answer(provider: str, why: 
     assert why in unheard(arm, provider)
     (told,) = (line for line in caveats(plan(1.0, provider), (arm,)) if "not whole" in line)
     assert f"its desk was not whole (4 AGENT_SKIPPED): {why}." in told
+
+
+def test_what_was_known_of_events_and_headlines_is_told() -> None:
+    moment = parse("2021-11-10T10:00:00Z")
+    event = ScheduledEvent(moment, "USD", "high", "rates")
+    item = NewsItem("1", "s", "finnhub:x", "Bitcoin rises", moment, moment)
+    outlook = OutlookThen((event,), (item, item), (item,))
+    told = " ".join(caveats(dataclasses.replace(plan(1.0), outlook=outlook), []))
+    assert "away from 1 event of the calendar" in told
+    assert "2 headlines of" in told
+    assert "1 headline of vendors, as this desk first saw them, the first at 2021-11-10T10" in told
+    assert "calendar" not in " ".join(caveats(plan(1.0), []))

@@ -96,6 +96,41 @@ def test_more_arms_of_the_same_replay_may_join(home: Path, history: History) -> 
     assert [arm.name for arm in folders.made_of(home, NAME).arms] == ["l1", "budget"]
 
 
+def of_another_version(home: Path, *arms: str) -> None:
+    """Let the arms look as an older program left them; it knew a profile without some setting."""
+    for arm in arms:
+        path = home / FOLDER / NAME / f"{arm}.state.json"
+        held = json.loads(path.read_text())
+        held["identity"] |= {"program": "an older one", "profile": "its digest"}
+        path.write_text(json.dumps(held))
+
+
+def test_what_another_version_left_half_done_starts_anew(home: Path, history: History) -> None:
+    """Its finished arm too: results of two versions are never mixed."""
+    both = plan_of(history, ("l1", "budget"))
+    folders.begin(home, both)
+    stopped = stopping_at(45 + 21)
+    with pytest.raises(Stopped):
+        run(both, voices.rules_voice, folder=home / FOLDER / NAME, chunk=20, on_ticks=stopped)
+    of_another_version(home, "l1", "budget")
+    told: list[str] = []
+    folders.begin(home, both, told.append)
+    assert len(told) == 1 and "by another version of this program: it starts anew" in told[0]
+    assert folders.done(home, both) == {"l1": 0, "budget": 0}
+    seen = run(both, voices.rules_voice, folder=home / FOLDER / NAME)
+    assert [len(arm.ticks) for arm in seen] == [45, 45]
+    folders.begin(home, both, told.append)
+    assert len(told) == 1, "what this version made is kept"
+
+
+def test_what_another_version_finished_stays(home: Path, history: History) -> None:
+    of_another_version(home, "l1")
+    before = files(home)
+    with pytest.raises(ConfigError, match="another --name"):
+        folders.begin(home, plan_of(history, ("l1",)))
+    assert files(home) == before
+
+
 def test_a_folder_is_one_process_s(tmp_path: Path) -> None:
     with (
         folders.taken(tmp_path / NAME),

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agents.contracts import SourceType
+from torra.clock import iso
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import count, percent
 from torra.providers.recorded import NAME as RECORDED
@@ -33,7 +34,13 @@ NO_REPLY: Final = "the journal holds no reply for these requests"
 
 def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
     """Return the sentences above the figures of a replay."""
-    return [conditions(plan), *_of_the_bars(plan), *_of_the_run(plan, seen), PAPER]
+    return [
+        conditions(plan),
+        *_of_the_outlook(plan),
+        *_of_the_bars(plan),
+        *_of_the_run(plan, seen),
+        PAPER,
+    ]
 
 
 def conditions(plan: ReplayPlan) -> str:
@@ -45,6 +52,25 @@ def conditions(plan: ReplayPlan) -> str:
         f"{symbol}, commission {costs.commission:g} a lot, answers by {provider}, seed "
         f"{plan.seed}, bars {plan.history.digest}."
     )
+
+
+def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
+    """Say what was known of events and headlines; each count is of the whole calendar or file."""
+    told = plan.outlook
+    if told.events is not None:
+        yield (
+            f"Openings keep away from {count(len(told.events), 'event')} of the calendar "
+            f"{plan.profile.events.calendar}, taken as it stands now: an event that was announced "
+            "late was not known then."
+        )
+    if told.filed is not None:
+        yield f"Agents read {count(len(told.filed), 'headline')} of {plan.profile.news.file}."
+    if told.stored:
+        first = iso(told.stored[0].first_seen)
+        yield (
+            f"Agents read {count(len(told.stored), 'headline')} of vendors, as this desk first saw "
+            f"them, the first at {first}: before it they had none."
+        )
 
 
 def _of_the_bars(plan: ReplayPlan) -> Iterator[str]:

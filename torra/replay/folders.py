@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
@@ -28,10 +28,14 @@ from torra.replay.shards.checkpoints import (
     BROKEN,
     Checkpoint,
     foreign,
+    forget,
+    is_done,
     move_into_place,
+    program_of,
     read_arm,
     unwritable,
 )
+from torra.replay.shards.shards import program
 
 if sys.platform == "win32":
     import msvcrt
@@ -77,17 +81,19 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
-def begin(home: Path, plan: ReplayPlan) -> int:
+def begin(home: Path, plan: ReplayPlan, say: Callable[[str], None] = lambda _: None) -> int:
     """Log the trials of a plan and keep what it is made of; return how many the symbol has now.
 
     Raises ConfigError, and neither logs nor writes, for a folder that belongs to another replay.
-    More arms of the same replay may join.
+    More arms of the same replay may join. One that another version of the program left half done
+    starts anew, and `say` is told so: results of two versions are never mixed.
     """
     folder, names = home / FOLDER / plan.name, {arm.name for arm in plan.arms}
     if (folder / MADE_OF).exists():
         held = made_of(home, plan.name)
         if held.settings != plan.settings:
             raise foreign(folder / MADE_OF)
+        _start_anew(folder, [arm.name for arm in held.arms], say)
         # Arms of an earlier run stay on the list: they can still be recomposed.
         names |= {arm.name for arm in held.arms}
     for arm in plan.arms:
@@ -106,6 +112,20 @@ def begin(home: Path, plan: ReplayPlan) -> int:
     }
     move_into_place(folder / MADE_OF, json.dumps(told))
     return logged
+
+
+def _start_anew(folder: Path, held: Sequence[str], say: Callable[[str], None]) -> None:
+    """Remove what another version of the program left half done."""
+    programs = {program_of(folder, name) for name in held} - {None}
+    # A replay that was finished stays: it can be read and recomposed, whichever program ran it.
+    if programs <= {program()["code"]} or all(is_done(folder, name) for name in held):
+        return
+    for name in held:
+        forget(folder, name)
+    say(
+        f"{folder.name} was left half done by another version of this program: it starts anew, "
+        "because results of two versions are never mixed"
+    )
 
 
 def done(home: Path, plan: ReplayPlan) -> dict[str, int]:

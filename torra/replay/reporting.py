@@ -253,7 +253,7 @@ def _here(
         voices.opened(home, plan.profile, symbol, plan.name, max_cost=most) as voice,
         folders.taken(folder),
     ):
-        logged = folders.begin(home, plan)
+        logged = folders.begin(home, plan, say)
         ticks = estimate(plan, bool(plan.profile.agents.paid()), say, folders.done(home, plan))
         with progress(ticks * len(plan.arms), plan.name) as forward:
             seen = run(plan, voice, folder=folder, on_ticks=lambda _, number: forward(number))
@@ -271,7 +271,7 @@ def _elsewhere(
         )
     folder = home / FOLDER / plan.name
     with folders.taken(folder):
-        logged = folders.begin(home, plan)
+        logged = folders.begin(home, plan, say)
         address = asked.address
         opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
         with opened as executor:

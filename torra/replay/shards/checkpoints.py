@@ -193,6 +193,27 @@ def read_arm(
     return _whole(lines, state, held, Shared()), held.state
 
 
+def program_of(folder: Path, arm: str) -> str | None:
+    """Return which program has run an arm, to its end or not; None where none has."""
+    held = _held(folder / f"{arm}{STATE}")
+    return None if held is None else str(held.identity.get("program", ""))
+
+
+def is_done(folder: Path, arm: str) -> bool:
+    """Return whether an arm was run to its end, whichever program ran it."""
+    held = _held(folder / f"{arm}{STATE}")
+    return held is not None and held.done
+
+
+def forget(folder: Path, arm: str) -> None:
+    """Remove the files of an arm; raises ConfigError where they cannot be."""
+    for path in (folder / f"{arm}{STATE}", folder / f"{arm}{LINES}"):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise unwritable(path, error) from error
+
+
 def _lasting(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in identity.items() if name not in PASSING}
 
