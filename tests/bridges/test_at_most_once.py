@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.bridges.test_dwx import MAGIC, SID, closing, order
 from tests.doubles.fake_dwx import START, HandClock
+from tests.worlds.dwx_channel import MAGIC, SID, closing, order
 from torra.bridges.at_most_once import AtMostOnce, OrderMarks, executed_as, opened
 from torra.bridges.order_journal import OrderEntry
 from torra.bridges.protocol import STOOD_STILL, Order, Recall, Report

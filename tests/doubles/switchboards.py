@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -176,3 +176,10 @@ def _again(answer: Answer, environment: Mapping[str, str]) -> Bench:
 def close_all() -> None:
     while _kept:
         _kept.popitem()[1].switchboard.close()
+
+
+def warm(way: Switchboard, vendors: Iterable[str] = VENDORS) -> None:
+    """Build the clients of vendors, and wait for them."""
+    way.warm(vendors)
+    for vendor in vendors:
+        way._adapters[vendor].result(timeout=60)

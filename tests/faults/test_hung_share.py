@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.bridges import test_dwx
 from tests.faults.hung_share import Share
 from tests.tries import DiskWitness, Tries, until
 from tests.worlds import channels as stages
-from tests.worlds import desks
+from tests.worlds import desks, dwx_channel
 from tests.worlds.channels import ENVIRONMENT, Stage, order
 from torra.bridges.dwx import files as dwx_files
 from torra.bridges.torra.drop_folder import Disk
@@ -114,7 +113,7 @@ def test_a_dwx_folder_that_hangs_says_so_in_time_and_comes_back(
 ) -> None:
     """(R6) As above, for the bridge whose folder the other side writes as it likes."""
     monkeypatch.setattr(dwx_files, "of_folder", lambda folder: TimeLimit(str(folder), LIMIT))
-    world = test_dwx.World(tmp_path / "share")
+    world = dwx_channel.World(tmp_path / "share")
     world.state = tmp_path / "state"  # this side's own, which does not hang
     world.start()
     assert world.bridge.health().ok
@@ -124,7 +123,7 @@ def test_a_dwx_folder_that_hangs_says_so_in_time_and_comes_back(
     def ask_everything() -> None:
         assert world.bridge.health().deny is DenyReason.BRIDGE_DEAD
         with pytest.raises(BridgeUnavailable):
-            world.bridge.submit(test_dwx.order())
+            world.bridge.submit(dwx_channel.order())
         assert list(world.bridge.poll()) == []
         assert world.bridge.books() is None
         assert world.bridge.quote("XAUUSD.m") is None

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from tests.bridges import test_dwx, test_mt5_direct
 from tests.doubles.fake_broker import FakeBroker
 from tests.doubles.reference_ea import ReferenceEa
+from tests.worlds import dwx_channel, mt5_package
 from tests.worlds.channels import ACCOUNT, ENVIRONMENT, INPUTS, order
 from torra import failpoints
 from torra.bridges.order_journal import OrderJournal
@@ -56,8 +56,8 @@ def standing_still(
 
 
 @pytest.fixture
-def direct(tmp_path: Path) -> Iterator[test_mt5_direct.World]:
-    made = test_mt5_direct.World(tmp_path)
+def direct(tmp_path: Path) -> Iterator[mt5_package.World]:
+    made = mt5_package.World(tmp_path)
     yield made
     made.close()
 
@@ -67,44 +67,44 @@ def direct(tmp_path: Path) -> Iterator[test_mt5_direct.World]:
     "where", ["account_info", "symbol_info", "positions_get", "order_check", "put"]
 )
 def test_mt5_direct_sends_nothing_on_an_old_look(
-    direct: test_mt5_direct.World, monkeypatch: pytest.MonkeyPatch, where: str, seconds: float
+    direct: mt5_package.World, monkeypatch: pytest.MonkeyPatch, where: str, seconds: float
 ) -> None:
     owner = OrderJournal if where == "put" else direct.package
     standing_still(monkeypatch, owner, where, direct.clock, seconds)
     try:
-        direct.bridge.submit(test_mt5_direct.order())
+        direct.bridge.submit(mt5_package.order())
     except BridgeUnavailable:
-        assert direct.bridge.recall(test_mt5_direct.SID, 1) is Recall.NEVER_SENT
+        assert direct.bridge.recall(mt5_package.SID, 1) is Recall.NEVER_SENT
     else:
         assert [report.status for report in direct.look()] == ["EXPIRED"]
     assert direct.package.requests == []
 
 
 def test_mt5_direct_sends_at_the_next_turn(
-    direct: test_mt5_direct.World, monkeypatch: pytest.MonkeyPatch
+    direct: mt5_package.World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     standing_still(monkeypatch, direct.package, "order_check", direct.clock, STOPS["long"])
     with pytest.raises(BridgeUnavailable, match="stood still"):
-        direct.bridge.submit(test_mt5_direct.order())
-    direct.bridge.submit(test_mt5_direct.order())
+        direct.bridge.submit(mt5_package.order())
+    direct.bridge.submit(mt5_package.order())
     assert [report.status for report in direct.look()] == ["FILLED"]
     assert len(direct.package.requests) == 1
 
 
 def test_mt5_direct_does_not_send_again_on_an_old_look(
-    direct: test_mt5_direct.World, monkeypatch: pytest.MonkeyPatch
+    direct: mt5_package.World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two sends of an order that the server does not accept now."""
     direct.package.retcodes = [10004]
     standing_still(monkeypatch, direct.clock, "sleep", direct.clock, STOPS["long"])
-    direct.bridge.submit(test_mt5_direct.order())
+    direct.bridge.submit(mt5_package.order())
     assert len(direct.package.requests) == 1
     assert [report.status for report in direct.look()] == ["REJECTED"]
 
 
 @pytest.mark.parametrize("seconds", [0.3, 2.9])
 def test_mt5_direct_sends_through_a_slow_terminal(
-    direct: test_mt5_direct.World, monkeypatch: pytest.MonkeyPatch, seconds: float
+    direct: mt5_package.World, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     """Each call takes its time and nobody stood still: an opening, a close that is requoted."""
     whole = direct.package._ok
@@ -119,7 +119,7 @@ def test_mt5_direct_sends_through_a_slow_terminal(
     assert opening.status == "FILLED"
     direct.package.retcodes = [10004]
     until = direct.clock.now() + timedelta(seconds=600)
-    direct.bridge.submit(test_mt5_direct.closing(opening.position, expires=until))
+    direct.bridge.submit(mt5_package.closing(opening.position, expires=until))
     assert direct.settled().status == "FILLED"
     assert direct.package.held == {} and len(direct.package.requests) == 3
 
@@ -132,14 +132,14 @@ def test_mt5_direct_sends_through_a_slow_terminal(
 def test_dwx_lays_no_command_down_on_an_old_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, seconds: float
 ) -> None:
-    world = test_dwx.World(tmp_path)
+    world = dwx_channel.World(tmp_path)
     owner = OrderJournal if where == "put" else world.bridge._folder
     standing_still(monkeypatch, owner, where, world.clock, seconds)
     with pytest.raises(BridgeUnavailable, match="stood still"):
-        world.bridge.submit(test_dwx.order())
+        world.bridge.submit(dwx_channel.order())
     world.clock.pass_by(2)
     assert world.fake.opened == [] and world.leftovers() == []
-    assert world.bridge.recall(test_dwx.SID, 1) is Recall.NEVER_SENT
+    assert world.bridge.recall(dwx_channel.SID, 1) is Recall.NEVER_SENT
 
 
 # --- torra_files: a real process, really stopped --------------------------------------------------

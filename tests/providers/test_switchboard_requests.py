@@ -1,0 +1,351 @@
+"""What the vendors are sent: headers, keys, pictures, and the forms that local servers take."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+import scoring_rubric
+from agents.contracts import JPEG, PNG
+from tests.doubles.switchboards import (
+    KEYS,
+    MODEL,
+    USAGE,
+    VENDORS,
+    bench,
+    body,
+    close_all,
+    good,
+    warm,
+)
+from tests.tries import Tries
+from torra.providers.vendors.addresses import Address
+from torra.providers.vendors.openai_compatible import FORM_KEPT, unfenced
+from torra.providers.vendors.transport import ReplyUnreadable, WireGuard
+from torra.providers.vendors.vendor import picture_type
+from torra.providers.vendors.wire import CURRENT, Wire
+
+LOCAL = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed_at_the_end() -> Iterator[None]:
+    yield
+    close_all()
+
+
+# What reaches the wire
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_only_our_headers_and_our_key_are_sent(
+    vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_CUSTOM_HEADERS", "OPENAI_CUSTOM_HEADERS"):
+        lines = "X-Evil: 1\nAuthorization: Bearer evil\nUser-Agent: evil\nanthropic-version: 1\n"
+        monkeypatch.setenv(name, lines + "x-goog-api-key: evil\nHost: evil.example.com")
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, "canary-of-the-process")
+    monkeypatch.setenv("OPENAI_ORG_ID", "evil")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://evil.example.com")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://evil.example.com")
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "https://evil.example.com")
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    with bench(fresh=True) as way:
+        way.ask(vendor)
+    headers = dict(way.sent[0].headers)
+    key = {"x-goog-api-key": "canary-google"}
+    if vendor != "google":
+        name = "anthropic" if vendor == "anthropic" else "openai"
+        key = {"authorization": f"Bearer canary-{name}"}
+    if vendor == "anthropic":
+        key["anthropic-version"] = "2026-10-21"
+    assert headers.pop("content-length").isdigit()
+    assert headers.pop("host") == way.switchboard.address(vendor).origin[1]
+    assert headers == key | {
+        "accept": "application/json",
+        "accept-encoding": "gzip, deflate",
+        "content-type": "application/json",
+        "user-agent": "torra",
+    }
+    assert "evil" not in str(way.sent[0].url)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_path_in_the_address_is_kept(vendor: str) -> None:
+    word = {"anthropic": "ANTHROPIC", "google": "GOOGLE"}.get(vendor, "OPENAI")
+    url = "https://Models.Example.com:443/gate/way"
+    with bench(environment={f"TORRA_{word}_BASE_URL": url}) as way:
+        assert way.ask(vendor).text == "{}"
+    assert way.sent[0].url.path.startswith("/gate/way/")
+    assert way.sent[0].url.host == "models.example.com"
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_redirect_is_not_followed_and_no_cookie_kept(vendor: str) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        headers = {"location": "https://evil.example.com/", "set-cookie": "a=b"}
+        return httpx2.Response(307, headers=headers)
+
+    with bench(answer) as way:
+        assert way.failure(vendor).detail == "307"
+        assert way.failure(vendor).detail == "307"
+    assert [request.url.host for request in way.sent] == [way.sent[0].url.host] * 2
+    assert "cookie" not in way.sent[1].headers
+
+
+def test_the_guard_sends_nothing_elsewhere_and_nothing_on_its_own() -> None:
+    async def go(url: str, wire: Wire | None) -> str:
+        async def inner(request: httpx2.Request) -> httpx2.Response:
+            raise AssertionError("sent")
+
+        if wire:
+            CURRENT.set(wire)
+        try:
+            guard = WireGuard(httpx2.MockTransport(inner))
+            await guard.handle_async_request(httpx2.Request("POST", url))
+        except (ReplyUnreadable, LookupError) as error:
+            return type(error).__name__
+        return "sent"
+
+    place = Address("anthropic", "https://api.example.com/v1", "k", official=False, local=False)
+    for url in (
+        "https://evil.example.com/v1/messages",
+        "http://api.example.com/v1/messages",
+        "https://api.example.com:8443/v1/messages",
+        "https://api.example.com/v2/messages",
+        "https://api.example.com/v1x/messages",
+    ):
+        assert asyncio.run(go(url, Wire(place, 0.0))) == "ReplyUnreadable"
+    assert asyncio.run(go("https://api.example.com/v1/messages", None)) == "LookupError"
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_no_key_is_in_a_log_or_an_exception(
+    vendor: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_LOG", "debug")
+    monkeypatch.setenv("OPENAI_LOG", "debug")
+    caplog.set_level(logging.DEBUG)
+    key = next(value for value in KEYS.values() if vendor.split("_", maxsplit=1)[0] in value)
+    answers = iter([httpx2.Response(500, text=key), httpx2.Response(200, text=key)])
+    with bench(
+        lambda request: next(answers, None) or httpx2.Response(401, text=key), fresh=True
+    ) as way:
+        errors = [way.failure(vendor) for _ in range(4)]
+        shown = repr(way.switchboard) + repr(vars(way.switchboard).get("_adapters"))
+    assert "canary" not in caplog.text + shown
+    for error in errors:
+        assert "canary" not in f"{error}{error!r}{error.detail}{error.__cause__!r}"
+    assert not [row for row in caplog.records if "://" in row.getMessage()]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_key_that_a_server_quotes_is_not_kept(vendor: str) -> None:
+    key = next(value for value in KEYS.values() if vendor.split("_", maxsplit=1)[0] in value)
+    quoting = body(vendor, f"Your key is {key}.", f"bad_{key}")
+    with bench(lambda _: httpx2.Response(200, json=quoting)) as way:
+        found = way.ask(vendor)
+    assert found.text == "Your key is [key]."
+    assert found.stop_reason.lower() == "bad_[key]"
+
+
+def test_the_libraries_are_quiet_below_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("anthropic", "httpx2"):
+        monkeypatch.setattr(logging.getLogger(name), "level", logging.DEBUG)
+    with bench(fresh=True) as way:
+        warm(way.switchboard)
+        for name in ("anthropic", "openai", "google_genai", "httpx2", "httpcore2"):
+            assert logging.getLogger(f"{name}.any").getEffectiveLevel() >= logging.WARNING
+
+
+def test_a_model_that_an_sdk_warns_of_is_asked_all_the_same() -> None:
+    with bench(fresh=True) as way:  # warnings are errors here
+        assert way.ask("anthropic", "claude-sonnet-4-5").text == "{}"
+
+
+def test_what_all_roles_share_is_marked_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring_rubric, "SHARED_PREFIX", "Shared.\n", raising=False)
+    with bench() as way:
+        way.ask("anthropic", system="Shared.\nYou are the analyst.")
+        way.ask("anthropic", system="Something else.")
+        way.ask("anthropic", system="Shared.\n")
+    cached = {"type": "text", "text": "Shared.\n", "cache_control": {"type": "ephemeral"}}
+    assert [sent["system"] for sent in way.bodies()] == [
+        [cached, {"type": "text", "text": "You are the analyst."}],
+        [{"type": "text", "text": "Something else."}],
+        [cached],
+    ]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_picture_is_sent_to_a_model_that_sees_and_only_if_it_is_one(vendor: str) -> None:
+    model = {"openai_compatible": "gpt-6-luna"} | MODEL
+    with bench() as way:
+        way.ask(vendor, model[vendor], picture=PNG + b"1")
+        way.ask(vendor, model[vendor], picture=JPEG + b"1")
+        way.ask(vendor, model[vendor], picture=b"GIF89a")
+        way.ask(vendor, model[vendor])
+    sent = [str(sent) for sent in way.bodies()]
+    assert ["image/png" in text for text in sent] == [True, False, False, False]
+    assert ["image/jpeg" in text for text in sent] == [False, True, False, False]
+    assert all("What do you see?" in text for text in sent)
+
+
+def test_a_model_that_does_not_see_gets_no_picture() -> None:
+    with bench() as way:
+        way.ask("openai_compatible", "gpt-6.1-terra", picture=PNG + b"1")
+    assert way.bodies()[0]["messages"][1]["content"] == "What do you see?"
+
+
+def test_a_picture_is_known_by_its_first_bytes() -> None:
+    assert picture_type(PNG) == "image/png"
+    assert picture_type(JPEG + b"\xe0") == "image/jpeg"
+    assert picture_type(b"") == picture_type(None) == picture_type(b"<svg/>") == ""
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_no_temperature_is_sent(vendor: str) -> None:
+    with bench() as way:
+        way.ask(vendor)
+        way.ask(vendor, "made-up")
+    for sent in way.bodies():
+        text = json.dumps(sent).lower()
+        assert not any(word in text for word in ("temperature", "top_p", "topp", "top_k", "topk"))
+
+
+# Servers in OpenAI's place
+
+
+def picky(*taken: str, status: int = 400):
+    """Return a server that takes some response formats only."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        form = json.loads(request.content).get("response_format", {}).get("type", "prompt")
+        return good(request) if form in taken else httpx2.Response(status, json={"error": "what?"})
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [400, 422, 501])
+@pytest.mark.parametrize(
+    ("taken", "first"),
+    [
+        (("json_schema", "json_object", "prompt"), ["json_schema"]),
+        (("json_object", "prompt"), ["json_schema", "json_object"]),
+        (("prompt",), ["json_schema", "json_object", "prompt"]),
+    ],
+)
+def test_a_server_is_asked_in_the_form_that_it_takes_which_is_remembered(
+    taken: tuple[Any, ...], first: list[str], status: int
+) -> None:
+    with bench(picky(*taken, status=status), LOCAL) as way:
+        assert way.ask("openai_compatible", "llama3:8b").text == "{}"
+        assert way.ask("openai_compatible", "llama3:8b").text == "{}"
+        assert way.ask("openai_compatible", "qwen").text == "{}"
+    forms = [sent.get("response_format", {}).get("type", "prompt") for sent in way.bodies()]
+    assert forms == [*first, first[-1], *first]
+    for sent, form in zip(way.bodies(), forms, strict=True):
+        assert set(sent) <= {"model", "messages", "max_tokens", "response_format"}
+        assert ("additionalProperties" in sent["messages"][0]["content"]) == (form != "json_schema")
+
+
+def test_one_odd_refusal_does_not_turn_the_schema_off_for_good() -> None:
+    odd = iter([True])
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(400) if next(odd, False) else good(request)
+
+    with bench(answer, LOCAL) as way:
+        for _ in range(FORM_KEPT + 2):
+            way.ask("openai_compatible", "m")
+    forms = [sent.get("response_format", {}).get("type") for sent in way.bodies()]
+    assert forms[:2] == ["json_schema", "json_object"]
+    assert forms[2:-2] == ["json_object"] * (FORM_KEPT - 1)
+    assert forms[-2:] == ["json_schema"] * 2
+
+
+def test_a_server_that_takes_no_form_is_an_error_and_nothing_is_remembered() -> None:
+    with bench(picky(status=422), LOCAL) as way:
+        assert way.failure("openai_compatible", "m").detail == "422"
+        assert way.failure("openai_compatible", "m").again is None
+    assert len(way.sent) == 6
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500])
+def test_another_error_is_no_reason_for_another_form(status: int) -> None:
+    with bench(picky(status=status), LOCAL) as way:
+        way.failure("openai_compatible", "m")
+    assert len(way.sent) == 1
+
+
+def test_openai_itself_is_asked_in_one_form_only() -> None:
+    with bench(picky("prompt")) as way:
+        assert way.failure("openai_compatible").detail == "400"
+    assert len(way.sent) == 1
+
+
+def test_the_other_forms_share_the_time_of_one_request(tries: Tries) -> None:
+    async def slowly(request: httpx2.Request) -> httpx2.Response:
+        await asyncio.sleep(0.15)
+        return httpx2.Response(400)
+
+    for attempt in tries():
+        with bench(slowly, LOCAL) as way:
+            warm(way.switchboard, ("openai_compatible",))
+            started = time.monotonic()
+            assert way.failure("openai_compatible", "m", limit_s=0.25).reason == "timeout"
+            took = time.monotonic() - started
+        assert len(way.sent) <= 2
+        with attempt:
+            assert len(way.sent) == 2 and took < 1.0
+
+
+def test_a_local_answer_is_free_and_has_no_key() -> None:
+    with bench(environment=LOCAL | KEYS) as way:
+        found = way.ask("openai_compatible", "llama3:8b")
+    assert (found.cost_usd, found.input_tokens) == (0.0, USAGE["input"])
+    assert way.sent[0].headers["authorization"] == "Bearer local"
+
+
+FENCED = '```json\n{"a": 1}\n```'
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (FENCED, '{"a": 1}'),
+        ("  ```\n{}\n```\n", "{}"),
+        ("```JSON\r\n{}\r\n```", "{}"),
+        ("```json\n{}```", "{}"),
+        ("Here it is:\n```json\n{}\n```", "Here it is:\n```json\n{}\n```"),
+        ("```json\n{}\n```\nI hope that helps.", "```json\n{}\n```\nI hope that helps."),
+        ("```\n{}\n```\n```\n{}\n```", "```\n{}\n```\n```\n{}\n```"),
+        ("{}", "{}"),
+        ("", ""),
+        ("```", "```"),
+        ("``````", "``````"),
+    ],
+)
+def test_a_reply_that_is_one_fence_is_unwrapped(said: str, read: str) -> None:
+    assert unfenced(said) == read
+
+
+@pytest.mark.parametrize("form", ["json_schema", "json_object", "prompt"])
+def test_a_fence_is_unwrapped_only_where_no_schema_held(form: str) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        taken = picky(form)(request)
+        if taken.status_code != 200:
+            return taken
+        return httpx2.Response(200, json=body("openai_compatible", FENCED))
+
+    with bench(answer, LOCAL) as way:
+        text = way.ask("openai_compatible", "m").text
+    assert text == (FENCED if form == "json_schema" else '{"a": 1}')
