@@ -145,7 +145,10 @@ def _debate_and_decide(ticks: Sequence[_Tick], edges: Edges) -> None:
             tick.decide()
         return
     threads = [
-        threading.Thread(target=younger.run_after, args=(elder,), name=younger.key.text)
+        # A daemon: a desk that is told to end leaves a running tick behind, as a kill would.
+        threading.Thread(
+            target=younger.run_after, args=(elder,), name=younger.key.text, daemon=True
+        )
         for elder, younger in pairwise(ticks)
     ]
     for thread in threads:

@@ -32,7 +32,7 @@ from torra.desk.wiring import open_models
 from torra.providers.rules.provider import RulesProvider
 
 CALL_SECONDS: Final = 1.0
-CLOSES: Final = {0.5: 3, CALL_SECONDS: 20, 2.0: 3, 3.0: 3, 4.0: 3}
+CLOSES: Final = {0.5: 1, CALL_SECONDS: 4, 2.0: 1, 3.0: 1, 4.0: 1}
 """Full hours for each latency, at which M15 and H1 close together."""
 
 TICKS: Final = {0.0: 30, CALL_SECONDS: 4}
