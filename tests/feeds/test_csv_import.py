@@ -248,11 +248,51 @@ def test_the_offsets_that_were_used_are_recorded(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "clock", ["", "UTC+3", "+3", "+15:00", "+03:60", "Europe/Athens", "new york+7"]
+    "clock", ["", "UTC+3", "+3", "+15:00", "+03:60", "Europe/Atlantis", "new york+7"]
 )
 def test_an_unknown_clock_names_the_known_ones(write: Write, clock: str) -> None:
-    with pytest.raises(ConfigError, match=r"use utc, new_york\+7 or an offset such as \+03:00"):
+    with pytest.raises(ConfigError, match=r"use utc, new_york\+7, .* such as Europe/Athens"):
         read_bars(write(ROWS), clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("server", "utc"),
+    [
+        ("2026.03.10 12:00", datetime(2026, 3, 10, 10, tzinfo=UTC)),  # New York is a week ahead
+        ("2026.03.30 12:00", datetime(2026, 3, 30, 9, tzinfo=UTC)),
+        ("2026.10.27 12:00", datetime(2026, 10, 27, 10, tzinfo=UTC)),
+        ("2026.01.15 12:00", datetime(2026, 1, 15, 10, tzinfo=UTC)),
+    ],
+)
+def test_an_export_in_eastern_european_time_follows_the_european_dates(
+    write: Write, server: str, utc: datetime
+) -> None:
+    assert opened(write, "Europe/Athens", server) == [utc]
+
+
+def test_an_hour_that_a_zone_skips_is_refused_by_its_name(write: Write) -> None:
+    with pytest.raises(ConfigError, match=r"03:30.*does not exist on a server of Europe/Athens"):
+        opened(write, "Europe/Athens", "2026.03.29 03:30")
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\n"])
+def test_an_export_with_metatraders_header_demands_a_clock(write: Write, newline: str) -> None:
+    path = write((HEADER, *ROWS), newline=newline)
+    with pytest.raises(ConfigError) as caught:
+        read_bars(path, clock=None)
+    told = str(caught.value)
+    assert told.count("\n") == 0
+    assert "XAUUSD_M15.csv" in told
+    for words in ("--clock", "utc, new_york+7", "+03:00", "Europe/Athens"):
+        assert words in told
+    assert read_bars(path, clock="utc").index[0] == MIDNIGHT
+
+
+@pytest.mark.parametrize("name", ["shipped format", "chart export", "small letters, no brackets"])
+def test_other_files_are_utc_where_nothing_is_said(write: Write, name: str) -> None:
+    frame = read_bars(write(VARIANTS[name]), clock=None)
+    assert frame.index[0] == MIDNIGHT
+    assert frame.attrs["clock"] == "utc"
 
 
 # --- errors ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
-from torra.commands.options import ModeName, print_json
+from torra.commands.options import ModeName, clock_option, print_json
 from torra.errors import ConfigError
 
 LOOKAHEAD_POINTS: Final = 20
@@ -29,7 +29,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @click.argument("symbol", required=False)
 @click.option("--bars", multiple=True, help="A file of bars, once for each timeframe; or store.")
 @click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together.")
-@click.option("--clock", default="utc", show_default=True, help="Clock of the files' times.")
+@clock_option
 @click.option("--profile", "name", default="default", show_default=True, help="A name or a file.")
 @click.option(
     "--points", type=click.IntRange(1, 10_000), default=LOOKAHEAD_POINTS, show_default=True
@@ -41,8 +41,8 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @click.pass_obj
 @plainly
 def lookahead(
-    home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str, clock: str,
-    name: str, points: int, seed: int, as_json: bool,
+    home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str,
+    clock: str | None, name: str, points: int, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Change the future and report every score that moved; without SYMBOL on the shipped bars."""
     from torra.config import load_profile  # noqa: PLC0415
@@ -84,6 +84,7 @@ def lookahead(
 @click.option("--runs", type=click.IntRange(2, 100), default=5, show_default=True)
 @click.option("--ticks", type=click.IntRange(1, 1000), default=20, show_default=True)
 @click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
+@clock_option
 @click.option("--profile", help="Use this profile: a name or a file.")
 @click.option("--mode", type=ModeName(), help="Which desk of agents (docs/agents.md).")
 @click.option("--provider", help="Who answers for the agents.")

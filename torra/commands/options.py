@@ -8,6 +8,13 @@ from typing import Any
 
 import click
 
+clock_option = click.option(
+    "--clock",
+    help="Clock of the file's times: utc, new_york+7 (most MT5 brokers), an offset such as +03:00 "
+    "or a zone such as Europe/Athens. Without it utc, and an export of MT5 is refused.",
+)
+"""The words of torra.market.broker_clock, which reads the name; the command gets it or None."""
+
 
 class ModeName(click.ParamType[str]):
     """The name of a desk: a row of agent_config.MODES."""

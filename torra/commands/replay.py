@@ -22,6 +22,7 @@ import click
 from click.core import ParameterSource
 
 from torra.commands.cli_errors import plainly
+from torra.commands.options import clock_option
 from torra.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -65,7 +66,7 @@ RUN: Final = (
     click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01."),
     click.option("--to", "end", help="Last close that is run, UTC."),
     click.option("--timeframes", default="", help="Such as M15,H1; longer ones are put together."),
-    click.option("--clock", default="utc", show_default=True, help="Clock of the files' times."),
+    clock_option,
     click.option("--profile", help="Use this profile: a name or a file."),
     click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's."),
     click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True),

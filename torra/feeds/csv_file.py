@@ -6,10 +6,10 @@ It reads the terminal's export (Symbols, Bars, Export: tabs, header in <>), the 
 line and the remedy; no line is skipped and no value guessed. The door decides whether the bars make
 sense, as for any other feed.
 
-MetaTrader stamps bars with the broker's wall clock. `clock` says which: "utc", a fixed offset such
-as "+03:00", or "new_york+7", the usual one: New York's wall clock plus 7 hours, which follows the
-daylight saving dates of the USA. New York's clock jumps at 02:00, so the server's at 09:00 on a
-Sunday:
+MetaTrader stamps bars with the broker's wall clock. `clock` says which, by any name that
+torra.market.broker_clock knows; without one times are UTC, and an export with MetaTrader 5's header
+is refused, for its times hardly ever are. The usual clock, "new_york+7", is that of New York and 7
+hours, which follows the daylight saving dates of the USA. It jumps at 09:00 on a Sunday:
 
 - In spring 09:00 to 10:00 does not exist on the server; a bar there means that the clock is wrong,
   and is refused.
@@ -39,7 +39,7 @@ import pandas as pd
 
 from torra.errors import ConfigError
 from torra.feeds.protocol import COLUMNS
-from torra.market.broker_clock import ServerClock, ahead_of, offsets_used
+from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
 
 STAMP: Final = r"^(\d{4})[-./](\d\d)[-./](\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$"
 """A time: date, time of day, zone; the latter two may be missing."""
@@ -69,35 +69,47 @@ VOLUMES: Final = ("tick_volume", "volume", "real_volume")
 Real volume is 0 for currencies and metals.
 """
 
+TERMINAL_MARK: Final = "<"
+"""What the header of MetaTrader 5's export begins with: <DATE>."""
+
 TICK_COLUMNS: Final = {"bid", "ask"}
 
 
-def read_bars(path: Path, *, clock: str) -> pd.DataFrame:
+def read_bars(path: Path, *, clock: str | None) -> pd.DataFrame:
     """Return the bars of a file, in its order, float64 on a UTC index of open times named "time".
 
-    `clock` is "utc", "new_york+7" or an offset such as "+03:00". Times that carry a zone of their
-    own are taken at their word and want "utc". Raises ConfigError.
+    `clock` names that of the times; None is UTC, and an error for MetaTrader 5's export. Times that
+    carry a zone of their own are taken at their word and want "utc". Raises ConfigError.
     """
-    server = ServerClock.parse(clock, zones=False)
+    server = ServerClock.parse(UTC_CLOCK if clock is None else clock)
     sheet = _sheet(path)
+    if sheet.of_terminal and clock is None:
+        raise ConfigError(
+            f"{path} is an export of MetaTrader 5, and its times are of the broker's clock: say "
+            f"which with --clock, at most brokers new_york+7 (there are {KNOWN})"
+        )
     volume = next((name for name in VOLUMES if name in sheet.cells), VOLUMES[1])
     sources = dict(zip(COLUMNS, (*COLUMNS[:-1], volume), strict=True))
     naive, zones = _times(sheet)
     index = _to_utc(sheet, naive, zones, server)
     columns = {name: _numbers(sheet, source) for name, source in sources.items()}
     frame = pd.DataFrame(columns, index=index.rename("time"))
-    frame.attrs["clock"] = clock
+    frame.attrs["clock"] = server.name
     frame.attrs["utc_offsets"] = offsets_used(naive, index)
     return frame
 
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """The cells of a file as text, by meaning, and the number of the line of the first row."""
+    """The cells of a file as text, by meaning, and the number of the line of the first row.
+
+    `of_terminal` says that its header is MetaTrader 5's.
+    """
 
     path: Path
     cells: pd.DataFrame
     first_line: int
+    of_terminal: bool = False
 
     def column(self, name: str) -> pd.Series[str]:
         if name not in self.cells:
@@ -131,7 +143,8 @@ def _sheet(path: Path) -> _Sheet:
     names = _by_header(path, heads)
     if len(cells) == 1:
         raise ConfigError(f"{path} holds no bars: export them again, with a longer range of dates")
-    return _Sheet(path, cells.iloc[1:].set_axis(names, axis=1), line + 1)
+    rows = cells.iloc[1:].set_axis(names, axis=1)
+    return _Sheet(path, rows, line + 1, first.lstrip().startswith(TERMINAL_MARK))
 
 
 def _text(path: Path) -> str:
@@ -248,7 +261,7 @@ def _to_utc(
 ) -> pd.DatetimeIndex:
     zoned = zones != ""
     if zoned.any():
-        if server.name != "utc":
+        if server.name != UTC_CLOCK:
             raise sheet.fault(
                 zoned, f"the time carries the zone {zones[zoned].iloc[0]}; use clock utc"
             )
@@ -260,7 +273,7 @@ def _to_utc(
         missing = index.isna()
         raise sheet.fault(
             missing,
-            f"{naive[missing][0]} does not exist on a server of New York + 7 h, whose clock went"
-            " forward then; say which clock the file has",
+            f"{naive[missing][0]} does not exist on a server of {server.name}, whose clock went "
+            "forward then; say with --clock which clock the file has",
         )
     return index

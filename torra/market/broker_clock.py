@@ -33,14 +33,17 @@ import pandas as pd
 from torra.clock import EPOCH, iso
 from torra.errors import ConfigError
 
+UTC_CLOCK: Final = "utc"
 NEW_YORK: Final = "America/New_York"
 SERVER_AHEAD: Final = timedelta(hours=7)
 """Server time minus New York's at most brokers, so that the trading day ends at midnight."""
 
-USUAL: Final = ("new_york+7", "Europe/Athens", "Europe/London", "Europe/Moscow", "utc")
+USUAL: Final = ("new_york+7", "Europe/Athens", "Europe/London", "Europe/Moscow", UTC_CLOCK)
 """Clocks that brokers are known to use, the most frequent first."""
 
-KNOWN: Final = "use utc, new_york+7 or an offset such as +03:00"
+KNOWN: Final = "utc, new_york+7, an offset such as +03:00 or a zone such as Europe/Athens"
+"""The names of clocks, for every message and help that asks for one."""
+
 OFFSET: Final = re.compile(r"([+-])(0\d|1[0-4]):([0-5]\d)")
 ZONE: Final = re.compile(r"[A-Z][A-Za-z_]{1,30}(/[A-Z][A-Za-z0-9_+-]{1,30}){1,2}")
 """Form of a zone's name. Names without a region are refused: one of them is the host's own."""
@@ -67,21 +70,17 @@ class ServerClock:
     ahead: timedelta = timedelta(0)
 
     @classmethod
-    def parse(cls, name: str, *, zones: bool = True) -> ServerClock:
-        """Return the clock of a name; without `zones` those of the tz database are unknown.
-
-        Raises ConfigError naming the forms that there are.
-        """
-        if name == "utc":
+    def parse(cls, name: str) -> ServerClock:
+        """Return the clock of a name; raises ConfigError naming the forms that there are."""
+        if name == UTC_CLOCK:
             return cls(name)
         if name == "new_york+7":
             return cls(name, ZoneInfo(NEW_YORK), SERVER_AHEAD)
         if OFFSET.fullmatch(name):
             return cls(name, None, ahead_of(name))
-        zone = _zone(name) if zones else None
+        zone = _zone(name)
         if zone is None:
-            more = ", or a zone such as Europe/Athens" if zones else ""
-            raise ConfigError(f"unknown clock {name!r}: {KNOWN}{more}")
+            raise ConfigError(f"unknown clock {name!r}: use {KNOWN}")
         return cls(name, zone)
 
     def offset_at(self, moment: datetime) -> timedelta:

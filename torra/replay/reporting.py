@@ -63,7 +63,7 @@ class ReplayRequest:
     begin: str | None = None
     end: str | None = None
     timeframes: str = ""
-    clock: str = "utc"
+    clock: str | None = None
     wanted: str = CONTROL
     profile: str | None = None
     provider: str | None = None

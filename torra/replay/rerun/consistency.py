@@ -71,6 +71,7 @@ class ConsistencyPlan:
     max_cost: float | None = None
     bars: Path | None = None
     named: str | None = None
+    clock: str | None = None
 
     @property
     def total(self) -> int:
@@ -126,6 +127,7 @@ def plan(
     runs: int = RUNS,
     ticks: int = TICKS,
     bars: Path | None = None,
+    clock: str | None = None,
     profile: str | None = None,
     mode: str | None = None,
     provider: str | None = None,
@@ -152,6 +154,7 @@ def plan(
         max_cost,
         bars,
         profile,
+        clock,
     )
     if max_cost is not None and not math.isfinite(max_cost):
         raise ConfigError(f"--max-cost {max_cost}: say a sum of USD, 0 or more")
@@ -279,6 +282,7 @@ class _Asking:
             plan.timeframe,
             as_of=None if moment is None else iso(moment),
             bars=plan.bars,
+            clock=plan.clock,
             profile=plan.named,
             settings=plan.profile,
             on_result=heard.append,

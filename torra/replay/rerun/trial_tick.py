@@ -59,6 +59,7 @@ def run(
     *,
     as_of: str | None = None,
     bars: Path | None = None,
+    clock: str | None = None,
     profile: str | None = None,
     mode: str | None = None,
     provider: str | None = None,
@@ -67,8 +68,8 @@ def run(
 ) -> Mapping[str, Any]:
     """Return the record of one tick; raises ConfigError or DataUnavailable.
 
-    `settings` are a profile that lies in no file; what it costs is booked for the instance's own.
-    `on_result` gets the result of the tick as values.
+    `clock` is that of the file `bars`. `settings` are a profile that lies in no file; what it costs
+    is booked for the instance's own. `on_result` gets the result of the tick as values.
     """
     instance = instance_of(home, symbol, timeframe, from_file=bars is not None)
     settings = settings or profile_of(home, instance, profile, mode, provider)
@@ -87,7 +88,7 @@ def run(
         stack.callback(models.close)
         models.apply_blocks()
         voice = models.provider(settings.agents)  # its SDK is imported while the bars are read
-        feed = _feed(home, instance, timeframe, bars, database)
+        feed = _feed(home, instance, timeframe, bars, clock, database)
         moment = _moment(as_of, instance, timeframe, feed, database)
         account = _Payer(home, models, settings, instance.profile, books)
         paying = cast(SpendingAccount, account) if settings.agents.paid() else None
@@ -311,11 +312,16 @@ def _copy(path: Path, folder: Path) -> Database:
 
 
 def _feed(
-    home: Path, instance: Instance, timeframe: str, file: Path | None, database: Database
+    home: Path,
+    instance: Instance,
+    timeframe: str,
+    file: Path | None,
+    clock: str | None,
+    database: Database,
 ) -> Feed:
     if file is None:
         return wiring.open_feeds([instance], load_desk(home), home, database)[instance.id]
-    return FrameFeed({timeframe: read_bars(file, clock="utc")})
+    return FrameFeed({timeframe: read_bars(file, clock=clock)})
 
 
 def _moment(
