@@ -21,7 +21,7 @@ from torra.dashboard.trade import signals, trade_rows
 from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
-from torra.desk import adoption
+from torra.desk import adoption, timeframe_clocks
 from torra.exhibits import figures
 from torra.exhibits.figures import FORMULA
 from torra.trading.findings import External, Late, LevelsMoved, Missing, alarm_of
@@ -75,7 +75,8 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     )
     kinds = {alarm.kind for alarm in map(alarm_of, findings) if alarm is not None}
     assert len(kinds) == len(findings)
-    assert set(trade_rows.ADVICE) == kinds | {"UNKNOWN", "UNKNOWN_NOT_SENT", adoption.ALARM}
+    of_the_desk = {"UNKNOWN", "UNKNOWN_NOT_SENT", adoption.ALARM, timeframe_clocks.ALARM}
+    assert set(trade_rows.ADVICE) == kinds | of_the_desk
 
 
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:

@@ -2,28 +2,36 @@
 
 The import is one transaction: all of the file or none of it. Bars that are there already stay; a
 bar that differs is kept as a new revision. What does not fit raises ConfigError, and then nothing
-was imported.
+was imported: a file whose times are of another clock than those of another timeframe that is stored
+(torra.market.clock_shifts), too. A first import has nothing to be held against; where its weeks
+begin at hours that no market keeps (torra.market.week_starts), the answer says so.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import pandas as pd
 
-from instance_database import open_home
+from instance_database import Database, open_home
 from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.config import load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
 from torra.feeds.csv_file import read_bars
+from torra.market.clock_shifts import ClockShift, shifted
+from torra.market.week_starts import moving
 
 PART: Final = 10_000
 """Bars stored between two steps of the progress bar."""
+
+ASIDE: Final = timedelta(days=2)
+"""Bars of another timeframe that lie so far outside of a file are held against it too."""
 
 REVISED_SHARE: Final = 0.05
 """A file that changes more of its bars than this share is probably on another clock."""
@@ -34,23 +42,39 @@ def run(
     file: Path,
     symbol: str,
     timeframe: str,
-    zone: str,
+    clock: str | None,
     *,
     revise: bool = False,
     progress: bool = False,
 ) -> dict[str, Any]:
     """Import a file for an instance of the desk; raises ConfigError.
 
-    `zone` is the clock of the file's times. A file that would revise many stored bars is refused
-    unless `revise` says that it should.
+    `clock` is that of the file's times, None where nobody said it. A file that would revise many
+    stored bars, or is shifted against another timeframe, is refused unless `revise` says that it is
+    right and what is stored is not.
     """
     if timeframe not in TIMEFRAMES:
         raise ConfigError(f"unknown timeframe {timeframe}; known: {', '.join(TIMEFRAMES)}")
     instance, watched = _instance(home, symbol, timeframe)
-    frame = read_bars(file, clock=zone)
+    frame = read_bars(file, clock=clock)
+    zone = str(frame.attrs["clock"])
     checked = _checked(frame, file, timeframe)
+    moved = moving(checked, timeframe, zone)
+    warnings = [f"{file}: {moved.line}"] if moved else []
     database = open_home(home)
     try:
+        shifts = _shifts(database, instance, timeframe, checked)
+        if shifts and not revise:
+            raise ConfigError(
+                f"{file}: {shifts[0].line}; nothing was imported. Give the clock of the file with "
+                f"--clock; if it is {zone}, import {_other(shifts[0], timeframe)} again under its "
+                "own, with --revise"
+            )
+        warnings += [
+            f"{shift.line}; import {_other(shift, timeframe)} again under its own --clock, with "
+            "--revise"
+            for shift in shifts
+        ]
         with database.transaction():
             rows = database.bar_rows(instance, timeframe)
             new = sum(
@@ -76,6 +100,7 @@ def run(
         "to": iso(checked.index[-1].to_pydatetime()),
         "clock": zone,
         "watched": watched,
+        "warnings": warnings,
     }
 
 
@@ -102,6 +127,23 @@ def _checked(frame: pd.DataFrame, file: Path, timeframe: str) -> pd.DataFrame:
         return door.check(frame, timeframe, as_of=newest, minimum=1)
     except DataUnavailable as error:
         raise ConfigError(f"{file}: {error}; nothing was imported") from error
+
+
+def _shifts(
+    database: Database, instance: str, timeframe: str, checked: pd.DataFrame
+) -> list[ClockShift]:
+    """Return how the bars are shifted against the other timeframes that are stored."""
+    begin, end = checked.index[0].to_pydatetime(), checked.index[-1].to_pydatetime()
+    found = []
+    for other in TIMEFRAMES:
+        if other != timeframe:
+            held = database.closes(instance, other, since=begin - ASIDE, as_of=end + ASIDE)
+            found += shifted({timeframe: checked, other: held})
+    return found
+
+
+def _other(shift: ClockShift, timeframe: str) -> str:
+    return shift.shorter if timeframe == shift.longer else shift.longer
 
 
 def _parts(frame: pd.DataFrame, *, progress: bool) -> Iterator[pd.DataFrame]:

@@ -19,7 +19,7 @@ from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import plainly
 from torra.commands.init import init
-from torra.commands.options import ModeName, print_json
+from torra.commands.options import ModeName, clock_option, print_json
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import scorecard, standing
@@ -104,6 +104,7 @@ def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -
 @click.argument("timeframe")
 @click.option("--as-of", help="Close of the bar, UTC; default: the newest bar.")
 @click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
+@clock_option
 @click.option("--profile", help="Use this profile: a name or a file.")
 @click.option("--mode", type=ModeName(), help="Which desk of agents (docs/agents.md).")
 @click.option("--provider", help="Who answers for the agents.")
@@ -125,33 +126,35 @@ def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: A
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--symbol", required=True, help="Canonical symbol or instance name, such as XAUUSD.")
 @click.option("--timeframe", required=True, help="Timeframe of the bars, such as M15.")
-@click.option(
-    "--clock",
-    "zone",
-    default="utc",
-    show_default=True,
-    help="Zone of the file's times: utc, new_york+7 (most MT5 brokers) or +03:00.",
-)
+@clock_option
 @click.option("--revise", is_flag=True, help="Let the file replace many stored bars.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
 def import_bars(
-    home: Path, file: Path, symbol: str, timeframe: str, zone: str, revise: bool, as_json: bool
+    home: Path,
+    file: Path,
+    symbol: str,
+    timeframe: str,
+    clock: str | None,
+    revise: bool,
+    as_json: bool,
 ) -> None:
     """Store the bars of a file, such as an MT5 terminal export."""
     from torra.commands import bar_import  # noqa: PLC0415
 
     stream = (symbol.upper(), timeframe.upper())
-    result = bar_import.run(home, file, *stream, zone, revise=revise, progress=not as_json)
+    result = bar_import.run(home, file, *stream, clock, revise=revise, progress=not as_json)
     if as_json:
         print_json(result)
         return
     name = f"{result['instance']} {result['timeframe']}"
     click.echo(
         f"{result['bars']} bars of {name}, {result['from']} to {result['to']} "
-        f"(times read as {zone}): {result['new']} new, {result['revised']} revised"
+        f"(times read as {result['clock']}): {result['new']} new, {result['revised']} revised"
     )
+    for told in result["warnings"]:
+        click.echo(f"warning: {told}")
     if not result["watched"]:
         click.echo(f"The desk does not read {name} from the store: see desk.json in the README.")
 

@@ -27,7 +27,7 @@ import signal_bridge
 from instance_database import Database, TickKey
 from torra.clock import Clock, Simulated, duration, iso, token
 from torra.config import LONGEST_NEWS_HOURS, Profile
-from torra.desk import adoption
+from torra.desk import adoption, timeframe_clocks
 from torra.desk.bar_closes import BarCloses, next_close
 from torra.desk.clock_watch import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch
 from torra.desk.event_stream import EventStream
@@ -84,6 +84,12 @@ LOOK_EVERY: Final = timedelta(hours=1)
 LOOK_FIRST: Final = timedelta(minutes=3)
 """Real time between two checks for a due look at agents that earn their influence, and from the
 start of a desk to the first check. Looks fall due by the number of ticks, not by time.
+"""
+
+CLOCKS_EVERY: Final = timedelta(days=1)
+CLOCKS_FIRST: Final = timedelta(minutes=5)
+"""Real time between two looks whether an instance's timeframes are of one clock, and from the start
+of a desk to the first: after the warm-up, which stores bars.
 """
 
 KEEP_CALLS: Final = timedelta(days=90)
@@ -174,6 +180,7 @@ class Desk:
         now = self.clock.real_now()
         self._timers.every("prune", self.prune, PRUNE_EVERY, now + PRUNE_FIRST)
         self._timers.every("agents", self.look_at_agents, LOOK_EVERY, now + LOOK_FIRST)
+        self._timers.every("clocks", self.look_at_clocks, CLOCKS_EVERY, now + CLOCKS_FIRST)
         self._timers.start()
         return self.active
 
@@ -347,6 +354,21 @@ class Desk:
         if not self.active or self._closing:
             return 0
         return len(self.promotions.look())
+
+    def look_at_clocks(self) -> int:
+        """Look whether the timeframes of each instance are of one clock (desk.timeframe_clocks).
+
+        Returns how many instances are shifted; none on a desk that stands by. A database that fails
+        is logged.
+        """
+        if not self.active or self._closing:
+            return 0
+        try:
+            instances = [item.instance for item in self.setups.values()]
+            return timeframe_clocks.look(self.database, instances, self.clock.now())
+        except StoreUnavailable as error:
+            log.error("clocks: %s", error)
+            return 0
 
     def _subjects(self) -> tuple[PromotionSubject, ...]:
         return subjects_of((item.instance, item.profile) for item in self.setups.values())

@@ -25,7 +25,7 @@ from instance_database import Database, open_home
 from torra.backup.restore import command
 from torra.clock import System, duration, iso
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
-from torra.desk import start_check, wiring
+from torra.desk import start_check, timeframe_clocks, wiring
 from torra.errors import ConfigError, TorraError
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import stream_state
@@ -414,6 +414,7 @@ def _database(place: Place) -> Iterator[CheckResult]:
         yield _trading(database.trading_state(), home)
         yield from _blocks(database)
         yield from _streams(home, database)
+        yield from _timeframes(home, database)
     finally:
         database.close()
 
@@ -433,6 +434,18 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
             state = stream_state(feed, instance.symbol, timeframe, System().now())
             level = "warning" if state else "ok"
             yield CheckResult("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
+
+
+def _timeframes(home: Path, database: Database) -> Iterator[CheckResult]:
+    """Check that the stored timeframes of an instance are of one clock, by their closes."""
+    for instance in load_desk(home).instances:
+        for shift in timeframe_clocks.shifts(database, instance, now=System().now()):
+            yield CheckResult(
+                "timeframes",
+                "error",
+                f"{instance.id}: {shift.line}",
+                timeframe_clocks.REMEDY.format(instance.id),
+            )
 
 
 def _channels(place: Place) -> Iterator[CheckResult]:

@@ -98,6 +98,21 @@ class BarStore(Store):
         )  # fmt: skip
         return rows[::-1]
 
+    def closes(
+        self, instance: str, timeframe: str, *, since: datetime, as_of: datetime
+    ) -> pd.DataFrame:
+        """Return the closes of the bars that open from `since` on and were closed at `as_of`.
+
+        A frame of one column, `close`, on the index of `load_bars`; far faster than the whole bars.
+        """
+        found = self.connection().conn.execute(
+            NEWEST_REVISIONS + "ORDER BY bar_time",
+            (instance, timeframe, stamp(since), stamp(as_of - duration(timeframe))),
+        )
+        rows = [(row[0][:-1], row[5]) for row in found]
+        times, values = zip(*rows, strict=True) if rows else ((), ())
+        return pd.DataFrame({"close": np.array(values, dtype=float)}, index=_index(times))
+
     def bars_then(
         self, instance: str, timeframe: str, first: datetime, last: datetime, revision: int
     ) -> pd.DataFrame:
@@ -203,12 +218,15 @@ def _as_rows(frame: pd.DataFrame) -> list[Stored]:
     return sorted(zip(texts, *values.T.tolist(), strict=True))
 
 
+def _index(times: Sequence[str]) -> pd.DatetimeIndex:
+    """Return times without their Z as an index of open times."""
+    stamps = np.array(times, dtype="datetime64[s]")
+    return pd.DatetimeIndex(stamps, name="time").tz_localize("UTC")
+
+
 def _as_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    index = pd.DatetimeIndex(
-        # numpy takes no Z at the end of a time.
-        np.array([row["bar_time"][:-1] for row in rows], dtype="datetime64[s]"),
-        name="time",
-    ).tz_localize("UTC")
+    # numpy takes no Z at the end of a time.
+    index = _index([row["bar_time"][:-1] for row in rows])
     values = [[row[name] for name in COLUMNS] for row in rows]
     shape = np.array(values, dtype=float).reshape(len(rows), len(COLUMNS))
     return pd.DataFrame(shape, index=index, columns=list(COLUMNS))

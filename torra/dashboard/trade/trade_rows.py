@@ -102,6 +102,8 @@ ADVICE: Final[Mapping[str, str]] = {
     "it. If it never was, settle the signal.",
     "PROFILE": "An instance does not run with the profile that is saved. Mend the file, then let "
     "the desk take it on the page of the profile.",
+    "CLOCK_SHIFT": "The scores of these timeframes do not fit together. Import the bars whose "
+    "clock was wrong again: torra import with --clock and --revise. The alarm ends within a day.",
     "UNKNOWN_NOT_SENT": "Look in the terminal for this id. If there is a position, close it there; "
     "then resume, which ends the alarm.",
     "MISSING": "Neither positions nor deals show it. Look in the terminal's history; if it never "

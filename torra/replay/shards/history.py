@@ -3,7 +3,8 @@
 The timeframe of a file is found from the steps between its bars. A longer timeframe that is wanted
 and in no file is put together from the whole bars of a shorter one. A bar of the longer timeframe
 exists only when every bar of its span is there and closed, so nothing of the future and no half bar
-gets in. Bars that cannot be used raise ConfigError with the file and the remedy. Nothing is stored.
+gets in. Two timeframes whose times are of different clocks are refused: one would know the other's
+future. Bars that cannot be used raise ConfigError with the file and the remedy. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -27,9 +28,20 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
 from torra.feeds.csv_file import read_bars
 from torra.home import DATABASE
+from torra.market.clock_shifts import shifted
 
 STORE: Final = "store"
 """In place of a file: the bars that the desk has stored."""
+
+EACH: Final = (
+    "--clock holds for all files: import each under its own, torra import FILE --symbol {} "
+    "--timeframe T --clock CLOCK, then take --bars store"
+)
+AGAIN: Final = (
+    "import the one whose clock was wrong again: torra import FILE --symbol {} --timeframe T "
+    "--clock CLOCK --revise"
+)
+"""What to do about files, and about stored bars, whose times are of different clocks."""
 
 AGGREGATES: Final = {
     "open": "first",
@@ -97,12 +109,13 @@ def load(
     bars: Sequence[str],
     *,
     timeframes: Sequence[str] = (),
-    clock: str = "utc",
+    clock: str | None = None,
 ) -> History:
     """Return the history of a symbol; raises ConfigError naming what to mend.
 
     `bars` are files, or the single word "store". `timeframes` are the wanted ones, by default those
-    of the files or, from the store, those that the desk watches. `clock` is that of the files.
+    of the files or, from the store, those that the desk watches. `clock` is that of the files
+    (torra.market.broker_clock), None as `read_bars` has it.
     """
     for name in timeframes:
         if name not in TIMEFRAMES:
@@ -122,6 +135,10 @@ def load(
             if name in found:
                 raise ConfigError(f"two files hold {name} bars: {sources[name]} and {file}")
             found[name], sources[name] = frame, Path(file).name
+    for shift in shifted(found):
+        which = f"{sources[shift.longer]} and {sources[shift.shorter]}"
+        remedy = (AGAIN if STORE in bars else EACH).format(symbol)
+        raise ConfigError(f"{symbol}: {shift.line} ({which}); {remedy}")
     return _completed(symbol, found, sources, timeframes)
 
 
@@ -173,12 +190,12 @@ def _checked(frame: pd.DataFrame, timeframe: str, source: str) -> pd.DataFrame:
         raise ConfigError(f"{source}: {error}; mend the bars") from error
 
 
-def _read(file: Path, clock: str) -> tuple[str, pd.DataFrame]:
+def _read(file: Path, clock: str | None) -> tuple[str, pd.DataFrame]:
     frame = _unpacked(file, clock) if file.suffix == ".gz" else read_bars(file, clock=clock)
     return _timeframe(frame, file), frame
 
 
-def _unpacked(file: Path, clock: str) -> pd.DataFrame:
+def _unpacked(file: Path, clock: str | None) -> pd.DataFrame:
     try:
         content = gzip.decompress(file.read_bytes())
     except (OSError, EOFError, zlib.error) as error:

@@ -1,0 +1,223 @@
+"""The clock of a file: one reader and one word for all commands, and a wrong one is noticed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from instance_database import open_home
+from tests.worlds.price_series import sample
+from tests.worlds.two_clocks import later, other_broker, terminal_export
+from torra.clock import System
+from torra.commands.command_line import main
+from torra.market.broker_clock import KNOWN
+from torra.replay.shards.history import aggregate
+
+BITCOIN = sample("BTCUSD_M15").iloc[:3_800]  # to the week after Europe's change, before America's
+EURUSD = sample("EURUSD_H1")
+
+COMMANDS = {
+    "import": "import {} --symbol BTCUSD --timeframe M15",
+    "replay": "replay BTCUSD --bars {} --arms l1",
+    "sweep": "sweep BTCUSD --bars {} --thresholds .4,.5",
+    "lookahead": "lookahead BTCUSD --bars {}",
+    "tick": "tick BTCUSD M15 --bars {}",
+    "consistency": "consistency BTCUSD M15 --bars {}",
+}
+every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
+
+
+def refused(result: Result) -> str:
+    assert result.exit_code == 2, result.output
+    lines = result.stderr.strip().split("\n")
+    assert [line for line in lines if line.startswith("torra:")] == lines[-1:]
+    return lines[-1]
+
+
+def file(folder: Path, name: str, bars: pd.DataFrame, server: str = "new_york+7") -> str:
+    """Write the bars as MetaTrader's export on a server of a clock."""
+    path = folder / name
+    path.write_text(terminal_export(bars, server), newline="")
+    return str(path)
+
+
+def plain(folder: Path, name: str, bars: pd.DataFrame) -> str:
+    """Write the bars in the shipped format, with the times that they have."""
+    path = folder / name
+    bars.rename_axis("time").to_csv(path, date_format="%Y-%m-%d %H:%M")
+    return str(path)
+
+
+def bring(home: Path, path: str, timeframe: str, *more: str, symbol: str = "BTCUSD") -> Result:
+    return torra(home, "import", path, "--symbol", symbol, "--timeframe", timeframe, *more)
+
+
+def stored(home: Path, timeframe: str, symbol: str = "BTCUSD") -> pd.DataFrame:
+    database = open_home(home)
+    try:
+        return database.load_bars(symbol, timeframe, as_of=System().now())
+    finally:
+        database.close()
+
+
+# --- one reader -----------------------------------------------------------------------------------
+
+
+@every_command
+def test_an_export_of_metatrader_demands_a_clock(tmp_path: Path, command: str) -> None:
+    path = file(tmp_path, "M15.csv", BITCOIN.iloc[:300])
+    told = refused(torra(tmp_path / "home", *command.format(path).split()))
+    assert f"{path} is an export of MetaTrader 5" in told
+    assert "say which with --clock, at most brokers new_york+7" in told
+    assert KNOWN in told
+
+
+@every_command
+def test_an_unknown_clock_is_told_in_the_same_words(tmp_path: Path, command: str) -> None:
+    path = file(tmp_path, "M15.csv", BITCOIN.iloc[:300])
+    words = (*command.format(path).split(), "--clock", "Atlantis")
+    assert f"unknown clock 'Atlantis': use {KNOWN}" in refused(torra(tmp_path / "home", *words))
+
+
+@every_command
+def test_help_names_the_clocks(tmp_path: Path, command: str) -> None:
+    told = torra(tmp_path, command.split(maxsplit=1)[0], "--help").output
+    assert KNOWN in " ".join(told.split()).replace(" (most MT5 brokers)", "")
+
+
+@pytest.mark.parametrize("clock", ["utc", "new_york+7", "+03:00", "Europe/Athens", "Europe/London"])
+def test_an_export_is_stored_in_utc_whatever_its_clock(tmp_path: Path, clock: str) -> None:
+    path = file(tmp_path, "H1.csv", EURUSD, clock)
+    told = json.loads(bring(tmp_path, path, "H1", "--clock", clock, "--json").stdout)
+    assert (told["clock"], told["warnings"]) == (clock, [])
+    pd.testing.assert_index_equal(
+        stored(tmp_path, "H1").index, EURUSD.index, check_names=False, exact=False
+    )
+
+
+def test_other_files_are_utc_where_nothing_is_said(tmp_path: Path) -> None:
+    told = bring(tmp_path, plain(tmp_path, "H1.csv", EURUSD), "H1")
+    assert told.exit_code == 0 and "(times read as utc)" in told.stdout
+    assert "warning" not in told.stdout
+
+
+# --- two timeframes at import ---------------------------------------------------------------------
+
+
+def test_a_timeframe_on_another_clock_is_not_imported(tmp_path: Path) -> None:
+    short = plain(tmp_path, "M15.csv", BITCOIN)
+    long = file(tmp_path, "H1.csv", aggregate(BITCOIN, "M15", "H1"))
+    assert bring(tmp_path, short, "M15").exit_code == 0
+    told = refused(bring(tmp_path, long, "H1", "--clock", "utc"))
+    assert told.startswith(f"torra: {long}: the times of H1 are 3 h later than those of M15 in 6 ")
+    assert "nothing was imported. Give the clock of the file with --clock; if it is utc" in told
+    assert "import M15 again under its own, with --revise" in told
+    assert stored(tmp_path, "H1").empty
+    right = json.loads(bring(tmp_path, long, "H1", "--clock", "new_york+7", "--json").stdout)
+    assert right["new"] > 900 and right["warnings"] == []
+
+
+def test_the_shorter_one_is_held_against_a_longer_that_is_stored(tmp_path: Path) -> None:
+    bring(tmp_path, plain(tmp_path, "H1.csv", aggregate(BITCOIN, "M15", "H1")), "H1")
+    told = refused(bring(tmp_path, plain(tmp_path, "M15.csv", later(BITCOIN, -1)), "M15"))
+    assert "the times of H1 are 1 h later than those of M15" in told
+    assert "import H1 again" in told
+
+
+def test_another_brokers_bars_are_judged_by_their_returns(tmp_path: Path) -> None:
+    bring(tmp_path, plain(tmp_path, "M15.csv", BITCOIN), "M15")
+    hours = aggregate(other_broker(BITCOIN, 3), "M15", "H1")
+    told = refused(bring(tmp_path, plain(tmp_path, "1.csv", later(hours, 2)), "H1"))
+    assert "the times of H1 are 2 h later" in told
+    assert bring(tmp_path, plain(tmp_path, "2.csv", hours), "H1").exit_code == 0
+
+
+def test_what_is_stored_under_a_wrong_clock_can_be_mended(tmp_path: Path) -> None:
+    hours = aggregate(BITCOIN, "M15", "H1")
+    bring(tmp_path, plain(tmp_path, "M15.csv", later(BITCOIN, 3)), "M15")
+    bring(tmp_path, plain(tmp_path, "H1.csv", later(hours, 3)), "H1")
+    right = plain(tmp_path, "M15 right.csv", BITCOIN)
+    refused(bring(tmp_path, right, "M15"))
+    told = bring(tmp_path, right, "M15", "--revise")
+    assert told.exit_code == 0
+    assert "warning: the times of H1 are 3 h later" in told.stdout
+    assert "import H1 again under its own --clock, with --revise" in told.stdout
+    last = bring(tmp_path, plain(tmp_path, "H1 right.csv", hours), "H1", "--revise")
+    assert last.exit_code == 0 and "warning" not in last.stdout
+
+
+# --- a first import -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("server", "clock"),
+    [("Europe/Athens", "new_york+7"), ("new_york+7", "Europe/Athens"), ("new_york+7", "utc")],
+)
+def test_a_first_import_under_a_wrong_clock_says_so(
+    tmp_path: Path, server: str, clock: str
+) -> None:
+    path = file(tmp_path, "H1.csv", EURUSD, server)
+    told = bring(tmp_path, path, "H1", "--clock", clock, symbol="EURUSD")
+    assert told.exit_code == 0
+    assert f"warning: {path}: read as {clock}, the first bar of a week moves" in told.stdout
+    assert f"read as {server} it stands still" in told.stdout
+    again = json.loads(
+        bring(tmp_path, path, "H1", "--clock", clock, "--json", symbol="EURUSD").stdout
+    )
+    assert [server in line for line in again["warnings"]] == [True]
+
+
+@pytest.mark.parametrize("clock", ["utc", "new_york+7", "Europe/Athens"])
+def test_a_market_without_weekends_raises_no_alarm(tmp_path: Path, clock: str) -> None:
+    path = file(tmp_path, "M15.csv", BITCOIN.iloc[:2_000], "+03:00")
+    told = json.loads(bring(tmp_path, path, "M15", "--clock", clock, "--json").stdout)
+    assert told["warnings"] == []
+
+
+# --- before anything is measured ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["replay", "sweep", "lookahead"])
+def test_files_of_different_clocks_are_not_measured(tmp_path: Path, command: str) -> None:
+    short = plain(tmp_path, "M15.csv", BITCOIN)
+    long = plain(tmp_path, "H1.csv", later(aggregate(BITCOIN, "M15", "H1"), -2))
+    words = [*COMMANDS[command].format(short).split(), "--bars", long]
+    told = refused(torra(tmp_path / "home", *words))
+    assert "BTCUSD: the times of H1 are 2 h earlier than those of M15" in told
+    assert "(H1.csv and M15.csv); --clock holds for all files: import each under its own" in told
+
+
+@pytest.mark.parametrize("command", ["replay", "sweep", "lookahead"])
+def test_a_store_of_different_clocks_is_not_measured(tmp_path: Path, command: str) -> None:
+    _two_clocks(tmp_path)
+    told = refused(torra(tmp_path, *COMMANDS[command].format("store").split()))
+    assert "BTCUSD: the times of H1 are 2 h earlier than those of M15" in told
+    assert "--clock CLOCK --revise" in told
+
+
+def test_doctor_names_a_store_of_different_clocks(tmp_path: Path) -> None:
+    _two_clocks(tmp_path)
+    told = json.loads(torra(tmp_path, "doctor", "--json").stdout)
+    found = [row for row in told["checks"] if row["name"] == "timeframes"]
+    assert [(row["level"], row["detail"].split(" in ")[0]) for row in found] == [
+        ("error", "BTCUSD: the times of H1 are 2 h earlier than those of M15")
+    ]
+    assert "--clock CLOCK --revise" in found[0]["remedy"]
+
+
+def _two_clocks(home: Path) -> None:
+    """Fill a home as Torra did before it held timeframes against each other."""
+    database = open_home(home)
+    try:
+        database.store_bars("BTCUSD", "M15", BITCOIN)
+        database.store_bars("BTCUSD", "H1", later(aggregate(BITCOIN, "M15", "H1"), -2))
+    finally:
+        database.close()
