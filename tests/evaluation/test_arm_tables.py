@@ -16,7 +16,10 @@ from torra.evaluation.gate_value import VetoedOpening
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.paired import Sides
 
-NAMES = ("arms", "claims", "discordant", "paired-days", "placebos", "gate", "sharpe", "power")
+NAMES = (
+    "arms", "claims", "openings", "discordant", "paired-days", "placebos", "gate", "sharpe",
+    "power",
+)  # fmt: skip
 
 
 def voiced(arm, seed, share=0.2):

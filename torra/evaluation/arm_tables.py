@@ -31,6 +31,7 @@ from torra.evaluation.gate_value import (
 from torra.evaluation.intervals import LEVEL
 from torra.evaluation.multiple import claims_exhibit
 from torra.evaluation.observations import ArmSeen
+from torra.evaluation.openings import openings_exhibit
 from torra.evaluation.paired import HORIZON, FlipResult, Key, Sides, flip_result, flips_exhibit
 from torra.evaluation.paired_days import (
     DayResult,
@@ -98,6 +99,7 @@ def arm_exhibits(compared: Compared) -> tuple[Exhibit, ...]:
     return (
         arms_exhibit(compared.arms, figures),
         claims_exhibit(real, beaten, compared.trials, against),
+        openings_exhibit(compared.arms, compared.is_placebo),
         flips_exhibit(flips),
         days_exhibit(_days(compared)),
         placebos_exhibit(placebos),

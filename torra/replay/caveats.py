@@ -13,7 +13,9 @@ from typing import Final
 
 from agents.contracts import SourceType
 from torra.clock import iso
+from torra.config import Profile
 from torra.evaluation.observations import ArmSeen
+from torra.evaluation.openings import rounding_warning, side_warning
 from torra.evaluation.wording import count, percent
 from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS
@@ -34,13 +36,20 @@ NO_REPLY: Final = "the journal holds no reply for these requests"
 
 def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
     """Return the sentences above the figures of a replay."""
+    own = [arm for arm in seen if not (arm.name in ARMS and ARMS[arm.name].placebo)]
     return [
         conditions(plan),
+        *of_the_openings(own, plan.profile),
         *_of_the_outlook(plan),
         *_of_the_bars(plan),
         *_of_the_run(plan, seen),
         PAPER,
     ]
+
+
+def of_the_openings(seen: Sequence[ArmSeen], profile: Profile) -> list[str]:
+    """Return what is to be said of the openings of arms: lots that round to none, one side only."""
+    return [told for told in (rounding_warning(seen, profile), side_warning(seen)) if told]
 
 
 def conditions(plan: ReplayPlan) -> str:

@@ -34,6 +34,7 @@ from torra.exhibits import report
 from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.home import DATABASE
 from torra.replay import scorecard
+from torra.replay.caveats import of_the_openings
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import END
 from torra.replay.shards import trials
@@ -239,7 +240,9 @@ def arms_of(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> tuple[
     if not all(tick.shadow for tick in final.ticks if tick.opinions):
         return control_seen(final, l1_trades(final, subject, frames)), final
     brain = BrainNumbers.of(subject.profile)
-    told = recompose(final, Changes(counted=True), brain).ticks
+    # What they would have sent is not known: actions are those of L1.
+    ticks = recompose(final, Changes(counted=True), brain).ticks
+    told = tuple(replace(tick, action="", reason="") for tick in ticks)
     return control_seen(final, final.trades), ArmSeen(WOULD_BE, told, (), capital=final.capital)
 
 
@@ -305,7 +308,7 @@ def warnings(final: ArmSeen, subject: PromotionSubject) -> list[str]:
     if final.skipped:
         told = ", ".join(f"{number} {reason}" for reason, number in final.skipped.items())
         found.append(f"Ticks that were not run: {told}.")
-    return found
+    return [*found, *of_the_openings([final], subject.profile)]
 
 
 def trials_of(home: Path, subject: PromotionSubject) -> int:

@@ -25,11 +25,12 @@ from torra.config import Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import MOST_LETTERS
 from torra.evaluation.observations import ArmSeen, Four, TickSeen
-from torra.evaluation.recomposition import BrainNumbers, Changes, GateUse, recompose
+from torra.evaluation.recomposition import BrainNumbers, Changes, GateUse, Recomposed, recompose
 from torra.exhibits import report
 from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.replay import arms, scorecard
 from torra.replay.arms import CONTROL, Arm, Words
+from torra.replay.caveats import of_the_openings
 from torra.replay.folders import made_of, seen_of
 from torra.replay.replaying import ReplayPlan
 from torra.replay.runner import Course, Voice, run_arm
@@ -195,10 +196,15 @@ def run(
         (found.ticks[0].bar_time, found.ticks[-1].close_time),
         [arm.name for arm in shown],
         exhibits,
-        [] if found.exact else [f"First order only: {found.label.removeprefix(FIRST_ORDER)}."],
+        [*_first_order(found), *of_the_openings(shown, profile)],
         System().real_now(),
     )
     return Recomposition(shown, found.exact, found.label, document)
+
+
+def _first_order(found: Recomposed) -> list[str]:
+    """Return the warning that a recomposition is not exact, if it is not."""
+    return [] if found.exact else [f"First order only: {found.label.removeprefix(FIRST_ORDER)}."]
 
 
 def differences(

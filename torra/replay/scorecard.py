@@ -60,7 +60,8 @@ PIVOTAL: Final = "pivotal"
 ANALYST: Final = "analyst"
 
 FIRST: Final = (
-    "claims", "arms", "placebos", "random-entries", "discordant", "paired-days", "sharpe", "gate",
+    "claims", "arms", "openings", "placebos", "random-entries", "discordant", "paired-days",
+    "sharpe", "gate",
 )  # fmt: skip
 LAST: Final = ("criteria", "states", "power")
 """The order of reading: FIRST, then the exhibits of the agents, then LAST."""
