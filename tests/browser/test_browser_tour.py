@@ -31,7 +31,7 @@ pytestmark = needs_browser
 
 LOOKS = [(screen, scheme) for screen in (DESK, PHONE) for scheme in ("light", "dark")]
 PALETTES = ("classic", "red-up", "mono")
-ELSEWHERE = {"replay", "replay_report", "watch", "picture"}
+ELSEWHERE = {"replay", "replay_report", "replay_trades", "watch", "picture"}
 """Screens of what these desks do not have: their own tests make it."""
 
 

@@ -236,7 +236,7 @@ def check_everything(hostile, harmless):
             seen["events"] += 1
         else:
             assert not body, (where, kind)
-        missing = route.reply == "picture" and answer.status_code == 404  # told by a page
+        missing = route.reply in ("picture", "csv") and answer.status_code == 404  # told by a page
         assert (route.reply == "html" or missing) == (kind == "text/html"), where
     return seen
 

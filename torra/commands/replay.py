@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
@@ -40,6 +40,9 @@ BEGINS: Final = "Stopped; the same command begins again."
 
 OF_THE_JOURNAL: Final = frozenset(("symbol", "journal", "timeframes", "begin", "end", "as_json"))
 """Parameters of `torra replay` that go with --journal."""
+
+OF_TRADES: Final = frozenset(("name", "trades"))
+"""Parameters of `torra replay` that go with --trades where no replay is run."""
 
 
 def _with(options: Sequence[Callable[[Command], Command]]) -> Callable[[Command], Command]:
@@ -94,13 +97,18 @@ RUN: Final = (
 @click.option("--provider", help="Who answers for the agents: rules, recorded or a vendor.")
 @click.option("--max-cost", type=float, help="USD that a vendor may be paid for all of it.")
 @click.option("--seed", type=click.IntRange(0), help="Of the placebos and the resampling.")
+@click.option(
+    "--trades",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the trades as CSV here; with --name alone those of a replay that was run.",
+)
 @click.option("--teach", is_flag=True, help="Let the desk know L1's win rates (docs/replaying.md).")
 @_with(RUN)
 @click.pass_obj
 @plainly
 def replay(
     home: Path, /, symbol: str | None, journal: bool, as_json: bool, report: Path | None,
-    **asked: Any,
+    trades: Path | None, **asked: Any,
 ) -> None:  # fmt: skip
     """Run a symbol's history through every arm and say what it shows."""
     from torra.exhibits.report import put  # noqa: PLC0415
@@ -108,24 +116,30 @@ def replay(
 
     if journal:
         _journal(home, symbol or "", as_json)
+    if symbol is None and trades is not None and asked["name"]:
+        _only(OF_TRADES, "--trades without SYMBOL takes --name")
+        put(trades, reporting.trades_of(home, asked["name"]))
+        _say(f"trades: {trades}")
+        return
     if symbol is None:
-        raise ConfigError("name a symbol; only --journal goes without one")
+        raise ConfigError("name a symbol; only --journal, and --name with --trades, go without one")
     request = reporting.ReplayRequest(**asked)
     with _told_when_stopped(GOES_ON):
         found = reporting.replayed(home, symbol.upper(), request, say=_say, progress=progress)
     if report is not None:
         put(report, found.html())
         _say(f"report: {report}")
+    if trades is not None:
+        put(trades, found.trades())
+        _say(f"trades: {trades}")
     if as_json:
         click.echo(found.json())
     else:
         click.echo(found.text())
 
 
-def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
-    """Check the journal and end: exit code 1 where a tick is not the same."""
-    from torra.replay.rerun import journal_check  # noqa: PLC0415
-
+def _only(taken: Collection[str], says: str) -> dict[str, Any]:
+    """Return the parameters that were given; raises ConfigError where others than `taken` were."""
     context = click.get_current_context()
     given = {
         name: value
@@ -133,9 +147,17 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
     options = {str(one.name): one.opts[0] for one in context.command.params}
-    if others := sorted(options[name] for name in given.keys() - OF_THE_JOURNAL):
-        taken = "SYMBOL, --timeframes, --from, --to and --json"
-        raise ConfigError(f"--journal takes {taken}, not {', '.join(others)}")
+    if others := sorted(options[name] for name in given.keys() - taken):
+        raise ConfigError(f"{says}, not {', '.join(others)}")
+    return given
+
+
+def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
+    """Check the journal and end: exit code 1 where a tick is not the same."""
+    from torra.replay.rerun import journal_check  # noqa: PLC0415
+
+    taken = "--journal takes SYMBOL, --timeframes, --from, --to and --json"
+    given = _only(OF_THE_JOURNAL, taken)
     with _told_when_stopped(BEGINS):
         found = journal_check.check(
             home,

@@ -190,8 +190,8 @@ def _says(found: Sequence[Openings]) -> str:
     told = " ".join(map(_told, known))
     more = " ..." if len(told) > MOST_TOLD else ""
     return (
-        f"{told[:MOST_TOLD]}{more} An opening that is refused on several ticks in a row counts once, "
-        "and so does each reason in it; on how many ticks stands in brackets."
+        f"{told[:MOST_TOLD]}{more} An opening that is refused on several ticks in a row counts "
+        "once, and so does each reason in it; on how many ticks stands in brackets."
     )
 
 

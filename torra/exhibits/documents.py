@@ -29,6 +29,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from torra.config import NAME
 from torra.evaluation.exhibits import Moment, Part, Plot, Table, Word
+from torra.exhibits import trade_file
 
 FOLDER: Final = "replays"
 SUFFIX: Final = ".json"
@@ -146,6 +147,23 @@ class ReplayShelf:
             return None
         except Broken as error:
             return Listed(name, str(error))
+
+    def trades(self, name: str) -> str | None:
+        """Return the text of a replay's file of trades; None where there is none to be read."""
+        path = self.folder / name / trade_file.FILE
+        try:
+            # lstat: neither the folder nor the file may be a link, wherever it leads
+            if not (
+                allowed(name)
+                and stat.S_ISDIR(path.parent.lstat().st_mode)
+                and stat.S_ISREG(path.lstat().st_mode)
+            ):
+                return None
+            with path.open("rb") as file:
+                raw = file.read(LARGEST + 1)
+            return raw.decode() if len(raw) <= LARGEST else None
+        except (OSError, UnicodeDecodeError):
+            return None
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
         try:

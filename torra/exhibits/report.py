@@ -113,6 +113,9 @@ def put(path: Path, text: str, *, overwrite: bool = True) -> None:
     """Write a file whole or not at all; raises ConfigError if it exists or cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
+    try:
         write_whole(path, text.encode(), replace=overwrite)
     except FileExistsError:
         raise ConfigError(f"{path} is there already: take another name or overwrite it") from None

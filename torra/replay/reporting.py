@@ -27,7 +27,7 @@ from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import count
-from torra.exhibits import report
+from torra.exhibits import report, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.replay import arms, folders, live, scorecard, voices
 from torra.replay.arms import CONTROL, Arm
@@ -85,6 +85,19 @@ class FinishedReplay(report.Reported):
     exhibits: tuple[Exhibit, ...]
     document: Document
 
+    def trades(self) -> str:
+        """Return the trades of every arm as CSV."""
+        return trade_file.as_csv(self.arms)
+
+
+def trades_of(home: Path, name: str) -> str:
+    """Return the trades of a replay that was run as CSV.
+
+    Raises ConfigError where there is none, or an arm of it was not run to its end.
+    """
+    plan = folders.made_of(home, name)
+    return trade_file.as_csv(folders.seen_of(home, plan, arm.name) for arm in plan.arms)
+
 
 def replayed(
     home: Path, symbol: str, asked: ReplayRequest, *, say: Callable[[str], None], progress: Progress
@@ -109,10 +122,13 @@ def replayed(
         caveats(plan, seen),
         System().real_now(),
     )
+    found = FinishedReplay(plan, tuple(seen), exhibits, document)
+    # Before the document: a page that links to trades must find them.
+    report.put(home / FOLDER / plan.name / trade_file.FILE, found.trades())
     report.write(home, document, overwrite=True)
     if asked.teach:
         _teach(home, plan, seen[0], say)
-    return FinishedReplay(plan, tuple(seen), exhibits, document)
+    return found
 
 
 # --- the plan -------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from torra.clock import iso
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.view.rendering import backing, desk_view, page
-from torra.exhibits import figures, pages
+from torra.exhibits import figures, pages, trade_file
 from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
 
 # by home: the apps of one process may show several
@@ -94,6 +94,7 @@ def replay(name: str) -> str:
         one=one,
         raw=url_for(".api_replay", name=name),
         paper=paper,
+        trades=url_for(".replay_trades", name=name) if paper and _trades(name) else "",
     )
 
 
@@ -107,6 +108,19 @@ def replay_report(name: str) -> Response:
     answer.headers["Content-Security-Policy"] = pages.policy()
     answer.headers["Content-Disposition"] = f'inline; filename="{name}.html"'
     return answer
+
+
+def replay_trades(name: str) -> Response:
+    """Give the trades of one replay as a CSV file, every arm's."""
+    answer = Response(_trades(name) or abort(404), mimetype="text/csv")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}-trades.csv"'
+    return answer
+
+
+def _trades(name: str) -> str | None:
+    told = shelf().trades(name)
+    # a stranger's file as well: rows that are no trades are not given away
+    return None if told is None else trade_file.clean(told)
 
 
 def api_replay(name: str) -> ResponseReturnValue:
@@ -164,6 +178,7 @@ ROUTES = (
     Route("/replays", "replays", replays),
     Route("/replays/<name>", "replay", replay),
     Route("/replays/<name>/report.html", "replay_report", replay_report, per_minute=60),
+    Route("/replays/<name>/trades.csv", "replay_trades", replay_trades, reply="csv", per_minute=60),
     Route("/api/v1/replays", "api_replays", api_replays, reply="json"),
     Route("/api/v1/replays/<name>", "api_replay", api_replay, reply="json"),
 )
