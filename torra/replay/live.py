@@ -30,6 +30,7 @@ from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
 from torra.evaluation.promotion_rule import LOOKS
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
+from torra.evaluation.wording import count
 from torra.exhibits import report
 from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.home import DATABASE
@@ -40,6 +41,7 @@ from torra.replay.l1.trades import END
 from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
+from torra.store.standings import WarmUps
 
 CALLED: Final = "scorecard"
 """Prefix of the names of a desk's own scorecards; no replay may have it."""
@@ -65,10 +67,19 @@ Frames = Mapping[str, Mapping[str, pd.DataFrame]]
 
 
 @dataclass(frozen=True, slots=True)
+class WarmedUp:
+    """How many ticks and trades of a scorecard were made in warm-up."""
+
+    ticks: int = 0
+    trades: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Scorecard:
     """A desk's own scorecard of one profile, `document` None while there is nothing to show.
 
-    `says` is one sentence; `heard` how many ticks agents were heard on.
+    `says` is one sentence; `heard` how many ticks agents were heard on, `warmed` how many of all
+    were run in warm-up.
     """
 
     subject: PromotionSubject
@@ -77,6 +88,7 @@ class Scorecard:
     heard: int
     says: str
     document: Document | None = None
+    warmed: WarmedUp = WarmedUp()
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs: with every figure where there is a document."""
@@ -85,6 +97,7 @@ class Scorecard:
             "profile": self.subject.name,
             "instances": [instance.id for instance in self.subject.instances],
             "ticks_with_agents": self.heard,
+            "warm_up": {"ticks": self.warmed.ticks, "trades": self.warmed.trades},
             "says": self.says,
             "document": told,
         }
@@ -135,6 +148,7 @@ def made(
     # Agents in shadow sent nothing: an exhibit of trades would be about none.
     if arms[-1].name == WOULD_BE:
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
+    warmed = warmed_of(database, final)
     says = f"{heard:,} of {len(final.ticks):,} ticks were debated. {exhibits[0].says}"
     document = report.document(
         document_name(subject, symbol),
@@ -144,10 +158,10 @@ def made(
         (final.ticks[0].bar_time, final.ticks[-1].close_time),
         [arm.name for arm in arms],
         exhibits,
-        warnings(final, subject),
+        [*warnings(final, subject), *_of_the_warm_up(final, warmed)],
         System().real_now(),
     )
-    return Scorecard(subject, arms, exhibits, heard, says, document)
+    return Scorecard(subject, arms, exhibits, heard, says, document, warmed)
 
 
 def nothing_yet(subject: PromotionSubject, why: str = NO_AGENT) -> Scorecard:
@@ -285,6 +299,28 @@ def frames_of(
 
 
 # --- words ----------------------------------------------------------------------------------------
+
+
+def warmed_of(database: Database, final: ArmSeen) -> WarmedUp:
+    """Return how many ticks and trades of an arm were made in warm-up."""
+    has = WarmUps(database).has
+    return WarmedUp(
+        sum(has(tick.instance, tick.timeframe, tick.close_time) for tick in final.ticks),
+        sum(has(trade.instance, trade.timeframe, trade.decided) for trade in final.trades),
+    )
+
+
+def _of_the_warm_up(final: ArmSeen, warmed: WarmedUp) -> list[str]:
+    """Return what to know of ticks that no running desk made."""
+    if not warmed.ticks:
+        return []
+    ran, traded = len(final.ticks) - warmed.ticks, len(final.trades) - warmed.trades
+    return [
+        f"Of {count(len(final.ticks), 'tick')} the running desk made {ran:,} and its warm-up "
+        f"{warmed.ticks:,}, on bars from before its first start; of "
+        f"{count(len(final.trades), 'trade')} the desk made {traded:,} and the warm-up "
+        f"{warmed.trades:,}, on paper. The tables have both."
+    ]
 
 
 def warnings(final: ArmSeen, subject: PromotionSubject) -> list[str]:

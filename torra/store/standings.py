@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from torra.clock import duration, parse
 from torra.store.connection import Store, stamp, to_json
 
 PAGE: Final = 500
@@ -176,6 +177,74 @@ class StandingStore(Store):
             "ORDER BY closed_at, seq",
             stamp(start) if start else "", stamp(end) if end else NEWEST, *instances,
         )  # fmt: skip
+
+    def warm_up_end(self, instance: str, timeframe: str) -> datetime | None:
+        """Return the last close of a stream that was run in warm-up; None where none was.
+
+        The clock of the warm-up stands at each close, that of a running desk is always past it. So
+        a record tells by its `now`; one without it, of an older version, was no warm-up.
+        """
+        # Warm-up runs only where there is no tick yet: its ticks are the first, without a gap.
+        known, beyond = -1, 0
+        while self._warmed(instance, timeframe, beyond):
+            known, beyond = beyond, 2 * beyond + 1
+        while beyond - known > 1:
+            middle = (known + beyond) // 2
+            if self._warmed(instance, timeframe, middle):
+                known = middle
+            else:
+                beyond = middle
+        return None if known < 0 else self._warmed(instance, timeframe, known)
+
+    def _warmed(self, instance: str, timeframe: str, place: int) -> datetime | None:
+        """Return the close of a stream's tick, counted from 0, if it was run in warm-up."""
+        row = self._row(
+            "SELECT c.close_time, json_extract(j.record, '$.now') AS now FROM chains c "
+            "JOIN journal j USING (torra_key) WHERE c.instance = ? AND c.timeframe = ? "
+            "ORDER BY c.close_time LIMIT 1 OFFSET ?",
+            instance, timeframe, place,
+        )  # fmt: skip
+        if row is None or not in_warm_up(row["now"], row["close_time"]):
+            return None
+        return parse(row["close_time"])
+
+
+def in_warm_up(now: object, close: object) -> bool:
+    """Return whether a tick whose record has this `now` and this close was run in warm-up.
+
+    False for what is no time, as in records of older versions.
+    """
+    try:
+        return parse(str(now)) == parse(str(close))
+    except (ValueError, OverflowError):
+        return False
+
+
+class WarmUps:
+    """The ends of the warm-up of streams, each looked up once."""
+
+    def __init__(self, database: StandingStore) -> None:
+        self._database = database
+        self._ends: dict[tuple[str, str], datetime | None] = {}
+
+    def has(self, instance: str, timeframe: str, close: datetime) -> bool:
+        """Return whether the tick of a stream that closed then was run in warm-up."""
+        key = instance, timeframe
+        if key not in self._ends:
+            self._ends[key] = self._database.warm_up_end(*key)
+        end = self._ends[key]
+        return end is not None and close <= end
+
+    def made(self, signal: Mapping[str, Any]) -> bool:
+        """Return whether a stored signal was decided in warm-up; False where its bar is not known.
+
+        `signal` has instance, timeframe and bar_time as in the table signals.
+        """
+        try:
+            close = parse(str(signal["bar_time"])) + duration(signal["timeframe"])
+        except (KeyError, ValueError, OverflowError):
+            return False
+        return self.has(signal["instance"], signal["timeframe"], close)
 
 
 def _named(names: Sequence[str], told: str | None) -> dict[str, Any]:

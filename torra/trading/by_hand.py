@@ -30,6 +30,7 @@ from torra.clock import System, iso
 from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.home import DATABASE, HALT, lost
+from torra.store.standings import WarmUps
 from torra.tick import approval
 from torra.trading import channels
 from torra.trading.findings import missing_key
@@ -52,6 +53,13 @@ TOLD: Final = (
     "state", "detail", "decided_at", "expires", "bridge", "ticket", "price", "opened_at",
     "close_price", "closed_at", "profit", "r_multiple", "close_reason", "outcome", "evolution",
 )  # fmt: skip
+
+
+IN_WARM_UP: Final = (
+    "made in warm-up, on bars from before the desk's first start, on paper; no order of a running "
+    "desk"
+)
+"""What the mark warm-up means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +293,7 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
     if not (home / DATABASE).exists():
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
     with _database(home) as database:
-        rows = database.signals(instance=instance, limit=limit)
+        rows, warmed = database.signals(instance=instance, limit=limit), WarmUps(database)
         return {
             **_state(database),
             "bridges": database.bridges(),
@@ -295,7 +303,9 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
                 for row in database.proposals()
                 if instance in (None, row["instance"])
             ],
-            "signals": [{name: row[name] for name in TOLD} for row in rows],
+            "signals": [
+                {name: row[name] for name in TOLD} | {"warm_up": warmed.made(row)} for row in rows
+            ],
         }
 
 
@@ -415,7 +425,10 @@ def table(document: Mapping[str, Any]) -> str:
         f"{'id':<14}{'instance':<12}{'tf':<5}{'decided':<18}{'order':<11}{'lots':>7}"
         f"  {'state':<17}what came of it"
     )
-    return "\n".join([*lines, "", heading, *(_signal_line(row) for row in document["signals"])])
+    lines += ["", heading, *(_signal_line(row) for row in document["signals"])]
+    if number := sum(row["warm_up"] for row in document["signals"]):
+        lines += ["", f"{number:,} of these {len(document['signals']):,}: {IN_WARM_UP}."]
+    return "\n".join(lines)
 
 
 def decided_line(document: Mapping[str, Any]) -> str:
@@ -446,6 +459,7 @@ def _signal_line(row: Mapping[str, Any]) -> str:
     return (
         f"{row['sid']:<14}{row['instance']:<12}{row['timeframe']:<5}{moment:<18}"
         f"{row['kind'] + ' ' + row['side']:<11}{row['lots']:>7g}  {row['state']:<17}{_end_of(row)}"
+        f"{', warm-up' if row['warm_up'] else ''}"
     )
 
 

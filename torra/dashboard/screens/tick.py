@@ -29,6 +29,7 @@ from torra.dashboard.trade import approvals
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
 from torra.exhibits import figures
+from torra.store.standings import in_warm_up
 from torra.tick.tick_record import Number, RecordPart, TickRecord
 
 KINDS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
@@ -58,6 +59,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         shape="desk",
         record=record,
         close_time=figures.moment(record.as_of),
+        warm_up=in_warm_up(record.now, record.as_of),
         story=story(record),
         vectors=list(symbol_cells.SHORT.values()),
         picture_address=picture_address(record),

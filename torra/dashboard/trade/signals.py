@@ -9,9 +9,10 @@ settling are forms that `orders` answers. Without a desk behind the pages the sc
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
@@ -32,6 +33,7 @@ from torra.dashboard.trade.stored_rows import (
 from torra.dashboard.trade.trade_rows import AlarmLine, BridgeLine, PositionLine
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError, DataUnavailable
+from torra.store.standings import WarmUps
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import SENT
 
@@ -139,6 +141,7 @@ def signals() -> str:
         engaged=found.engaged,
         states=[trade_rows.state_line(TradingStateRow.read(row)) for row in states],
         signals=[trade_rows.signal_line(row, _digits(row)) for row in listed.rows[:SHOWN]],
+        warmed=sum(row.warm_up for row in listed.rows[:SHOWN]),
         older=listed.older,
         asked=asked,
         instances=[item.id for item in backing().settings.instances],
@@ -167,7 +170,7 @@ def api_signals() -> ResponseReturnValue:
 
 def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
-    rows = backing().database.signal_page(**asdict(_asked()), limit=EXPORTED)
+    rows = _marked(backing().database.signal_page(**asdict(_asked()), limit=EXPORTED))
     return Response(
         trade_rows.as_csv(rows),
         mimetype="text/csv",
@@ -230,8 +233,14 @@ def _asked() -> Asked:
 
 def _listed(asked: Asked) -> Listing:
     # one signal more than a page shows, to know whether there are older ones
-    found = backing().database.signal_page(**asdict(asked), limit=SHOWN + 1)
+    found = _marked(backing().database.signal_page(**asdict(asked), limit=SHOWN + 1))
     return Listing(found, [SignalRow.read(row) for row in found])
+
+
+def _marked(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return stored signals, each with whether it was decided in warm-up."""
+    warmed = WarmUps(backing().database)
+    return [row | {"warm_up": warmed.made(row)} for row in rows]
 
 
 def _standing(strip: Cells) -> SignalsScreen:
@@ -322,7 +331,7 @@ def _version(found: SignalsScreen, listed: Listing) -> str:
 
 def _life(sid: str) -> Life:
     database = backing().database
-    row = database.signal(sid) or abort(404)
+    (row,) = _marked([database.signal(sid) or abort(404)])
     return Life(
         row=row,
         events=database.signal_events(sid),

@@ -47,6 +47,8 @@ class SignalRow(RecordPart):
     close_reason: Word = None
     outcome: Word = None
     evolution: Word = None
+    warm_up: bool = False
+    """Whether it was decided in warm-up, on bars from before the desk's first start."""
     thesis: Numbers = Field(default_factory=dict)
     """The plan beside the result, once the trade is over; by name."""
 

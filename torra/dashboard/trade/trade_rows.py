@@ -126,9 +126,13 @@ COLUMNS: Final = (
     "seq", "sid", "instance", "symbol", "timeframe", "bar_time", "kind", "side", "lots", "entry",
     "stop", "target", "decided_at", "expires", "state", "detail", "bridge", "ticket", "price",
     "filled_lots", "opened_at", "close_price", "closed_at", "profit", "r_multiple",
-    "close_reason", "outcome", "evolution",
+    "close_reason", "outcome", "evolution", "warm_up",
 )  # fmt: skip
 """Columns of the CSV file."""
+
+
+WARM_UP: Final = Mark("◃", "warm-up", "flat")
+"""The mark of what was made in warm-up, on bars from before the desk's first start."""
 
 
 def state_mark(state: str) -> Mark:
@@ -155,6 +159,7 @@ class SignalLine:
     bar_time: str
     name: str
     decided: str
+    warm_up: Mark | None
     kind: str
     side: Mark
     lots: str
@@ -191,6 +196,7 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
         bar_time=row.bar_time,
         name=figures.clean(f"{row.instance} {row.timeframe}", 60),
         decided=figures.moment(row.decided_at),
+        warm_up=WARM_UP if row.warm_up else None,
         kind=figures.clean(row.kind, 10),
         side=figures.mark(row.side),
         lots=figures.plain(row.lots, 2),

@@ -1,0 +1,94 @@
+"""What was made in warm-up is told apart from what a running desk made, and counted apart."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.worlds import desks
+from torra.clock import parse
+from torra.config import Profile, validate
+from torra.desk.bar_closes import next_close
+from torra.desk.promotion import PromotionSubject
+from torra.desk.schedule import Desk
+from torra.replay.live import made
+from torra.store.standings import WarmUps, in_warm_up
+from torra.trading import by_hand
+
+LATE = timedelta(seconds=2)
+"""How long after a close a running desk looks."""
+
+TRADING = validate(
+    Profile, {"thresholds": {"buy": 0.05, "sell": 0.05}, "agents": {"mode": "budget"}}, "a test"
+)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """Return a desk that was warmed up and then ran for two hours."""
+    folder = tmp_path_factory.mktemp("warm")
+    found = desks.open_desk(folder, profile=TRADING, lease_seconds=36_000.0)
+    found._hold_lease()
+    list(found.warm_up(desks.START, bars=48))
+    clock = desks.clock_of(found)
+    for _ in range(8):
+        clock.set(next_close(clock.now(), ["M15", "H1"]) + LATE)
+        found.wake("BTCUSD")
+    return found
+
+
+def test_the_warm_up_ends_at_the_start_of_each_stream(desk: Desk) -> None:
+    for timeframe in ("M15", "H1"):
+        assert desk.database.warm_up_end("BTCUSD", timeframe) == desks.START
+        has = WarmUps(desk.database).has
+        assert has("BTCUSD", timeframe, desks.START)
+        assert not has("BTCUSD", timeframe, desks.START + timedelta(minutes=15))
+    assert desk.database.warm_up_end("EURUSD", "H1") is None
+
+
+def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
+    """As those of an older version are."""
+    assert not in_warm_up(None, "2021-11-10T10:00:00Z")
+    assert not in_warm_up("", "")
+    old = desks.open_desk(tmp_path, profile=TRADING)
+    desks.take_lease(old)
+    list(old.warm_up(desks.START, bars=2))
+    assert old.database.warm_up_end("BTCUSD", "M15") == desks.START
+    with old.database.transaction():
+        old.database.connection().execute(
+            "UPDATE journal SET record = json_remove(record, '$.now')"
+        )
+    assert old.database.warm_up_end("BTCUSD", "M15") is None
+    # A signal whose bar cannot be told is left unmarked, and nothing raises.
+    assert not WarmUps(old.database).made({"bar_time": None, "timeframe": "M15", "instance": "BTCUSD"})
+
+
+def test_signals_are_marked_and_counted(desk: Desk) -> None:
+    rows = desk.database.signals(limit=1000)
+    marked = [WarmUps(desk.database).made(row) for row in rows]
+    assert any(marked)
+    # An order of the running desk is decided at a later close.
+    assert marked == [parse(row["decided_at"]) <= desks.START for row in rows]
+    told = [
+        {name: row[name] for name in by_hand.TOLD} | {"warm_up": mark}
+        for row, mark in zip(rows, marked, strict=True)
+    ]
+    document = {
+        "trading_state": "ACTIVE", "reason": "", "at": None, "bridges": [], "alarms": [],
+        "proposals": [], "signals": told,
+    }  # fmt: skip
+    lines = by_hand.table(document).splitlines()
+    assert sum(line.endswith(", warm-up") for line in lines) == sum(marked)
+    assert lines[-1].startswith(f"{sum(marked)} of these {len(rows)}: made in warm-up")
+
+
+def test_the_scorecard_counts_both_apart(desk: Desk) -> None:
+    subject = PromotionSubject("default", TRADING, (desks.BTC,))
+    found = made(desk.database, subject)
+    assert found.document is not None
+    assert found.warmed.ticks == 48 + 12
+    assert found.as_json()["warm_up"]["ticks"] == 60
+    (told,) = (line for line in found.document.warnings if "warm-up" in line)
+    assert told.startswith("Of 70 ticks the running desk made 10 and its warm-up 60")
