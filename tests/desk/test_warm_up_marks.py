@@ -62,7 +62,9 @@ def test_a_record_without_its_moment_was_no_warm_up(tmp_path: Path) -> None:
         )
     assert old.database.warm_up_end("BTCUSD", "M15") is None
     # A signal whose bar cannot be told is left unmarked, and nothing raises.
-    assert not WarmUps(old.database).made({"bar_time": None, "timeframe": "M15", "instance": "BTCUSD"})
+    assert not WarmUps(old.database).made(
+        {"bar_time": None, "timeframe": "M15", "instance": "BTCUSD"}
+    )
 
 
 def test_signals_are_marked_and_counted(desk: Desk) -> None:

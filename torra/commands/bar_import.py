@@ -110,6 +110,11 @@ def _checked(frame: pd.DataFrame, file: Path, timeframe: str) -> pd.DataFrame:
     gaps = pd.Series(frame.index).diff().dropna()
     # The commonest gap: weekends and holes make others, and any mean wrong.
     usual = gaps.mode()
+    if len(usual) and usual.iloc[0] < pd.Timedelta(0):
+        raise ConfigError(
+            f"{file}: its bars stand newest first: sort its lines by time, oldest first; nothing "
+            "was imported"
+        )
     if len(usual) and usual.iloc[0] != pd.Timedelta(step):
         raise ConfigError(
             f"{file}: its bars are mostly {usual.iloc[0]} apart, which is not {timeframe}; "

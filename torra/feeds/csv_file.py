@@ -53,6 +53,15 @@ ENCODINGS: Final = (
 )
 """The mark at the beginning of a text, and its encoding."""
 
+PACKED: Final = ((b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip"))
+"""The mark at the beginning of a packed file, and what packed it."""
+
+CUT_SHORT: Final = "the line ends too early: export the bars again, or remove the line"
+NO_BAR: Final = "the line has no bar: remove empty and padded lines"
+"""Remedies where a cell is empty."""
+
+QUOTES: Final = ('"', "'")
+
 MEANINGS: Final = {
     "datetime": "time",
     "tickvol": "tick_volume",
@@ -133,6 +142,10 @@ def _sheet(path: Path) -> _Sheet:
         raise ConfigError(f"{path} is empty: export the bars again")
     first = body.split("\n", 1)[0]
     separator = max(SEPARATORS, key=first.count)
+    if first.lstrip().startswith(QUOTES):
+        raise ConfigError(
+            f"{path} has its cells in quotation marks: save it as CSV without them, or remove them"
+        )
     heads = [cell.strip().strip("<>").lower() for cell in first.split(separator)]
     cells = _cells(path, body, separator, line)
     # A file without a header begins with a date.
@@ -152,6 +165,9 @@ def _text(path: Path) -> str:
         raw = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
+    for mark, packed in PACKED:
+        if raw.startswith(mark):
+            raise ConfigError(f"{path} is packed ({packed}): unpack it and name the file inside")
     encoding = next((name for mark, name in ENCODINGS if raw.startswith(mark)), "utf-8")
     # UTF-16 without its mark: of a digit or a letter one of the two bytes is 0.
     if encoding == "utf-8" and b"\0" in raw[:2]:
@@ -224,9 +240,8 @@ def _numbers(sheet: _Sheet, name: str) -> npt.NDArray[np.float64]:
     broken = ~np.isfinite(numbers)
     if broken.any():
         cell = cells.iloc[int(np.argmax(broken))]
-        raise sheet.fault(
-            broken, f"{name} is {cell!r}, not a number; write numbers with a dot, such as 1.2345"
-        )
+        remedy = "write numbers with a dot, such as 1.2345" if cell.strip() else CUT_SHORT
+        raise sheet.fault(broken, f"{name} is {cell!r}, not a number; {remedy}")
     return numbers
 
 
@@ -249,7 +264,8 @@ def _times(sheet: _Sheet) -> tuple[pd.DatetimeIndex, pd.Series[str]]:
     naive = pd.to_datetime(stamps, format="%Y-%m-%d %H:%M:%S", errors="coerce")
     if naive.isna().any():
         cell = text.iloc[int(np.argmax(naive.isna()))]
-        raise sheet.fault(naive.isna(), f"{cell!r} is not a time; write it like 2024.01.31 13:45")
+        remedy = "write it like 2024.01.31 13:45" if cell else NO_BAR
+        raise sheet.fault(naive.isna(), f"{cell!r} is not a time; {remedy}")
     return pd.DatetimeIndex(naive).as_unit("us"), parts[4].fillna("")
 
 
