@@ -240,9 +240,10 @@ def _says(found: Sequence[Sharpe], trials: int, spread: float) -> str:
         return f"Too few trading days, or days all alike: no Sharpe ratio can be computed. {takes}"
     error = max(one.error for one in known if one.error is not None)
     if years < 1:
+        days = max(one.days for one in known)
         return (
-            f"{YEAR * years:.0f} days are less than a year, so no Sharpe ratio is claimed: the "
-            f"standard error is {error:.1f}. {takes}"
+            f"{count(days, 'trading day')} are less than a year's, so no Sharpe ratio is claimed, "
+            f"though the table has one: its standard error is up to {error:.1f}. {takes}"
         )
     best = max(one.ratio for one in known if one.ratio is not None)
     chance = expected_maximum(trials, spread) * math.sqrt(known[0].per_year)

@@ -56,6 +56,8 @@ CLEAR_R: Final = 0.05
 TRUSTED: Final = 100
 """Trades from which on the arm's own standard deviation replaces TRADE_SD."""
 
+LARGER: Final = " That is for a result as small as that: a larger one, as here, takes fewer."
+
 MONTH: Final = 365.25 / 12
 
 
@@ -335,7 +337,14 @@ def own_sd(one: ArmFigures) -> float:
 
 
 def _enough(one: ArmFigures) -> bool:
-    return trades_enough(one.trades, own_sd(one))
+    return trades_enough(one.trades, own_sd(one)) or _shown(one)
+
+
+def _shown(one: ArmFigures) -> bool:
+    """Return whether the trades show a result of this size: a large one takes fewer of them."""
+    if one.trades < TRUSTED or one.net.low is None or one.net.high is None:
+        return False
+    return one.net.low > 0 or one.net.high < 0
 
 
 def _says(figures: Sequence[ArmFigures]) -> str:
@@ -343,7 +352,11 @@ def _says(figures: Sequence[ArmFigures]) -> str:
     if not traded:
         return f"No arm traded, so there is nothing to compare. {trades_take(0)}"
     most = max(traded, key=lambda one: one.trades)
-    return f"{_signs(traded)} {trades_take(most.trades, own_sd(most))} {_false_says(traded)}"
+    small = not trades_enough(most.trades, own_sd(most))
+    # Without it "too few" would stand beside an edge that is claimed, unexplained.
+    larger = LARGER if small and any(map(_shown, traded)) else ""
+    take = trades_take(most.trades, own_sd(most))
+    return f"{_signs(traded)} {take}{larger} {_false_says(traded)}"
 
 
 def _signs(traded: Sequence[ArmFigures]) -> str:

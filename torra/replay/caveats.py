@@ -30,6 +30,9 @@ MEMORY: Final = (
     "knowledge ends are evidence; the others show what it remembers."
 )
 
+TOO_SHORT: Final = "too_short"
+"""The reason of a tick with fewer bars before it than the scores take."""
+
 NO_REPLY: Final = "the journal holds no reply for these requests"
 """The reason when a desk that is answered from the journal was not whole."""
 
@@ -102,12 +105,19 @@ def _of_the_run(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> Iterator[str]:
         names = ", ".join(plan.history.derived)
         yield f"{names} bars were put together from shorter ones; half bars are left out."
     if seen and seen[0].skipped:
-        told = ", ".join(f"{number:,} {reason}" for reason, number in seen[0].skipped.items())
-        yield f"Ticks that were not run: {told}."
+        told = ", ".join(_skipped(*one) for one in seen[0].skipped.items())
+        ran = len(seen[0].ticks)
+        yield f"Of {ran + sum(seen[0].skipped.values()):,} ticks {ran:,} were run, {told}."
     halted = ", ".join(f"{arm.name} {arm.halts}" for arm in seen if arm.halts)
     if halted:
         yield f"Arms that halted themselves, and were resumed at midnight: {halted}."
     yield from (told for arm in seen if (told := unheard(arm, provider)))
+
+
+def _skipped(reason: str, number: int) -> str:
+    """Return how many ticks were not run, and why."""
+    why = "had too few bars" if reason == TOO_SHORT else "were skipped"
+    return f"{number:,} {why} ({reason})"
 
 
 def unheard(arm: ArmSeen, provider: str = "") -> str:

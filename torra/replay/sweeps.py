@@ -29,6 +29,7 @@ from torra.clock import duration
 from torra.config import Instance
 from torra.errors import ConfigError
 from torra.evaluation import account_curve, sharpe
+from torra.evaluation.arm_tables import Compared
 from torra.evaluation.exhibits import Columns, Exhibit, Line, Plot, cells
 from torra.evaluation.intervals import Floats, Mean, mean_of
 from torra.evaluation.observations import ArmSeen, TradeSeen
@@ -42,7 +43,7 @@ from torra.evaluation.random_entries import (
     outcomes,
     random_entries_exhibit,
 )
-from torra.evaluation.trade_figures import net_results
+from torra.evaluation.trade_figures import net_results, overlap
 from torra.evaluation.walk_forward import (
     DAY,
     Fold,
@@ -53,6 +54,7 @@ from torra.evaluation.walk_forward import (
     walk_forward_exhibit,
 )
 from torra.evaluation.wording import count, interval_cell, percent, rounded, signed
+from torra.replay.arms import CONTROL
 from torra.replay.grids import GridCell
 from torra.replay.l1.sweep import Ground, Swept
 from torra.replay.l1.trades import END
@@ -153,7 +155,7 @@ def sweep_cells(
     best = _best(tried)
     judged = walk_forward([one.results for one in tried], borders, days)
     exhibits = (
-        _table(tried, rng),
+        _table(tried, seed),
         walk_forward_exhibit(judged, rng),
         overfitting_exhibit(overfitting(np.array([one.daily_r for one in tried]).T)),
         _deflated(best, tried, max(logged, len(cells))),
@@ -261,7 +263,7 @@ def _longs(one: _Tried) -> int:
 def _best(tried: Sequence[_Tried]) -> _Tried | None:
     """Return the configuration with the best daily Sharpe ratio; None where none has one."""
     known = [one for one in tried if one.ratio.daily is not None]
-    return max(known, key=lambda one: one.ratio.daily or -math.inf, default=None)
+    return max(known, key=_merit, default=None)
 
 
 # --- what it shows --------------------------------------------------------------------------------
@@ -283,14 +285,14 @@ COLUMNS: Final[Columns[_Shown]] = {
 }
 
 
-def _table(tried: Sequence[_Tried], rng: Generator) -> Exhibit:
-    """Return the table of the best configurations by R a trade, and a plot of all of them."""
+def _table(tried: Sequence[_Tried], seed: int) -> Exhibit:
+    """Return the table of the best configurations by Sharpe ratio, and a plot of all of them."""
     traded = [one for one in tried if one.trades]
-    order = sorted(traded, key=lambda one: -float(one.results.r.mean()))[:SHOWN]
-    rows = [_Shown(one, mean_of(one.results.r, rng)) for one in order]
+    order = sorted(traded, key=_merit, reverse=True)[:SHOWN]
+    rows = [_Shown(one, _mean(one, seed)) for one in order]
     return Exhibit(
         name="sweep",
-        title="Configurations by R a trade, net of costs",
+        title="Configurations by Sharpe ratio, net of costs",
         columns=tuple(COLUMNS),
         rows=cells(COLUMNS, rows),
         says=_says(tried, rows),
@@ -305,15 +307,29 @@ def _table(tried: Sequence[_Tried], rng: Generator) -> Exhibit:
     )
 
 
+def _merit(one: _Tried) -> tuple[float, float]:
+    """Sort by the daily Sharpe ratio; those without one come last, by R a trade."""
+    ratio = -math.inf if one.ratio.daily is None else one.ratio.daily
+    return ratio, float(one.results.r.mean()) if one.trades else -math.inf
+
+
+def _mean(one: _Tried, seed: int) -> Mean:
+    """Return R a trade with the interval that a replay of these trades on L1 alone would show."""
+    rng = Compared((), seed=seed).rng(CONTROL, 0)
+    return mean_of(one.results.r, rng, horizon=overlap(one.trades))
+
+
 def _says(tried: Sequence[_Tried], rows: Sequence[_Shown]) -> str:
     if not rows:
         return f"None of {count(len(tried), 'configuration')} traded. {trades_take(0)}"
     best = rows[0]
     traded = [one for one in tried if one.trades]
     above = sum(one.results.r.mean() > 0 for one in traded)
+    ratio = best.one.ratio.ratio
+    by = "by R a trade" if ratio is None else f"by Sharpe ratio ({ratio:.2f} a year)"
     return (
         f"{above} of {count(len(traded), 'configuration')} that traded made more than nothing; the "
-        f"best is {best.one.cell.name} with {signed(best.mean.mean, 3)} R over "
+        f"best {by} is {best.one.cell.name} with {signed(best.mean.mean, 3)} R over "
         f"{count(len(best.one.trades), 'trade')}. The best of many is lucky: read on before "
         f"believing it. {trades_take(len(best.one.trades))}"
     )
