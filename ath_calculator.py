@@ -1,18 +1,52 @@
-"""Scores how near the price is to its all-time high, in [-1, +1].
+"""Scores where the price stands between its record high and its record low, in [-1, +1].
 
-The caller carries the high from tick to tick: no window of bars contains it. No finite price makes
-it fail. The database stores the high between ticks.
+The caller carries both records from tick to tick: no window of bars contains them. No finite price
+makes it fail. The database stores the records between ticks.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from datetime import datetime
+from typing import Final, Literal, NamedTuple
 
 import pandas as pd
 
 ATH_SCALE_ATR: Final = 20.0
-"""Distance from the high, in ATR(14), at which the score has fallen to 1 - 2 tanh(1) = -0.52."""
+"""Distance from a record, in ATR(14), at which its part of a score has fallen to 1 - tanh(1)."""
+
+RecordScore = Literal["both", "high"]
+"""Which records a score is made of (`record_score` of a profile)."""
+
+
+class Records(NamedTuple):
+    """The highest and the lowest price of a stream's longest known history, up to a moment.
+
+    `since` is the open time of the first bar of that history, UTC; None where nobody knows it.
+    """
+
+    high: float
+    low: float
+    since: datetime | None = None
+
+
+def score(close: float, high: float, low: float, atr: float, form: RecordScore = "both") -> float:
+    """Return the score of a close by its records, in [-1, +1]; `form` is a profile's."""
+    return ath_score(close, high, atr) if form == "high" else record_score(close, high, low, atr)
+
+
+def record_score(close: float, high: float, low: float, atr: float) -> float:
+    """Return (1 - tanh((high - close) / (20 ATR))) - (1 - tanh((close - low) / (20 ATR))).
+
+    Towards +1 at the record high, towards -1 at the record low, 0 far from both; the same market
+    upside down has the same score with the other sign, to the last bit. A close beyond a record
+    counts as at it. In a flat market (ATR 0) it is sign(close - low) - sign(high - close).
+    """
+    above, below = max(0.0, high - close), max(0.0, close - low)
+    if atr <= 0.0:
+        return float((below > 0.0) - (above > 0.0))
+    width = ATH_SCALE_ATR * atr
+    return (1.0 - math.tanh(above / width)) - (1.0 - math.tanh(below / width))
 
 
 def ath_score(close: float, ath: float, atr: float) -> float:
@@ -27,13 +61,19 @@ def ath_score(close: float, ath: float, atr: float) -> float:
     return 1.0 - 2.0 * math.tanh(distance / (ATH_SCALE_ATR * atr))
 
 
-def carry(previous: float | None, bars: pd.DataFrame) -> float:
-    """Return the highest price seen: the larger of the carried high and the bars' highs.
+def carry(previous: Records | None, bars: pd.DataFrame) -> Records:
+    """Return the records carried on over more bars (UTC index of open times, high, low).
 
-    Raises ValueError when there is neither.
+    The larger of both highs, the smaller of both lows, the earlier of both beginnings. Raises
+    ValueError when there is neither a bar nor a carried record.
     """
-    highest = None if bars.empty else float(bars["high"].max())
-    seen = [value for value in (previous, highest) if value is not None]
-    if not seen:
-        raise ValueError("no bar and no carried high: there is no all-time high yet")
-    return max(seen)
+    if bars.empty:
+        if previous is None:
+            raise ValueError("no bar and no carried record: there is no record yet")
+        return previous
+    first = pd.DatetimeIndex(bars.index).min().to_pydatetime()
+    found = Records(float(bars["high"].max()), float(bars["low"].min()), first)
+    if previous is None:
+        return found
+    begun = first if previous.since is None else min(previous.since, first)
+    return Records(max(previous.high, found.high), min(previous.low, found.low), begun)
