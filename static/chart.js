@@ -34,7 +34,7 @@ const SCORES = {
   key_levels: { title: "KL", tone: "note", style: "Dotted" },
   momentum: { title: "MO", tone: "up", style: "LargeDashed" },
   structure: { title: "ST", tone: "down", style: "SparseDotted" },
-  ath: { title: "ATH", tone: "muted", style: "Dotted" },
+  ath: { title: "REC", tone: "muted", style: "Dotted" },
 };
 
 let drawn = null;

@@ -37,6 +37,7 @@ from agent_config import (
     is_plug_in,
     or_plug_in,
 )
+from ath_calculator import RecordScore
 from torra.clock import TIMEFRAMES
 from torra.errors import ConfigError
 from torra.home import DESK
@@ -127,7 +128,7 @@ class SentimentWeights(Section):
     key_levels: float = Field(0.20, ge=0, description="weight of key levels in the composite")
     momentum: float = Field(0.25, ge=0, description="weight of momentum in the composite")
     structure: float = Field(0.20, ge=0, description="weight of structure in the composite")
-    ath: float = Field(0.10, ge=0, description="weight of the all-time-high score in the composite")
+    ath: float = Field(0.10, ge=0, description="weight of the record score in the composite")
 
     @model_validator(mode="after")
     def _some_weight(self) -> SentimentWeights:
@@ -220,6 +221,11 @@ class Profile(Section):
     """All settings of one instance."""
 
     sentiment_weights: SentimentWeights = SentimentWeights()
+    record_score: RecordScore = Field(
+        "both",
+        description="both = +1 at the record high, -1 at the record low, 0 far from both; high = "
+        "+1 at the record high, -1 far below it",
+    )
     timeframe_weights: dict[str, float] = Field(
         {"M15": 0.4, "H1": 0.6}, description="weight of each timeframe's composite in the consensus"
     )

@@ -192,15 +192,16 @@ def test_a_clock_that_stays_ahead_writes_no_bar_off_for_a_while(tmp_path: Path) 
     desk.database.close()
 
 
-def test_a_gap_in_the_run_hides_no_high(tmp_path: Path) -> None:
+def test_a_gap_in_the_run_hides_no_record(tmp_path: Path) -> None:
     desk = desks.open_desk(tmp_path)
     desks.take_lease(desk)
     desk.wake("BTCUSD")
     desks.clock_of(desk).set(desk.clock.now() + 40 * desks.QUARTER)
     desk.wake("BTCUSD")
     feed = desks.sample().bars("BTCUSD", "M15", desk.clock.now(), None)
-    highest = desk.database.highest("BTCUSD", "M15", as_of=desk.clock.now())
-    assert highest == feed["high"].max()
+    known = desk.database.records("BTCUSD", "M15", as_of=desk.clock.now())
+    assert known is not None
+    assert (known.high, known.low) == (feed["high"].max(), feed["low"].min())
     assert desk.database.bar_count("BTCUSD", "M15") == len(feed)
     desk.database.close()
 

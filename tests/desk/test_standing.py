@@ -113,11 +113,10 @@ def test_settings_are_numbered_by_their_first_look_over_all_names(database: Data
         pytest.param("gate", {"disagreement_floor": 0.5}, False, id="gate"),
         pytest.param("thresholds", {"buy": 0.4}, False, id="thresholds"),
         pytest.param("sentiment_weights", {"ath": 0.2}, False, id="weights"),
+        pytest.param("record_score", "high", False, id="record score"),
     ],
 )
-def test_a_setting_that_matters_begins_anew(
-    section: str, changes: dict[str, Any], same: bool
-) -> None:
+def test_a_setting_that_matters_begins_anew(section: str, changes: Any, same: bool) -> None:
     other = validate(Profile, {section: changes}, "a test")
     assert (fingerprint(other) == fingerprint(Profile())) is same
 

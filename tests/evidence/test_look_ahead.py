@@ -25,6 +25,7 @@ import news_collector
 from agent_framework import deliberate
 from agents.contracts import EVENT_CLASSES, DebateContext
 from agents.debate.deliberation import Deliberation
+from ath_calculator import Records
 from instance_database import Database
 from news_collector import Collector
 from technical_calculator import WARM_UP
@@ -205,7 +206,7 @@ def ask(world: World, window: HistoryWindow, at: int) -> Said:
         news=news,
         events=around(calendar, SUBJECT.currencies, as_of),
     )
-    return said(bundle, debate(bundle, as_of), window.ath("M15", as_of))
+    return said(bundle, debate(bundle, as_of), window.records("M15", as_of))
 
 
 def debate(bundle: Bundle, as_of: datetime) -> Deliberation:
@@ -224,13 +225,13 @@ def debate(bundle: Bundle, as_of: datetime) -> Deliberation:
     return deliberate(context, FULL, RulesProvider().submit, monotonic=lambda: 0.0, deadline=60.0)
 
 
-def said(bundle: Bundle, spoken: Deliberation, ath: float) -> Said:
+def said(bundle: Bundle, spoken: Deliberation, records: Records) -> Said:
     assert not spoken.failures
     assert len(spoken.reports) == 8
     calls = [(c.role_id, c.round, c.attempt, c.system, c.user, c.reply) for c in spoken.calls]
     return Said(
         features=repr(bundle.features),
-        scores=repr((bundle.scores, bundle.notes, ath)),
+        scores=repr((bundle.scores, bundle.notes, records)),
         regime=repr(bundle.regime),
         spoken=repr(replace(spoken, calls=(), stages=())),
         prompts=repr(calls),

@@ -240,6 +240,7 @@ def other(value: Any) -> list[Any]:
         "fx",
         "never",
         "shadow",
+        "high",
     )
     return [word for word in (*words, "X") if word != value]
 

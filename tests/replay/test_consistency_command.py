@@ -124,8 +124,9 @@ class Played:
         said = self.seen.debated.deliberation
         spoken = replace(said, flags=self.flags, cost_usd=self.cost)
         debated = replace(self.seen.debated, deliberation=spoken)
-        ath = self.seen.inputs.ath + len(self.asked) * self.drifting
-        inputs = replace(self.seen.inputs, as_of=moment, ath=ath)
+        records = self.seen.inputs.records
+        records = records._replace(high=records.high + len(self.asked) * self.drifting)
+        inputs = replace(self.seen.inputs, as_of=moment, records=records)
         on_result(self.seen._replace(debated=debated, inputs=inputs))
         return {}
 

@@ -77,6 +77,10 @@ SAMPLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "timeframe_weights": {"M15": 1.0, "H1": 1.0},
         },
     ),
+    "record_high_alone": (
+        ("BTCUSD", "M15", "H1"),
+        {"record_score": "high", "thresholds": {"buy": 0.2, "sell": 0.3}},
+    ),
     "nothing_goes_out": (("BTCUSD", "M15"), {"execution": "off"}),
 }
 
@@ -253,3 +257,17 @@ def test_ties_of_the_mean_go_to_the_even_digit() -> None:
     assert found.composite.tolist() == told
     odd = np.rint((scored["price_action"] + scored["momentum"]) * 1e8) % 2
     assert odd.sum() > 50
+
+
+def test_both_forms_of_the_record_score_on_one_ground() -> None:
+    """They share what is scored once, and neither takes the other's composites."""
+    history = l1_markets.history(l1_markets.walk(5, 500))
+    weights = {**dict.fromkeys(("price_action", "key_levels", "momentum", "structure"), 0.0)}
+    weights["ath"] = 1.0
+    shared, found = ground(history), {}
+    for form in ("both", "high"):
+        profile = l1_markets.profile(0.3, sentiment_weights=weights, record_score=form)
+        found[form] = shared.run(profile)
+        assert_equal(found[form], replayed(history, profile))
+    assert found["both"].composite.tolist() != found["high"].composite.tolist()
+    assert not np.isnan(found["both"].composite).any()

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from ath_calculator import Records
 from technical_calculator import score_frame
 from tests.conftest import Scale
 from tests.scores.test_causality import early_swings
@@ -138,13 +139,21 @@ def test_a_leak_inside_the_calculator_is_caught(monkeypatch: pytest.MonkeyPatch)
     assert any(part == "score" for part, _ in parts(found))
 
 
-def test_an_all_time_high_of_the_whole_history_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def highest(self: HistoryWindow, timeframe: str, as_of: Any) -> float:
-        return float(self._streams[timeframe].highest[-1])
+@pytest.mark.parametrize("name", ["ath_price", "low_price"])
+def test_a_record_of_the_whole_history_is_caught(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    honest = HistoryWindow.records
 
-    monkeypatch.setattr(HistoryWindow, "ath", highest)
-    found = probe(subject(FEW), points=1, modes=("budget",), kinds=("spike",))
-    assert ("tick", "ath_price") in parts(found)
+    def whole(self: HistoryWindow, timeframe: str, as_of: Any) -> Records:
+        found, stream = honest(self, timeframe, as_of), self._streams[timeframe]
+        if name == "ath_price":
+            return found._replace(high=float(stream.highest[-1]))
+        return found._replace(low=float(stream.lowest[-1]))
+
+    monkeypatch.setattr(HistoryWindow, "records", whole)
+    found = probe(subject(FEW), points=2, modes=("budget",), kinds=("spike",))
+    assert ("tick", name) in parts(found)
 
 
 def test_hours_that_know_the_next_hour_are_caught() -> None:

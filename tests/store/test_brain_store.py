@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 import instance_database
 from agents.contracts import VECTORS, CallRecord
+from ath_calculator import Records
 from instance_database import Database
 from tests.worlds.legacy_database import build
 from tests.worlds.price_series import times_of
@@ -29,6 +29,7 @@ from tests.worlds.stores import (
     closing,
     count,
     flat,
+    frame,
     key_of,
     open_database,
     opening,
@@ -46,15 +47,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database = open_database(tmp_path)
     yield database
     database.close()
-
-
-def frame(closes: list[float], start: datetime = NOON) -> pd.DataFrame:
-    index = pd.date_range(start, periods=len(closes), freq="15min", name="time")
-    prices = np.array(closes, dtype=float)
-    return pd.DataFrame(
-        {"open": prices, "high": prices + 1, "low": prices - 1, "close": prices, "volume": 5.0},
-        index=index,
-    )
 
 
 def memory(database: Database, as_of: datetime, timeframe: str = "M15") -> dict[str, Any]:
@@ -323,7 +315,8 @@ def test_a_rewound_copy_knows_what_was_known_then(database: Database, tmp_path: 
     newest = {name: copy.ticks("BTCUSD", name, 1)[0]["close_time"] for name in ("M15", "H1")}
     assert newest == {"M15": iso(NOON + 3 * STEP), "H1": iso(NOON + 4 * STEP)}
     assert copy.newest_bar("BTCUSD", "M15") == NOON + 3 * STEP
-    assert copy.highest("BTCUSD", "M15", as_of=moment) == 105.0
+    known = copy.records("BTCUSD", "M15", as_of=moment)
+    assert known is not None and (known.high, known.low) == (105.0, 99.0)
     assert [row["sid"] for row in copy.signals()] == ["T1"]
     assert copy.position("BTCUSD").state == "PUBLISHED"
     copy.rewind("BTCUSD", NOON + 4 * STEP)
@@ -367,7 +360,8 @@ def test_a_changed_bar_is_a_new_revision(database: Database) -> None:
     assert count(database, "bars") == 5
     assert database.bar_revision("BTCUSD", "M15", NOON, NOON + HOUR) == 1
     assert database.bar_revision("BTCUSD", "M15", NOON, NOON) == 0
-    assert database.highest("BTCUSD", "M15", as_of=NOON + HOUR) == 112.0
+    known = database.records("BTCUSD", "M15", as_of=NOON + HOUR)
+    assert known == Records(112.0, 99.0, NOON)
 
 
 def test_a_broken_bar_is_refused(database: Database) -> None:
@@ -383,7 +377,7 @@ batches = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(batches=batches)
-def test_the_highest_price_is_that_of_a_plain_search(
+def test_the_records_are_those_of_a_plain_search(
     tmp_path_factory: pytest.TempPathFactory, batches: list[Any]
 ) -> None:
     """Bars arrive late, twice and changed; the newest revision of each counts."""
@@ -396,9 +390,13 @@ def test_the_highest_price_is_that_of_a_plain_search(
         parts = [frame([float(latest[row])], NOON + row * STEP) for row in rows]
         database.store_bars("BTCUSD", "M15", pd.concat(parts))
         for last in range(-1, 32, 3):
-            found = database.highest("BTCUSD", "M15", as_of=NOON + (last + 1) * STEP)
-            seen = [price + 1.0 for row, price in known.items() if row <= last]
-            assert found == max(seen, default=None)
+            found = database.records("BTCUSD", "M15", as_of=NOON + (last + 1) * STEP)
+            seen = [price for row, price in known.items() if row <= last]
+            if not seen:
+                assert found is None
+                continue
+            first = NOON + min(known) * STEP
+            assert found == Records(max(seen) + 1.0, min(seen) - 1.0, first)
     database.close()
 
 
@@ -517,7 +515,7 @@ def run_a_tick(database: Database) -> None:
     database.claim_tick(key, epoch)
     database.store_bars("BTCUSD", "M15", frame([100.0, 101.0], NOON - 2 * STEP))
     database.load_bars("BTCUSD", "M15", as_of=NOON, limit=750)
-    database.highest("BTCUSD", "M15", as_of=NOON)
+    database.records("BTCUSD", "M15", as_of=NOON)
     database.set_paper_cursor("BTCUSD", NOON)
     database.paper_cursor("BTCUSD")
     database.paper_orders("BTCUSD")

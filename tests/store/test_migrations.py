@@ -14,7 +14,7 @@ import sqlite_utils
 from instance_database import Database
 from tests.conftest import Scale
 from tests.worlds import legacy_database
-from tests.worlds.stores import NOON, PROFILE, Hand, count, open_database, save
+from tests.worlds.stores import NOON, PROFILE, Hand, count, frame, open_database, save
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.store import connection as store_connection
@@ -297,3 +297,22 @@ def test_there_is_one_connection_factory() -> None:
     assert found == []
     text = Path(store_connection.__file__).read_text(encoding="utf-8")
     assert len(re.findall(r"= sqlite3\.connect\(", text)) == 1
+
+
+def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> None:
+    """The newest revision of a bar counts, and each stream has its own."""
+    database = open_database(tmp_path)
+    for timeframe, closes in (("M15", [9.0, 7.0, 8.0, 3.0, 4.0]), ("H1", [20.0, 21.0])):
+        database.store_bars("BTCUSD", timeframe, frame(closes))
+    database.store_bars("BTCUSD", "M15", frame([9.0, 7.0, 8.0, 6.0, 4.0]))
+    rows = "SELECT * FROM record_lows ORDER BY instance, timeframe, bar_time"
+    want = database.connection().execute(rows).fetchall()
+    assert [row[3] for row in want] == [19.0, 8.0, 6.0, 5.0, 3.0]
+    connection = database.connection()
+    connection.execute("DROP TABLE record_lows")
+    connection.execute("DELETE FROM _sqlite_migrations WHERE name = '0007_record_lows'")
+    connection.conn.commit()
+    database.close()
+    database = open_database(tmp_path)
+    assert database.connection().execute(rows).fetchall() == want
+    database.close()

@@ -10,6 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from agents.contracts import VECTORS
 from instance_database import Database, Saved, TickKey
 from torra.clock import System, duration
@@ -139,3 +142,13 @@ def forked(work: Callable[[int], bool], children: int) -> list[bool]:
     codes = [os.WEXITSTATUS(os.waitpid(pid, 0)[1]) for pid in pids]
     assert set(codes) <= {0, 1}, f"a child failed: {codes}"
     return [code == 0 for code in codes]
+
+
+def frame(closes: list[float], start: datetime = NOON) -> pd.DataFrame:
+    """Bars 15 minutes apart that open and close at these prices, one up and one down from them."""
+    index = pd.date_range(start, periods=len(closes), freq="15min", name="time")
+    prices = np.array(closes, dtype=float)
+    return pd.DataFrame(
+        {"open": prices, "high": prices + 1, "low": prices - 1, "close": prices, "volume": 5.0},
+        index=index,
+    )

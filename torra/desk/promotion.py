@@ -427,6 +427,8 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
         },
         "gate": profile.gate.model_dump(),
         "weights": profile.sentiment_weights.model_dump(),
+        # Only where it is not the default: a setting of before the switch keeps its standing.
+        **({} if profile.record_score == "both" else {"record_score": profile.record_score}),
         "timeframe_weights": profile.timeframe_weights,
         "thresholds": profile.thresholds.model_dump(),
     }

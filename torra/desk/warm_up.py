@@ -50,13 +50,15 @@ def plan(setup: InstanceSetup, database: Database, upto: datetime, bars: int) ->
 def _planned(setup: InstanceSetup, database: Database, upto: datetime, bars: int) -> WarmUp | None:
     instance = setup.instance
     # Before the look for ticks: bars that came while the desk was off are stored either way.
-    LiveWindow(instance, setup.feed, database).fill(upto)
+    live = LiveWindow(instance, setup.feed, database)
+    live.fill(upto)
     if any(database.newest_claim(instance.id, name) for name in instance.timeframes):
         return None
     history = {
         name: setup.feed.bars(instance.symbol, name, upto, None) for name in instance.timeframes
     }
-    window = HistoryWindow(history)
+    # The records are those of all stored bars: an imported history is longer than the feed's.
+    window = HistoryWindow(history, live.records)
     start = upto - bars * duration(instance.shortest)
     keys = [
         TickKey(instance.id, name, time.to_pydatetime())

@@ -4,9 +4,9 @@ Revisions count through a whole stream: a bar that is changed, or put in between
 above all that its stream has. So a range of bars and its highest revision name for ever the very
 bars that a tick saw (`bars_then`).
 
-Reads are causal: they return nothing that closed after `as_of`. The highest price so far is looked
-up in a small table of the bars that set a new high; that table is kept right when bars arrive late
-or change.
+Reads are causal: they return nothing that closed after `as_of`. The records, the highest and the
+lowest price so far, are looked up in two small tables of the bars that set a new one; the tables
+are kept right when bars arrive late or change.
 
 A number that is not finite raises ValueError, a database that fails StoreUnavailable. The feed's
 door (torra.feeds) decides whether bars may be used at all.
@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ath_calculator import Records
 from torra.clock import duration, parse
 from torra.store.connection import Store, stamp
 
@@ -34,6 +35,17 @@ NEWEST_REVISIONS: Final = (
     "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? GROUP BY bar_time "
 )
 """Beside max(), SQLite gives the other columns of the very row that holds the maximum."""
+
+
+class RecordTable(NamedTuple):
+    """A table of the bars that set a new record, and its column of prices."""
+
+    name: str
+    price: str
+
+
+HIGHS: Final = RecordTable("record_highs", "high")
+LOWS: Final = RecordTable("record_lows", "low")
 
 BEFORE_ALL: Final = ""
 """Text that sorts before every time."""
@@ -75,7 +87,7 @@ class BarStore(Store):
                 ],
             )
             if fresh:
-                self._settle_highs(instance, timeframe, fresh[0][0])
+                self._settle_records(instance, timeframe, fresh[0][0])
         return sum(bar[0] not in known for bar in fresh)
 
     def load_bars(
@@ -128,9 +140,23 @@ class BarStore(Store):
         )  # fmt: skip
         return _as_frame(rows)
 
-    def highest(self, instance: str, timeframe: str, *, as_of: datetime) -> float | None:
-        """Return the highest price of the stream up to `as_of`; None without a bar."""
-        return self._highest(instance, timeframe, stamp(as_of - duration(timeframe)))
+    def records(self, instance: str, timeframe: str, *, as_of: datetime) -> Records | None:
+        """Return the highest and the lowest price of the stream up to `as_of`, and since when.
+
+        None without a bar.
+        """
+        last = stamp(as_of - duration(timeframe))
+        high = self._record(HIGHS, instance, timeframe, last)
+        low = self._record(LOWS, instance, timeframe, last)
+        # The first bar of all sets both records.
+        first = self._row(
+            "SELECT bar_time FROM record_highs WHERE instance = ? AND timeframe = ? "
+            "ORDER BY bar_time LIMIT 1",
+            instance, timeframe,
+        )  # fmt: skip
+        if high is None or low is None or first is None:
+            return None
+        return Records(high, low, parse(first["bar_time"]))
 
     def bar_count(self, instance: str, timeframe: str) -> int:
         """Return how many bars of the stream are stored, revisions counted once."""
@@ -179,33 +205,41 @@ class BarStore(Store):
         row = self._row(sql, instance, timeframe)
         return int(row["revision"]) + 1 if row and row["revision"] is not None else 0
 
-    def _highest(self, instance: str, timeframe: str, last: str) -> float | None:
+    def _record(self, kind: RecordTable, instance: str, timeframe: str, last: str) -> float | None:
+        """Return the record up to a bar time; None without a bar."""
         row = self._row(
-            "SELECT high FROM record_highs WHERE instance = ? AND timeframe = ? AND bar_time <= ? "
-            "ORDER BY bar_time DESC LIMIT 1",
+            f"SELECT {kind.price} FROM {kind.name} WHERE instance = ? AND timeframe = ? "  # noqa: S608
+            "AND bar_time <= ? ORDER BY bar_time DESC LIMIT 1",
             instance, timeframe, last,
         )  # fmt: skip
-        return float(row["high"]) if row else None
+        return float(row[kind.price]) if row else None
 
-    def _settle_highs(self, instance: str, timeframe: str, first: str) -> None:
-        """Find the bars from `first` on that set a new high."""
-        self._change(
-            "DELETE FROM record_highs WHERE instance = ? AND timeframe = ? AND bar_time >= ?",
-            instance, timeframe, first,
-        )  # fmt: skip
-        # What is left in the table lies before `first`: the high that the new bars must beat.
-        highest = self._highest(instance, timeframe, first)
+    def _settle_records(self, instance: str, timeframe: str, first: str) -> None:
+        """Find the bars from `first` on that set a new high or a new low."""
         later = self.connection().conn.execute(
             # "~" sorts after every time.
             NEWEST_REVISIONS + "ORDER BY bar_time",
             (instance, timeframe, first, "~"),
         )
-        records = []
-        for bar_time, _, _, high, *_ in later:
-            if highest is None or high > highest:
-                highest = high
-                records.append((instance, timeframe, bar_time, high))
-        self.connection().conn.executemany("INSERT INTO record_highs VALUES (?, ?, ?, ?)", records)
+        bars = [(bar_time, high, low) for bar_time, _, _, high, low, *_ in later]
+        for kind in (HIGHS, LOWS):
+            self._change(
+                f"DELETE FROM {kind.name} "  # noqa: S608
+                "WHERE instance = ? AND timeframe = ? AND bar_time >= ?",
+                instance, timeframe, first,
+            )  # fmt: skip
+            # What is left in the table lies before `first`: the record that the new bars must beat.
+            record = self._record(kind, instance, timeframe, first)
+            found = []
+            for bar_time, high, low in bars:
+                price = high if kind is HIGHS else low
+                if record is None or (price > record if kind is HIGHS else price < record):
+                    record = price
+                    found.append((instance, timeframe, bar_time, price))
+            self.connection().conn.executemany(
+                f"INSERT INTO {kind.name} VALUES (?, ?, ?, ?)",  # noqa: S608
+                found,
+            )
 
 
 def _as_rows(frame: pd.DataFrame) -> list[Stored]:

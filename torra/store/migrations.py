@@ -343,6 +343,24 @@ CREATE TRIGGER agent_standing_never_shrinks BEFORE DELETE ON agent_standing
 """
 """The decision of each look of the promotion rule (torra.store.standings)."""
 
+RECORD_LOWS: Final = """
+CREATE TABLE record_lows (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL, low REAL NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time)
+) WITHOUT ROWID;
+INSERT INTO record_lows (instance, timeframe, bar_time, low)
+    SELECT instance, timeframe, bar_time, low FROM (
+        SELECT instance, timeframe, bar_time, low, min(low) OVER (
+            PARTITION BY instance, timeframe ORDER BY bar_time
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS before FROM (
+            SELECT instance, timeframe, bar_time, max(revision), low FROM bars
+            GROUP BY instance, timeframe, bar_time
+        )
+    ) WHERE before IS NULL OR low < before;
+"""
+"""The bars that set a new low, beside `record_highs`; a home of before has them of its bars."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -398,6 +416,11 @@ def _standing(db: sqlite_utils.Database) -> None:
     db.executescript(STANDING)
 
 
+@steps(name="0007_record_lows")
+def _record_lows(db: sqlite_utils.Database) -> None:
+    db.executescript(RECORD_LOWS)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -405,6 +428,7 @@ SCRIPTS: Final = {
     "0004_execution": EXECUTION,
     "0005_face": FACE,
     "0006_standing": STANDING,
+    "0007_record_lows": RECORD_LOWS,
 }
 """The script of each step, without the sentiment table and added columns."""
 

@@ -30,6 +30,7 @@ FOUND_BY: Final = (
     ("chains", "close_time", ""),
     ("bars", "bar_time", ""),
     ("record_highs", "bar_time", ""),
+    ("record_lows", "bar_time", ""),
 )
 """Of the large tables, the times by which rows are looked up, and a condition or "".
 

@@ -9,7 +9,7 @@ looks rows up; the rows are the same, because every indicator is causal and sett
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 import technical_calculator
+from ath_calculator import Records
 from instance_database import Database
 from torra.bridges.paper import Bar
 from torra.clock import duration, iso
@@ -46,8 +47,8 @@ class Window(Protocol):
         """Return the score_frame row of the newest bar."""
         ...
 
-    def ath(self, timeframe: str, as_of: datetime) -> float:
-        """Return the highest price of the stream so far."""
+    def records(self, timeframe: str, as_of: datetime) -> Records:
+        """Return the highest and the lowest price of the stream so far, and since when."""
         ...
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
@@ -82,12 +83,12 @@ class LiveWindow:
         del timeframe, as_of
         return last_row(bars.frame)
 
-    def ath(self, timeframe: str, as_of: datetime) -> float:
-        """Return the highest stored price up to `as_of`."""
-        highest = self._database.highest(self._instance.id, timeframe, as_of=as_of)
-        if highest is None:
+    def records(self, timeframe: str, as_of: datetime) -> Records:
+        """Return the records of all stored bars up to `as_of`: feed's and imported ones alike."""
+        found = self._database.records(self._instance.id, timeframe, as_of=as_of)
+        if found is None:
             raise DataUnavailable("too_short", "no bar is stored yet")
-        return highest
+        return found
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the feed's bars since `after`."""
@@ -114,8 +115,16 @@ class LiveWindow:
 class HistoryWindow:
     """A whole history scored in one pass; rows are looked up."""
 
-    def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
-        """Score every history that is long and sound enough; the others are left out."""
+    def __init__(
+        self,
+        frames: Mapping[str, pd.DataFrame],
+        records: Callable[[str, datetime], Records] | None = None,
+    ) -> None:
+        """Score every history that is long and sound enough; the others are left out.
+
+        `records` gives the records where a longer history than these frames is known.
+        """
+        self._longer = records
         self._streams: dict[str, _Stream] = {}
         for name, frame in frames.items():
             # One timeframe may be too short to score; the others can still tick.
@@ -142,10 +151,13 @@ class HistoryWindow:
         del bars
         return self._streams[timeframe].row(as_of)
 
-    def ath(self, timeframe: str, as_of: datetime) -> float:
-        """Look the running maximum up."""
+    def records(self, timeframe: str, as_of: datetime) -> Records:
+        """Look the running records up."""
+        if self._longer is not None:
+            return self._longer(timeframe, as_of)
         stream = self._streams[timeframe]
-        return float(stream.highest[stream.position(as_of) - 1])
+        at = stream.position(as_of) - 1
+        return Records(float(stream.highest[at]), float(stream.lowest[at]), stream.shelf.moments[0])
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars between the two moments; none of a stream that has no history."""
@@ -155,7 +167,7 @@ class HistoryWindow:
 
 
 class _Stream:
-    """One timeframe of a history: its bars, its scores and its running maximum."""
+    """One timeframe of a history: its bars, its scores and its running records."""
 
     def __init__(self, timeframe: str, frame: pd.DataFrame) -> None:
         self.timeframe = timeframe
@@ -169,6 +181,7 @@ class _Stream:
         self.columns = list(scored.columns)
         self.values = scored.to_numpy(dtype=float)
         self.highest = np.maximum.accumulate(checked["high"].to_numpy())
+        self.lowest = np.minimum.accumulate(checked["low"].to_numpy())
         # Every tick of a replay looks here: a dict and plain lists spare it the pandas index.
         self._number = {time: at for at, time in enumerate(self.shelf.moments)}
         self._prices = list(

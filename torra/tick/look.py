@@ -43,8 +43,8 @@ def look(
         if edges.route is None:
             edges.publish(instance)  # a halt since the last tick takes back what waits for a fill
             paper.advance(instance, profile, edges.database, path, cursor, as_of)
-    # After `keep`: a live window reads the highest price from the stored bars.
-    ath = edges.window.ath(key.timeframe, as_of)
+    # After `keep`: a live window reads the records from the stored bars.
+    records = edges.window.records(key.timeframe, as_of)
     memory = edges.database.memory_context(
         instance.id,
         key.timeframe,
@@ -70,7 +70,13 @@ def look(
         news=news,
         events=events,
     )
-    score = ath_calculator.ath_score(float(row["close"]), ath, float(row["atr14"]))
+    score = ath_calculator.score(
+        float(row["close"]),
+        records.high,
+        records.low,
+        float(row["atr14"]),
+        profile.record_score,
+    )
     revision = None
     if edges.recorded:
         before["path"] = [[iso(bar.time), *bar[1:]] for bar in path]
@@ -84,7 +90,8 @@ def look(
         before=before,
         view=bars,
         row=row,
-        ath=ath,
+        records=records,
+        record_score=profile.record_score,
         ath_score=score,
         memory=memory,
         bundle=bundle,

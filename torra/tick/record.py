@@ -21,6 +21,7 @@ import pandas as pd
 
 from agent_framework import Deliberation
 from agents.contracts import VECTORS
+from ath_calculator import Records, RecordScore
 from instance_database import Saved
 from scoring_rubric import RUBRIC_VERSION
 from torra.clock import iso, parse
@@ -63,7 +64,8 @@ class TickInputs:
     before: Mapping[str, Any]
     view: BarView
     row: Mapping[str, float]
-    ath: float
+    records: Records
+    record_score: RecordScore
     ath_score: float
     memory: Mapping[str, Any]
     bundle: Bundle
@@ -252,7 +254,10 @@ def _identity(inputs: TickInputs) -> dict[str, Any]:
         "close": inputs.close,
         "atr": inputs.atr,
         "ath": inputs.ath_score,
-        "ath_price": inputs.ath,
+        "ath_price": inputs.records.high,
+        "low_price": inputs.records.low,
+        "records_since": inputs.records.since and iso(inputs.records.since),
+        "record_score": inputs.record_score,
         "together": dict(inputs.together),
         "apart": list(inputs.apart),
     }

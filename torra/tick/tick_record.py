@@ -425,6 +425,9 @@ class TickRecord(DecisionRecord):
     close: Number = None
     atr: Number = None
     ath_price: Number = None
+    low_price: Number = None
+    records_since: Word = None
+    record_score: Word = None
     l1: Numbers = {}
     notes: dict[str, Word] = {}
     components: dict[str, Annotated[tuple[ComponentRecord, ...], Else(())]] = {}
@@ -461,6 +464,11 @@ class TickRecord(DecisionRecord):
     apart: Words = ()
     skipped: Skipped | None = None
     deliberation: DebateRecord = DebateRecord()
+
+    @property
+    def record_name(self) -> str:
+        """The name of its record score: of the record high alone, as all were once, it is ATH."""
+        return "Record" if self.record_score == "both" else "ATH"
 
     @property
     def told_calls(self) -> tuple[StoredCall, ...]:

@@ -117,7 +117,7 @@ class MarkovView:
 
 
 def composite(scores: Mapping[str, float], ath: float, weights: SentimentWeights) -> float:
-    """Return the weighted mean of the four vectors and the ATH score, rounded to 1e-8."""
+    """Return the weighted mean of the four vectors and the record score, rounded to 1e-8."""
     pairs = [(getattr(weights, vector), scores[vector]) for vector in VECTORS]
     return _mean([*pairs, (weights.ath, ath)])
 

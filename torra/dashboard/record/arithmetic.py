@@ -29,7 +29,7 @@ NO_DEBATE: Final = "no agent was heard"
 
 
 Scores = Mapping[str, float | None]
-"""A number for each vector, and for ATH where it has one."""
+"""A number for each vector, and for the record score (`ath`) where it has one."""
 
 
 class Step(TypedDict):
@@ -66,7 +66,7 @@ Check = tuple[str, float | None, float | None]
 
 
 def steps(record: TickRecord) -> list[Step]:
-    """Return the steps from L1 to the composite, one row each, four vectors and ATH as columns."""
+    """Return the steps from L1 to the composite, one row each, four vectors and record score as columns."""
     deliberation = record.deliberation
     voices = _voices(deliberation)
     silent = NO_DEBATE if deliberation else "no deliberation is stored"
@@ -110,6 +110,25 @@ def steps(record: TickRecord) -> list[Step]:
         _numbers("Weight", "of the composite", record.weights),
         _scores("Contribution", "score × weight ÷ sum of the weights", contributions(record)),
     ]
+
+
+def records_line(record: TickRecord) -> str:
+    """Return the records behind the record score and since when they count; "" without any.
+
+    A tick that knew the record high alone tells of the all-time high, as it was called then.
+    """
+    high, low = record.ath_price, record.low_price
+    if high is None:
+        return ""
+    if record.record_score != "both" or low is None:
+        told = f"ATH: how near the price is to its all-time high, {figures.loose(high)}; +1 at it"
+    else:
+        told = (
+            f"Record: +1 at the record high, {figures.loose(high)}, −1 at the record low, "
+            f"{figures.loose(low)}, 0 far from both"
+        )
+    since = f"; of the {record.timeframe} bars since {str(record.records_since)[:10]}"
+    return figures.clean(f"{told}{since if record.records_since else ''}.", 200)
 
 
 def failed_checks(record: TickRecord) -> list[str]:
@@ -303,7 +322,7 @@ def _finals(record: TickRecord) -> dict[str, float | None]:
 
 
 def contributions(record: TickRecord) -> dict[str, float | None]:
-    """Return the contribution of each vector and of ATH to the composite; {} without weights."""
+    """Return the contribution of each vector and of the record score to the composite; {} without weights."""
     total = _total(record.weights.values())
     if not total:
         return {}

@@ -141,6 +141,7 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
         "outcomes": _outcomes(record),
         "provenance": provenance(record),
         "failed_checks": arithmetic.failed_checks(record),
+        "records": arithmetic.records_line(record),
         "source_meaning": figures.SOURCES.get(str(record.source_type), ""),
     }
 

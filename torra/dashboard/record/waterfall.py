@@ -300,7 +300,7 @@ def decision_chart(record: TickRecord) -> DecisionChart | None:
     composite, consensus = record.composite, record.consensus
     if composite is None or consensus is None:
         return None
-    steps = list(_sums(arithmetic.contributions(record), "Composite", composite))
+    steps = list(_sums(arithmetic.contributions(record), "Composite", composite, record.record_name))
     steps += _sums(arithmetic.shares(record), "Consensus", consensus)
     buy, sell = record.thresholds.buy, record.thresholds.sell
     lines = [("BUY", buy), ("SELL", None if sell is None else -sell)]
@@ -396,11 +396,14 @@ def _vote(told: ReportRecord, vector: str) -> tuple[str, float, float, bool] | N
     return figures.title(name), weight, trust * synthesis.clamp(value, bound), side
 
 
-def _sums(parts: Mapping[str, float | None], name: str, total: float) -> Iterable[Fall]:
+def _sums(
+    parts: Mapping[str, float | None], name: str, total: float, ath: str = ""
+) -> Iterable[Fall]:
     at = 0.0
     for part, value in parts.items():
         if value is not None:
-            yield Fall("ATH" if part == "ath" else figures.title(part), at, at + value, "voiced")
+            label = ath if part == "ath" else figures.title(part)
+            yield Fall(label, at, at + value, "voiced")
             at += value
     yield Fall(name, 0.0, total, "sum")
 

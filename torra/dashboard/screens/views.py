@@ -43,7 +43,7 @@ PLAIN: Final = "!$&'()*+,:;=@"
 
 SORT_QUERY: Final[Fields] = {"sort": {"type": "string", "enum": list(glance.SORTS)}}
 
-LINE_NAMES: Final = {**screens.SHORT, "ath": "ATH"}
+LINE_NAMES: Final = {**screens.SHORT, "ath": "Record"}
 """Scores that the chart's lower pane draws when asked."""
 
 FALLBACK_CHART: Final = (600.0, 200.0)

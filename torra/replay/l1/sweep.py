@@ -115,9 +115,10 @@ class Ground:
         return Swept(profile, self.ticks, composite, agreed, verdict, made.trades, made.halts)
 
     def _weighed(self, profile: Profile) -> tuple[Array, Array]:
-        weights = profile.sentiment_weights.model_dump_json()
+        form = profile.record_score
+        weights = f"{form} {profile.sentiment_weights.model_dump_json()}"
         if weights not in self._composites:
-            self._composites[weights] = composites(self.ticks, profile.sentiment_weights)
+            self._composites[weights] = composites(self.ticks, profile.sentiment_weights, form)
         key = f"{weights} {sorted(profile.timeframe_weights.items())}"
         if key not in self._consensus:
             self._consensus[key] = consensus(

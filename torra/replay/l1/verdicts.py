@@ -1,7 +1,7 @@
 """The brain's arithmetic over a whole history at once: composites, consensus and verdicts of L1.
 
 It does what `save_sentiment` does tick by tick, for every tick of a history and with the same
-result to the last bit: the exactly rounded weighted mean of the four scores and the ATH score,
+result to the last bit: the exactly rounded weighted mean of the four scores and the record score,
 rounded to 1e-8; the consensus of the latest composites that are fresh; the verdict. The order is
 that of a replay: by close, and at the same close the longer timeframe first, so that a shorter one
 knows of it and not the other way round.
@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from agents.contracts import SCORE_DECIMALS, VECTORS
-from ath_calculator import ath_score
+from ath_calculator import RecordScore, ath_score, record_score
 from technical_calculator import HISTORY, WARM_UP, score_frame
 from torra.clock import EPOCH, duration
 from torra.config import SentimentWeights, Thresholds
@@ -36,8 +36,11 @@ Times = NDArray[np.int64]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-SCORES: Final = (*VECTORS, "ath")
-"""The scores that a composite is made of."""
+RECORD_SCORES: Final[Mapping[RecordScore, str]] = {"both": "ath", "high": "ath_high"}
+"""The name of the record score of each form among the scores of a stream."""
+
+SCORES: Final = (*VECTORS, *RECORD_SCORES.values())
+"""Everything that a composite may be made of: the four scores, and the record score of one form."""
 
 MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -52,7 +55,7 @@ class Stream:
     """One timeframe of a history: its bars, scores and volatility, one element a bar.
 
     `opens` are open times, `step` the length of a bar in microseconds. `scores` holds the four
-    scores and the ATH score by name; like `atr` and `percentile` (of volatility) they are NaN
+    scores and both record scores by name; like `atr` and `percentile` (of volatility) they are NaN
     before bar `first`, the first that has scores.
     """
 
@@ -80,9 +83,9 @@ class Stream:
 class Running:
     """The ticks of a history in the order in which they run, one element a tick.
 
-    `stream` and `bar` say which bar closes, `close` when; `scores` are its four scores and the ATH
-    score. `latest` maps a timeframe to the number of its newest tick so far, `fresh` to whether
-    there is one whose composite still counts.
+    `stream` and `bar` say which bar closes, `close` when; `scores` has the SCORES of it. `latest`
+    maps a timeframe to the number of its newest tick so far, `fresh` to whether there is one whose
+    composite still counts.
     """
 
     streams: tuple[Stream, ...]
@@ -117,18 +120,26 @@ def stream_of(timeframe: str, bars: pd.DataFrame, scored: pd.DataFrame | None = 
     prices = {name: bars[name].to_numpy(dtype=float) for name in ("open", "high", "low", "close")}
     atr = table["atr14"].to_numpy(dtype=float)
     first = min(WARM_UP - 1, len(bars))
-    # From the first bar, not from the warm-up: a desk carries the high of all that it has seen.
+    # From the first bar, not from the warm-up: a desk carries the records of all that it has seen.
     highest = np.maximum.accumulate(prices["high"])
-    heights = map(ath_score, *(line[first:].tolist() for line in (prices["close"], highest, atr)))
-    ath = np.full(len(bars), np.nan)
-    ath[first:] = list(heights)
+    lowest = np.minimum.accumulate(prices["low"])
+    close, high, low, width = (
+        line[first:].tolist() for line in (prices["close"], highest, lowest, atr)
+    )
+    ath, ath_high = np.full(len(bars), np.nan), np.full(len(bars), np.nan)
+    ath[first:] = list(map(record_score, close, high, low, width))
+    ath_high[first:] = list(map(ath_score, close, high, width))
     return Stream(
         timeframe=timeframe,
         step=duration(timeframe) // MICROSECOND,
         first=first,
         opens=pd.DatetimeIndex(bars.index).as_unit("us").asi8.astype(np.int64),
         prices=prices,
-        scores={**{name: table[name].to_numpy(dtype=float) for name in VECTORS}, "ath": ath},
+        scores={
+            **{name: table[name].to_numpy(dtype=float) for name in VECTORS},
+            RECORD_SCORES["both"]: ath,
+            RECORD_SCORES["high"]: ath_high,
+        },
         atr=atr,
         percentile=table["volatility_percentile"].to_numpy(dtype=float),
     )
@@ -163,11 +174,15 @@ def running(
     return Running(tuple(streams), stream, bar, close, scores, latest, fresh)
 
 
-def composites(ticks: Running, weights: SentimentWeights) -> Array:
-    """Return the composite of each tick, as `sentiment_rules.composite` would."""
+def composites(ticks: Running, weights: SentimentWeights, form: RecordScore = "both") -> Array:
+    """Return the composite of each tick, as `sentiment_rules.composite` would.
+
+    `form` is the record score that counts, a profile's `record_score`.
+    """
     table = weights.model_dump()
-    terms = [table[name] * ticks.scores[name] for name in SCORES]
-    total = math.fsum(table[name] for name in SCORES)
+    terms = [table[name] * ticks.scores[name] for name in VECTORS]
+    terms.append(table["ath"] * ticks.scores[RECORD_SCORES[form]])
+    total = math.fsum(table.values())
     return rounded(exact_sum(terms) / total, SCORE_DECIMALS)
 
 

@@ -39,7 +39,8 @@ NAMES: Final = ("id", "name", "agent_id", "sid", "event")
 """Fields by which an item of a list is named, where it has one."""
 
 SEEN_FIRST: Final = (
-    "bars", "close", "atr", "ath_price", "ath", "thresholds", "weights", "l1", "components",
+    "bars", "close", "atr", "ath_price", "low_price", "records_since", "record_score", "ath",
+    "thresholds", "weights", "l1", "components",
     "notes", "features", "memory", "regime", "news", "events", "picture",
 )  # fmt: skip
 """Fields of what a tick saw: they come before what was made of it."""

@@ -295,7 +295,7 @@ def fingerprint(seen: TickResult) -> str:
     inputs = seen.inputs
     features = [(item.id, item.value) for item in inputs.bundle.features.values()]
     bars = describe(inputs.bars)["hash"]
-    return repr((iso(inputs.as_of), bars, inputs.ath, features, dict(inputs.memory)))
+    return repr((iso(inputs.as_of), bars, inputs.records, features, dict(inputs.memory)))
 
 
 def _asked(profile: Profile) -> Profile:

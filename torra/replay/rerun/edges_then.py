@@ -17,6 +17,7 @@ from agent_config import AgentSettings
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request, Submit
 from agents.debate.deliberation import Deliberation
 from agents.registry import Agent
+from ath_calculator import Records
 from instance_database import Database, TickKey
 from torra.bridges.paper import Bar
 from torra.clock import Simulated, parse
@@ -71,10 +72,12 @@ class Then:
         del timeframe, as_of
         return last_row(bars.frame)
 
-    def ath(self, timeframe: str, as_of: datetime) -> float:
-        """Return the highest price that the tick knew: more history than its bars."""
+    def records(self, timeframe: str, as_of: datetime) -> Records:
+        """Return the records that the tick knew: of more history than its bars."""
         del timeframe, as_of
-        return float(self._record["ath_price"])
+        told = self._record
+        since = told["records_since"]
+        return Records(float(told["ath_price"]), float(told["low_price"]), since and parse(since))
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars that the paper bridge lived through at that tick."""

@@ -44,7 +44,8 @@ from torra_trader import run_tick
 
 EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
-    "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath", "composite",
+    "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
+    "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
     "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "conviction_raw",
     "conviction", "abstained", "failures", "flags", "news", "events",
@@ -415,6 +416,13 @@ def _vectors(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _records(record: Mapping[str, Any]) -> str:
+    """Return the record score, and the records that it was made of."""
+    high, low = (record[name] for name in ("ath_price", "low_price"))
+    since = f", since {record['records_since'][:10]}" if record["records_since"] else ""
+    return f"{record['ath']:+.3f}   (high {high:,.7g}, low {low:,.7g}{since})"
+
+
 def _decision(record: Mapping[str, Any]) -> list[str]:
     gate, limits, signal = record["gate"], record["thresholds"], record["signal"]
     reasons = f" ({', '.join(gate['reasons'])})" if gate["reasons"] else ""
@@ -424,7 +432,7 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
         f"{record['cost_usd']:.4f} USD, {record['elapsed_ms']:.0f} ms",
         "gate": f"multiplier {gate['multiplier']:.2f}, "
         f"veto {'yes' if gate['veto'] else 'no'}{reasons}",
-        "ATH": f"{record['ath']:+.3f}",
+        "record": _records(record),
         "composite": f"{record['composite']:+.3f}   (L1 {record['l1_composite']:+.3f})",
         "consensus": f"{record['consensus']:+.3f}   (L1 {record['l1_consensus']:+.3f}) "
         f"of {', '.join(name for name, part in record['composites'].items() if part['fresh'])}; "
