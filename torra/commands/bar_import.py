@@ -55,7 +55,7 @@ def run(
     """
     if timeframe not in TIMEFRAMES:
         raise ConfigError(f"unknown timeframe {timeframe}; known: {', '.join(TIMEFRAMES)}")
-    instance, watched = _instance(home, symbol, timeframe)
+    instance, watched, learns = _instance(home, symbol, timeframe)
     frame = read_bars(file, clock=clock)
     zone = str(frame.attrs["clock"])
     checked = _checked(frame, file, timeframe)
@@ -81,6 +81,7 @@ def run(
                 database.store_bars(instance, timeframe, part)
                 for part in _parts(checked, progress=progress)
             )
+            known = database.records(instance, timeframe, as_of=System().now())
             revised = database.bar_rows(instance, timeframe) - rows - new
             # Known only after the bars are in; raising here takes all of them back.
             if revised > REVISED_SHARE * len(checked) and not revise:
@@ -101,6 +102,10 @@ def run(
         "clock": zone,
         "watched": watched,
         "warnings": warnings,
+        "learns": learns,
+        "record_high": known and known.high,
+        "record_low": known and known.low,
+        "records_since": known and known.since and iso(known.since),
     }
 
 
@@ -159,9 +164,17 @@ def _parts(frame: pd.DataFrame, *, progress: bool) -> Iterator[pd.DataFrame]:
             yield frame.iloc[start : start + PART]
 
 
-def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool]:
-    """Return the name under which bars are stored, and whether the desk reads them."""
+def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool, bool]:
+    """Return the name under which bars are stored, and whether the desk reads them.
+
+    The last is whether it learns its records from them: those of a feed of its own too.
+    """
     for instance in load_desk(home).instances:
         if symbol in (instance.id.upper(), instance.symbol):
-            return instance.id, timeframe in instance.timeframes and instance.feed == "store"
-    return symbol, False
+            read = timeframe in instance.timeframes
+            return (
+                instance.id,
+                read and instance.feed == "store",
+                read and instance.feed != "sample",
+            )
+    return symbol, False, False

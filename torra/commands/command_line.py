@@ -155,7 +155,15 @@ def import_bars(
     )
     for told in result["warnings"]:
         click.echo(f"warning: {told}")
-    if not result["watched"]:
+    if result["learns"]:
+        click.echo(
+            f"Record high {result['record_high']:,.7g}, record low {result['record_low']:,.7g}, "
+            f"of the bars since {result['records_since'][:10]}: the desk learns its records from "
+            "these."
+        )
+    if result["learns"] and not result["watched"]:
+        click.echo("Its bars for ticks still come from its own feed: see desk.json in the README.")
+    elif not result["watched"]:
         click.echo(f"The desk does not read {name} from the store: see desk.json in the README.")
 
 

@@ -14,7 +14,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -39,9 +39,13 @@ from torra.providers.vendors.capabilities import warning
 from torra.providers.vendors.switchboard import Switchboard
 from torra.tick.ladder import tick_worst_case
 from torra.trading import channels
+from torra.verdict.one_sided import TICKS, one_sided
 
 READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
 """Features that are computed from headlines."""
+
+RECORD_AGE: Final = timedelta(days=365)
+"""The records of a shorter history are told: a market's true high may lie before it."""
 
 TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 PACKAGES: Final = (
@@ -413,8 +417,10 @@ def _database(place: Place) -> Iterator[CheckResult]:
             )
         yield _trading(database.trading_state(), home)
         yield from _blocks(database)
-        yield from _streams(home, database)
+        yield from _records(home, database)
+        yield from _sides(home, database)
         yield from _timeframes(home, database)
+        yield from _streams(home, database)  # last: a feed may refuse to be opened
     finally:
         database.close()
 
@@ -445,6 +451,46 @@ def _timeframes(home: Path, database: Database) -> Iterator[CheckResult]:
                 "error",
                 f"{instance.id}: {shift.line}",
                 timeframe_clocks.REMEDY.format(instance.id),
+            )
+
+
+def _records(home: Path, database: Database) -> Iterator[CheckResult]:
+    """Check that the records of each stream come from a history that deserves the name."""
+    now = System().now()
+    for instance in load_desk(home).instances:
+        if instance.feed == "sample":  # it has the history that it has
+            continue
+        for timeframe in instance.timeframes:
+            known = database.records(instance.id, timeframe, as_of=now)
+            if known is None or known.since is None:
+                continue
+            said = (
+                f"{instance.id} {timeframe}: record high {known.high:,.7g}, record low "
+                f"{known.low:,.7g}, of the bars since {iso(known.since)[:10]}"
+            )
+            if now - known.since >= RECORD_AGE:
+                yield CheckResult("record", "ok", said)
+                continue
+            yield CheckResult(
+                "record",
+                "warning",
+                f"{said}: less than a year, so the record score may be wrong",
+                f"{command(home, 'import')} FILE --symbol {instance.id} --timeframe {timeframe} "
+                "brings older bars (docs/mt5.md)",
+            )
+
+
+def _sides(home: Path, database: Database) -> Iterator[CheckResult]:
+    """Check that no instance hardly buys or hardly sells."""
+    for instance in load_desk(home).instances:
+        counts = database.verdicts_of(instance.id, instance.timeframes, TICKS)
+        if said := one_sided(counts):
+            yield CheckResult(
+                "verdicts",
+                "warning",
+                f"{instance.id}: {said}",
+                "see whether the market went one way; else look at the thresholds and weights of "
+                f"profile {instance.profile}",
             )
 
 

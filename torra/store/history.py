@@ -12,6 +12,7 @@ instance_database.Database; streams are given as (instance, timeframe).
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -43,6 +44,11 @@ TICKS: Final = (
 
 HISTORY: Final = (
     "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? AND timeframe = ? "
+    "ORDER BY close_time DESC LIMIT ?"
+)
+
+VERDICTS: Final = (
+    "SELECT close_time, verdict FROM chains WHERE instance = ? AND timeframe = ? "
     "ORDER BY close_time DESC LIMIT ?"
 )
 
@@ -97,6 +103,15 @@ class HistoryStore(Store):
     def consensus_history(self, instance: str, timeframe: str, limit: int) -> list[dict[str, Any]]:
         """Return close_time, consensus and verdict of the newest ticks, oldest first."""
         return self._rows(HISTORY, instance, timeframe, limit)[::-1]
+
+    def verdicts_of(self, instance: str, timeframes: Collection[str], limit: int) -> dict[str, int]:
+        """Return how often the newest `limit` ticks of an instance said each verdict."""
+        rows: list[tuple[str, str]] = []
+        for timeframe in timeframes:
+            found = self._rows(VERDICTS, instance, timeframe, limit)
+            rows += [(row["close_time"], row["verdict"]) for row in found]
+        newest = sorted(rows, reverse=True)[:limit]
+        return dict(Counter(verdict for _, verdict in newest))
 
     def skips_after(
         self, instance: str, timeframe: str, bar_time: str, limit: int

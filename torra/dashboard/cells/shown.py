@@ -214,5 +214,6 @@ class Symbol(Named, Timed):
     trades: tuple[ClosedTrade, ...] = ()
     skipped: tuple[Skip, ...] = ()
     markov: ShownMarkov = ShownMarkov()
+    sides: Numbers = {}  # noqa: RUF012 - pydantic copies it
     previous: Word = None
     next: Word = None

@@ -52,6 +52,7 @@ from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark, cell
 from torra.tick.tick_record import TickRecord
+from torra.verdict.one_sided import one_sided
 
 ROLES: Final = {"ACTIVE": "works (holds the lease)", "STANDBY": "stands by"}
 """What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
@@ -169,6 +170,10 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     cells |= voice_cells("head", latest or TickRecord())
     cells["head.changes"] = changes_cell(data.changes)
     cells["head.skip"] = skip_cell(latest, next(iter(data.skipped), None), data)
+    sided = one_sided(data.sides)
+    cells["head.sided"] = words(f"! One side is rare: {sided}." if sided else "", "warn") | showing(
+        sided
+    )
     events = tick_events(data)[:TICKS_SHOWN]
     for place, event in enumerate(events):
         cells |= _listed(f"tick.{place}", data, event, link)

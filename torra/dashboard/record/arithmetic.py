@@ -66,7 +66,7 @@ Check = tuple[str, float | None, float | None]
 
 
 def steps(record: TickRecord) -> list[Step]:
-    """Return the steps from L1 to the composite, one row each, four vectors and record score as columns."""
+    """Return the steps from L1 to the composite, one row each, one column a score."""
     deliberation = record.deliberation
     voices = _voices(deliberation)
     silent = NO_DEBATE if deliberation else "no deliberation is stored"
@@ -322,7 +322,7 @@ def _finals(record: TickRecord) -> dict[str, float | None]:
 
 
 def contributions(record: TickRecord) -> dict[str, float | None]:
-    """Return the contribution of each vector and of the record score to the composite; {} without weights."""
+    """Return what each of the five scores gives to the composite; {} without weights."""
     total = _total(record.weights.values())
     if not total:
         return {}

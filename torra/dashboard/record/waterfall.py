@@ -300,7 +300,8 @@ def decision_chart(record: TickRecord) -> DecisionChart | None:
     composite, consensus = record.composite, record.consensus
     if composite is None or consensus is None:
         return None
-    steps = list(_sums(arithmetic.contributions(record), "Composite", composite, record.record_name))
+    parts = arithmetic.contributions(record)
+    steps = list(_sums(parts, "Composite", composite, record.record_name))
     steps += _sums(arithmetic.shares(record), "Consensus", consensus)
     buy, sell = record.thresholds.buy, record.thresholds.sell
     lines = [("BUY", buy), ("SELL", None if sell is None else -sell)]

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
@@ -22,10 +22,11 @@ from pydantic import JsonValue
 from torra import clock as clocks
 from torra.config import DeskSettings, Instance, Profile, SymbolSpec
 from torra.dashboard.view import stream_reading
+from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import Json, StreamReading
 from torra.errors import ConfigError
 from torra.tick.tick_record import TickRecord
-from torra.verdict import sentiment_rules
+from torra.verdict import one_sided, sentiment_rules
 from torra.verdict.risk_engine import TARGET_R, Position
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ DEBATE_SECONDS: Final = 900
 """Real seconds that a debate may last; an older one without an end was left by a dead desk."""
 
 LISTED: Final = stream_reading.LISTED
+
+KEPT_COUNTS: Final = 200
+"""Instances whose counted verdicts are kept until their next tick."""
 
 MARKOV_TICKS: Final = 500
 """Newest ticks in which moves between states are counted; the brain counts in as many."""
@@ -149,6 +153,7 @@ class DatabaseView:
         self._desk = desk
         self._version = version()
         self._streams = StreamReading(database)
+        self._counted: Kept[dict[str, int]] = Kept(KEPT_COUNTS)
 
     @property
     def _clock(self) -> clocks.Clock:
@@ -229,8 +234,18 @@ class DatabaseView:
             "skipped": [*self._database.skips_from(*key, oldest, limit)],
             "markov": self._markov(found, timeframe),
             "debates": [one for one in self._debates() if one["instance"] == found.id],
+            "sides": self._sides(found),
             **self._beside(found),
         }
+
+    def _sides(self, found: Instance) -> Json:
+        """Return how often the newest ticks of an instance said each verdict."""
+        names = list(found.timeframes)
+        tallies = self._database.verdict_tallies([found.id])
+        # Counted anew where a tick has come, or one was deleted.
+        key = (found.id, *sorted((name, count) for (_, name), (count, _) in tallies.items()))
+        count = partial(self._database.verdicts_of, found.id, names, one_sided.TICKS)
+        return {**self._counted.get(key, count)}
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         """Return the whole record of one tick."""

@@ -1,0 +1,100 @@
+"""`torra doctor` and `torra import` tell of records, and doctor of an instance that leans."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from instance_database import Database, open_home
+from tests.worlds.stores import frame
+from torra.commands.command_line import main
+from torra.verdict.one_sided import TICKS
+
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    desk = {"instances": [{"symbol": "XAUUSD", "timeframes": ["M15"], "feed": "mt5_files"}]}
+    desk["channels"] = {"main": {"folder": str(tmp_path), "account": 1}}  # type: ignore[assignment]
+    (tmp_path / "desk.json").write_text(json.dumps(desk))
+    monkeypatch.setattr("torra.clock.System.now", lambda _: NOW)
+    return tmp_path
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *words])
+
+
+def doctor(home: Path, name: str) -> list[dict[str, Any]]:
+    told = json.loads(torra(home, "doctor", "--json").stdout)
+    found = told if isinstance(told, list) else told["checks"]
+    return [one for one in found if one["name"] == name]
+
+
+def stored(home: Path, age: timedelta) -> None:
+    database = open_home(home)
+    bars = pd.concat(
+        [frame([5598.08], NOW - age), frame([5200.0, 5235.07], NOW - timedelta(days=9))]
+    )
+    database.store_bars("XAUUSD", "M15", bars)
+    database.close()
+
+
+@pytest.mark.parametrize(("days", "level"), [(11, "warning"), (364, "warning"), (365, "ok")])
+def test_a_record_younger_than_a_year_is_told(home: Path, days: int, level: str) -> None:
+    stored(home, timedelta(days=days))
+    (found,) = doctor(home, "record")
+    since = (NOW - timedelta(days=days)).date().isoformat()
+    assert found["level"] == level
+    assert f"record high 5,599.08, record low 5,199, of the bars since {since}" in found["detail"]
+    assert ("import FILE --symbol XAUUSD --timeframe M15" in found["remedy"]) == (level != "ok")
+
+
+def test_a_stream_without_bars_has_no_record(home: Path) -> None:
+    open_home(home).close()
+    assert doctor(home, "record") == []
+
+
+def test_an_instance_that_hardly_buys_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_home(home).close()
+    assert doctor(home, "verdicts") == []
+    asked: list[Any] = []
+
+    def verdicts(_: Database, *told: Any) -> dict[str, int]:
+        asked.append(told)
+        return {"SELL": 278, "HOLD": TICKS - 278}
+
+    monkeypatch.setattr(Database, "verdicts_of", verdicts)
+    (found,) = doctor(home, "verdicts")
+    assert asked == [("XAUUSD", ("M15",), TICKS)]
+    assert found["level"] == "warning"
+    assert "278 say SELL and none says BUY" in found["detail"]
+
+
+def test_an_import_says_which_records_a_desk_learns_from_it(home: Path) -> None:
+    stored(home, timedelta(days=11))
+    rows = [
+        f"2024.01.02\t00:{minute:02}:00\t2062.0\t2064.0\t{low}\t2063.0\t1\t0\t1"
+        for minute, low in ((0, 2060.0), (15, 1980.5))
+    ]
+    file = home / "old.csv"
+    head = "<DATE>\t<TIME>\t<OPEN>\t<HIGH>\t<LOW>\t<CLOSE>\t<TICKVOL>\t<VOL>\t<SPREAD>"
+    file.write_text("\n".join([head, *rows]) + "\n")
+    words = ("import", str(file), "--symbol", "XAUUSD", "--timeframe", "M15", "--clock", "utc")
+    told = torra(home, *words)
+    assert told.exit_code == 0, told.output
+    assert (
+        "Record high 5,599.08, record low 1,980.5, of the bars since 2024-01-02: the desk learns "
+        "its records from these." in told.stdout
+    )
+    assert "does not read" not in told.stdout
+    document = json.loads(torra(home, *words, "--json").stdout)
+    assert (document["record_high"], document["record_low"]) == (5599.08, 1980.5)
+    assert (document["learns"], document["watched"]) == (True, False)
