@@ -55,7 +55,7 @@ def main() -> None:
 
 def run(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return the counts of a replay; `folder` holds its database."""
-    frame = read_bars(_plain(Path(options.file), folder), clock="utc")
+    frame = read_bars(plain(Path(options.file), folder), clock="utc")
     profile = _profile(options)
     instance = Instance(symbol=options.symbol, timeframes=(options.timeframe,), feed="store")
     end = frame.index[-1].to_pydatetime() + duration(options.timeframe)
@@ -152,7 +152,7 @@ def _profile(options: argparse.Namespace) -> Profile:
     return validate(Profile, values, "the command line")
 
 
-def _plain(path: Path, folder: Path) -> Path:
+def plain(path: Path, folder: Path) -> Path:
     """Return the file unpacked."""
     if path.suffix != ".gz":
         return path

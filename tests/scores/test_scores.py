@@ -17,7 +17,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from agents.contracts import VECTORS
-from ath_calculator import ath_score
+from ath_calculator import record_score
 from technical_calculator import (
     COMPONENTS,
     INDICATORS,
@@ -157,10 +157,11 @@ ATH_WEIGHT, TIMEFRAME_WEIGHTS, THRESHOLD = 0.10, {"M15": 0.4, "H1": 0.6}, 0.50
 
 
 def composites(frames: dict[str, pd.DataFrame], symbol: str, timeframe: str) -> pd.Series:
-    """Composite of every valid bar by its close time; the all-time high is that of the stream."""
+    """Composite of every valid bar by its close time; the records are those of the stream."""
     bars, frame = sample(f"{symbol}_{timeframe}"), frames[f"{symbol}_{timeframe}"]
-    rows = zip(bars["close"], bars["high"].cummax(), frame["atr14"].fillna(0.0), strict=True)
-    total = ATH_WEIGHT * np.array([ath_score(*row) for row in rows])
+    records = bars["high"].cummax(), bars["low"].cummin()
+    rows = zip(bars["close"], *records, frame["atr14"].fillna(0.0), strict=True)
+    total = ATH_WEIGHT * np.array([record_score(*row) for row in rows])
     total += np.sum([weight * frame[vector] for vector, weight in WEIGHTS.items()], axis=0)
     return pd.Series(total, times_of(frame) + duration(timeframe))[frame["valid"].to_numpy()]
 
@@ -190,7 +191,7 @@ def test_both_verdicts_happen_and_neither_often(
     assert len(values) > 6000
     buy, sell = (values >= THRESHOLD).mean(), (values <= -THRESHOLD).mean()
     assert 0.01 <= buy <= 0.25 and 0.01 <= sell <= 0.25
-    shown = re.search(rf"\| {symbol} \(.*\) \| ([\d.]+) % \| ([\d.]+) % \|", DOCS)
+    shown = re.search(rf"\| {symbol} \(.*?\) \| ([\d.]+) % \| ([\d.]+) % \|", DOCS)
     assert shown and [float(x) for x in shown.groups()] == [round(100 * x, 1) for x in (buy, sell)]
 
 

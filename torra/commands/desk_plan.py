@@ -276,7 +276,8 @@ def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str,
     return found
 
 
-def _steps(answers: InitAnswers) -> tuple[str, str, str]:
+def _steps(answers: InitAnswers) -> tuple[str, ...]:
+    stream = f"--symbol {answers.symbols[0][0]} --timeframe {answers.timeframes[0]}"
     first = f"Start MetaTrader 5 on this computer and log in to account {answers.account}."
     if answers.needs_key:
         inputs = [f"account {answers.account}"]
@@ -290,7 +291,16 @@ def _steps(answers: InitAnswers) -> tuple[str, str, str]:
     elif answers.bridge == "dwx":
         first = "Attach the DWX server to a chart of MetaTrader 5."
     elif not answers.needs_channel:
-        stream = f"--symbol {answers.symbols[0][0]} --timeframe {answers.timeframes[0]}"
         first = f"Import bars, for every stream: torra import FILE {stream} --clock new_york+7"
     goes = "on paper" if answers.bridge == "paper" else f"for account {answers.account}"
-    return first, "torra doctor says what is still missing.", f"torra run starts the desk, {goes}."
+    history = (
+        "Import years of bars, for every stream, so that the desk knows the record high and low: "
+        f"torra import FILE {stream} --clock new_york+7 (docs/mt5.md)"
+    )
+    return (
+        first,
+        # Imported bars are the whole feed of `store`; beside another feed they are its past.
+        *([] if answers.feed == "store" else [history]),
+        "torra doctor says what is still missing.",
+        f"torra run starts the desk, {goes}.",
+    )
