@@ -37,7 +37,6 @@ from agent_config import (
     is_plug_in,
     or_plug_in,
 )
-from ath_calculator import RecordScore
 from torra.clock import TIMEFRAMES
 from torra.errors import ConfigError
 from torra.home import DESK
@@ -221,7 +220,7 @@ class Profile(Section):
     """All settings of one instance."""
 
     sentiment_weights: SentimentWeights = SentimentWeights()
-    record_score: RecordScore = Field(
+    record_score: Literal["both", "high"] = Field(
         "both",
         description="both = +1 at the record high, -1 at the record low, 0 far from both; high = "
         "+1 at the record high, -1 far below it",

@@ -184,7 +184,7 @@ def test_the_overview_shows_the_whole_desk() -> None:
     page = get("/")
     for text in ("BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "2021-12-01 10:17:30 UTC", "$0.4312"):
         assert text in page.text
-    heads = "L1 alone", "Consensus", "Composite", "ATH", "Data age (desk)", "Next tick (real)"
+    heads = "L1 alone", "Consensus", "Composite", "Record", "Data age (desk)", "Next tick (real)"
     for label in ("Verdict", *heads):
         assert label in page.text
     assert page.cells["i0.position"].startswith("▲ LONG 0.05 at ")
@@ -293,7 +293,7 @@ def test_the_demo_tells_its_pace() -> None:
 def test_the_words_of_the_overview_are_explained_there() -> None:
     page = get("/")
     told = page.text.split("Shaded ends")[1]
-    for word in ("L1", "ATH", "Composite", "Consensus"):
+    for word in ("L1", "Record", "Composite", "Consensus"):
         assert f" {word} " in told
     shown = {name for name in figures.SOURCES if name in told}
     assert shown == {"AGENT_BUDGET"}

@@ -91,7 +91,7 @@ class DeskPlan:
     profile_path: Path
     profile: Mapping[str, Any]
     notes: tuple[str, ...]
-    steps: tuple[str, str, str]
+    steps: tuple[str, ...]
 
     def document(self) -> dict[str, Any]:
         """Return the plan for --json."""

@@ -243,7 +243,7 @@ class DatabaseView:
         names = list(found.timeframes)
         tallies = self._database.verdict_tallies([found.id])
         # Counted anew where a tick has come, or one was deleted.
-        key = (found.id, *sorted((name, count) for (_, name), (count, _) in tallies.items()))
+        key = (found.id, *sorted((name, ticks) for (_, name), (_, ticks) in tallies.items()))
         count = partial(self._database.verdicts_of, found.id, names, one_sided.TICKS)
         return {**self._counted.get(key, count)}
 
