@@ -233,7 +233,8 @@ def test_other_events_keep_nobody_away(row: dict[str, str], tmp_path: Path) -> N
 def test_an_event_never_keeps_a_position_open(tmp_path: Path) -> None:
     """The hour's tick opens before the window; the quarter's verdict turns inside it: a close."""
     write_events(tmp_path, 40.0)
-    desk = desk_with(tmp_path, profile(events={"calendar": CALENDAR}, **EAGER))
+    settings = profile(events={"calendar": CALENDAR}, record_score="high", **EAGER)
+    desk = desk_with(tmp_path, settings)
     desk.wake("BTCUSD")
     desks.step(desk)
     hour = desk.database.latest_tick("BTCUSD", "H1")

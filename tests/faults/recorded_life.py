@@ -23,6 +23,7 @@ from tests.faults.books import contents, story, torn
 from tests.faults.wal import commit_ends
 from tests.worlds import desks
 from torra.clock import Simulated
+from torra.config import Profile
 
 BEGIN = datetime.fromisoformat("2021-11-07T23:45:00+00:00")
 UPTO = BEGIN + 5 * desks.QUARTER
@@ -126,7 +127,10 @@ def _lengthen(database: Any) -> None:
 
 def open_desk(home: Path) -> Any:
     """Return the desk of a home with its lease, where it stood."""
-    desk = desks.open_desk(home, make_clock=lambda stood: Simulated(stood or BEGIN))
+    profile = Profile(record_score="high")  # with it these bars trade as UPTO says
+    desk = desks.open_desk(
+        home, profile=profile, make_clock=lambda stood: Simulated(stood or BEGIN)
+    )
     desks.take_lease(desk, seconds=0.001)  # whoever comes next need not wait for it
     desk.wake("BTCUSD")
     return desk
