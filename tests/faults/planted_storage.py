@@ -343,6 +343,62 @@ STORAGE: Final[Table] = {
             "test_a_clock_that_is_set_back_casts_doubt_on_the_orders_of_the_one_who_works",
         ),
     },
+    "T7": {
+        "close-in-turn": fault(
+            "the debates of a close run one after the other",
+            At("torra_trader:_debate_and_decide", always("edges.debater")),
+            "test_the_debates_of_a_close_run_at_the_same_time",
+        ),
+        "shorter-first": fault(
+            "of a close the shorter timeframe is stored first",
+            At("torra_trader:run_close", sets("order", "_[::-1]")),
+            "test_the_longer_is_stored_first_however_slow_it_is",
+        ),
+        "knows-its-elder": fault(
+            "a tick knows the position that another one of its close has opened",
+            At(
+                "torra.store.positions:PositionStore._held_at",
+                replace("row['decided_at'] < as_of", "row['decided_at'] <= as_of"),
+            ),
+            "test_a_crash_between_two_commits_changes_nothing_that_the_second_debates_on",
+        ),
+        "promised-twice": fault(
+            "what the elder may cost is promised to the younger too",
+            At("torra_trader:_Tick._seat", replace("sum(...)", "0.0")),
+            "test_what_the_elder_may_cost_is_not_promised_to_the_younger",
+        ),
+    },
+    "M7": {
+        "shift-imported": fault(
+            "bars on another clock than the stored ones are imported",
+            At("torra.commands.bar_import:_shifts", returns("[]")),
+            "test_a_timeframe_on_another_clock_is_not_imported",
+        ),
+    },
+    "M8": {
+        "record-low": fault(
+            "the record score forgets the record low",
+            At(
+                "ath_calculator:record_score",
+                replace("1.0 - math.tanh(below / width)", "1.0"),
+            ),
+            "test_a_mirror_image_sells_what_the_market_buys",
+            "test_upside_down_it_changes_its_sign_to_the_last_bit",
+        ),
+        "record-form": fault(
+            "a tick counts the record high alone, whatever its profile says",
+            At("ath_calculator:score", replace("form == 'high'", "True")),
+            "test_a_profile_says_which_form_counts",
+        ),
+    },
+    "E11": {
+        "calendar-unread": fault(
+            "a replay does not read the calendar of its profile",
+            At("torra.replay.runner:_steps", replace("course.outlook.events_of(...)", "None")),
+            "test_no_arm_of_a_replay_opens_inside_the_window_of_an_event",
+            "test_a_replay_gives_the_ticks_of_the_live_desk",
+        ),
+    },
     "M1": {
         "late-bar-silent": fault(
             "a late bar trades though a newer tick is done",
