@@ -37,7 +37,8 @@ CLOSES = 1600
 
 CALENDAR = "calendar.csv"
 HEADLINES = "headlines.jsonl"
-BEGIN = datetime.fromisoformat("2021-11-10T09:30:00+00:00")
+BEGIN = datetime.fromisoformat("2021-11-05T09:30:00+00:00")
+"""So that a night of closes ends before the hole in the sample of 2021-11-27."""
 
 
 class Distant(RulesProvider):
