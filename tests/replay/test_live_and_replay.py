@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from agents.contracts import Completion, Request
-from instance_database import Database, TickKey
+from instance_database import Database
 from tests.worlds import desks
 from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
 from torra.desk.outlook import Outlook
-from torra.evaluation.observations import TickSeen, same_but_time
+from torra.evaluation.observations import ArmSeen, TickSeen, same_but_time
+from torra.evaluation.pivotal_effect import pivotal_effect
+from torra.evaluation.recomposition import BrainNumbers
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.arms import ARMS
 from torra.replay.outlook_then import OutlookThen, read_outlook
@@ -51,12 +53,12 @@ class Distant(RulesProvider):
 class Lived(NamedTuple):
     """A desk that went from close to close: what each tick came to, and what it left behind.
 
-    `caught_up` are the ticks of its first wake, which came late.
+    `caught_up` are those of its first wake, which came late.
     """
 
     home: Path
     profile: Profile
-    caught_up: tuple[TickKey, ...]
+    caught_up: list[Outcome]
     outcomes: list[Outcome]
     database: Database
 
@@ -73,7 +75,7 @@ def history() -> History:
 
 KINDS: dict[str, dict[str, Any]] = {
     "always": {},
-    "pivotal": {"agents": {"call_policy": "pivotal"}},
+    "pivotal": {"agents": {"call_policy": "pivotal", "pivotal_sample": 0.3}},
     "calendar and headlines": {
         "agents": {"mode": "full", "include_news": True},
         "events": {"calendar": CALENDAR},
@@ -132,7 +134,7 @@ def lived(
         with desk.database.transaction():
             desk.database.store_bars("BTCUSD", name, known)
     desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
-    caught_up = tuple(one.key for one in desk.wake("BTCUSD"))
+    caught_up = desk.wake("BTCUSD")
     outcomes: list[Outcome] = []
     for _ in range(scaled(CLOSES, 60)):
         moment = desks.clock_of(desk).now() + desks.QUARTER
@@ -164,7 +166,7 @@ def apart(one: TickSeen, other: TickSeen) -> dict[str, tuple[object, object]]:
 
 
 def test_a_replay_gives_the_ticks_of_the_live_desk(lived: Lived, history: History) -> None:
-    keys = (*lived.caught_up, *(one.key for one in lived.outcomes))
+    keys = tuple(one.key for one in (*lived.caught_up, *lived.outcomes))
     outlook = read_outlook(lived.home, desks.BTC, lived.profile, *history.period)
     # As a worker on another machine gets it.
     outlook = OutlookThen.of(json.loads(json.dumps(outlook.as_json())))
@@ -178,6 +180,18 @@ def test_a_replay_gives_the_ticks_of_the_live_desk(lived: Lived, history: Histor
     assert [tick.key for tick in again] == [tick.key for tick in lived.ticks]
     for then, now in zip(lived.ticks, again, strict=True):
         assert same_but_time(then, now), apart(then, now)
+
+
+def test_what_was_sampled_is_known_from_the_ticks(lived: Lived) -> None:
+    """What the policy asked on for a sibling's sake is no sample of what it could have skipped."""
+    outcomes = [one for one in (*lived.caught_up, *lived.outcomes) if one.result is not None]
+    ticks = tuple(tick_seen(one.result, 0.0) for one in outcomes if one.result is not None)
+    found = pivotal_effect(None, ArmSeen("pivotal", ticks, ()), BrainNumbers.of(lived.profile))
+    if lived.profile.agents.call_policy != "pivotal":
+        return
+    flags = [one.result.debated.deliberation.flags for one in outcomes if one.result is not None]
+    assert found.skipped == sum(one.source_type == "AGENT_SKIPPED" for one in ticks) > 0
+    assert found.sampled == sum("pivotal_sample" in own for own in flags) > 0
 
 
 def test_the_journal_gives_the_ticks_of_the_live_desk(lived: Lived, tmp_path: Path) -> None:

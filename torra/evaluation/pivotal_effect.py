@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
 
 import numpy as np
 
@@ -62,7 +64,7 @@ def pivotal_effect(always: ArmSeen | None, pivotal: ArmSeen, brain: BrainNumbers
     without = chains.together(composites, own=alone)
     changed = verdicts_of(without, brain.thresholds) != verdicts
     skipped = np.array([skip(tick) for tick in pivotal.ticks], dtype=bool)
-    sampled = _would_skip(pivotal.ticks, without, chains.consensus(plain), brain) & ~skipped
+    sampled = _would_skip(pivotal.ticks, composites, alone, brain) & ~skipped
     # a tick on which nobody spoke was not sampled, whatever the policy says
     sampled &= np.array([bool(tick.opinions) for tick in pivotal.ticks], dtype=bool)
     others: Mapping[Key, TickSeen] = {tick.key: tick for tick in always.ticks} if always else {}
@@ -137,14 +139,31 @@ def _with_words(
 
 
 def _would_skip(ticks: Sequence[TickSeen], final: Floats, l1: Floats, brain: BrainNumbers) -> Flags:
-    """Return the ticks on which the policy would have asked no agent, from what it foresaw."""
-    return np.array(
-        [
-            not call_policy.pivotal([(float(one), float(other))], brain.weights, brain.thresholds)
-            for one, other in zip(l1, final, strict=True)
-        ],
-        dtype=bool,
-    ).reshape(len(ticks))
+    """Return the ticks on which the policy would have asked no agent, from what it foresaw.
+
+    `final` and `l1` are composites. What closed together was foreseen before any of it was stored.
+    """
+    newest: dict[str, dict[str, tuple[datetime, dict[str, float]]]] = {}
+    skipped = np.zeros(len(ticks), dtype=bool)
+
+    def close_of(row: int) -> tuple[str, datetime]:
+        return ticks[row].instance, ticks[row].close_time
+
+    for (name, close), rows in groupby(sorted(range(len(ticks)), key=close_of), close_of):
+        closed = {ticks[row].timeframe: row for row in rows}
+        known = newest.setdefault(name, {})
+        for timeframe, row in closed.items():
+            pairs = call_policy.foreseen(
+                timeframe, float(l1[row]), close,
+                together={other: float(l1[at]) for other, at in closed.items() if at != row},
+                known=known, weights=brain.timeframe_weights,
+            )  # fmt: skip
+            skipped[row] = not call_policy.pivotal(pairs, brain.weights, brain.thresholds)
+        known |= {
+            timeframe: (close, {"l1": float(l1[row]), "final": float(final[row])})
+            for timeframe, row in closed.items()
+        }
+    return skipped
 
 
 def _says(found: PivotalEffect, *, compared: bool) -> str:

@@ -15,19 +15,17 @@ store pass through.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import product
 from typing import Any, Final
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import TickKey
 from torra.store.positions import PositionStore
-from torra.verdict import sentiment_rules
+from torra.verdict import call_policy, sentiment_rules
 from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import (
-    CHAINS,
     MARKOV_HISTORY,
     OpenPosition,
     Saved,
@@ -159,15 +157,10 @@ class Brain(PositionStore):
             known = self._latest_composites(key, close_time - MOMENT, timeframes)
         siblings = {**siblings, **together}
         siblings.pop(key.timeframe, None)
-        found = []
-        for present in _choices(siblings):
-            now = {**present, key.timeframe: own}
-            latest = known | {
-                name: (close_time, dict.fromkeys(CHAINS, value)) for name, value in now.items()
-            }
-            saved = sentiment_rules.weigh(dict.fromkeys(CHAINS, own), latest, profile, close_time)
-            found.append((saved.l1_consensus, saved.consensus))
-        return found
+        return call_policy.foreseen(
+            key.timeframe, own, close_time,
+            together=siblings, known=known, weights=profile.timeframe_weights,
+        )  # fmt: skip
 
     def memory_context(
         self,
@@ -223,12 +216,6 @@ class Brain(PositionStore):
             trades=trades,
             open_elsewhere=elsewhere,
         )
-
-
-def _choices(values: Mapping[str, float]) -> Iterator[dict[str, float]]:
-    """Yield every choice of some values, from none of them to all."""
-    for chosen in product((False, True), repeat=len(values)):
-        yield {name: values[name] for name, one in zip(values, chosen, strict=True) if one}
 
 
 def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:

@@ -17,11 +17,14 @@ replay measures that.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import product
 from typing import Final
 
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT, VECTORS
 from torra.config import SentimentWeights, Thresholds
+from torra.verdict import sentiment_rules
 
 ROUNDING: Final = 1e-7
 """More than the roundings to 1e-8 of blend, composite and consensus can add up to."""
@@ -40,18 +43,55 @@ def largest_shift(weights: SentimentWeights) -> float:
     return BLEND_WEIGHT * ADJUSTMENT_BOUND * share
 
 
+def foreseen(
+    timeframe: str,
+    own: float,
+    close_time: datetime,
+    *,
+    together: Mapping[str, float],
+    known: Mapping[str, tuple[datetime, Mapping[str, float]]],
+    weights: Mapping[str, float],
+) -> list[tuple[float, float]]:
+    """Return the consensus of the L1 and of the final chain that a tick may come to, nobody asked.
+
+    `own` is its L1 composite, `together` has those of the timeframes that closed with it, `known`
+    the close time and composites by chain of the newest ticks that closed before. There is a pair
+    for each choice of siblings that are stored before the tick. `weights` are the timeframes'.
+    """
+    found = []
+    for present in _choices(together):
+        now = {**present, timeframe: own}
+        pair = [
+            sentiment_rules.consensus(
+                {name: (close, values[chain]) for name, (close, values) in known.items()}
+                | {name: (close_time, value) for name, value in now.items()},
+                weights,
+                close_time,
+            )
+            for chain in ("l1", "final")
+        ]
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def _choices(values: Mapping[str, float]) -> Iterator[dict[str, float]]:
+    """Yield every choice of some values, from none of them to all."""
+    for chosen in product((False, True), repeat=len(values)):
+        yield {name: values[name] for name, one in zip(values, chosen, strict=True) if one}
+
+
 def pivotal(
-    foreseen: Iterable[tuple[float, float]], weights: SentimentWeights, thresholds: Thresholds
+    pairs: Iterable[tuple[float, float]], weights: SentimentWeights, thresholds: Thresholds
 ) -> bool:
     """Return whether agents could change the verdict of a tick, or would confirm an opening.
 
-    `foreseen` are the consensus of the L1 chain and of the final chain as the tick may leave them
-    with nobody asked: a pair for each way in which its close may go on (Brain.foresee).
+    `pairs` are the consensus of the L1 chain and of the final chain as the tick may leave them with
+    nobody asked: one for each way in which its close may go on (`foreseen`).
     """
     reach = largest_shift(weights) + ROUNDING
     return any(
         value + reach >= thresholds.buy or value - reach <= -thresholds.sell
-        for pair in foreseen
+        for pair in pairs
         for value in pair
     )
 
