@@ -38,6 +38,7 @@ from agents.contracts import (
 )
 from agents.debate.deliberation import Deliberation
 from torra.providers.registry import Provider
+from torra.providers.rules.provider import RulesProvider
 
 NONCE: Final = "5eedfeed5eedfeed"
 COST: Final = 0.001
@@ -114,6 +115,13 @@ class Scripted:
         timer = threading.Timer(entry.seconds, answer)
         timer.daemon = True
         timer.start()
+
+
+class Distant(RulesProvider):
+    """The rules behind a line: their answers are not said to be there at once."""
+
+    def submit(self, request: Request) -> Future[Completion]:
+        return super().submit(request)
 
 
 def completion(entry: Any) -> Any:

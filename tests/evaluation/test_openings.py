@@ -14,14 +14,15 @@ from tests.worlds.observed import START, plain_tick, quiet_ticks
 from torra.config import Profile, validate
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.openings import (
+    LEAST_VERDICTS,
     Refused,
     episodes,
-    one_sided,
     openings,
     openings_exhibit,
     rounding_warning,
     side_warning,
 )
+from torra.verdict.one_sided import leans
 from torra.verdict.order_levels import Levels, levels
 from torra.verdict.position_size import size
 
@@ -108,8 +109,8 @@ def test_what_is_not_known_is_a_dash() -> None:
 def test_a_side_under_a_tenth_of_the_other_is_warned_of(
     buys: int, sells: int, warned: bool
 ) -> None:
-    assert one_sided(buys, sells) is warned
-    assert one_sided(sells, buys) is warned
+    assert leans(buys, sells, LEAST_VERDICTS) is warned
+    assert leans(sells, buys, LEAST_VERDICTS) is warned
     ticks = told(*[("BUY", "HOLD", "POSITION_HELD")] * buys, *[("SELL", "HOLD", "")] * sells)
     said = side_warning([ArmSeen("l1", ticks, ())])
     assert bool(said) is warned

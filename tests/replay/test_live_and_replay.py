@@ -9,15 +9,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from agents.contracts import Completion, Request
 from instance_database import Database
+from tests.doubles import scripted
 from tests.worlds import desks
 from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
@@ -41,13 +40,6 @@ CALENDAR = "calendar.csv"
 HEADLINES = "headlines.jsonl"
 BEGIN = datetime.fromisoformat("2021-11-05T09:30:00+00:00")
 """So that a night of closes ends before the hole in the sample of 2021-11-27."""
-
-
-class Distant(RulesProvider):
-    """The rules behind a line: their answers are not said to be there at once."""
-
-    def submit(self, request: Request) -> Future[Completion]:
-        return super().submit(request)
 
 
 class Lived(NamedTuple):
@@ -117,7 +109,9 @@ def lived(
     values["agents"]["influence"] = "full"
     profile = validate(Profile, values, "a test")
     write_outlook(home)
-    desk = desks.open_desk(home, profile=profile, provider=Distant(), lease_seconds=36_000.0)
+    desk = desks.open_desk(
+        home, profile=profile, provider=scripted.Distant(), lease_seconds=36_000.0
+    )
     outlook = Outlook(home, desk.database, {}, [profile], now=desk.clock.now)
     desk.roster.setups = {
         name: dataclasses.replace(

@@ -42,13 +42,6 @@ def a_profile(timeout: float = 60.0, **changes: Any) -> Profile:
     return validate(Profile, values, "a test")
 
 
-class Distant(RulesProvider):
-    """The rules behind a line: their answers are not said to be there at once."""
-
-    def submit(self, request: Request) -> Future[Completion]:
-        return super().submit(request)
-
-
 class Meeting:
     """Answers a role of one timeframe once the same role of every other one has been asked."""
 
@@ -81,7 +74,7 @@ def open_desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
     def open_one(name: str = "home", instance: Instance = desks.BTC, **how: Any) -> Desk:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        desk = desks.open_desk(folder, (instance,), **{"provider": Distant(), **how})
+        desk = desks.open_desk(folder, (instance,), **{"provider": scripted.Distant(), **how})
         desks.take_lease(desk)
         opened.append(desk)
         return desk
@@ -271,7 +264,7 @@ def test_a_bar_that_comes_later_is_a_close_of_its_own(
 
 
 @pytest.mark.parametrize("broken", ["H1", "M15"])
-@pytest.mark.parametrize("provider", [Distant, RulesProvider], ids=["threads", "inline"])
+@pytest.mark.parametrize("provider", [scripted.Distant, RulesProvider], ids=["threads", "inline"])
 def test_a_tick_that_fails_costs_the_others_of_its_close_nothing(
     broken: str,
     provider: Callable[[], Any],

@@ -18,13 +18,13 @@ import pytest
 
 import torra_trader
 from agents.contracts import VECTORS, Completion, Request
+from tests.doubles import scripted
 from tests.tries import Tries
 from tests.worlds import desks
 from torra.clock import Simulated, duration, iso
 from torra.config import Profile, validate
 from torra.evidence import feature_bundle
 from torra.providers.registry import open_provider
-from torra.providers.rules.provider import RulesProvider
 from torra.tick import record as tick_record
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
@@ -362,18 +362,11 @@ def test_two_timeframes_meet_in_one_consensus(tmp_path: Path) -> None:
     desk.database.close()
 
 
-class Distant(RulesProvider):
-    """The rules behind a line: their answers are not said to be there at once."""
-
-    def submit(self, request: Request) -> Future[Completion]:
-        return super().submit(request)
-
-
 def test_publishing_waits_for_whoever_writes_at_that_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fifty instances that are due together write one after the other; a signal cannot wait."""
-    desk = desks.open_desk(tmp_path, provider=Distant())
+    desk = desks.open_desk(tmp_path, provider=scripted.Distant())
     desks.take_lease(desk)
     held, published, writers = threading.Event(), [], []
 

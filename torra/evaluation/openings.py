@@ -27,6 +27,7 @@ from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.wording import count, listed, percent, percent_cell
 from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.one_sided import leans
 from torra.verdict.order_levels import Levels, exact, levels
 from torra.verdict.position_size import loss_of_one, value_of_one
 
@@ -36,9 +37,6 @@ OPENED: Final = frozenset(("OPEN_BUY", "OPEN_SELL", "REVERSE"))
 
 NOTABLE_SHARE: Final = 0.1
 """A share of the openings wanted from which on lot rounding is warned of."""
-
-NOTABLE_SIDE: Final = 0.1
-"""A side with less than this share of the other side's ticks is warned of."""
 
 LEAST_VERDICTS: Final = 20
 """Ticks of the larger side from which on a missing other side is more than a few bars' luck."""
@@ -213,7 +211,7 @@ def side_warning(arms: Sequence[ArmSeen]) -> str:
         f"{one.arm} (BUY on {percent(one.buys / one.ticks, 1)} of ticks, SELL on "
         f"{percent(one.sells / one.ticks, 1)})"
         for one in map(openings, arms)
-        if one_sided(one.buys, one.sells)
+        if leans(one.buys, one.sells, LEAST_VERDICTS)
     ]
     if not told:
         return ""
@@ -221,12 +219,6 @@ def side_warning(arms: Sequence[ArmSeen]) -> str:
         f"One side has under a tenth of the other's verdicts: {listed(told)}. These bars test one "
         "side only."
     )
-
-
-def one_sided(buys: int, sells: int) -> bool:
-    """Return whether one side's verdicts are under a tenth of the other's, and those not few."""
-    larger, smaller = max(buys, sells), min(buys, sells)
-    return larger >= LEAST_VERDICTS and smaller < NOTABLE_SIDE * larger
 
 
 def rounding_warning(arms: Sequence[ArmSeen], profile: Profile) -> str:

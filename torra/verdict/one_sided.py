@@ -19,6 +19,12 @@ LEAST: Final = 10
 """Verdicts that the greater side must have: below it a tenth is less than one verdict."""
 
 
+def leans(buys: int, sells: int, least: int) -> bool:
+    """Return whether one side has under SHARE of the other's verdicts, and those are `least`."""
+    rare, often = sorted((buys, sells))
+    return often >= least and rare < SHARE * often
+
+
 def one_sided(verdicts: Mapping[str, float | None]) -> str:
     """Return what is to be told of the counted verdicts (BUY, SELL, HOLD), "" for nothing.
 
@@ -27,9 +33,9 @@ def one_sided(verdicts: Mapping[str, float | None]) -> str:
     counts = {side: int(verdicts.get(side) or 0) for side in ("BUY", "SELL")}
     if sum(int(count or 0) for count in verdicts.values()) < TICKS:
         return ""
-    rare, often = sorted(counts, key=lambda side: counts[side])
-    if counts[often] < LEAST or counts[rare] >= SHARE * counts[often]:
+    if not leans(counts["BUY"], counts["SELL"], LEAST):
         return ""
+    rare, often = sorted(counts, key=lambda side: counts[side])
     return (
         f"of the newest {TICKS:,} ticks {counts[often]:,} say {often} and "
         f"{counts[rare] or 'none'} {'says' if counts[rare] < 2 else 'say'} {rare}"
