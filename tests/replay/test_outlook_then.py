@@ -98,6 +98,25 @@ def test_a_file_that_a_tick_refuses_a_replay_refuses_too(tmp_path: Path) -> None
         read_outlook(tmp_path, desks.BTC, with_news("file", file="news.jsonl"), BEGIN, END)
 
 
+def test_of_a_file_only_the_days_of_the_replay_are_kept(tmp_path: Path) -> None:
+    """So a file that grows makes no other replay of what is past; an empty one is no fault."""
+    file, profile = tmp_path / "news.jsonl", with_news("file", file="news.jsonl")
+    file.write_text("")
+    assert read_outlook(tmp_path, desks.BTC, profile, BEGIN, END).filed == ()
+
+    def told(*hours: int) -> OutlookThen:
+        rows = [
+            {"headline": f"Bitcoin rises, {hour}", "published": iso(BEGIN + timedelta(hours=hour))}
+            for hour in hours
+        ]
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        return read_outlook(tmp_path, desks.BTC, profile, BEGIN, END)
+
+    short, long = told(-300, -20, 3, 48), told(-300, -20, 3, 48, 49, 400)
+    assert [item.headline[-3:].strip(" ,") for item in short.filed or ()] == ["-20", "3", "48"]
+    assert long == short and long.digest == short.digest
+
+
 def test_what_a_vendor_said_then_is_what_the_desk_stored(tmp_path: Path) -> None:
     keep(tmp_path, headline(-300), headline(3), headline(9), headline(60), headline(4, "other:x"))
     profile = with_news("finnhub")

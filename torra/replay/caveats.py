@@ -67,7 +67,7 @@ def conditions(plan: ReplayPlan) -> str:
 
 
 def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
-    """Say what was known of events and headlines; each count is of the whole calendar or file."""
+    """Say what was known of events and headlines; headlines are those of the replay's days."""
     told = plan.outlook
     if told.events is not None:
         yield (

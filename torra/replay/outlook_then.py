@@ -51,7 +51,8 @@ class OutlookThen:
     """Events and headlines of a replay; None where its profile asks for none.
 
     `events` are a whole calendar, oldest first. `filed` are the headlines of the profile's file,
-    `stored` those of vendors that the desk has stored, both oldest sight first.
+    `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
+    than the replay's.
     """
 
     events: tuple[ScheduledEvent, ...] | None = None
@@ -145,11 +146,13 @@ def read_outlook(
         events = read_events(home / profile.events.calendar)
     if not profile.agents.include_news:
         return OutlookThen(events)
-    filed = _of_file(home, profile) if FILE in profile.news.sources else None
+    # No tick looks farther back (news_collector.Collector.latest).
+    since = begin - timedelta(hours=profile.news.max_age_hours) - 2 * EARLY
+    filed = _of_file(home, profile, since, end) if FILE in profile.news.sources else None
     vendors = _vendors(profile)
     if not vendors:
         return OutlookThen(events, filed)
-    stored, figures = _of_desk(home, instance, profile, begin, end)
+    stored, figures = _of_desk(home, instance, profile, since, end)
     missing = [name for name in vendors if not any(_source(item) == name for item in stored)]
     if missing:
         raise ConfigError(
@@ -168,19 +171,20 @@ def _source(item: NewsItem) -> str:
     return item.topic.partition(":")[0]
 
 
-def _of_file(home: Path, profile: Profile) -> tuple[NewsItem, ...]:
+def _of_file(home: Path, profile: Profile, since: datetime, end: datetime) -> tuple[NewsItem, ...]:
+    """Return the headlines that may count; lines added for later days make no other replay."""
     from torra.news.source import HeadlineFile  # noqa: PLC0415
 
-    return tuple(HeadlineFile(home / profile.news.file).reading.items)
+    items = HeadlineFile(home / profile.news.file).reading.items
+    return tuple(item for item in items if since < item.first_seen <= end)
 
 
 def _of_desk(
-    home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
+    home: Path, instance: Instance, profile: Profile, since: datetime, end: datetime
 ) -> tuple[tuple[NewsItem, ...], tuple[Figures, ...]]:
     """Return what the desk has stored; nothing where there is no desk."""
     if not (home / DATABASE).exists():
         return (), ()
-    since = begin - timedelta(hours=profile.news.max_age_hours) - 2 * EARLY
     database = open_home(home)
     try:
         items = tuple(database.news(since=since, as_of=end, limit=None))
