@@ -33,8 +33,6 @@ from torra.providers.vendors.event_loop import EventLoop
 from torra.providers.vendors.switchboard import Switchboard
 from torra.providers.vendors.vendor import VendorFault
 
-LOCAL = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _closed_at_the_end() -> Iterator[None]:

@@ -23,8 +23,6 @@ from tests.doubles.switchboards import (
 from torra.providers.vendors.transport import MAX_REPLY_BYTES
 from torra.providers.vendors.vendor import retry_after
 
-LOCAL = {"TORRA_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _closed_at_the_end() -> Iterator[None]:

@@ -189,7 +189,9 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 @click.option("--blend", type=click.FloatRange(0, 0.2), help="Share of the agents; recorded: 0.2.")
 @click.option("--buy", type=float, help="Threshold of BUY.")
 @click.option("--sell", type=float, help="Threshold of SELL.")
-@click.option("--weights", default="", help="Five weights of the composite, ATH last.")
+@click.option(
+    "--weights", default="", help="Five weights of the composite, the record score's last."
+)
 @_with(TOLD)
 @click.pass_obj
 @plainly
