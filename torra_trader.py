@@ -385,7 +385,7 @@ def _start(key: TickKey) -> dict[str, Any]:
         "instance": key.instance,
         "timeframe": key.timeframe,
         "bar_time": iso(key.bar_time),
-        "close_time": iso(key.bar_time + duration(key.timeframe)),
+        "close_time": iso(key.close_time),
     }
 
 

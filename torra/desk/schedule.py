@@ -411,7 +411,7 @@ class Desk:
             old = {key: None for key in due if self._too_old(key)}
             outcomes.extend(self._pass_over(setup, [*old], epoch))
             fresh = [key for key in due if key not in old]
-            for _, close in groupby(fresh, key=_closed_at):
+            for _, close in groupby(fresh, key=lambda key: key.close_time):
                 outcomes += self._close(setup, [*close], edges, before)
         except StoreUnavailable as error:
             self._halt_if_broken(error)
@@ -497,7 +497,7 @@ class Desk:
             if there:
                 outcomes += self._run(setup, there, edges, before, seen=turn > 0)
                 waiting = [key for key in waiting if key not in there]
-            if not waiting or self.clock.now() - _closed_at(waiting[0]) > BAR_GRACE:
+            if not waiting or self.clock.now() - waiting[0].close_time > BAR_GRACE:
                 break
             self.clock.sleep(BAR_POLL)
         return outcomes + [self._late(setup, key) for key in waiting]
@@ -552,7 +552,7 @@ class Desk:
 
         Then queueing behind other ticks counts. A close that is caught up on counts from now.
         """
-        now, as_of = self.clock.monotonic(), _closed_at(key)
+        now, as_of = self.clock.monotonic(), key.close_time
         fresh = before is not None and as_of > before
         # A desk that was off would begin with a deadline long past.
         if not fresh or self.clock.now() - as_of >= duration(key.timeframe):
@@ -561,7 +561,7 @@ class Desk:
         return now - max(0.0, lag)
 
     def _retry(self, setup: InstanceSetup, key: TickKey) -> None:
-        now, as_of = self.clock.now(), _closed_at(key)
+        now, as_of = self.clock.now(), key.close_time
         # One wake just past the limit, so that a close whose bar never came gets its row.
         last = as_of + OLDEST_BARS * duration(key.timeframe) + timedelta(seconds=1)
         moment = min(now + RETRY_SHARE * duration(key.timeframe), max(last, now))
@@ -622,10 +622,10 @@ class Desk:
         todo = [(key, one) for one in plans for key in one.keys]
         clock = Simulated(upto)
         # All instances in one order: they share the account, and exposure of then depends on it.
-        todo.sort(key=lambda item: (_closed_at(item[0]), item[0].instance))
+        todo.sort(key=lambda item: (item[0].close_time, item[0].instance))
         done = 0
         for (moment, _), close in groupby(
-            todo, key=lambda item: (_closed_at(item[0]), item[0].instance)
+            todo, key=lambda item: (item[0].close_time, item[0].instance)
         ):
             if not self.active:
                 log.warning("the lease was lost during warm-up: this desk stands by")
@@ -662,12 +662,6 @@ def _silenced(profile: Profile) -> Profile:
     return profile.model_copy(update={"execution": "off"})
 
 
-def _closed_at(key: TickKey) -> datetime:
-    """Return when a tick's bar closed."""
-    return key.bar_time + duration(key.timeframe)
-
-
 def running_order(key: TickKey) -> tuple[datetime, timedelta]:
     """Sort by close, and at the same close the longer timeframe first."""
-    step = duration(key.timeframe)
-    return key.bar_time + step, -step
+    return key.close_time, -duration(key.timeframe)

@@ -35,7 +35,7 @@ log = logging.getLogger("torra")
 
 def fault_of(instance: Instance, feed: Feed, key: TickKey) -> Reason | None:
     """Return why the feed does not bring a bar; None when it does. Never raises."""
-    as_of = key.bar_time + duration(key.timeframe)
+    as_of = key.close_time
     found = _bar_times(instance, feed, key.timeframe, as_of, 1)
     if isinstance(found, set):
         return None if key.bar_time in found else NO_BAR

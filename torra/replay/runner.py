@@ -94,8 +94,7 @@ class Course:
         wanted = (
             key
             for key in closed
-            if (begin is None or key.bar_time + duration(key.timeframe) > begin)
-            and (end is None or key.bar_time + duration(key.timeframe) <= end)
+            if (begin is None or key.close_time > begin) and (end is None or key.close_time <= end)
         )
         keys = tuple(sorted(wanted, key=running_order))
         return cls(history, instance, window, keys, outlook)
@@ -239,18 +238,14 @@ def _steps(run: _Run) -> Iterator[int]:
 
 def _close(keys: Sequence[TickKey], at: int) -> Sequence[TickKey]:
     """Return the ticks that closed together with the one at a place, from it on."""
-    close, end = _closed_at(keys[at]), at + 1
-    while end < len(keys) and _closed_at(keys[end]) == close:
+    close, end = keys[at].close_time, at + 1
+    while end < len(keys) and keys[end].close_time == close:
         end += 1
     return keys[at:end]
 
 
-def _closed_at(key: TickKey) -> datetime:
-    return key.bar_time + duration(key.timeframe)
-
-
 def _step(run: _Run, keys: Sequence[TickKey], clock: Simulated, edges: Edges) -> None:
-    close = _closed_at(keys[0])
+    close = keys[0].close_time
     clock.set(close)
     day = close.date().isoformat()
     # Before the ticks: the new day begins with a desk that trades.

@@ -34,7 +34,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import sqlite_utils
 
-from torra.clock import System, iso
+from torra.clock import System, duration, iso
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.home import BACKUP_FOLDER
 
@@ -76,6 +76,11 @@ class TickKey(NamedTuple):
     def text(self) -> str:
         """The key as the tables hold it: instance|timeframe|ISO time."""
         return f"{self.instance}|{self.timeframe}|{stamp(self.bar_time)}"
+
+    @property
+    def close_time(self) -> datetime:
+        """When the bar closed, UTC: nothing later is visible to the tick."""
+        return self.bar_time + duration(self.timeframe)
 
 
 class FairLock:

@@ -164,7 +164,7 @@ class ClaimStore(Store):
             "epoch = excluded.epoch, reason = excluded.reason, detail = excluded.detail, "
             "at = excluded.at WHERE ticks.state = 'claimed' AND ticks.epoch <= excluded.epoch",
             key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.bar_time + duration(key.timeframe)), epoch, reason, detail, self._moment(),
+            stamp(key.close_time), epoch, reason, detail, self._moment(),
         )  # fmt: skip
 
     def finish_tick(self, key: TickKey, epoch: int) -> None:
@@ -276,7 +276,7 @@ class ClaimStore(Store):
             "INSERT OR REPLACE INTO ticks (instance, timeframe, bar_time, close_time, state, "
             "epoch, reason, detail, at) VALUES (?, ?, ?, ?, 'claimed', ?, '', '', ?)",
             key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.bar_time + duration(key.timeframe)), epoch, self._moment(),
+            stamp(key.close_time), epoch, self._moment(),
         )  # fmt: skip
 
     # --- the desk -------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ def look(
     instance: Instance, key: TickKey, profile: Profile, edges: Edges, deadline: float
 ) -> TickInputs:
     """Return what a tick may know at its close; writes wait until just past the deadline."""
-    as_of = key.bar_time + duration(key.timeframe)
+    as_of = key.close_time
     bars = edges.window.bars(key.timeframe, as_of)
     # An older newest bar would be scored as if it were the one that is due.
     if bars.last != key.bar_time:

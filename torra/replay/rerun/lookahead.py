@@ -195,7 +195,7 @@ class _World:
         )
         found = []
         for key in self._keys(as_of):
-            close = key.bar_time + duration(key.timeframe)
+            close = key.close_time
             clock.set(close)
             outcome = run_tick(
                 instance, key.timeframe, key.bar_time, 0.0, profile=profile, edges=edges

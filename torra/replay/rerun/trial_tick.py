@@ -205,7 +205,7 @@ def _tick(
     # The ticks before this one are for the consensus: they must not trade.
     silent = profile.model_copy(update={"execution": "off"})
     for other in _before(instance, timeframe, as_of, feed):
-        clock.set(other.bar_time + duration(other.timeframe))
+        clock.set(other.close_time)
         run_tick(
             instance, other.timeframe, other.bar_time, clock.monotonic(),
             profile=silent, edges=before,
