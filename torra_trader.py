@@ -22,7 +22,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
 from typing import Any, Final, Literal, TypeVar
 
 import signal_bridge
@@ -109,8 +108,8 @@ def run_close(
 ) -> tuple[Outcome, ...]:
     """Process bars that closed at the same moment, each exactly once, the longer timeframe first.
 
-    Each is stored after its elder, the next longer timeframe, for which it waits until just past
-    its own deadline at most. A tick that fails is an outcome with its error; only an interrupt is
+    Each is stored after its elders, the longer timeframes, for which it waits until just past its
+    own deadline at most. A tick that fails is an outcome with its error; only an interrupt is
     raised, once every claim that is not finished is released.
     """
     order = sorted(bars, key=lambda bar: duration(bar.timeframe), reverse=True)
@@ -146,15 +145,14 @@ def _debate_and_decide(ticks: Sequence[_Tick], edges: Edges) -> None:
         return
     threads = [
         # A daemon: a desk that is told to end leaves a running tick behind, as a kill would.
-        threading.Thread(
-            target=younger.run_after, args=(elder,), name=younger.key.text, daemon=True
-        )
-        for elder, younger in pairwise(ticks)
+        threading.Thread(target=tick.run_after, args=(ticks[:at],), name=tick.key.text, daemon=True)
+        for at, tick in enumerate(ticks)
+        if at
     ]
     for thread in threads:
         thread.start()
     try:
-        ticks[0].run_after(None)
+        ticks[0].run_after(())
     finally:
         for thread in threads:
             thread.join()
@@ -185,7 +183,7 @@ class _Tick:
         self._plan: Plan | None = None
         self._debated: TickDebate | None = None
         self._outcome: Outcome | None = None
-        self._end = threading.Event()
+        self._settled = threading.Event()
 
     # --- how it ended ---------------------------------------------------------------------------
 
@@ -208,8 +206,8 @@ class _Tick:
         self._finish(Outcome(self.key, "failed", error=error))
 
     def wait(self, seconds: float) -> None:
-        """Wait for its end, so many seconds at most."""
-        self._end.wait(max(0.0, seconds))
+        """Wait until it is stored or has ended otherwise, so many seconds at most."""
+        self._settled.wait(max(0.0, seconds))
 
     def raise_interrupt(self) -> None:
         """Raise what interrupted it, in a thread of its own, too."""
@@ -232,15 +230,7 @@ class _Tick:
 
     def meet(self, close: Sequence[_Tick]) -> None:
         """Note the L1 composites of what closed with it, and what runs apart from it."""
-        inputs, others = _there(self._inputs), dict(self._edges.together)
-        others |= {tick.key.timeframe: tick.l1_composite() for tick in close if tick is not self}
-        here = {self.key.timeframe, *others}
-        apart = [
-            name
-            for name in self._instance.timeframes
-            if name not in here and floor(inputs.as_of, name) == inputs.as_of
-        ]
-        self._inputs = replace(inputs, together=others, apart=tuple(apart))
+        self._try(lambda: self._meet([tick for tick in close if not tick.ended]))
 
     def l1_composite(self) -> float:
         """Return what its scores come to with nobody asked."""
@@ -264,11 +254,11 @@ class _Tick:
         """Store it with what follows from it, then publish."""
         self._try(self._decide)
 
-    def run_after(self, elder: _Tick | None) -> None:
-        """Debate, wait for the elder until just past the deadline at most, decide."""
+    def run_after(self, elders: Sequence[_Tick]) -> None:
+        """Debate, wait for the elders until just past the deadline at most, decide."""
         try:
             self.debate()
-            if elder is not None:
+            for elder in elders:
                 elder.wait(self._deadline + ELDER_GRACE - self._edges.clock.monotonic())
             self.decide()
         # In a thread nobody would hear it: `raise_interrupt` tells the caller of the close.
@@ -290,6 +280,17 @@ class _Tick:
         self._inputs = look(self._instance, self.key, self._profile, self._edges, self._deadline)
         failpoint("scored")
 
+    def _meet(self, close: Sequence[_Tick]) -> None:
+        inputs, others = _there(self._inputs), dict(self._edges.together)
+        others |= {tick.key.timeframe: tick.l1_composite() for tick in close if tick is not self}
+        here = {self.key.timeframe, *others}
+        apart = [
+            name
+            for name in self._instance.timeframes
+            if name not in here and floor(inputs.as_of, name) == inputs.as_of
+        ]
+        self._inputs = replace(inputs, together=others, apart=tuple(apart))
+
     def _seat(self, close: Sequence[_Tick]) -> None:
         edges, inputs = self._edges, _there(self._inputs)
         beside = sum(tick.worst_usd for tick in close)
@@ -310,6 +311,7 @@ class _Tick:
             self._instance, self.key, _there(self._inputs), debated, self._profile, edges,
             self._bar.due, self._deadline, stored=self._stored,
         )  # fmt: skip
+        self._settled.set()  # here: the younger need not wait until it is published
         failpoint("committed")
         # Only now: a late answer is added to a stored call, and before the commit there is none.
         if debated.late:
@@ -338,7 +340,7 @@ class _Tick:
     def _finish(self, outcome: Outcome) -> None:
         """End it, and tell the listener of a tick that was claimed."""
         self._outcome = outcome
-        self._end.set()
+        self._settled.set()
         if not self._claimed:
             return
         if outcome.error is not None:

@@ -154,6 +154,38 @@ def test_what_is_stored_under_a_wrong_clock_can_be_mended(tmp_path: Path) -> Non
     assert last.exit_code == 0 and "warning" not in last.stdout
 
 
+def test_no_bar_of_the_wrong_clock_stays(tmp_path: Path) -> None:
+    """Bars at times at which the market is closed, and their prices of hours to come, too."""
+    bring(tmp_path, plain(tmp_path, "wrong.csv", later(EURUSD, 3)), "H1", symbol="EURUSD")
+    right = plain(tmp_path, "right.csv", EURUSD)
+    told = refused(bring(tmp_path, right, "H1", symbol="EURUSD"))
+    assert "it also withdraws the stored bars that the file does not have" in told
+    found = json.loads(bring(tmp_path, right, "H1", "--revise", "--json", symbol="EURUSD").stdout)
+    assert found["withdrawn"] > 100
+    assert found["warnings"] == [
+        "3 bars within 14 hours before or after those of the file stay as they were stored: if "
+        "their clock was wrong too, import a longer file"
+    ]
+    held = stored(tmp_path, "H1", "EURUSD")
+    pd.testing.assert_frame_equal(
+        held.iloc[:-3], EURUSD, check_freq=False, check_index_type=False, check_names=False
+    )
+    again = json.loads(bring(tmp_path, right, "H1", "--json", symbol="EURUSD").stdout)
+    assert (again["new"], again["revised"], again["withdrawn"]) == (0, 0, 0)
+
+
+def test_a_file_is_judged_by_the_bars_that_are_in_both(tmp_path: Path) -> None:
+    """A day that differs in every bar is a wrong clock, however long the rest of the file."""
+    bring(tmp_path, plain(tmp_path, "old.csv", BITCOIN.iloc[:2_000]), "M15")
+    wrong = plain(tmp_path, "wrong.csv", later(BITCOIN.iloc[1_900:], 3))
+    told = refused(bring(tmp_path, wrong, "M15"))
+    assert "of the 88 bars that are in both; nothing was imported" in told
+    # The last bars of an export may have been forming.
+    forming = BITCOIN.iloc[1_998:].copy()
+    forming["volume"] += 1.0
+    assert bring(tmp_path, plain(tmp_path, "next.csv", forming), "M15").exit_code == 0
+
+
 # --- a first import -------------------------------------------------------------------------------
 
 

@@ -51,7 +51,7 @@ def live(folder: Path, instance: Instance, profile: Profile, first: int, bars: i
     for name, bar_time in desks.closes_of(instance, begin, end):
         clock.set(bar_time + duration(name))
         key = TickKey(instance.id, name, bar_time)
-        (outcome,) = desk._run(setup, [key], edges, None, seen=True)
+        (outcome,) = desk._run(setup, {key: clock.monotonic()}, edges)
         assert outcome.state == "done"
     assert desk.epoch is not None
     desk.database.release_lease(desk.owner, desk.epoch)

@@ -157,6 +157,22 @@ def test_a_price_that_stands_still_fits_at_every_lag() -> None:
     assert shifted({"M15": flat, "H1": later(hours, 1)}) == []
 
 
+def test_a_peg_of_two_brokers_is_not_judged_by_closes_that_repeat() -> None:
+    """Rounded to a few steps, closes of a price that goes nowhere are equal at any lag."""
+    for seed in range(15):
+        bars = walk(1_920, seed)
+        random = np.random.default_rng(seed)
+        held = [0.0]
+        for move in random.normal(0, 0.3e-4, len(bars) - 1):
+            held.append(0.95 * held[-1] + move)
+        prices = 7.46 + np.array(held)
+        one, other = (
+            bars.assign(close=(prices + random.normal(0, 0.5e-4, len(bars))).round(4))
+            for _ in range(2)
+        )
+        assert shifted({"M15": one, "H1": other.iloc[3::4].shift(freq="-45min")}) == []
+
+
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_a_few_bars_say_nothing(count: int) -> None:
     frames = PAIRS[1].frames(None)

@@ -68,12 +68,24 @@ def test_holes_in_a_market_without_weekends_are_no_weeks() -> None:
     assert moving(holed, "M15", "utc") is None
 
 
-def test_a_market_that_opens_by_another_citys_clock_is_left_alone() -> None:
-    hours = pd.date_range("2024-01-01", "2024-12-31", freq="h", tz="Europe/Berlin")
-    open_now = (hours.day_of_week < 5) & (hours.hour >= 8) & (hours.hour < 22)
+@pytest.mark.parametrize(
+    ("city", "opens", "closes"),
+    [
+        ("Europe/Berlin", 8, 22),
+        ("Europe/London", 8, 21),
+        ("Asia/Tokyo", 9, 15),
+        ("Australia/Sydney", 10, 16),
+        ("America/New_York", 9, 16),
+    ],
+)
+@pytest.mark.parametrize("clock", [*READ_AS, "Europe/Berlin", "+09:00", "Australia/Sydney"])
+def test_a_market_that_opens_by_its_own_citys_clock_is_left_alone(
+    city: str, opens: int, closes: int, clock: str
+) -> None:
+    hours = pd.date_range("2024-01-01", "2024-12-31", freq="h", tz=city)
+    open_now = (hours.day_of_week < 5) & (hours.hour >= opens) & (hours.hour < closes)
     bars = pd.DataFrame({"close": 1.0}, index=hours[open_now].tz_convert("UTC"))
-    assert moving(bars, "H1", "new_york+7") is None
-    assert moving(bars, "H1", "utc") is None
+    assert moving(bars, "H1", clock) is None
 
 
 def test_little_is_no_ground() -> None:

@@ -62,12 +62,20 @@ def test_why_a_desk_was_not_whole_goes_by_who_was_to_answer(provider: str, why: 
 
 
 def test_what_was_known_of_events_and_headlines_is_told() -> None:
-    moment = parse("2021-11-10T10:00:00Z")
+    moment = BEGIN + timedelta(hours=1)
     event = ScheduledEvent(moment, "USD", "high", "rates")
     item = NewsItem("1", "s", "finnhub:x", "Bitcoin rises", moment, moment)
     outlook = OutlookThen((event,), (item, item), (item,))
-    told = " ".join(caveats(dataclasses.replace(plan(1.0), outlook=outlook), []))
-    assert "away from 1 event of the calendar" in told
+    known = dataclasses.replace(plan(1.0), outlook=outlook)
+    told = " ".join(caveats(known, []))
+    other = [
+        dataclasses.replace(event, currency="EUR"),
+        dataclasses.replace(event, impact="low"),
+        dataclasses.replace(event, time=parse("2026-11-10T10:00:00Z")),
+    ]
+    none = dataclasses.replace(known, outlook=OutlookThen(tuple(other)))
+    assert "has no event of high impact for BTCUSD in these days" in " ".join(caveats(none, []))
+    assert "away from 1 event of high impact of the calendar" in told
     assert "2 headlines of" in told
-    assert "1 headline of vendors, as this desk first saw them, the first at 2021-11-10T10" in told
+    assert "1 headline of vendors, as this desk first saw them, the first at 2026-01-05T01" in told
     assert "calendar" not in " ".join(caveats(plan(1.0), []))

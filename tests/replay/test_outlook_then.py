@@ -76,6 +76,63 @@ def test_no_arm_of_a_replay_opens_inside_the_window_of_an_event(tmp_path: Path) 
         assert "GATE_VETO" in {tick.reason for tick in arm.ticks}
 
 
+def test_a_recomposition_heeds_the_calendar_of_its_replay(tmp_path: Path) -> None:
+    every_half_hour(tmp_path)
+    settings = {"thresholds": {"buy": 0.05, "sell": 0.05}, "events": {"calendar": "events.csv"}}
+    assert replayed(tmp_path, settings, "--arms", "l1,budget", "--name", "held").exit_code == 0
+    words = ("--home", str(tmp_path), "recompose", "held", "--arm", "budget", "--json")
+    told = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    arms = next(table for table in json.loads(told.stdout)["tables"] if table["name"] == "arms")
+    trades = arms["columns"].index("trades") if "trades" in arms["columns"] else 2
+    assert {row[0]: row[trades] for row in arms["rows"]} == dict.fromkeys(
+        ("l1", "budget", "recomposed"), 0
+    )
+
+
+def calendar(home: Path, *rows: str) -> OutlookThen:
+    (home / "events.csv").write_text("\n".join(["time,currency,impact,name", *rows]))
+    profile = a_profile(events={"calendar": "events.csv"})
+    return read_outlook(home, desks.BTC, profile, BEGIN, END)
+
+
+def test_events_of_other_days_make_no_other_replay(tmp_path: Path) -> None:
+    own = f"{iso(BEGIN + timedelta(hours=5))},USD,high,rates"
+    before = "2019-03-01T10:00:00Z,USD,high,old"
+    later = "2026-03-01T10:00:00Z,USD,high,new", "2027-03-01T10:00:00Z,USD,high,newer"
+    ended, goes_on = calendar(tmp_path, own), calendar(tmp_path, own, later[0])
+    assert calendar(tmp_path, before, own) == ended != goes_on
+    assert calendar(tmp_path, before, own, *later) == goes_on
+    profile = a_profile(events={"calendar": "events.csv"})
+    seen = {}
+    for name, outlook in (("ended", ended), ("goes on", goes_on)):
+        events = outlook.events_of(desks.BTC, profile)
+        assert events is not None
+        seen[name] = events(END, END)
+    assert [one.status for one in seen.values()] == ["ended", "available"]
+    assert seen["ended"].events == seen["goes on"].events
+
+
+def test_figures_that_came_later_make_no_other_replay(tmp_path: Path) -> None:
+    keep(tmp_path, headline(3))
+    stock = Profile().symbol("BTCUSD").model_dump() | {"ticker": "AAPL"}
+    profile = a_profile(
+        agents={"include_news": True},
+        news={"sources": ["finnhub"]},
+        symbols={"BTCUSD": stock},
+    )
+    digests = []
+    for hours in (5, 100):
+        database = open_home(tmp_path)
+        with database.transaction():
+            database.store_fundamentals("AAPL", {"beta": hours}, BEGIN + timedelta(hours=hours))
+        database.close()
+        outlook = read_outlook(tmp_path, desks.BTC, profile, BEGIN, END)
+        digests.append(outlook.digest)
+        assert [one.values["beta"] for one in outlook.figures] == [5]
+    assert digests[0] == digests[1]
+
+
 def test_a_calendar_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "events.csv").write_text("when,what\n2021-11-10T10:00:00Z,x\n")
     told = replayed(tmp_path, {"events": {"calendar": "events.csv"}})

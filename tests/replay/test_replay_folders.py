@@ -123,6 +123,21 @@ def test_what_another_version_left_half_done_starts_anew(home: Path, history: Hi
     assert len(told) == 1, "what this version made is kept"
 
 
+def test_what_was_paid_for_is_not_thrown_away(home: Path, history: History) -> None:
+    both = plan_of(history, ("l1", "budget"))
+    folders.begin(home, both)
+    of_another_version(home, "l1")
+    held = files(home)
+    paid = both.profile.model_copy(
+        update={"agents": both.profile.agents.model_copy(update={"provider": "anthropic"})}
+    )
+    with pytest.raises(ConfigError, match="answers were paid for: give this one another --name"):
+        folders._start_anew(
+            home / FOLDER / NAME, ["l1", "budget"], print, paid=bool(paid.agents.paid())
+        )
+    assert files(home) == held
+
+
 def test_what_another_version_finished_stays(home: Path, history: History) -> None:
     of_another_version(home, "l1")
     before = files(home)

@@ -97,4 +97,7 @@ def test_no_cell_is_a_formula_and_a_loss_stays_a_number() -> None:
     assert cleaned is not None
     assert "'@SUM(1)" in cleaned
     assert float(rows(cleaned)[0]["profit (account currency)"]) == -RISK
+    for name in ("7203", "000660", "1E5", "NAN"):
+        cleaned = trade_file.clean(text.replace("XAUUSD", name, 2))
+        assert cleaned is not None and rows(cleaned)[0]["symbol"] == name
     assert trade_file.clean("a,b\r\n1,2\r\n") is None

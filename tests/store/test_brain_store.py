@@ -364,6 +364,36 @@ def test_a_changed_bar_is_a_new_revision(database: Database) -> None:
     assert known == Records(112.0, 99.0, NOON)
 
 
+def test_a_withdrawn_bar_is_none_and_what_saw_it_still_does(database: Database) -> None:
+    database.store_bars("BTCUSD", "M15", frame([100.0, 150.0, 110.0, 111.0]))
+    bars = frame([100.0, 101.0, 110.0, 111.0]).drop(index=[NOON + STEP])
+    assert database.withdraw_others("BTCUSD", "M15", bars) == 1
+    assert database.withdraw_others("BTCUSD", "M15", bars) == 0
+    end = NOON + HOUR
+    assert database.load_bars("BTCUSD", "M15", as_of=end)["close"].tolist() == [100.0, 110.0, 111.0]
+    assert len(database.closes("BTCUSD", "M15", since=NOON, as_of=end)) == 3
+    assert database.bar_count("BTCUSD", "M15") == 3
+    assert database.bars_then("BTCUSD", "M15", NOON, end, 0)["close"].tolist()[1] == 150.0
+    assert len(database.bars_then("BTCUSD", "M15", NOON, end, 1)) == 3
+    known = database.records("BTCUSD", "M15", as_of=end)
+    assert known is not None and known.high < 150.0
+    # A bar that comes after all is there again.
+    assert database.store_bars("BTCUSD", "M15", frame([100.0, 101.0])) == 0
+    assert database.load_bars("BTCUSD", "M15", as_of=end)["close"].tolist()[1] == 101.0
+
+
+def test_the_newest_bar_is_the_newest_that_was_not_withdrawn(database: Database) -> None:
+    bars = frame([100.0, 101.0, 102.0])
+    database.store_bars("BTCUSD", "M15", bars)
+    around = pd.concat([bars.iloc[[0]], bars.iloc[[2]].shift(4, freq="15min")])
+    assert database.withdraw_others("BTCUSD", "M15", around) == 2
+    assert database.newest_bar("BTCUSD", "M15") == NOON
+    assert database.last_close("BTCUSD", "M15", NOON + HOUR) == (iso(NOON), 100.0)
+    # Bars that follow are no revisions of what was withdrawn.
+    assert database.store_bars("BTCUSD", "M15", frame([100.0, 101.0, 102.0, 103.0])) == 1
+    assert database.newest_bar("BTCUSD", "M15") == NOON + 3 * STEP
+
+
 def test_a_broken_bar_is_refused(database: Database) -> None:
     with pytest.raises(ValueError, match="not finite"):
         database.store_bars("BTCUSD", "M15", frame([100.0, math.nan]))

@@ -28,7 +28,7 @@ from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
 from torra.providers.rules.provider import RulesProvider
 from torra.store.ticks import RELEASED
-from torra.tick import decision
+from torra.tick import debate, decision
 from torra.tick import record as tick_record
 from torra.tick.ladder import SpendingAccount, tick_worst_case
 
@@ -192,6 +192,57 @@ def test_the_younger_waits_for_its_elder_until_its_own_deadline(
             assert 1.0 <= hangs.took <= 1.5
 
 
+def test_the_shortest_waits_for_the_longest_where_the_one_between_fails(
+    open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = debate.hold
+
+    def fails(plan: Any, inputs: Any, key: Any, *words: Any, **more: Any) -> Any:
+        if key.timeframe == "M30":
+            raise RuntimeError("a defect")
+        return held(plan, inputs, key, *words, **more)
+
+    def slow(request: Request) -> Any:
+        reply = scripted.honest(request)
+        return scripted.Slow(0.1, reply) if request.timeframe == "H1" else reply
+
+    roles = ("technical", "bull_researcher", "bear_researcher", "risk_gate")
+    monkeypatch.setattr(torra_trader, "hold", fails)
+    desk = open_desk(
+        instance=desks.THREE,
+        feed=desks.WithHalfHours(set()),
+        provider=scripted.Scripted(dict.fromkeys(roles, slow)),
+        profile=a_profile(**EAGER),
+    )
+    assert [one.state for one in desk.wake("BTCUSD")] == ["done", "late", "done"]
+    rows = list(desk.database.connection().query("select timeframe from sentiment order by id"))
+    assert [row["timeframe"] for row in rows] == ["H1", "M15"]
+
+
+def test_the_younger_does_not_wait_until_its_elder_is_published(
+    open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A channel that hangs after the elder's commit costs the younger nothing."""
+    decided, publish = threading.Event(), torra_trader._afterwards
+    turns = iter([True])
+
+    def decides(instance: Any, key: Any, *words: Any, **more: Any) -> Any:
+        found = decision.decide(instance, key, *words, **more)
+        if key.timeframe == "M15":
+            decided.set()
+        return found
+
+    def hangs(*words: Any) -> None:
+        if next(turns, False):
+            assert decided.wait(20)
+        publish(*words)
+
+    monkeypatch.setattr(torra_trader, "decide", decides)
+    monkeypatch.setattr(torra_trader, "_afterwards", hangs)
+    desk = open_desk(profile=a_profile(**EAGER))
+    assert [one.state for one in desk.wake("BTCUSD")] == ["done", "done"]
+
+
 # --- on the state before the close ----------------------------------------------------------------
 
 
@@ -260,6 +311,33 @@ def test_a_bar_that_comes_later_is_a_close_of_its_own(
     assert record_of(desk, late)["memory"] == record_of(whole, late)["memory"]
 
 
+class WrittenMeanwhile(desks.Holed):
+    """A channel that writes a close while the desk looks: the longer bar comes after its look."""
+
+    def __init__(self) -> None:
+        super().__init__({desks.START - timedelta(hours=1)})
+
+    def bars(self, symbol: str, timeframe: str, *words: Any) -> Any:
+        if timeframe != "H1":
+            return desks.sample().bars(symbol, timeframe, *words)
+        try:
+            return super().bars(symbol, timeframe, *words)
+        finally:
+            self.missing.clear()
+
+
+def test_a_close_that_is_written_while_the_desk_looks_is_one_close(
+    open_desk: Callable[..., Desk],
+) -> None:
+    whole, parted = open_desk("whole"), open_desk("parted", feed=WrittenMeanwhile())
+    for desk in (whole, parted):
+        assert [one.key.timeframe for one in desk.wake("BTCUSD")] == ["H1", "M15"]
+    for name in ("H1", "M15"):
+        one, other = record_of(whole, name), record_of(parted, name)
+        for what in ("together", "apart", "scores", "verdict", "action", "memory"):
+            assert one[what] == other[what], (name, what)
+
+
 # --- when one of them fails -----------------------------------------------------------------------
 
 
@@ -286,6 +364,21 @@ def test_a_tick_that_fails_costs_the_others_of_its_close_nothing(
     assert found == {broken: ("late", "error"), other: ("done", "")}
     (again,) = desk.wake("BTCUSD")
     assert (again.key.timeframe, again.state) == (broken, "done")
+
+
+def test_a_tick_that_cannot_meet_the_others_costs_them_nothing(
+    open_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meet = torra_trader._Tick._meet
+
+    def fails(tick: Any, close: Any) -> None:
+        if tick.key.timeframe == "M15":
+            raise ValueError("not a finite number")
+        meet(tick, close)
+
+    desk = open_desk()
+    monkeypatch.setattr(torra_trader._Tick, "_meet", fails)
+    assert [one.state for one in desk.wake("BTCUSD")] == ["done", "late"]
 
 
 @pytest.mark.parametrize("where", ["H1", "M15"])
@@ -333,3 +426,5 @@ def test_what_the_elder_may_cost_is_not_promised_to_the_younger(
     }
     assert "budget" not in flags["H1"]
     assert ("budget" in flags["M15"]) == (worths < 2)
+    # Promised is not spent: later ticks do not climb from a rung that this one stood on for it.
+    assert desk.database.rung("a test") is None

@@ -105,7 +105,7 @@ def go_on(desk: Desk, bars: int) -> None:
     edges = desk._edges(setup, window, clock := Simulated(after))
     for key in sorted(keys, key=running_order):
         clock.set(key.bar_time + duration(key.timeframe))
-        (outcome,) = desk._run(setup, [key], edges, None, seen=True)
+        (outcome,) = desk._run(setup, {key: clock.monotonic()}, edges)
         assert outcome.state == "done"
 
 

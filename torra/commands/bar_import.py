@@ -1,7 +1,8 @@
 """`torra import`: stores the bars of a file in the desk's database, checked at the door first.
 
 The import is one transaction: all of the file or none of it. Bars that are there already stay; a
-bar that differs is kept as a new revision. What does not fit raises ConfigError, and then nothing
+bar that differs is kept as a new revision; with `revise` the stored bars between the file's first
+and last that it does not have are withdrawn. What does not fit raises ConfigError, and then nothing
 was imported: a file whose times are of another clock than those of another timeframe that is stored
 (torra.market.clock_shifts), too. A first import has nothing to be held against; where its weeks
 begin at hours that no market keeps (torra.market.week_starts), the answer says so.
@@ -34,7 +35,15 @@ ASIDE: Final = timedelta(days=2)
 """Bars of another timeframe that lie so far outside of a file are held against it too."""
 
 REVISED_SHARE: Final = 0.05
-"""A file that changes more of its bars than this share is probably on another clock."""
+"""A file that changes more of the stored bars that it has than this share is probably on another
+clock.
+"""
+
+REVISED_FEW: Final = 3
+"""So many changed bars are no sign of that: the last ones of an export may have gone on forming."""
+
+FARTHEST_CLOCK: Final = timedelta(hours=14)
+"""No clock is farther from UTC."""
 
 
 def run(
@@ -81,14 +90,23 @@ def run(
                 database.store_bars(instance, timeframe, part)
                 for part in _parts(checked, progress=progress)
             )
-            known = database.records(instance, timeframe, as_of=System().now())
             revised = database.bar_rows(instance, timeframe) - rows - new
+            held = len(checked) - new
             # Known only after the bars are in; raising here takes all of them back.
-            if revised > REVISED_SHARE * len(checked) and not revise:
+            if revised > max(REVISED_FEW, REVISED_SHARE * held) and not revise:
                 raise ConfigError(
-                    f"{file} differs from what is stored in {revised} of {len(checked)} bars; "
-                    f"nothing was imported. Is --clock {zone} right? If the file is, add --revise"
+                    f"{file} differs from what is stored in {revised} of the {held} bars that are "
+                    f"in both; nothing was imported. Is --clock {zone} right? If the file is, add "
+                    "--revise: it also withdraws the stored bars that the file does not have"
                 )
+            withdrawn = database.withdraw_others(instance, timeframe, checked) if revise else 0
+            beyond = _beyond(database, instance, timeframe, checked) if withdrawn else 0
+            if beyond:
+                warnings.append(
+                    f"{beyond} bars within 14 hours before or after those of the file stay as they "
+                    "were stored: if their clock was wrong too, import a longer file"
+                )
+            known = database.records(instance, timeframe, as_of=System().now())
     finally:
         database.close()
     return {
@@ -97,6 +115,7 @@ def run(
         "bars": len(checked),
         "new": new,
         "revised": revised,
+        "withdrawn": withdrawn,
         "from": iso(checked.index[0].to_pydatetime()),
         "to": iso(checked.index[-1].to_pydatetime()),
         "clock": zone,
@@ -150,6 +169,18 @@ def _shifts(
             held = database.closes(instance, other, since=begin - ASIDE, as_of=end + ASIDE)
             found += shifted({timeframe: checked, other: held})
     return found
+
+
+def _beyond(database: Database, instance: str, timeframe: str, checked: pd.DataFrame) -> int:
+    """Return how many stored bars lie so near to a file that a clock may have moved them."""
+    begin, end = checked.index[0].to_pydatetime(), checked.index[-1].to_pydatetime()
+    near = database.closes(
+        instance,
+        timeframe,
+        since=begin - FARTHEST_CLOCK,
+        as_of=end + FARTHEST_CLOCK + duration(timeframe),
+    ).index
+    return int(((near < begin) | (near > end)).sum())
 
 
 def _other(shift: ClockShift, timeframe: str) -> str:

@@ -127,7 +127,11 @@ def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: A
 @click.option("--symbol", required=True, help="Canonical symbol or instance name, such as XAUUSD.")
 @click.option("--timeframe", required=True, help="Timeframe of the bars, such as M15.")
 @clock_option
-@click.option("--revise", is_flag=True, help="Let the file replace many stored bars.")
+@click.option(
+    "--revise",
+    is_flag=True,
+    help="The file is right: replace stored bars, withdraw those it lacks.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
@@ -152,6 +156,7 @@ def import_bars(
     click.echo(
         f"{result['bars']} bars of {name}, {result['from']} to {result['to']} "
         f"(times read as {result['clock']}): {result['new']} new, {result['revised']} revised"
+        + (f", {result['withdrawn']} withdrawn" if result["withdrawn"] else "")
     )
     for told in result["warnings"]:
         click.echo(f"warning: {told}")

@@ -392,12 +392,17 @@ def fingerprint(profile: Profile, rubric: str = RUBRIC_VERSION, code: str | None
     return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"])
 
 
+FIRST_SETTINGS: Final[Mapping[str, Any]] = {"record_score": "high"}
+"""What a profile that was stored before there was a switch ran with."""
+
+
 @lru_cache(maxsize=256)
 def _told(text: str) -> Profile | None:
     """Return a stored profile; None for one of a version that had other settings."""
     try:
-        return Profile.model_validate_json(text)
-    except ValidationError:
+        stored = json.loads(text)
+        return Profile.model_validate(FIRST_SETTINGS | stored)
+    except (ValidationError, ValueError, TypeError):
         return None
 
 
@@ -414,7 +419,7 @@ def _mark(text: str) -> str | None:
 @lru_cache(maxsize=256)
 def _fingerprint(told: str, rubric: str, code: str) -> str:
     profile = Profile.model_validate_json(told)
-    agents = profile.agents
+    agents, chosen = profile.agents, {"record_score": profile.record_score}
     roles = [*(seat.role for seat in seated(agents)), SCORER]
     covered = {
         "rubric": rubric,
@@ -427,8 +432,8 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
         },
         "gate": profile.gate.model_dump(),
         "weights": profile.sentiment_weights.model_dump(),
-        # Only where it is not the default: a setting of before the switch keeps its standing.
-        **({} if profile.record_score == "both" else {"record_score": profile.record_score}),
+        # Left out for the first form: a setting of before the switch keeps its standing.
+        **{name: value for name, value in chosen.items() if FIRST_SETTINGS[name] != value},
         "timeframe_weights": profile.timeframe_weights,
         "thresholds": profile.thresholds.model_dump(),
     }

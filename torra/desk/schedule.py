@@ -483,21 +483,30 @@ class Desk:
     def _close(
         self, setup: InstanceSetup, keys: Sequence[TickKey], edges: Edges, before: datetime | None
     ) -> list[Outcome]:
-        """Run what closed together: at once what is there at a look, what comes later on its own.
+        """Run what closed together: what is there once all is, or once a look brings nothing more.
 
-        A bar that does not come within its grace is late.
+        A channel writes one file after the other, so a look may come between two of them. What
+        comes later is a close of its own; a bar that does not come within its grace is late.
         """
         outcomes: list[Outcome] = []
-        waiting = list(keys)
+        waiting, due = list(keys), dict[TickKey, float]()
         for turn in range(LOOKS_FOR_A_BAR):  # no more: the clock may be set back meanwhile
             old = [key for key in waiting if self._too_old(key)]  # by now: ticks took their time
             outcomes += self._pass_over(setup, old, edges.epoch) if old else []
             waiting = [key for key in waiting if key not in old]
-            there = [key for key in waiting if fault_of(setup.instance, setup.feed, key) is None]
-            if there:
-                outcomes += self._run(setup, there, edges, before, seen=turn > 0)
+            came = [
+                key
+                for key in waiting
+                if key not in due and fault_of(setup.instance, setup.feed, key) is None
+            ]
+            for key in came:
+                due[key] = self.clock.monotonic() if turn else self._due_moment(key, before)
+            there = {key: due[key] for key in waiting if key in due}
+            over = not waiting or self.clock.now() - waiting[0].close_time > BAR_GRACE
+            if there and (over or not came or len(there) == len(waiting)):
+                outcomes += self._run(setup, there, edges)
                 waiting = [key for key in waiting if key not in there]
-            if not waiting or self.clock.now() - waiting[0].close_time > BAR_GRACE:
+            if over or not waiting:
                 break
             self.clock.sleep(BAR_POLL)
         return outcomes + [self._late(setup, key) for key in waiting]
@@ -514,23 +523,17 @@ class Desk:
         return newest is not None and newest > key.bar_time
 
     def _run(
-        self,
-        setup: InstanceSetup,
-        keys: Sequence[TickKey],
-        edges: Edges,
-        before: datetime | None,
-        *,
-        seen: bool,
+        self, setup: InstanceSetup, due: Mapping[TickKey, float], edges: Edges
     ) -> list[Outcome]:
-        """Run the ticks of a close; `seen`: their bars came while they were waited for."""
+        """Run the ticks of a close; `due` has the moment from which each one's deadline counts."""
         bars = [
             ClosedBar(
                 key.timeframe,
                 key.bar_time,
-                self.clock.monotonic() if seen else self._due_moment(key, before),
+                moment,
                 _silenced(setup.profile) if self._overtaken(key) else setup.profile,
             )
-            for key in keys
+            for key, moment in due.items()
         ]
         return [self._taken_in(setup, one) for one in run_close(setup.instance, bars, edges=edges)]
 

@@ -58,6 +58,10 @@ COLUMNS: Final[Mapping[str, Callable[[_Row], object]]] = {
 }
 
 
+NUMBERS: Final = frozenset(name for name in COLUMNS if name.endswith(")") and "UTC" not in name)
+"""The columns of numbers: those with a unit."""
+
+
 def as_csv(arms: Iterable[ArmSeen]) -> str:
     """Return the trades of arms as CSV; an arm without trades has no row."""
     rows = (
@@ -78,10 +82,14 @@ def clean(text: str) -> str | None:
         return None
     if not rows or rows[0] != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
         return None
-    return _told([[_cell(one) for one in row] for row in rows])
+    head, *rows = rows
+    return _told([head, *([_cell(*one) for one in zip(head, row, strict=True)] for row in rows)])
 
 
-def _cell(text: str) -> object:
+def _cell(column: str, text: str) -> object:
+    """Return a cell as what it is: a name stays a name, though it reads like a number."""
+    if column not in NUMBERS:
+        return text
     try:
         # A negative number is one, and no formula.
         return float(text)

@@ -33,6 +33,9 @@ from torra.market.broker_clock import FULL_DAY
 EQUAL_SHARE: Final = 0.5
 """Share of equal closes from which two timeframes agree; measured are 1.000 and at most 0.014."""
 
+FARTHER: Final = 0.3
+"""By so much the share at a lag must exceed that at none: closes of a quiet market repeat."""
+
 SAME_PRICE: Final = 1e-9
 """Two closes are equal when they differ by no more than this share: a file may round them."""
 
@@ -156,17 +159,23 @@ def _compared(columns: Mapping[str, Columns], shorter: str, longer: str) -> Cloc
 
 def _by_closes(short: Columns, own: Columns, step: timedelta) -> int | None:
     """Return the lag (seconds) at which most closes are equal; None where no lag fits."""
-    times, closes = own
     best, most = None, 0.0
+    here = _share_equal(short, own, 0) or 0.0
     for lag in _lags(step):
-        partners = _at(short, times - lag)
-        both = np.isfinite(partners)
-        if np.count_nonzero(both) < FEWEST_CLOSES:
-            continue
-        share = float(_equal(closes, partners)[both].mean())
-        if share >= EQUAL_SHARE and share > most:
+        share = _share_equal(short, own, lag)
+        if share is not None and share >= max(EQUAL_SHARE, here + FARTHER) and share > most:
             best, most = lag, share
     return best
+
+
+def _share_equal(short: Columns, own: Columns, lag: int) -> float | None:
+    """Return the share of equal closes at a lag (seconds); None for too few bars."""
+    times, closes = own
+    partners = _at(short, times - lag)
+    both = np.isfinite(partners)
+    if np.count_nonzero(both) < FEWEST_CLOSES:
+        return None
+    return float(_equal(closes, partners)[both].mean())
 
 
 def _by_returns(short: Columns, own: Columns, step: timedelta) -> int | None:

@@ -5,9 +5,9 @@ under a clock with another rule of daylight saving, the first bar of the week mo
 gold of 2024 and 2025 in 5 of 67 weeks for an EET export that was read as new_york+7, in 18 of 67
 for a server of new_york+7 that was read as UTC.
 
-Nothing is said of a market without weekends, of bars longer than an hour, of a month or less, and
-where no clock makes the week stand still, as in a market that opens by another city's clock. So a
-clock that is wrong by the same hours all the year is not seen here.
+Nothing is said of a market without weekends, of one that closes for long each day, for it opens by
+its own city's clock, of bars longer than an hour, of a month or less, and where no clock makes the
+week stand still. So a clock that is wrong by the same hours all the year is not seen here.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ FEWEST_WEEKS: Final = 5
 
 WITH_WEEKENDS: Final = 0.5
 """Share of the weeks that must have one: a market that never closes has holes now and then."""
+
+ROUND_THE_CLOCK: Final = 0.9
+"""Share of the time between weekends that has bars, from which a market goes on day and night.
+
+Currencies and metals have 0.95 and more, an index with the hours of its exchange 0.25 to 0.6.
+"""
 
 LONGEST: Final = timedelta(hours=1)
 """Bars longer than this do not tell the hour of their first trade."""
@@ -82,7 +88,8 @@ def moving(bars: pd.DataFrame, timeframe: str, clock: str) -> MovingWeeks | None
     None where it stands still, and where nothing can be said. Raises ConfigError for an unknown
     clock.
     """
-    starts = _starts(pd.DatetimeIndex(bars.index)) if duration(timeframe) <= LONGEST else []
+    step = duration(timeframe)
+    starts = _starts(pd.DatetimeIndex(bars.index), step) if step <= LONGEST else []
     if len(starts) < FEWEST_WEEKS:
         return None
     used = ServerClock.parse(clock)
@@ -107,12 +114,19 @@ def moving(bars: pd.DataFrame, timeframe: str, clock: str) -> MovingWeeks | None
     return MovingWeeks(clock, tuple(hours.most_common()), better) if better else None
 
 
-def _starts(index: pd.DatetimeIndex) -> list[datetime]:
-    """Return the first bar after each weekend; none for a market that goes on through them."""
+def _starts(index: pd.DatetimeIndex, step: timedelta) -> list[datetime]:
+    """Return the first bar after each weekend.
+
+    None for a market that goes on through them, and for one that does not go on day and night.
+    """
     if len(index) < FEWEST_WEEKS:
         return []
     times = index.as_unit("us").asi8
-    pauses = np.flatnonzero(np.diff(times) >= WEEKEND // MICROSECOND)
+    gaps = np.diff(times)
+    pauses = np.flatnonzero(gaps >= WEEKEND // MICROSECOND)
+    within = gaps[gaps < WEEKEND // MICROSECOND]
+    if len(within) * (step // MICROSECOND) < ROUND_THE_CLOCK * float(within.sum()):
+        return []
     weeks = float(times[-1] - times[0]) / (WEEK // MICROSECOND)
     if len(pauses) < WITH_WEEKENDS * weeks:
         return []

@@ -13,10 +13,12 @@ from typing import Final
 
 from agents.contracts import SourceType
 from torra.clock import iso
-from torra.config import Profile
+from torra.config import Instance, Profile
+from torra.desk.outlook import currencies_of
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.openings import rounding_warning, side_warning
 from torra.evaluation.wording import count, percent
+from torra.evidence.scheduled_events import EVERY_CURRENCY, ScheduledEvent
 from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS
 from torra.replay.replaying import ReplayPlan
@@ -70,11 +72,7 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
     """Say what was known of events and headlines; headlines are those of the replay's days."""
     told = plan.outlook
     if told.events is not None:
-        yield (
-            f"Openings keep away from {count(len(told.events), 'event')} of the calendar "
-            f"{plan.profile.events.calendar}, taken as it stands now: an event that was announced "
-            "late was not known then."
-        )
+        yield _of_the_calendar(plan, told.events)
     if told.filed is not None:
         yield f"Agents read {count(len(told.filed), 'headline')} of {plan.profile.news.file}."
     if told.stored:
@@ -83,6 +81,28 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
             f"Agents read {count(len(told.stored), 'headline')} of vendors, as this desk first saw "
             f"them, the first at {first}: before it they had none."
         )
+
+
+def _of_the_calendar(plan: ReplayPlan, events: Sequence[ScheduledEvent]) -> str:
+    """Say how many events could keep an opening away; nothing that could says so plainly."""
+    history, name = plan.history, plan.profile.events.calendar
+    first, last = history.period
+    begin, end = plan.begin or first, plan.end or last
+    concerned = {*currencies_of(Instance(symbol=history.symbol), plan.profile), EVERY_CURRENCY}
+    matter = [
+        event
+        for event in events
+        if event.impact == "high" and event.currency in concerned and begin <= event.time <= end
+    ]
+    if not matter:
+        return (
+            f"The calendar {name} has no event of high impact for {history.symbol} in these days: "
+            "no opening was kept away from one."
+        )
+    return (
+        f"Openings keep away from {count(len(matter), 'event')} of high impact of the calendar "
+        f"{name}, taken as it stands now: an event that was announced late was not known then."
+    )
 
 
 def _of_the_bars(plan: ReplayPlan) -> Iterator[str]:

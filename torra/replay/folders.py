@@ -86,14 +86,16 @@ def begin(home: Path, plan: ReplayPlan, say: Callable[[str], None] = lambda _: N
 
     Raises ConfigError, and neither logs nor writes, for a folder that belongs to another replay.
     More arms of the same replay may join. One that another version of the program left half done
-    starts anew, and `say` is told so: results of two versions are never mixed.
+    starts anew where nothing was paid for its answers, and `say` is told so: results of two
+    versions are never mixed.
     """
     folder, names = home / FOLDER / plan.name, {arm.name for arm in plan.arms}
+    paid = bool(plan.profile.agents.paid())
     if (folder / MADE_OF).exists():
         held = made_of(home, plan.name)
         if held.settings != plan.settings:
             raise foreign(folder / MADE_OF)
-        _start_anew(folder, [arm.name for arm in held.arms], say)
+        _start_anew(folder, [arm.name for arm in held.arms], say, paid=paid)
         # Arms of an earlier run stay on the list: they can still be recomposed.
         names |= {arm.name for arm in held.arms}
     for arm in plan.arms:
@@ -114,12 +116,23 @@ def begin(home: Path, plan: ReplayPlan, say: Callable[[str], None] = lambda _: N
     return logged
 
 
-def _start_anew(folder: Path, held: Sequence[str], say: Callable[[str], None]) -> None:
-    """Remove what another version of the program left half done."""
+def _start_anew(
+    folder: Path, held: Sequence[str], say: Callable[[str], None], *, paid: bool
+) -> None:
+    """Remove what another version of the program left half done; raises ConfigError if it was paid.
+
+    What was paid for is a person's to throw away.
+    """
     programs = {program_of(folder, name) for name in held} - {None}
     # A replay that was finished stays: it can be read and recomposed, whichever program ran it.
     if programs <= {program()["code"]} or all(is_done(folder, name) for name in held):
         return
+    if paid:
+        raise ConfigError(
+            f"{folder.name} was left half done by another version of this program, and its answers "
+            "were paid for: give this one another --name, or end that one with the version that "
+            "began it; results of two versions are never mixed"
+        )
     for name in held:
         forget(folder, name)
     say(

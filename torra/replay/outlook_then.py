@@ -28,12 +28,21 @@ from torra.desk.outlook import Events, News, currencies_of, subject_of
 from torra.errors import ConfigError
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
-from torra.evidence.scheduled_events import EventView, ScheduledEvent, around
+from torra.evidence.scheduled_events import (
+    EVERY_CURRENCY,
+    REACH,
+    EventView,
+    ScheduledEvent,
+    around,
+)
 from torra.home import DATABASE
 from torra.news.event_file import read_events
 
 FILE: Final = "file"
 """The source of headlines that is a file."""
+
+GOES_ON: Final = "the calendar goes on"
+"""Name of the event that stands for all that come long after a replay."""
 
 TIMES: Final = ("published", "first_seen")
 
@@ -50,7 +59,8 @@ class Figures:
 class OutlookThen:
     """Events and headlines of a replay; None where its profile asks for none.
 
-    `events` are a whole calendar, oldest first. `filed` are the headlines of the profile's file,
+    `events` are those of a calendar, oldest first, that a tick may see, and where more come after
+    them one of no impact that says so (GOES_ON). `filed` are the headlines of the profile's file,
     `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
     than the replay's.
     """
@@ -143,7 +153,7 @@ def read_outlook(
     events = None
     if profile.events.calendar:
         currencies_of(instance, profile)
-        events = read_events(home / profile.events.calendar)
+        events = _around_replay(read_events(home / profile.events.calendar), begin, end)
     if not profile.agents.include_news:
         return OutlookThen(events)
     # No tick looks farther back (news_collector.Collector.latest).
@@ -161,6 +171,19 @@ def read_outlook(
             "file (news.sources file, docs/news.md), or set agents.include_news false"
         )
     return OutlookThen(events, filed, stored, figures)
+
+
+def _around_replay(
+    events: Sequence[ScheduledEvent], begin: datetime, end: datetime
+) -> tuple[ScheduledEvent, ...]:
+    """Return the events that a tick may see: a line for other days makes no other replay.
+
+    Where all later ones are left out, one of no impact says that the calendar goes on.
+    """
+    since, until = begin - 2 * REACH, end + 2 * REACH
+    near = tuple(event for event in events if since <= event.time <= until)
+    goes_on = any(event.time > until for event in events)
+    return (*near, ScheduledEvent(until, EVERY_CURRENCY, "low", GOES_ON)) if goes_on else near
 
 
 def _vendors(profile: Profile) -> list[str]:
@@ -192,7 +215,7 @@ def _of_desk(
         rows = database.figures_of(ticker) if ticker else []
     finally:
         database.close()
-    return items, tuple(Figures(moment, values) for moment, values in rows)
+    return items, tuple(Figures(moment, values) for moment, values in rows if moment <= end)
 
 
 # --- what the collector is handed -----------------------------------------------------------------

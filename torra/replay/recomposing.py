@@ -32,8 +32,8 @@ from torra.replay import arms, scorecard
 from torra.replay.arms import CONTROL, Arm, Words
 from torra.replay.caveats import of_the_openings
 from torra.replay.folders import made_of, seen_of
-from torra.replay.replaying import ReplayPlan
-from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.replaying import ReplayPlan, course_of
+from torra.replay.runner import Voice, run_arm
 from torra.replay.shards import trials
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
@@ -153,7 +153,7 @@ def run(
     """
     changes = dataclasses.replace(changes, brain=BrainNumbers.of(profile))
     found = recompose(recorded, changes, BrainNumbers.of(plan.profile))
-    course = Course.of(plan.history, begin=plan.begin, end=plan.end)
+    course = course_of(plan)
     words = {
         (tick.timeframe, iso(tick.bar_time)): _words(tick, changes.blend, part)
         for tick, part in zip(found.ticks, _parts(found.ticks, changes, plan), strict=True)

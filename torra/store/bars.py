@@ -4,6 +4,9 @@ Revisions count through a whole stream: a bar that is changed, or put in between
 above all that its stream has. So a range of bars and its highest revision name for ever the very
 bars that a tick saw (`bars_then`).
 
+A bar that turns out never to have been is withdrawn: a revision with WITHDRAWN for its volume,
+which every read leaves out. The revisions before it stay, for the ticks that saw them.
+
 Reads are causal: they return nothing that closed after `as_of`. The records, the highest and the
 lowest price so far, are looked up in two small tables of the bars that set a new one; the tables
 are kept right when bars arrive late or change.
@@ -32,9 +35,19 @@ Stored = tuple[str, float, float, float, float, float]
 
 NEWEST_REVISIONS: Final = (
     "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
-    "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? GROUP BY bar_time "
+    "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? "
+    "GROUP BY bar_time HAVING volume >= 0 "
 )
-"""Beside max(), SQLite gives the other columns of the very row that holds the maximum."""
+"""Beside max(), SQLite gives the other columns of the very row that holds the maximum.
+
+Withdrawn bars are left out: their newest revision has WITHDRAWN for its volume.
+"""
+
+WITHDRAWN: Final = -1.0
+"""The volume that says that a bar is none. The feeds' door lets no negative volume in."""
+
+AFTER_ALL: Final = "~"
+"""Text that sorts after every time."""
 
 
 class RecordTable(NamedTuple):
@@ -71,8 +84,7 @@ class BarStore(Store):
                 # In the order of revisions: the newest revision of a bar overwrites the others.
                 last = {bar[0]: bar for bar in stored}
                 fresh = [bar for bar in bars if last.get(bar[0]) != bar]
-            span = self.bar_span(instance, timeframe) if fresh else None
-            newest = span[1] if span else BEFORE_ALL
+            newest = self._newest_row(instance, timeframe) if fresh else BEFORE_ALL
             # Bars that only extend the stream keep revision 0, so the usual tick needs no search
             # for it.
             again = bool(fresh) and fresh[0][0] <= newest
@@ -89,6 +101,34 @@ class BarStore(Store):
             if fresh:
                 self._settle_records(instance, timeframe, fresh[0][0])
         return sum(bar[0] not in known for bar in fresh)
+
+    def withdraw_others(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
+        """Withdraw the stored bars between the first and the last of a frame that it has not.
+
+        Returns how many. The frame is that of `store_bars`.
+        """
+        bars = _as_rows(frame)
+        if not bars:
+            return 0
+        there = {bar[0] for bar in bars}
+        with self.transaction():
+            rows = self._rows(
+                NEWEST_REVISIONS + "ORDER BY bar_time",
+                instance, timeframe, bars[0][0], bars[-1][0],
+            )  # fmt: skip
+            others = [row for row in rows if row["bar_time"] not in there]
+            revision, at = self._next_revision(instance, timeframe), self._moment()
+            self.connection().conn.executemany(
+                "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (instance, timeframe, row["bar_time"], revision, row["open"], row["high"],
+                     row["low"], row["close"], WITHDRAWN, at)
+                    for row in others
+                ],
+            )  # fmt: skip
+            if others:
+                self._settle_records(instance, timeframe, others[0]["bar_time"])
+        return len(others)
 
     def load_bars(
         self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
@@ -135,7 +175,7 @@ class BarStore(Store):
         rows = self._rows(
             "SELECT bar_time, max(revision) AS revision, open, high, low, close, volume FROM bars "
             "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? AND revision <= ? "
-            "GROUP BY bar_time ORDER BY bar_time",
+            "GROUP BY bar_time HAVING volume >= 0 ORDER BY bar_time",
             instance, timeframe, stamp(first), stamp(last), revision,
         )  # fmt: skip
         return _as_frame(rows)
@@ -160,7 +200,12 @@ class BarStore(Store):
 
     def bar_count(self, instance: str, timeframe: str) -> int:
         """Return how many bars of the stream are stored, revisions counted once."""
-        sql = "SELECT count(DISTINCT bar_time) AS n FROM bars WHERE instance = ? AND timeframe = ?"
+        sql = (
+            "SELECT count(*) AS n FROM bars AS newest WHERE instance = ? AND timeframe = ? "
+            "AND volume >= 0 AND NOT EXISTS (SELECT 1 FROM bars AS later "
+            "WHERE later.instance = newest.instance AND later.timeframe = newest.timeframe "
+            "AND later.bar_time = newest.bar_time AND later.revision > newest.revision)"
+        )
         row = self._row(sql, instance, timeframe)
         return int(row["n"]) if row else 0
 
@@ -175,9 +220,9 @@ class BarStore(Store):
 
     def bar_span(self, instance: str, timeframe: str) -> tuple[str, str] | None:
         """Return the first and the last stored bar time, ISO; None without a bar."""
-        sql = "SELECT bar_time FROM bars WHERE instance = ? AND timeframe = ? ORDER BY bar_time "
-        first = self._row(sql + "LIMIT 1", instance, timeframe)
-        last = self._row(sql + "DESC LIMIT 1", instance, timeframe)
+        stream = instance, timeframe, BEFORE_ALL, AFTER_ALL
+        first = self._row(NEWEST_REVISIONS + "ORDER BY bar_time LIMIT 1", *stream)
+        last = self._row(NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1", *stream)
         return (str(first["bar_time"]), str(last["bar_time"])) if first and last else None
 
     def bar_revision(
@@ -200,6 +245,12 @@ class BarStore(Store):
         )
         return list(found)
 
+    def _newest_row(self, instance: str, timeframe: str) -> str:
+        """Return the time of the newest bar that ever was, withdrawn ones too."""
+        sql = "SELECT max(bar_time) AS newest FROM bars WHERE instance = ? AND timeframe = ?"
+        row = self._row(sql, instance, timeframe)
+        return str(row["newest"]) if row and row["newest"] else BEFORE_ALL
+
     def _next_revision(self, instance: str, timeframe: str) -> int:
         sql = "SELECT max(revision) AS revision FROM bars WHERE instance = ? AND timeframe = ?"
         row = self._row(sql, instance, timeframe)
@@ -217,9 +268,8 @@ class BarStore(Store):
     def _settle_records(self, instance: str, timeframe: str, first: str) -> None:
         """Find the bars from `first` on that set a new high or a new low."""
         later = self.connection().conn.execute(
-            # "~" sorts after every time.
             NEWEST_REVISIONS + "ORDER BY bar_time",
-            (instance, timeframe, first, "~"),
+            (instance, timeframe, first, AFTER_ALL),
         )
         bars = [(bar_time, high, low) for bar_time, _, _, high, low, *_ in later]
         for kind in (HIGHS, LOWS):

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from torra.clock import duration
+from torra.store.bars import BEFORE_ALL, NEWEST_REVISIONS
 from torra.store.connection import Store, stamp
 
 StreamKey = tuple[str, str]
@@ -187,9 +188,8 @@ class HistoryStore(Store):
     ) -> tuple[str, float] | None:
         """Return bar time and close of the newest bar that was closed at `as_of`."""
         row = self._row(
-            "SELECT bar_time, close FROM bars WHERE instance = ? AND timeframe = ? "
-            "AND bar_time <= ? ORDER BY bar_time DESC, revision DESC LIMIT 1",
-            instance, timeframe, stamp(as_of - duration(timeframe)),
+            NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1",
+            instance, timeframe, BEFORE_ALL, stamp(as_of - duration(timeframe)),
         )  # fmt: skip
         return (str(row["bar_time"]), float(row["close"])) if row else None
 

@@ -70,8 +70,9 @@ def rung(
     steps down at once to the highest rung whose worst case fits under what is left of the sliding
     hour.
     It climbs to one that fits HYSTERESIS times, or fits an hour in which nothing was spent. Of what
-    is left `beside` is promised to ticks that closed with this one, in USD. Without the database
-    nobody is asked. Raises ValueError for a desk that cannot be seated.
+    is left `beside` is promised to ticks that closed with this one, in USD: this tick steps down
+    for it, but what is only promised is not kept against later ones. Without the database nobody
+    is asked. Raises ValueError for a desk that cannot be seated.
     """
     rungs = ladder(settings)
     costs = [tick_worst_case(prices, each.settings, local, agents) for each in rungs if each.asked]
@@ -80,15 +81,17 @@ def rung(
         return rungs[0]
     try:
         held = database.rung(profile_name)
-        spent = database.spent(profile_name, now - HOUR) + beside
-        chosen = _choose([*costs, 0.0], rungs, held, spent, settings.max_api_cost_per_hour)
-        if rungs[chosen].name != (held or rungs[0].name):
+        spent, ceiling = database.spent(profile_name, now - HOUR), settings.max_api_cost_per_hour
+        kept = _choose([*costs, 0.0], rungs, held, spent, ceiling)
+        if rungs[kept].name != (held or rungs[0].name):
             with database.transaction(RUNG_WAIT):
-                database.set_rung(profile_name, rungs[chosen].name)
+                database.set_rung(profile_name, rungs[kept].name)
     # Without the ledger the ceiling is not known, so nothing is spent.
     except StoreUnavailable:
         log.exception("ledger: nobody is asked for profile %s", profile_name)
         return rungs[-1]
+    fits = (at for at, cost in enumerate([*costs, 0.0]) if spent + beside + cost <= ceiling)
+    chosen = max(kept, next(fits, len(costs)))
     return replace(rungs[chosen], worst_usd=[*costs, 0.0][chosen])
 
 
