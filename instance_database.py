@@ -22,6 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from torra import owner_only
 from torra.clock import System, duration, parse
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import DATABASE, LOST, lost
@@ -86,7 +87,9 @@ class Database(
         path = Path(path)
         database = cls(path, now=now, busy_seconds=busy_seconds)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            owner_only.make_folder(path.parent)
+            if not path.exists():
+                owner_only.make_file(path)  # SQLite gives what it puts beside it the same rights
             # Before the first connection of ours: that one would switch a stranger's file to WAL.
             inspect(path, busy_seconds)
             migrations.migrate(database.connection(), path, database.transaction, now)
@@ -246,7 +249,7 @@ def open_home(home: Path, *, anew: bool = False) -> Database:
     if not anew and lost(home / DATABASE):
         raise ConfigError(f"{home / DATABASE} {LOST}: torra run says what to type")
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        owner_only.make_folder(home)
     except OSError as error:
         raise ConfigError(f"cannot write to {home}: {error.strerror}; set TORRA_HOME") from error
     return Database.open(home / DATABASE, now=System().real_now)

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import sqlite_utils
 
+from torra import owner_only
 from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import BACKUP_NAME, backups
@@ -151,7 +152,7 @@ def write(
     # A name of its own: two backups at once must not write into one file.
     partial = target.with_name(f"{target.name}.{token(4)}.partial")
     with _plainly(source, target):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        owner_only.make_folder(target.parent)
         _sweep(target.parent, now)
         check_room(source, target.parent)
         try:
@@ -251,7 +252,7 @@ def _add(partial: Path, files: Mapping[str, bytes], facts: Mapping[str, str]) ->
 def _put_sum(target: Path) -> str:
     """Put the sum beside a backup, in the form that sha256sum reads; return it."""
     found = _digest(target)
-    write_whole(_sum_of(target), f"{found}  {target.name}\n".encode())
+    write_whole(_sum_of(target), f"{found}  {target.name}\n".encode(), mode=owner_only.FILE)
     return found
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from instance_database import open_home
+from torra import owner_only
 from torra.backup.copies import (
     FACTS,
     FILES,
@@ -326,7 +327,7 @@ def carry_out(planned: RestorePlan) -> dict[str, Any]:
     database, staged = home / DATABASE, home / STAGED
     begun = False
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        owner_only.make_folder(home)
         if planned.backup is not None:
             _stage(planned.backup.path, staged)
         with alone(database):
@@ -389,7 +390,7 @@ def _set_aside(database: Path, kept: Path) -> None:
     """Move a database away with its log and the log's index."""
     for part in _parts(database):
         if part.exists():
-            kept.mkdir(parents=True, exist_ok=True)
+            owner_only.make_folder(kept)
             part.replace(kept / part.name)
     if kept.exists():
         sync_folder(kept)

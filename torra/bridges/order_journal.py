@@ -24,6 +24,7 @@ from typing import Any, Final, TypeVar
 from torra.bridges.protocol import Order, Report, Status
 from torra.clock import iso, parse
 from torra.errors import MALFORMED, ConfigError
+from torra.owner_only import make_folder
 from torra.whole_files import sync_folder, write_whole
 
 KEEP: Final = timedelta(days=30)
@@ -81,7 +82,7 @@ class OrderJournal:
         self.fault = ""
         """Why what was learned is not on disk; empty when all of it is."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             self._load(now)
         except OSError as error:
             raise ConfigError(

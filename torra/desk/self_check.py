@@ -22,6 +22,7 @@ from typing import Any, Final
 from agent_config import MODES, VENDORS, AgentSettings, is_plug_in
 from agents.registry import AGENTS
 from instance_database import Database, open_home
+from torra import owner_only
 from torra.backup.restore import command
 from torra.clock import System, duration, iso
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
@@ -152,6 +153,10 @@ def _home(place: Place) -> Iterator[CheckResult]:
         if trouble is not None:
             yield CheckResult("home", "error", trouble.what, trouble.remedy)
             return
+    if there := owner_only.open_to_others(home):
+        told = f"others of this machine can read {there[0]}"
+        remedy = f"start the desk once, or: chmod 700 {home}"
+        yield CheckResult("home", "warning", told, remedy)
     folder = home if home.exists() else home.absolute().parent
     yield CheckResult(
         "home", "ok", f"{home}: {shutil.disk_usage(folder).free // 1_000_000} MB free"

@@ -10,7 +10,8 @@ torra.store.connection refuses a disk that cannot keep a write-ahead log.
 
 The whole file is read (`quick_check`, about a second for a million ticks), the tables on which
 money depends are compared with their indexes, and stored times are parsed. Only `check` changes
-something: those HALT files, and what a cut-off `torra init` left half done. `torra doctor` uses the
+something: those HALT files, what a cut-off `torra init` left half done, and the rights of others
+to a home. `torra doctor` uses the
 single checks too.
 """
 
@@ -27,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from torra import owner_only
 from torra.backup.restore import command, cut_off, repair
 from torra.clock import System, iso, parse
 from torra.config import load_desk
@@ -85,6 +87,8 @@ def check(home: Path, say: Callable[[str], None]) -> str:
     trouble = of_restore(home) or of_database(home / DATABASE, partial(_halt, home))
     if trouble is not None:
         raise ConfigError(f"the desk does not start: {trouble.line}")
+    if told := owner_only.mend(home):
+        say(f"note: {told}")
     if old := of_sqlite(sqlite3.sqlite_version_info):
         say(f"note: {old.line}")
     now = System().real_now()

@@ -34,6 +34,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import sqlite_utils
 
+from torra import owner_only
 from torra.clock import System, duration, iso
 from torra.errors import ConfigError, StoreBroken, StoreUnavailable
 from torra.home import BACKUP_FOLDER
@@ -526,10 +527,11 @@ def inspect(path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
 
 def copy(db: sqlite_utils.Database, target: Path) -> Path:
     """Copy a database to a new file; the copy is read through before it gets its name."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    owner_only.make_folder(target.parent)
     partial = target.with_name(target.name + ".partial")
     # Left by a copy that was interrupted.
     partial.unlink(missing_ok=True)
+    owner_only.make_file(partial)
     with closing(_plain(partial, BUSY_SECONDS)) as written:
         db.conn.backup(written.conn)
         # The copy takes over WAL, and would be a file with two others beside it.

@@ -20,6 +20,7 @@ from typing import Final
 from torra.clock import token as new_token
 from torra.errors import MALFORMED, ConfigError
 from torra.home import ACCESS
+from torra.owner_only import FILE, OTHERS, make_folder
 from torra.whole_files import write_whole
 
 SCOPES: Final = ("read", "approve", "admin")
@@ -28,10 +29,6 @@ SCOPES: Final = ("read", "approve", "admin")
 TOKEN_BYTES: Final = 32
 SHORTEST: Final = 32
 """Least characters of a token and of the key, so that nobody puts a word in their place."""
-
-OWNER_ONLY: Final = 0o600
-OTHERS: Final = 0o077
-"""The permission bits of group and world."""
 
 RENEW: Final = "run: torra token --new"
 
@@ -74,7 +71,7 @@ def replace(home: Path) -> Tokens:
     """Put new tokens in the place of the old ones, whatever those were; raises ConfigError."""
     path = home / ACCESS
     try:
-        write_whole(path, _as_bytes(make()), mode=OWNER_ONLY)
+        write_whole(path, _as_bytes(make()), mode=FILE)
     except OSError as error:
         raise _unwritten(path, error) from error
     return read(path)
@@ -118,8 +115,8 @@ def _understood(path: Path, text: str) -> Tokens:
 def _put(path: Path, tokens: Tokens) -> bool:
     """Write the file if there is none; return False if another process wrote it first."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, _as_bytes(tokens), mode=OWNER_ONLY, replace=False)
+        make_folder(path.parent)
+        write_whole(path, _as_bytes(tokens), mode=FILE, replace=False)
     except FileExistsError:
         return False
     except OSError as error:
