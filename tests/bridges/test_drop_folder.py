@@ -622,6 +622,33 @@ def test_a_forged_answer_is_put_aside_at_once(root: Path, timed: DropFolder) -> 
     assert not timed.reject(NAME, at_once=True)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no pipes among files")
+def test_what_is_no_file_is_put_aside_and_the_channel_goes_on(
+    root: Path, folder: DropFolder
+) -> None:
+    """A pipe that nobody writes to would be waited for without end."""
+    other = file_name(1043, "T7K3Q9ZB2M4XB")
+    os.mkfifo(root / "ack" / NAME)
+    (root / "ack" / other).write_bytes(b"an answer")
+    assert folder.acks() == [NAME, other]
+    assert folder.read(f"ack/{NAME}", 100) == b""
+    assert folder.reject(NAME, at_once=True)
+    assert folder.acks() == [other] and folder.read(f"ack/{other}", 100) == b"an answer"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no pipes among files")
+def test_a_halt_of_any_kind_halts_the_channel(root: Path, folder: DropFolder) -> None:
+    path, target = root / "control" / "HALT", root.parent / "elsewhere"
+    path.symlink_to(target)
+    assert folder.halted()
+    with pytest.raises(BridgeUnavailable, match="HALT is there"):
+        folder.publish(NAME, b"x")
+    folder.set_halt("by a person: x")
+    assert not target.exists(), "nothing is written through a link"
+    folder.set_halt(None)
+    assert not folder.halted()
+
+
 def test_answers_come_oldest_first(root: Path, folder: DropFolder) -> None:
     for name in ("0000000002_B.json", "0000000010_A.json", "0000000002_B.json.settling", "x.json"):
         (root / "ack" / name).write_bytes(b"x")
@@ -657,10 +684,11 @@ def test_the_halt_file_is_there_before_its_text(
     folder.set_halt(None)
     assert not folder.halted()
 
-    def full(*_: Any, **__: Any) -> None:
+    def full(path: Path, _: str) -> None:
+        path.touch()
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(drop_folder, "put_new", full)
     folder.set_halt("the disk is full")
     assert folder.halted()
 

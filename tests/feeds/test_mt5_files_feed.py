@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import logging
+import os
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -249,6 +250,18 @@ def test_the_last_good_copy_stands_and_that_is_said_once(
     assert KEY not in caplog.text
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no pipes among files")
+def test_a_pipe_in_the_place_of_a_file_is_told_and_not_waited_for(channel: Channel) -> None:
+    channel.path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(channel.path)
+    refusal = channel.refusal()
+    assert refusal.reason == "bad_file"
+    assert "it is no regular file" in refusal.detail
+    channel.path.unlink()
+    channel.put(rows(OPENS))
+    assert channel.opens() == OPENS
+
+
 def test_a_good_file_that_came_back_ends_the_trouble(
     channel: Channel, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -272,12 +285,12 @@ def test_a_file_that_another_program_holds_is_no_end(
 
     with monkeypatch.context() as patch:
         channel.put(rows(OPENS))
-        patch.setattr(Path, "open", held)
+        patch.setattr(mt5_files, "read_regular", held)
         refusal = channel.refusal()
         assert (refusal.reason, "sharing violation" in refusal.detail) == ("bad_file", True)
     assert channel.opens() == OPENS
     channel.put(rows(OPENS[1:]))
-    monkeypatch.setattr(Path, "open", held)
+    monkeypatch.setattr(mt5_files, "read_regular", held)
     assert channel.opens() == OPENS
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,6 +12,7 @@ import pytest
 
 from instance_database import Database
 from tests.worlds.stores import open_database
+from torra.bridges.order_journal import halt_in
 from torra.config import Channel, DeskSettings, Instance
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
@@ -56,6 +58,33 @@ def test_a_file_halts_database_and_every_channel(
     assert database.trading_state() == "HALTED"
     assert all(path.exists() for path in files.values())
     assert database.trading_states(1)[0]["reason"] == f"the file HALT of {name} is there"
+
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "a dangling link": lambda path: path.symlink_to(path.parent.parent / "nowhere"),
+    "a link to a folder": lambda path: path.symlink_to(path.parent),
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": os.mkfifo,
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no pipes among files")
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("name", ["desk", "main"])
+def test_a_halt_of_any_kind_halts_and_nothing_is_written_through_it(
+    name: str,
+    make: Callable[[Path], object],
+    switch: KillSwitch,
+    files: dict[str, Path],
+    database: Database,
+) -> None:
+    files[name].parent.mkdir(parents=True)
+    make(files[name])
+    assert name in switch.engaged()
+    assert halt_in([files[name]])
+    assert switch.halt("by a person: x") == [], "what lies there halts already"
+    assert database.trading_state() == "HALTED"
+    assert not (files[name].parent.parent / "nowhere").exists()
 
 
 def test_taking_the_file_away_does_not_resume(
@@ -174,15 +203,15 @@ def test_an_own_file_that_cannot_be_looked_for_halts(
     switch: KillSwitch, files: dict[str, Path], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody may have put it there: a folder that is not readable any more is no permission."""
-    whole = Path.exists
+    whole = Path.lstat
 
-    def closed(path: Path) -> bool:
+    def closed(path: Path) -> os.stat_result:
         if path == files["desk"]:
             raise PermissionError(13, "Permission denied")
         return whole(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "exists", closed)
+        patch.setattr(Path, "lstat", closed)
         told = "cannot be looked for: Permission denied"
         assert switch.engaged() == f"the file HALT of desk {told}"
         assert switch.standing() == [f"the HALT files are down (desk {told})"]

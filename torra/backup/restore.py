@@ -43,6 +43,7 @@ from torra.clock import System, parse
 from torra.config import load_desk
 from torra.errors import MALFORMED, ConfigError, TorraError
 from torra.home import BACKUP_FOLDER, DATABASE, HALT, backups
+from torra.regular_files import lies
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, stamp
 from torra.store.ticks import lives
 from torra.trading.by_hand import COMMAND_LINE, files_to_halt
@@ -335,7 +336,7 @@ def carry_out(planned: RestorePlan) -> dict[str, Any]:
             # The terminals first: they may still hold orders that the backup does not know.
             not_halted = put_down(files, _reason(planned))
             # The desk's own HALT file is the least: the channels may be on drives that are gone.
-            if not (home / HALT).exists():
+            if not lies(home / HALT):
                 raise ConfigError(f"nothing was changed: cannot halt first: {not_halted[0]}")
             # From here on no desk starts until the restore has ended.
             _mark(planned)

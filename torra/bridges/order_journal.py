@@ -25,6 +25,7 @@ from torra.bridges.protocol import Order, Report, Status
 from torra.clock import iso, parse
 from torra.errors import MALFORMED, ConfigError
 from torra.owner_only import make_folder
+from torra.regular_files import lies
 from torra.whole_files import sync_folder, write_whole
 
 KEEP: Final = timedelta(days=30)
@@ -204,7 +205,7 @@ def halt_in(files: Iterable[Path]) -> str:
 
 def _is_set(path: Path) -> bool:
     try:
-        return path.exists()
+        return lies(path)
     except OSError:
         # A file that cannot be looked at may be there: rather halt than trade past it.
         return True

@@ -13,18 +13,18 @@ at start. The file should lie on a disk of this machine: reading a dead network 
 from __future__ import annotations
 
 import os
-import stat
 import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from agents.contracts import JPEG, PNG
 from torra.clock import duration
 from torra.errors import ConfigError
+from torra.regular_files import NO_FILE, NotRegular, open_regular
 
 REASONS: Final[Mapping[str, str]] = {
     "missing": "there is no such file",
@@ -142,13 +142,8 @@ def _path(text: str) -> Path:
 
 def _read(path: Path, earliest: float, latest: float) -> bytes:
     """Return the bytes of a regular file written between two moments, in seconds since 1970."""
-    _check_regular(path.stat())  # before it is opened: opening a device may do something
-    # O_NONBLOCK: a pipe that took the file's place meanwhile must not hold the tick.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
+    with _opened(path) as file:
         found = os.fstat(file.fileno())
-        # Again, of what was really opened: the path may name something else by now.
-        _check_regular(found)
         if not earliest < found.st_mtime <= latest:
             side = "before" if found.st_mtime <= earliest else "after"
             raise _Refused("stale", f"it was written {side} its time")
@@ -160,9 +155,11 @@ def _read(path: Path, earliest: float, latest: float) -> bytes:
     return data
 
 
-def _check_regular(found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise _Refused("type", "it is no regular file")
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path)
+    except NotRegular:
+        raise _Refused("type", NO_FILE) from None
 
 
 def _dimensions(data: bytes) -> tuple[int, int]:

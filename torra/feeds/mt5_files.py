@@ -37,6 +37,7 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.csv_file import ENCODINGS
 from torra.feeds.protocol import COLUMNS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, check, offsets_used, shown
+from torra.regular_files import read_regular
 
 NO_FILE: Final = "no_file"
 BAD_FILE: Final = "bad_file"
@@ -120,8 +121,7 @@ class Mt5FilesFeed:
             if held is not None and held.seen == seen:
                 self._troubles.pop(path, None)
                 return held
-            with path.open("rb") as file:
-                raw = file.read(MAX_BYTES)
+            raw = read_regular(path, MAX_BYTES)
             copy = self._judge(read_sheet(raw, self._key), seen, step)
         except FileNotFoundError:
             return self._last_good(path, NO_FILE, f"there is no {path}; {_remedy(path)}")

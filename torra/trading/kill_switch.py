@@ -25,6 +25,7 @@ from torra.clock import real_sleep
 from torra.config import DeskSettings
 from torra.errors import StoreUnavailable, TorraError
 from torra.home import HALT, STATE_FOLDER
+from torra.regular_files import lies, put_new
 from torra.time_limit import of_folder
 
 T = TypeVar("T")
@@ -192,7 +193,7 @@ def _lying(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     """
     for name, path in files.items():
         try:
-            if _reach(files, path, path.exists):
+            if _reach(files, path, partial(lies, path)):
                 yield name, LIES
         except OSError as error:
             if _ours(files, path):
@@ -220,10 +221,12 @@ def _put_down_all(files: Mapping[str, Path], reason: str) -> dict[str, OSError]:
 
 def _put_down(path: Path, reason: str, *, ours: bool) -> None:
     """Write a HALT file; a folder that is not ours must be there, or it is an unmounted share."""
-    if not path.exists():
-        # A HALT on the empty mount point of a share would never reach the other side.
-        path.parent.mkdir(parents=ours, exist_ok=True)
-        path.write_text(reason + "\n", encoding="utf-8")
+    if lies(path):
+        return
+    # A HALT on the empty mount point of a share would never reach the other side.
+    path.parent.mkdir(parents=ours, exist_ok=True)
+    with suppress(FileExistsError):  # somebody else halts too
+        put_new(path, reason + "\n")
 
 
 def _reach(files: Mapping[str, Path], path: Path, step: Callable[[], T]) -> T:

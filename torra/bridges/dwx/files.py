@@ -33,6 +33,7 @@ from typing import Any, Final, Generic, TypeVar
 from torra.clock import Clock
 from torra.errors import MALFORMED, BridgeUnavailable
 from torra.failpoints import failpoint
+from torra.regular_files import read_regular
 from torra.time_limit import Run, TimeLimit, at_once, of_folder
 from torra.whole_files import name_once, write_whole
 
@@ -175,8 +176,7 @@ class LastGood(Generic[Parsed]):
         found = self.path.stat()
         if (found.st_mtime_ns, found.st_size) == self._seen and self.value is not None:
             return found, None
-        with self.path.open("rb") as file:
-            return found, file.read(MAX_BYTES)
+        return found, read_regular(self.path, MAX_BYTES)
 
 
 class DwxFolder:
@@ -221,7 +221,7 @@ class DwxFolder:
     def waiting(self) -> str | None:
         """Return the command that nobody has taken yet, "" when it cannot be read; None: none."""
         try:
-            return _text(self._run((self._folder / COMMANDS).read_bytes))
+            return _text(self._run(partial(read_regular, self._folder / COMMANDS)))
         except FileNotFoundError:
             return None
         except OSError:

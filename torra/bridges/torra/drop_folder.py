@@ -32,6 +32,7 @@ from torra.clock import real_sleep, token
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
 from torra.home import HALT
+from torra.regular_files import NotRegular, lies, put_new, read_regular
 from torra.time_limit import Run, at_once
 from torra.whole_files import name_once, sync_folder
 
@@ -148,7 +149,7 @@ class Disk:
 
     def read(self, path: Path, limit: int) -> bytes:
         """Return a file's beginning, `limit` bytes at most."""
-        return self._run(partial(_beginning, path, limit))
+        return self._run(partial(read_regular, path, limit))
 
     def names(self, path: Path) -> list[str]:
         """Return the names in a folder, sorted."""
@@ -161,6 +162,10 @@ class Disk:
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
+
+    def taken(self, path: Path) -> bool:
+        """Return whether a name is taken, by whatever; raises OSError when that cannot be told."""
+        return self._run(partial(lies, path))
 
     def writable(self, path: Path) -> bool:
         """Return whether this user may write into a folder."""
@@ -372,13 +377,16 @@ class DropFolder:
     def read(self, place: str, limit: int) -> bytes | None:
         """Return a file below the root, None when it is not there; of a longer one the beginning.
 
-        `limit` counts characters; a file in UTF-16 has two bytes for each.
+        `limit` counts characters; a file in UTF-16 has two bytes for each. What is no regular file
+        holds nothing, so that it is put aside as a damaged one is.
         """
         with self._explained():
             try:
                 return self._disk.read(self.root / place, 2 * limit + 4)
             except FileNotFoundError:
                 return None
+            except NotRegular:
+                return b""
 
     def write_state(self, name: str, data: bytes) -> None:
         """Replace a file of state/; a reader sees the old one or the new one, whole."""
@@ -399,7 +407,7 @@ class DropFolder:
 
     def halted(self) -> bool:
         """Return whether control/HALT is there; raises OSError when that cannot be told."""
-        return self._disk.there(self.root / HALT)
+        return self._disk.taken(self.root / HALT)
 
     def set_halt(self, reason: str | None) -> None:
         """Make control/HALT, or remove it with None. Raises OSError.
@@ -410,9 +418,14 @@ class DropFolder:
         if reason is None:
             self._patience()(lambda: path.unlink(missing_ok=True))
             return
-        self._patience()(path.touch)
+        try:
+            self._patience()(partial(put_new, path, f"{reason}\n"))
+        except FileExistsError:
+            return  # whatever it is, it halts
+        except OSError:
+            if not lies(path):
+                raise
         with suppress(OSError):
-            path.write_text(f"{reason}\n", encoding="utf-8")
             self._disk.sync_folder(path.parent)
 
     def prune(self, now: datetime) -> None:
@@ -431,7 +444,7 @@ class DropFolder:
 
     def _heed_halt(self) -> None:
         for path in (self.root / HALT, *self._halts):
-            if self._disk.there(path):
+            if self._disk.taken(path):
                 raise BridgeUnavailable(f"{path} is there: nothing is sent")
 
     def _signals_in(self, folder: str, ending: str = "") -> list[str]:
@@ -514,8 +527,3 @@ def _sync_folder(path: Path) -> None:
         # Some shares cannot flush a folder at all; that alone is no failure.
         if error.errno not in NO_FLUSH:
             raise
-
-
-def _beginning(path: Path, limit: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(limit)
