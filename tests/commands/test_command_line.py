@@ -24,6 +24,7 @@ from tests.doubles.reference_ea import Inputs, ReferenceEa
 from tests.doubles.vendor_server import Status, VendorServer
 from tests.worlds import desks, legacy_database
 from torra.clock import System, iso
+from torra.commands.cli_errors import LONGEST
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.providers.vendors.switchboard import Switchboard
@@ -117,6 +118,11 @@ def test_tick_reads_a_file(tmp_path: Path) -> None:
         (["tick", "BTCUSD", "M15", "--as-of", "2021-09-28T10:00:00Z"], "too_short"),
         (["import", "nowhere.csv", "--symbol", "X", "--timeframe", "M15"], "nowhere.csv"),
         (["run", "--host", "0.0.0.0"], "on this machine only"),
+        (["import", "x.csv", "--symbol", "../X", "--timeframe", "M15"], "'../X' is no symbol"),
+        (["import", "x.csv", "--symbol", "A|B", "--timeframe", "M15"], "'A|B' is no symbol"),
+        (["import", "x.csv", "--symbol", "A" * 40, "--timeframe", "M15"], "32 at most"),
+        (["tick", "X" * 10_000, "M15"], "it has BTCUSD, EURUSD"),
+        (["tick", "BTCUSD", "M15", "--mode", "x" * 10_000], " [...] "),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_exit_2(
@@ -127,6 +133,41 @@ def test_a_mistake_is_one_clear_line_and_exit_2(
     assert result.stdout == ""
     assert said in result.stderr and result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
+    assert len(result.stderr) <= LONGEST + 1
+
+
+@pytest.mark.parametrize("command", ["doctor", "run --port 5999", "tick BTCUSD M15", "halt"])
+@pytest.mark.parametrize(
+    ("home", "said"),
+    [("~nosuchuser/x", "can be no home"), ("x" * 300, "File name too long")],
+    ids=["no such user", "too long"],
+)
+def test_what_can_be_no_home_is_told(
+    home: str, said: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["--home", home, *command.split()], catch_exceptions=False)
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr and result.stderr.count("\n") == 1
+    assert "set TORRA_HOME or --home to a folder" in result.stderr
+    assert list(tmp_path.iterdir()) == [], "no folder of that name is made"
+
+
+def test_a_file_of_one_endless_line_is_not_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "long.csv"
+    file.write_text("time,open,high,low,close,volume\n" + "9" * 1_000_000 + "\n")
+    words = ("import", str(file), "--symbol", "BTCUSD", "--timeframe", "M15")
+    result = torra(tmp_path / "home", *words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("torra: ") and len(result.stderr) <= LONGEST + 1
+
+
+def test_a_list_of_a_thousand_numbers_is_one_line(tmp_path: Path) -> None:
+    instance = {"symbol": "BTCUSD", "timeframes": [*range(1_000)]}
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": [instance]}))
+    result = torra(tmp_path, "tick", "BTCUSD", "M15")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1 and len(result.stderr) <= LONGEST + 1
 
 
 def test_a_misspelt_key_names_the_nearest(tmp_path: Path) -> None:

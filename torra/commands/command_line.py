@@ -17,12 +17,13 @@ import click
 from torra.commands.access import audit, token
 from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
-from torra.commands.cli_errors import plainly
+from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
 from torra.commands.options import ModeName, clock_option, print_json
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import scorecard, standing
+from torra.regular_files import lies
 
 
 def _answer(
@@ -48,7 +49,7 @@ class PlainGroup(click.Group):
             click.echo(error.format_message(), err=True)  # help is for reading, line by line
             sys.exit(2)
         except click.ClickException as error:
-            click.echo(f"torra: {_one_line(error)}", err=True)
+            click.echo(one_line(_said(error)), err=True)
             sys.exit(2)
         except click.Abort:
             # 128 + SIGINT, as a shell reports Ctrl-C.
@@ -58,10 +59,24 @@ class PlainGroup(click.Group):
         return code
 
 
-def _one_line(error: click.ClickException) -> str:
+def _said(error: click.ClickException) -> str:
     said = " ".join(error.format_message().split())
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{said} (see {context.command_path} --help)" if context else said
+
+
+def _place(told: Path) -> Path:
+    """Return the home that was named; raises click.BadParameter for what can be no folder."""
+    try:
+        home = told.expanduser()
+        lies(home)
+    # RuntimeError: there is no user of that name. ValueError: a name that no file can have.
+    except (RuntimeError, ValueError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise click.BadParameter(
+            f"{told} can be no home: {why}; set TORRA_HOME or --home to a folder"
+        ) from error
+    return home
 
 
 @click.group(
@@ -80,7 +95,7 @@ def _one_line(error: click.ClickException) -> str:
 @click.pass_context
 def main(context: click.Context, home: Path) -> None:
     """Torra: a debated trading score for MetaTrader 5. Paper trading by default."""
-    context.obj = home
+    context.obj = _place(home)
 
 
 @main.command()
