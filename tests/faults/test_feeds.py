@@ -8,7 +8,6 @@ No signal is written on bars, or at a moment, that are too old.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from torra.clock import Scaled, Simulated, System, duration, iso
 from torra.config import Instance, Profile, validate
 from torra.desk.roster import InstanceSetup
 from torra.errors import ConfigError, DataUnavailable
+from torra.feeds import mt5_files
 from torra.feeds.frame import FrameFeed
 from torra.feeds.limited import NO_ANSWER, LimitedFeed
 from torra.feeds.mt5_files import Mt5FilesFeed
@@ -163,24 +163,32 @@ def test_behind_its_limit_a_silent_feed_gets_its_rows_and_comes_back(
     desk.database.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a file that blocks its reader")
-def test_a_bars_file_that_blocks_its_reader_is_no_answer(tmp_path: Path) -> None:
-    """(L3) A pipe that nobody writes to blocks as a share does whose server is gone."""
+def test_a_bars_file_that_blocks_its_reader_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(L3) A share blocks its reader whose server is gone."""
     server, wall = ServerClock.parse("new_york+7"), WALLS["new_york+7"]
     feed = Mt5FilesFeed(tmp_path, {"BTCUSD": "BTCUSD"}, server, KEY)
     limit = TimeLimit(str(tmp_path), 0.1)
     limited = LimitedFeed(feed, limit)
     path = tmp_path / "bars" / "BTCUSD_M15.csv"
     path.parent.mkdir()
-    os.mkfifo(path)
+    path.touch()
+    back = threading.Event()
+
+    def blocks(*_: Any) -> bytes:
+        back.wait(30)
+        raise OSError(5, "the share was gone")
+
+    monkeypatch.setattr(mt5_files, "read_regular", blocks)
     for _ in range(3):
         with pytest.raises(DataUnavailable, match="no answer within") as caught:
             limited.bars("BTCUSD", "M15", desks.START, 1)
         assert caught.value.reason == NO_ANSWER
     assert sum(thread.name == "limited" for thread in threading.enumerate()) == 1
-    path.open("wb").close()  # the share is back
+    back.set()
     until(lambda: not limit.silent, 10, "the call comes back")
-    path.unlink()
+    monkeypatch.undo()
     opens = quarters(desks.START - 10 * desks.QUARTER, 10)
     put(path, text(rows(opens, wall), offset(wall, desks.START)), desks.START)
     assert limited.bars("BTCUSD", "M15", desks.START, 1).index[-1] == opens[-1]
