@@ -17,6 +17,9 @@ from typing import Final
 DATABASE: Final = "torra.db"
 """The desk's database; SQLite keeps -wal and -shm beside it."""
 
+SIDE_FILES: Final = ("-wal", "-shm")
+"""What those two are called after."""
+
 DESK: Final = "desk.json"
 """The instances and channels of the desk."""
 

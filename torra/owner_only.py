@@ -2,7 +2,7 @@
 
 A new home, its backups and its journals of orders are made with the mode 0700 (folders) or 0600
 (files). `mend` takes the rights of others away from a home that an earlier program made;
-`open_to_others` names what others may still read. Windows keeps no such modes: there the rights of
+`open_to_others` says whether they still have some. Windows keeps no such modes: there the rights of
 the folder in which a home lies hold, and for a folder of the user's own those are his alone.
 
 Making raises OSError. Mending raises nothing: what is another user's stays as it is.
@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from torra.home import BACKUP_FOLDER, DATABASE, STATE_FOLDER
+from torra.home import BACKUP_FOLDER, DATABASE, SIDE_FILES, STATE_FOLDER
 
 FOLDER: Final = 0o700
 FILE: Final = 0o600
@@ -26,13 +26,15 @@ FILE: Final = 0o600
 OTHERS: Final = 0o077
 """The rights of group and world."""
 
-SIDE_FILES: Final = ("", "-wal", "-shm")
-"""A database and what SQLite keeps beside it, with the same rights."""
-
 
 def make_folder(path: Path) -> None:
-    """Make a folder that only its owner may open; one that is there stays as it is."""
-    path.mkdir(mode=FOLDER, parents=True, exist_ok=True)
+    """Make a folder that only its owner may open; one that is there stays as it is.
+
+    Folders above it that are missing too: Path.mkdir would give those the usual rights.
+    """
+    if not path.parent.exists():
+        make_folder(path.parent)
+    path.mkdir(mode=FOLDER, exist_ok=True)
 
 
 def make_file(path: Path) -> None:
@@ -40,28 +42,28 @@ def make_file(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, FILE))
 
 
-def open_to_others(home: Path) -> list[Path]:
-    """Return what of a desk's home others may read, the home itself first; [] on Windows."""
-    if os.name != "posix" or not (home / DATABASE).exists():
-        return []
-    return [path for path in _kept(home) if _mode(path) & OTHERS]
+def open_to_others(home: Path) -> bool:
+    """Return whether others may look into a desk's home; never on Windows."""
+    # Nobody reaches what lies in a closed folder, whatever rights that has itself.
+    return os.name == "posix" and (home / DATABASE).exists() and bool(_mode(home) & OTHERS)
 
 
 def mend(home: Path) -> str:
     """Take the rights of others away from a desk's home; return what is to be said, "" for none."""
-    mended = 0
-    for path in open_to_others(home):
-        with suppress(OSError):
-            path.chmod(FOLDER if path.is_dir() else FILE)
-            mended += 1
-    if not mended:
+    was_open = open_to_others(home)
+    if os.name == "posix" and (home / DATABASE).exists():
+        for path in _kept(home):
+            if _mode(path) & OTHERS:
+                with suppress(OSError):
+                    path.chmod(FOLDER if path.is_dir() else FILE)
+    if not was_open or open_to_others(home):
         return ""
     return f"others of this machine could read {home}: from now on only its owner can"
 
 
 def _kept(home: Path) -> Iterator[Path]:
     yield home
-    yield from (home / f"{DATABASE}{end}" for end in SIDE_FILES)
+    yield from (home / f"{DATABASE}{end}" for end in ("", *SIDE_FILES))
     yield home / STATE_FOLDER
     yield home / BACKUP_FOLDER
     with suppress(OSError):

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from instance_database import open_home
 from tests.worlds import desks
 from torra import owner_only
+from torra.bridges.order_journal import OrderJournal
 from torra.commands.command_line import main
 from torra.desk import self_check, start_check
 
@@ -66,6 +67,16 @@ def test_a_home_is_its_owner_s_from_its_first_moment(tmp_path: Path) -> None:
     assert rights(home) == {0}
 
 
+def test_what_is_made_on_the_way_has_the_same_rights(tmp_path: Path) -> None:
+    """Nothing of a desk is open to others that a later start would have to mend with a word."""
+    home = tmp_path / "new" / "home"
+    open_home(home).close()
+    OrderJournal(home / "channels" / "main" / "dwx_orders.jsonl", desks.START)
+    made = (home.parent, home, home / "channels", home / "channels" / "main")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {owner_only.FOLDER}
+    assert owner_only.mend(home) == ""
+
+
 def test_what_sqlite_puts_beside_the_database_has_its_rights(tmp_path: Path) -> None:
     database = open_home(tmp_path / "home")
     with database.transaction():
@@ -116,4 +127,4 @@ def test_what_cannot_be_mended_is_no_reason_to_stop(
 
     monkeypatch.setattr(Path, "chmod", refused)
     assert owner_only.mend(tmp_path) == ""
-    assert owner_only.open_to_others(tmp_path) == [tmp_path]
+    assert owner_only.open_to_others(tmp_path)

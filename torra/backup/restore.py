@@ -42,7 +42,7 @@ from torra.backup.files import MARK, compare, place_of
 from torra.clock import System, parse
 from torra.config import load_desk
 from torra.errors import MALFORMED, ConfigError, TorraError
-from torra.home import BACKUP_FOLDER, DATABASE, HALT, backups
+from torra.home import BACKUP_FOLDER, DATABASE, HALT, SIDE_FILES, backups
 from torra.regular_files import lies
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, stamp
 from torra.store.ticks import lives
@@ -59,7 +59,6 @@ KEPT: Final = re.compile(r"replaced-\d{8}T\d{6}Z")
 
 SIGNALS: Final = "signals"
 STAGED: Final = f"{DATABASE}.restoring"
-SIDE_FILES: Final = ("-wal", "-shm")
 EMPTY: Final = "an empty database"
 
 SHARED_FIRST: Final = 0x40000002

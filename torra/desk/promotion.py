@@ -392,8 +392,8 @@ def fingerprint(profile: Profile, rubric: str = RUBRIC_VERSION, code: str | None
     return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"])
 
 
-FIRST_SETTINGS: Final[Mapping[str, Any]] = {"record_score": "high"}
-"""What a profile that was stored before there was a switch ran with."""
+FIRST_FORM: Final = "high"
+"""The record score of a profile that was stored before there was a switch."""
 
 
 @lru_cache(maxsize=256)
@@ -401,7 +401,7 @@ def _told(text: str) -> Profile | None:
     """Return a stored profile; None for one of a version that had other settings."""
     try:
         stored = json.loads(text)
-        return Profile.model_validate(FIRST_SETTINGS | stored)
+        return Profile.model_validate({"record_score": FIRST_FORM} | stored)
     except (ValidationError, ValueError, TypeError):
         return None
 
@@ -419,7 +419,7 @@ def _mark(text: str) -> str | None:
 @lru_cache(maxsize=256)
 def _fingerprint(told: str, rubric: str, code: str) -> str:
     profile = Profile.model_validate_json(told)
-    agents, chosen = profile.agents, {"record_score": profile.record_score}
+    agents = profile.agents
     roles = [*(seat.role for seat in seated(agents)), SCORER]
     covered = {
         "rubric": rubric,
@@ -433,7 +433,7 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
         "gate": profile.gate.model_dump(),
         "weights": profile.sentiment_weights.model_dump(),
         # Left out for the first form: a setting of before the switch keeps its standing.
-        **{name: value for name, value in chosen.items() if FIRST_SETTINGS[name] != value},
+        **({} if profile.record_score == FIRST_FORM else {"record_score": profile.record_score}),
         "timeframe_weights": profile.timeframe_weights,
         "thresholds": profile.thresholds.model_dump(),
     }

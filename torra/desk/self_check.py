@@ -153,8 +153,8 @@ def _home(place: Place) -> Iterator[CheckResult]:
         if trouble is not None:
             yield CheckResult("home", "error", trouble.what, trouble.remedy)
             return
-    if there := owner_only.open_to_others(home):
-        told = f"others of this machine can read {there[0]}"
+    if owner_only.open_to_others(home):
+        told = f"others of this machine can read {home}"
         remedy = f"start the desk once, or: chmod 700 {home}"
         yield CheckResult("home", "warning", told, remedy)
     folder = home if home.exists() else home.absolute().parent

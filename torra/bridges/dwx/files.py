@@ -33,6 +33,7 @@ from typing import Any, Final, Generic, TypeVar
 from torra.clock import Clock
 from torra.errors import MALFORMED, BridgeUnavailable
 from torra.failpoints import failpoint
+from torra.owner_only import make_folder
 from torra.regular_files import read_regular
 from torra.time_limit import Run, TimeLimit, at_once, of_folder
 from torra.whole_files import name_once, write_whole
@@ -235,7 +236,7 @@ class DwxFolder:
         # Begin at 1 again rather than overflow the Expert Advisor's int.
         number = max(self._newest(), 0) % LARGEST_NUMBER + 1
         try:
-            self._number_file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._number_file.parent)
             # On the disk before the command is: no number may come twice after a power cut.
             write_whole(self._number_file, str(number).encode())
         except OSError as error:

@@ -36,6 +36,7 @@ from torra.desk.self_check import CheckResult
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import BACKUP_FOLDER
+from torra.owner_only import OTHERS
 from torra.providers.vendors.addresses import address
 from torra.store.migrations import STEPS, schema
 
@@ -394,7 +395,7 @@ def access(behind: Backing, remote: bool) -> Iterator[Sign]:
     except OSError:
         yield Sign("tokens", "note", "no access.json: this process was given its tokens")
         return
-    if os.name == "posix" and mode & 0o077:
+    if os.name == "posix" and mode & OTHERS:
         remedy = f"chmod 600 {path}; if others may have read it: torra token --new"
         yield Sign("tokens", "alert", f"access.json can be read by others ({mode:o})", remedy)
     else:
