@@ -139,7 +139,10 @@ def test_a_mistake_is_one_clear_line_and_exit_2(
 @pytest.mark.parametrize("command", ["doctor", "run --port 5999", "tick BTCUSD M15", "halt"])
 @pytest.mark.parametrize(
     ("home", "said"),
-    [("~nosuchuser/x", "can be no home"), ("x" * 300, "File name too long")],
+    [
+        ("~nosuchuser/x", "can be no home: there is no user ~nosuchuser; set"),
+        ("x" * 300, "File name too long"),
+    ],
     ids=["no such user", "too long"],
 )
 def test_what_can_be_no_home_is_told(

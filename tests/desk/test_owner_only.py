@@ -110,6 +110,17 @@ def test_a_home_of_an_older_program_is_mended_with_a_word(tmp_path: Path) -> Non
     assert not [one for one in self_check.run(tmp_path) if "others" in one.detail]
 
 
+def test_a_death_right_after_the_file_was_made_costs_nothing(tmp_path: Path) -> None:
+    """An empty file is no database that was lost: there was none yet."""
+    home = tmp_path / "home"
+    owner_only.make_folder(home)
+    owner_only.make_file(home / "torra.db")
+    assert start_check.check(home, lambda _: None) == ""
+    open_home(home).close()
+    assert start_check.of_database(home / "torra.db") is None
+    assert rights(home) == {0}
+
+
 def test_a_folder_in_which_no_desk_lives_stays_as_it_is(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     assert owner_only.mend(tmp_path) == ""

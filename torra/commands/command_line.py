@@ -70,9 +70,10 @@ def _place(told: Path) -> Path:
     try:
         home = told.expanduser()
         lies(home)
-    # RuntimeError: there is no user of that name. ValueError: a name that no file can have.
+    # ValueError: a name that no file can have.
     except (RuntimeError, ValueError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
+        why = f"there is no user {told.parts[0]}" if isinstance(error, RuntimeError) else why
         raise click.BadParameter(
             f"{told} can be no home: {why}; set TORRA_HOME or --home to a folder"
         ) from error
