@@ -250,7 +250,7 @@ STORAGE: Final[Table] = {
         ),
         "restore-log-aside": fault(
             "the log of the old database stays beside the restored one",
-            At("torra.backup.restore:SIDE_FILES", without("'-wal'")),
+            At("torra.home:SIDE_FILES", without("'-wal'")),
             "test_the_log_of_a_killed_desk_goes_with_its_database",
         ),
         "restore-mark": fault(
