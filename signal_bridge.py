@@ -7,6 +7,10 @@ passes, and mark it as sent. A crash in between sends nothing twice: the same de
 the same id, and a bridge executes an id once. A signal whose bridge is not well stays pending, says
 why, and ends at its expiry.
 
+Whoever decides an order seals it (torra.verdict.order_seal). Right before it is handed over its row
+is compared with its seal, and its state with its last step; a row that was altered is taken back,
+and the desk halts with an alarm. A bridge, and the Expert Advisor, compare what they were given.
+
 `take_reports` books what a bridge reports, one transaction for each report, and settles the report
 at the bridge only after that. A crash in between books the report again, which changes nothing.
 
@@ -23,10 +27,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
+from torra.bridges.guards import DECISION
 from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
 from torra.clock import iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
+from torra.verdict.order_seal import OLDER, Authority, altered
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import DenyReason, SignalDraft
 from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
@@ -42,6 +48,8 @@ DOOMS: Final = (
     DenyReason.CLOCK_SKEW,
 )
 """A waiting signal whose detail is one of these is taken back, whatever happens next."""
+
+ALTERED: Final = "side, lots, levels or times are not those that were decided"
 
 UNDONE: Final = ("WAITING", "PENDING", "PUBLISHED")
 """On paper, the states of a signal that has not been executed."""
@@ -116,12 +124,14 @@ def write_signal(
     bar_time: datetime,
     created: datetime,
     expires: datetime,
+    authority: Authority,
     bridge: str = "paper",
 ) -> dict[str, Any]:
     """Enqueue a draft and return its row, which is plain JSON.
 
-    `created` is the close time of the deciding tick. An opening that names a position to be closed
-    first (`draft.closes`) is WAITING and names, in `after`, the close of the same decision.
+    `created` is the close time of the deciding tick; `authority` is who decided. An opening that
+    names a position to be closed first (`draft.closes`) is WAITING and names, in `after`, the close
+    of the same decision.
     """
 
     def named(kind: str) -> str:
@@ -149,7 +159,7 @@ def write_signal(
         "state": "WAITING" if waits else "PENDING",
         "bridge": bridge,
     }
-    store.enqueue_signal(row)
+    store.enqueue_signal({**row, "authority": authority})
     failpoint("enqueued")
     return row
 
@@ -173,6 +183,7 @@ def publish_pending(
     EXPIRED. Closes go first; an opening in WAITING follows its close.
     """
     with store.transaction():
+        halted = set_aside(store, UNDONE, instance) or halted
         # Cancel before publishing: a halt must also stop what this very call would send.
         for row in _rows(store, UNDONE, instance):
             if halted:
@@ -220,6 +231,7 @@ def send_pending(
     """
     sent = []
     with store.transaction():
+        set_aside(store, ("WAITING",), instance)
         _release_openings(store, instance, now(), stopped)
         _follow_closes(store, instance)
     # Sent signals are looked at too: a halt or an expiry still tries to recall them.
@@ -231,8 +243,12 @@ def send_pending(
         if not ours():
             break
         # Before health: a bridge that is not well must not keep a stopped signal alive.
-        reason = stopped(row["kind"]) or _doomed(row)
-        if reason is not None:
+        reason = (
+            (row["state"] == "PENDING" and _not_as_decided(store, row))
+            or stopped(row["kind"])
+            or _doomed(row)
+        )
+        if reason:
             _take_back(store, bridge, row, "CANCELLED", reason)
         elif _over(row, now()):
             _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
@@ -257,6 +273,43 @@ def doubt(store: Outbox, ours: Callable[[], bool], instance: str | None = None) 
             store.note_signal(row["sid"], DenyReason.CLOCK_SKEW.value)
 
 
+def set_aside(store: Outbox, states: Sequence[str], instance: str | None = None) -> bool:
+    """Cancel each order in these states that is not what was decided; return whether it halts.
+
+    For orders that no bridge has yet. Joins the open transaction.
+    """
+    found = False
+    for row in _rows(store, states, instance):
+        if reason := _not_as_decided(store, row):
+            store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
+            found = found or reason is DenyReason.ORDER_ALTERED
+    return found
+
+
+def _not_as_decided(store: Outbox, row: Mapping[str, Any]) -> DenyReason | None:
+    """Return why an order may not be handed over: it is not what was decided. None when it is.
+
+    An order that was altered halts the desk.
+    """
+    if row["authority"] == OLDER and row["seal"] is None:
+        return DenyReason.OLDER_PROGRAM
+    last = store.last_state(row["sid"])
+    if not altered(row) and last == row["state"]:
+        return None
+    told = ALTERED if last == row["state"] else f"it is {row['state']}, its last step is {last}"
+    halt_for(store, row, told)
+    return DenyReason.ORDER_ALTERED
+
+
+def halt_for(store: Outbox, row: Mapping[str, Any], what: str) -> None:
+    """Halt the desk, with an alarm, because an order is not the one that was decided."""
+    with store.transaction():
+        key = f"{DenyReason.ORDER_ALTERED} {row['sid']}"
+        told = f"{row['sid']} {row['kind']} {row['side']} of {row['instance']} was not sent: {what}"
+        if store.raise_alarm(key, DenyReason.ORDER_ALTERED, told):
+            store.halt(key)
+
+
 def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
     """Return why an earlier turn marked a signal to be taken back; None for no mark."""
     for reason in DOOMS:
@@ -268,7 +321,10 @@ def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
 def _rows(store: Outbox, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
     rows = store.signals(states=states, instance=instance, limit=LIMIT)
     # Of one decision the close goes first: its opening waits for it.
-    return sorted(rows, key=lambda row: (row["decided_at"], row["kind"] != "close", row["sid"]))
+    # As text: a row that was altered may hold anything.
+    return sorted(
+        rows, key=lambda row: (f"{row['decided_at']}", row["kind"] != "close", row["sid"])
+    )
 
 
 def _submit(
@@ -409,6 +465,8 @@ def _step(store: Outbox, row: Mapping[str, Any], report: Report) -> None:
     if status not in TRANSITIONS[state]:
         return  # said before, or overtaken by a later report
     store.move_signal(row["sid"], status, detail=_detail(report), fields=_learned(row, report))
+    if report.reason == DECISION:
+        halt_for(store, row, f"{ALTERED} when it reached {row['bridge']}")
     if state == "UNKNOWN":
         store.end_alarm(f"UNKNOWN {row['sid']}")
     if status in ("UNKNOWN", "UNKNOWN_NOT_SENT"):

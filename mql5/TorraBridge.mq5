@@ -98,6 +98,7 @@ struct Signal {
    bool   authentic;   // the signature fits
    int    version;
    bool   whole;       // every field is there, in order, of its type and makes sense
+   bool   as_decided;  // the seal of the decision fits what the message orders
    string kind;        // open, modify, close, close_all, ping; "" when it is not known
    string sid;
    long   seq;
@@ -574,6 +575,8 @@ string FirstObjection(const Signal &s, const View &v) {
       return "channel"; // meant for another channel
    if(!v.right_account || s.account_number != account)
       return "account"; // meant for another account, or this terminal shows another one
+   if(trade && !s.as_decided)
+      return "decision"; // side, lots, levels or times are not those that were decided
    if(trade && demo_only && v.real_account)
       return "live"; // a real account while demo_only is on
    if(trade && v.halted)
@@ -1855,25 +1858,49 @@ void ParseSignal(const string body, Signal &s) {
    s.account_number = TakeInteger(c, "account");
    s.created = TakeTime(c, "created");
    s.expires = TakeTime(c, "expires");
-   TakeText(c, "symbol");
+   string symbol = TakeText(c, "symbol");
    s.broker_symbol = TakeText(c, "broker_symbol");
    s.side = TakeText(c, "side");
    string type = TakeText(c, "type");
-   s.entry = TakeDecimal(c, "entry");
-   s.sl = TakeDecimal(c, "sl");
-   s.tp = TakeDecimal(c, "tp");
-   s.lots = TakeDecimal(c, "lots");
+   string entry = TakeDecimal(c, "entry");
+   string sl = TakeDecimal(c, "sl");
+   string tp = TakeDecimal(c, "tp");
+   string lots = TakeDecimal(c, "lots");
+   s.entry = StringToDouble(entry);
+   s.sl = StringToDouble(sl);
+   s.tp = StringToDouble(tp);
+   s.lots = StringToDouble(lots);
    s.magic = TakeInteger(c, "magic");
    string comment = TakeText(c, "comment");
    s.max_spread_pts = TakeInteger(c, "max_spread_pts");
    s.max_dev_pts = TakeInteger(c, "max_dev_pts");
    string policy = TakeText(c, "policy");
-   TakeTime(c, "bar_time");
-   TakeText(c, "tf");
+   long bar_time = TakeTime(c, "bar_time");
+   string timeframe = TakeText(c, "tf");
    s.ref = TakeText(c, "ref");
    s.ticket = TakeInteger(c, "ticket");
+   string origin = TakeText(c, "origin");
+   string given = TakeText(c, "seal");
    s.whole = c.ok && c.at == StringLen(body) && type == "market" && policy == "reject_if_open" &&
              MakesSense(s, comment);
+   // The fields and their order are those of torra/verdict/order_seal.py.
+   string decided = "1|" + s.sid + "|" + s.kind + "|" + symbol + "|" + s.side + "|" +
+                    Short(lots) + "|" + Short(entry) + "|" + Short(sl) + "|" + Short(tp) + "|" +
+                    IntegerToString(s.created) + "|" + IntegerToString(s.expires) + "|" +
+                    timeframe + "|" + IntegerToString(bar_time) + "|" + s.ref + "|" + origin;
+   s.as_decided = SameSecret(given, HashHex(decided));
+}
+
+// A decimal as it is hashed: without zeros at its end, 0.1 for 0.10 and 38000 for 38000.00.
+string Short(const string decimal) {
+   if(StringFind(decimal, ".") < 0)
+      return decimal;
+   int length = StringLen(decimal);
+   while(StringGetCharacter(decimal, length - 1) == '0')
+      length--;
+   if(StringGetCharacter(decimal, length - 1) == '.')
+      length--;
+   return StringSubstr(decimal, 0, length);
 }
 
 // A comment that is not the sid could not be found again at the broker; a magic number that is
@@ -1926,8 +1953,9 @@ long TakeTime(Cursor &c, const string key) {
    return seconds;
 }
 
-// Digits, a point, digits: 0.10, 2345.1, 38000. No sign, no exponent, no leading zeros.
-double TakeDecimal(Cursor &c, const string key) {
+// Digits, a point, digits: 0.10, 2345.1, 38000. No sign, no exponent, no leading zeros. "0" when
+// there is no such number.
+string TakeDecimal(Cursor &c, const string key) {
    Expect(c, ",\"" + key + "\":");
    int start = c.at;
    Digits18(c);
@@ -1938,7 +1966,7 @@ double TakeDecimal(Cursor &c, const string key) {
          c.at++;
       c.ok = c.at > fraction;
    }
-   return c.ok ? StringToDouble(StringSubstr(c.text, start, c.at - start)) : 0;
+   return c.ok ? StringSubstr(c.text, start, c.at - start) : "0";
 }
 
 // A whole number of at most 18 digits, so that it fits into a long.
@@ -2110,6 +2138,17 @@ string HmacHex(const string text) {
    return Sha256(outer, digest) ? Hex(digest) : "";
 }
 
+// The SHA-256 of an ASCII text; "" when it could not be made.
+string HashHex(const string text) {
+   uchar data[];
+   uchar digest[];
+   int length = StringLen(text);
+   ArrayResize(data, length);
+   for(int i = 0; i < length; i++)
+      data[i] = (uchar)StringGetCharacter(text, i);
+   return Sha256(data, digest) ? Hex(digest) : "";
+}
+
 bool Sha256(const uchar &data[], uchar &digest[]) {
    uchar none[]; // hashing takes no key
    ArrayResize(none, 0);
@@ -2274,6 +2313,7 @@ void ClearSignal(Signal &s) {
    s.authentic = false;
    s.version = PROTOCOL;
    s.whole = false;
+   s.as_decided = false;
    s.kind = "";
    s.sid = "";
    s.seq = 0;

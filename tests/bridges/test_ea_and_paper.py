@@ -12,14 +12,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.doubles.compiled_ea import ACCOUNT, SOURCE, CompiledEa, compiled, decoded, needs_compiler
+from tests.worlds.orders import Decided
 from tests.worlds.tick_tape import (
     LOT_MAX,
     MAGIC,
@@ -33,7 +35,6 @@ from tests.worlds.tick_tape import (
 )
 from torra.bridges import guards, paper
 from torra.bridges.guards import REASONS, Ask, View
-from torra.bridges.protocol import Order
 from torra.bridges.torra import messages
 from torra.config import SYMBOLS, SymbolSpec
 
@@ -182,6 +183,7 @@ def asked(plea: Plea) -> Ask:
         authentic="auth" not in flaws,
         version=guards.PROTOCOL + ("version" in flaws),
         whole="schema" not in flaws,
+        as_decided="decision" not in flaws,
         channel="other" if "channel" in flaws else "main",
         account=ACCOUNT + ("account" in flaws),
     )
@@ -203,6 +205,16 @@ BROKEN: tuple[Callable[[str], str], ...] = (
 )
 """Ways in which a signed message does not fit the schema."""
 
+ALTERED: tuple[dict[str, Any], ...] = (
+    {"lots": Decimal("9.99")},
+    {"sl": Decimal("0.01")},
+    {"side": "SELL", "origin": "tick"},
+    {"tp": Decimal("99999.00")},
+    {"seal": "0" * 64},
+    {"seal": ""},
+)
+"""Ways in which a signed message is not what was decided."""
+
 
 def file_of(plea: Plea) -> bytes:
     """Return the message of an order, with its flaws."""
@@ -212,6 +224,8 @@ def file_of(plea: Plea) -> bytes:
         channel="other" if "channel" in flaws else "main",
         account=ACCOUNT + ("account" in flaws),
     )
+    if "decision" in flaws:
+        signal = replace(signal, **ALTERED[order.seq % len(ALTERED)])
     key = KEY + " of others" if "auth" in flaws else KEY
     raw = messages.encode(signal, key, version=guards.PROTOCOL + ("version" in flaws))
     if "schema" in flaws:
@@ -407,7 +421,7 @@ def quiet(number: int, *pleas: Plea) -> Tick:
 
 
 def by_hand(seq: int, **more: Any) -> Plea:
-    order = Order(
+    order = Decided(
         sid=f"T{seq:012d}", seq=seq, instance="GOLD", symbol="XAUUSD", broker_symbol=SYMBOL,
         timeframe="M15", bar_time=START, entry=2000.3, target=2020.0, created=START,
         expires=START + timedelta(hours=1), magic=MAGIC, max_spread_pts=60, max_dev_pts=100,

@@ -47,14 +47,18 @@ from torra.bridges.torra.messages import (
     volume,
 )
 
-SIGNAL = signal_of(ORDER, channel="main", account=12345678)
+SIGNAL = signal_of(
+    replace(ORDER, origin="tick EURUSD main 0.0011 - -"), channel="main", account=12345678
+)
 GOLDEN = (
     b'{"v":1,"msg":"signal","kind":"open","sid":"T7K3Q9ZB2M4XA","seq":1042,"channel":"main",'
     b'"account":12345678,"created":1770984000,"expires":1770984180,"symbol":"EURUSD",'
     b'"broker_symbol":"EURUSD.m","side":"BUY","type":"market","entry":1.10012,"sl":1.09512,'
     b'"tp":1.11012,"lots":0.10,"magic":220114000,"comment":"T7K3Q9ZB2M4XA","max_spread_pts":40,'
     b'"max_dev_pts":30,"policy":"reject_if_open","bar_time":1770983100,"tf":"M15","ref":"",'
-    b'"ticket":0,"mac":"4659e33ba9fa14c9f9f374882c39065afcca28e839c45d186c74fc2e51f6afd9",'
+    b'"ticket":0,"origin":"tick EURUSD main 0.0011 - -",'
+    b'"seal":"cffe35da7bdec3ceaf390d5896d05685a95e8015b0737f7bf627d90afde02310",'
+    b'"mac":"b8ea48531426dcad3783ec724000f653b694e1ae63006d37e9bb5c2bd925c25b",'
     b'"end":"1"}'
 )
 """The signature is what `openssl dgst -sha256 -hmac` says of everything before it."""
@@ -117,7 +121,7 @@ def test_a_key_longer_than_a_block_is_hashed_first() -> None:
     raw = encode(SIGNAL, "k" * 65)
     assert decode(raw, Signal, "k" * 65) == SIGNAL
     assert raw[-TAIL_LENGTH:].startswith(
-        b',"mac":"6151230d43a8b5ef8d3e1151cc9bf1dd035e0f4c1c6a2930ec57e8478a2c212b'
+        b',"mac":"52d558d88a7cbf249410b6a8c93ef5f723ea170dcc8af76c09888b375271395f'
     )
 
 

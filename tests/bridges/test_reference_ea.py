@@ -54,6 +54,7 @@ def stage(tmp_path: Path) -> Stage:
 def drop(stage: Stage, sent: Order, **changes: Any) -> str:
     """Put a signal into inbox/ as nobody asks: signed, whatever it says."""
     told = replace(signal_of(sent, channel="main", account=ACCOUNT), **changes)
+    told = replace(told, seal=changes.get("seal", told.computed_seal))
     name = file_name(sent.seq, sent.sid)
     (stage.folder / "inbox" / name).write_bytes(encode(told, KEY))
     return name
@@ -206,6 +207,7 @@ REFUSALS: dict[str, list[tuple[Callable[[Stage], object], dict[str, Any]]]] = {
         (account(account=7), {}),
         (account(account=7), {"account": 7}),
     ],
+    "decision": [(nothing, {"seal": "0" * 64}), (nothing, {"seal": ""})],
     "live": [(account(real=True), {})],
     "kill": [(lambda stage: stage.bridge.set_halt("x"), {})],
     "clock": [(nothing, {"created": PAST + 3600, "expires": PAST + 7200})],

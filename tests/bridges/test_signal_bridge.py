@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 import signal_bridge
 from tests.doubles.scripted_bridge import ScriptedBridge
+from tests.worlds.orders import Decided
 from torra.bridges.paper import EventKind, PaperEvent
 from torra.bridges.protocol import Order
 from torra.errors import BridgeUnavailable
+from torra.verdict import order_seal
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import DenyReason, Levels, SignalDraft
 from torra.verdict.signal_states import TRANSITIONS, UNEXECUTED, check_transition
@@ -41,6 +43,7 @@ class Memory(Outbox):
         self.depth = 0
         self.alarms: dict[str, tuple[str, str]] = {}
         self.reduced: list[str] = []
+        self.halted: list[str] = []
 
     @contextmanager
     def transaction(self, wait_seconds: float | None = None) -> Iterator[None]:
@@ -57,7 +60,8 @@ class Memory(Outbox):
     def enqueue_signal(self, row: Any) -> bool:
         if row["sid"] in self.rows:
             return False
-        self.rows[row["sid"]] = {**row, "seq": len(self.rows) + 1, "detail": "", "ticket": None}
+        known = {**row, "seal": order_seal.of_row(row)}
+        self.rows[row["sid"]] = {**known, "seq": len(self.rows) + 1, "detail": "", "ticket": None}
         return True
 
     def signal(self, sid: str) -> Any:
@@ -80,6 +84,13 @@ class Memory(Outbox):
         check_transition(self.rows[sid]["state"], state)
         self.rows[sid].update(state=state, detail=detail, **(fields or {}))
         self.steps.append((sid, state, detail))
+        return True
+
+    def last_state(self, sid: str) -> str | None:
+        return self.rows[sid]["state"]
+
+    def halt(self, reason: str) -> bool:
+        self.halted.append(reason)
         return True
 
     def note_signal(self, sid: str, detail: str) -> None:
@@ -114,7 +125,7 @@ def write(
     return [
         signal_bridge.write_signal(
             store, draft, instance=instance, symbol="XAUUSD", timeframe="M15",
-            bar_time=at - timedelta(minutes=15), created=at, expires=at + LIFE,
+            bar_time=at - timedelta(minutes=15), created=at, expires=at + LIFE, authority="tick",
         )
         for draft in drafts
     ]  # fmt: skip
@@ -158,7 +169,8 @@ def test_an_opening_is_written_whole_and_as_plain_json() -> None:
         "after": None, "decided_at": "2021-12-01T12:00:00Z", "expires": "2021-12-01T12:03:00Z",
         "state": "PENDING", "bridge": "paper",
     }  # fmt: skip
-    assert store.rows[row["sid"]] == {**row, "seq": 1, "detail": "", "ticket": None}
+    kept = {**row, "seq": 1, "detail": "", "ticket": None, "authority": "tick"}
+    assert store.rows[row["sid"]] == {**kept, "seal": order_seal.of_row(kept)}
 
 
 def test_the_opening_of_a_reversal_waits_for_the_close_of_the_same_decision() -> None:
@@ -180,7 +192,7 @@ def publish(store: Memory, *, now: datetime = T, halted: bool = False, **which):
 
 
 def order(row: Any) -> Order:
-    return Order(
+    return Decided(
         row["sid"], row["seq"], row["kind"], row["instance"], row["symbol"], row["symbol"],
         row["timeframe"], BAR, row["side"], row["lots"], row["entry"] or 0.0, row["stop"] or 0.0,
         row["target"] or 0.0, T, T + LIFE, 1, 40, 30, 2, row["closes"] or "",

@@ -30,7 +30,8 @@ BID, ASK = 2345.00, 2345.20
 
 KEYS = {
     "signal": "kind sid seq channel account created expires symbol broker_symbol side type entry "
-    "sl tp lots magic comment max_spread_pts max_dev_pts policy bar_time tf ref ticket",
+    "sl tp lots magic comment max_spread_pts max_dev_pts policy bar_time tf ref ticket origin "
+    "seal",
     "ack": "sid seq kind status reason retcode ticket deal position price volume bid ask "
     "server_time gmt adopted",
     "ea": "n gmt server_offset_s account trade_mode margin_mode connected algo_allowed "
@@ -68,6 +69,7 @@ SIGNAL: dict[str, Any] = {
     "tf": "M15",
     "ref": "",
     "ticket": 0,
+    "origin": "tick GOLD torra_files 4.2 - -",
 }
 LEVELS = {"BUY": ("2345.20", "2338.40", "2361.20"), "SELL": ("2345.00", "2351.60", "2329.20")}
 
@@ -78,6 +80,18 @@ def mac(text: str, key: str = KEY) -> str:
 
 def seal(body: str, key: str = KEY) -> str:
     return f'{body},"mac":"{mac(body, key)}","end":"1"}}'
+
+
+def decision(fields: dict[str, Any]) -> str:
+    """Return the seal of what a signal orders: a SHA-256 over its decision."""
+    numbers = [
+        re.sub(r"(\.\d*?)0+$", r"\1", str(fields[name])).rstrip(".")
+        for name in ("lots", "entry", "sl", "tp")
+    ]
+    words = [fields[name] for name in ("sid", "kind", "symbol", "side")]
+    rest = [fields[name] for name in ("created", "expires", "tf", "bar_time", "ref", "origin")]
+    text = "|".join(map(str, ["1", *words, *numbers, *rest]))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def body_of(fields: dict[str, Any], version: int = 1, message: str = "signal") -> str:
@@ -163,7 +177,8 @@ class AdvisorChannel:
         sid = changes.get("sid", f"T{seq:012d}")
         entry, stop, target = LEVELS[changes.get("side") or "BUY"]
         given = {"sid": sid, "seq": seq, "comment": sid, "entry": entry, "sl": stop, "tp": target}
-        return {**SIGNAL, **given, **changes}
+        told = {**SIGNAL, **given, **changes}
+        return {**told, "seal": changes.get("seal") or decision(told)}
 
     def put(self, text: str | bytes, seq: int, sid: str) -> str:
         """Let a file of these bytes appear in inbox/, whole; return its name."""

@@ -253,6 +253,7 @@ class ReferenceEa:
             max_dev_pts=signal.max_dev_pts,
             channel=signal.channel,
             account=signal.account,
+            as_decided=signal.as_decided,
         )
 
     def _illegible(self, name: str, seq: int, sid: str, ask: Ask, marker: str | None) -> None:

@@ -148,6 +148,7 @@ def test_a_signal_of_a_late_tick_has_a_time_of_whole_seconds(tmp_path: Path) -> 
             symbol="EURUSD", timeframe="M15", bar_time=NOON + timedelta(minutes=minutes),
             created=NOON + timedelta(minutes=minutes, milliseconds=10),
             expires=NOON + timedelta(hours=1),
+            authority="tick",
         )  # fmt: skip
     for after, wanted in ((-1, 2), (0, 1), (899, 1), (900, 0)):
         as_of = NOON + timedelta(hours=1, seconds=after)

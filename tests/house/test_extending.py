@@ -30,6 +30,7 @@ from click.testing import CliRunner
 from agents.contracts import ModelUnavailable, Request
 from instance_database import open_home
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
+from tests.worlds.orders import Decided
 from torra.bridges.protocol import Health, Order, Recall
 from torra.commands.command_line import main
 from torra.config import ROOT, NewsSettings, Profile, load_desk
@@ -220,7 +221,7 @@ def tell(broker: Path, **changes: Any) -> None:
 
 
 def an_order(**changes: Any) -> Order:
-    order = Order(
+    order = Decided(
         sid="T0001", seq=1, kind="open", instance="EURUSD", symbol="EURUSD",
         broker_symbol="EURUSD", timeframe="H1", bar_time=NOW, side="BUY", lots=0.10, entry=1.10010,
         stop=1.09000, target=1.12000, created=NOW - timedelta(seconds=1),
@@ -633,6 +634,7 @@ from agents.registry import AGENTS
 assert "session" in AGENTS
 sys.path.insert(1, sys.argv[1])
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
+from tests.worlds.orders import Decided
 about = context(features=FULL_FEATURES)
 desk = settings(active_agents=("technical", "session", "bull_researcher", "bear_researcher"))
 record = debate(Scripted(), about=about, config=desk)

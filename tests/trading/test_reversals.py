@@ -127,7 +127,7 @@ class Life:
                 signal_bridge.write_signal(
                     self.database, draft, instance=EUR.id, symbol="EURUSD", timeframe=timeframe,
                     bar_time=bar_time, created=now, expires=now + signal_life(timeframe),
-                    bridge=EUR.route,
+                    authority="tick", bridge=EUR.route,
                 )  # fmt: skip
 
     def click(self) -> None:

@@ -37,6 +37,7 @@ def decide(database: Database, verdict: str, moment: Any, profile: Profile) -> A
             signal_bridge.write_signal(
                 database, draft, instance="XAUUSD", symbol="XAUUSD", timeframe="M15",
                 bar_time=moment, created=moment, expires=moment + timedelta(seconds=180),
+                authority="tick",
             )  # fmt: skip
     return action
 

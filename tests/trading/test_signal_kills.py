@@ -118,7 +118,7 @@ def write(database: Database, decision: dict[str, Any]) -> None:
     signal_bridge.write_signal(
         database, decision["draft"], instance=decision["instance"], symbol="EURUSD",
         timeframe="M15", bar_time=decision["bar_time"], created=now,
-        expires=now + timedelta(seconds=120), bridge="torra_files",
+        expires=now + timedelta(seconds=120), authority="tick", bridge="torra_files",
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.doubles.fake_broker import FakeBroker
 from tests.doubles.reference_ea import Inputs, ReferenceEa
+from tests.worlds.orders import Decided
 from torra.bridges.protocol import Order, Report
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
@@ -20,7 +21,7 @@ ENVIRONMENT = {"TORRA_CHANNEL_KEY": KEY}
 ACCOUNT = 1001
 MAGIC = 220_114_000
 
-ORDER = Order(
+ORDER = Decided(
     sid="T7K3Q9ZB2M4XA",
     seq=1042,
     kind="open",

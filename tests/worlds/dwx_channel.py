@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.doubles.fake_dwx import START, FakeDwx, HandClock
+from tests.worlds.orders import Decided
 from torra.bridges.dwx.bridge import Dwx
 from torra.bridges.protocol import Order, Report
 from torra.config import Channel
@@ -41,7 +42,7 @@ def order(sid: str = SID, **changes: object) -> Order:
         "digits": 2,
         **changes,
     }
-    return Order(**values)  # type: ignore[arg-type]
+    return Decided(**values)  # type: ignore[arg-type]
 
 
 def closing(opening: Order, ticket: str = "", sid: str = "TCCCCCCCCCCCC", **more: Any) -> Order:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.doubles.fake_dwx import START, HandClock
 from tests.doubles.fake_metatrader5 import FakeMetaTrader5
+from tests.worlds.orders import Decided
 from torra.bridges.mt5.bridge import Mt5Direct
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.protocol import Order, Report
@@ -30,7 +31,7 @@ def order(sid: str = SID, **changes: object) -> Order:
         "expires": START + timedelta(seconds=180), "magic": MAGIC, "max_spread_pts": 40,
         "max_dev_pts": 30, "digits": 2, **changes,
     }  # fmt: skip
-    return Order(**values)  # type: ignore[arg-type]
+    return Decided(**values)  # type: ignore[arg-type]
 
 
 def closing(ticket: str = "", **more: Any) -> Order:

@@ -113,6 +113,7 @@ def opening(sid: str = "T1", *, instance: str = "BTCUSD", **more: Any) -> dict[s
         "atr": 5.0,
         "decided_at": NOON,
         "expires": NOON + timedelta(minutes=3),
+        "authority": "tick",
     }
     return {**row, **more}
 

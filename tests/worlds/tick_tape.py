@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from tests.worlds.orders import Decided
 from torra.bridges.protocol import Order
 
 START: Final = datetime(2026, 2, 2, 0, 7, tzinfo=UTC)
@@ -31,7 +32,7 @@ MAX_DEVIATION: Final = 100
 FLAWS: Final = {
     "auth": 2, "version": 2, "schema": 2, "channel": 2, "account": 2, "clock": 2, "stale": 2,
     "spread": 2, "deviation": 3, "side": 3, "stops": 3, "no_position": 1, "volume": 3,
-    "max_lots": 5,
+    "max_lots": 5, "decision": 2,
 }  # fmt: skip
 """What can be wrong with an order, named for its guard, and how often: the guards that are asked
 last are reached least.
@@ -168,7 +169,7 @@ class _Writer:
         return created, expires
 
     def _order(self, tick: Tick, **more: Any) -> Order:
-        return Order(
+        return Decided(
             sid=f"T{self.seq:012d}", seq=self.seq, instance="GOLD", symbol="XAUUSD",
             broker_symbol=SYMBOL, timeframe="M15", bar_time=tick.at, created=tick.at,
             expires=tick.at, magic=MAGIC, max_dev_pts=MAX_DEVIATION, digits=2,

@@ -23,6 +23,9 @@ PROTOCOL: Final = 1
 CLOCK_TOLERANCE: Final = 5
 """Seconds by which a signal may come from the future."""
 
+DECISION: Final = "decision"
+"""Reason of an order whose seal does not fit (torra.verdict.order_seal): the desk halts for it."""
+
 KINDS: Final = ("open", "modify", "close", "close_all", "ping")
 
 Scope = Literal["all", "trade", "open"]
@@ -44,6 +47,7 @@ class Ask:
     max_spread_pts: int = 0
     max_dev_pts: int = 0
     authentic: bool = True
+    as_decided: bool = True
     version: int = PROTOCOL
     whole: bool = True
     channel: str = ""
@@ -101,6 +105,7 @@ def ask_of(order: Order, account: int, *, whole: bool = True) -> Ask:
         max_spread_pts=order.max_spread_pts,
         max_dev_pts=order.max_dev_pts,
         whole=whole,
+        as_decided=order.as_decided,
         account=account,
     )
 
@@ -185,6 +190,12 @@ GUARDS: Final = (
     ),
     Guard("channel", "all", lambda a, v: a.channel != v.channel, "meant for another channel"),
     Guard("account", "all", lambda a, v: a.account != v.account, "meant for another account"),
+    Guard(
+        DECISION,
+        "trade",
+        lambda a, _v: not a.as_decided,
+        "side, lots, levels or times are not those that were decided",
+    ),
     Guard(
         "live",
         "trade",

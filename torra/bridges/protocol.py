@@ -18,6 +18,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, Protocol
 
+from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason, Kind, PositionSide, Side, TradingState
 
 OFFSET_TOLERANCE: Final = 5.0
@@ -56,7 +57,8 @@ class Order:
     """A signal as a bridge sends it. Prices are whole ticks, lots whole steps, times UTC.
 
     `closes` is the id of the opening whose position a close ends, `ticket` that position's number
-    at the broker ("" when it is not known). Distances are in points (10 ** -digits).
+    at the broker ("" when it is not known). `origin` and `seal` are those of its decision
+    (torra.verdict.order_seal). Distances are in points (10 ** -digits).
     """
 
     sid: str
@@ -80,6 +82,33 @@ class Order:
     digits: int
     closes: str = ""
     ticket: str = ""
+    origin: str = ""
+    seal: str = ""
+
+    @property
+    def as_decided(self) -> bool:
+        """Whether the order is the one that was decided: its seal fits."""
+        return self.seal == self.computed_seal
+
+    @property
+    def computed_seal(self) -> str:
+        """The seal of what the order says now."""
+        return order_seal.seal(
+            sid=self.sid,
+            kind=self.kind,
+            symbol=self.symbol,
+            side=self.side,
+            lots=self.lots,
+            entry=self.entry,
+            stop=self.stop,
+            target=self.target,
+            created=int(self.created.timestamp()),
+            expires=int(self.expires.timestamp()),
+            timeframe=self.timeframe,
+            bar_time=int(self.bar_time.timestamp()),
+            closes=self.closes,
+            origin=self.origin,
+        )
 
 
 Status = Literal[

@@ -22,7 +22,7 @@ from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import stamp
 from torra.store.positions import HOUR, PositionStore
-from torra.store.signals import LEARNED, WRITTEN, columns, newborn
+from torra.store.signals import LEARNED, columns, newborn
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
@@ -122,10 +122,9 @@ class MemorySignals(PositionStore):
             return False
         self._check_row(known)
         self._one_opening(known, known["state"])
-        blank: Row = dict.fromkeys((*WRITTEN, *LEARNED))
         seq = self._seq + 1
-        # The defaults of the table, as the schema gives them.
-        row = {"seq": seq, **blank, "bridge": "paper", "misses": 0, **known}
+        # The default of the table, as the schema gives it.
+        row = {"seq": seq, **dict.fromkeys(LEARNED), "misses": 0, **known}
         self._undoing(lambda: setattr(self, "_seq", seq - 1))
         self._seq = seq
         self._write(row)
@@ -157,6 +156,11 @@ class MemorySignals(PositionStore):
         """Return one signal; None when there is none of that id."""
         row = self._signals.get(sid)
         return None if row is None else dict(row)
+
+    def last_state(self, sid: str) -> str | None:
+        """Return a signal's state: nobody else can change what is in memory."""
+        row = self._signals.get(sid)
+        return None if row is None else str(row["state"])
 
     def signals(
         self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100

@@ -361,6 +361,13 @@ INSERT INTO record_lows (instance, timeframe, bar_time, low)
 """
 """The bars that set a new low, beside `record_highs`; a home of before has them of its bars."""
 
+ORDER_SEAL: Final = (
+    "authority TEXT NOT NULL DEFAULT 'older'",
+    "seal TEXT",
+)
+"""Columns of a signal: who decided it, and the hash of what was decided. The outbox sends no order
+without them, so one that a program of before left waiting is taken back (signal_bridge)."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -421,6 +428,12 @@ def _record_lows(db: sqlite_utils.Database) -> None:
     db.executescript(RECORD_LOWS)
 
 
+@steps(name="0008_order_seal")
+def _order_seal(db: sqlite_utils.Database) -> None:
+    for column in ORDER_SEAL:
+        db.execute(f"ALTER TABLE signals ADD COLUMN {column}")
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -429,6 +442,7 @@ SCRIPTS: Final = {
     "0005_face": FACE,
     "0006_standing": STANDING,
     "0007_record_lows": RECORD_LOWS,
+    "0008_order_seal": "",
 }
 """The script of each step, without the sentiment table and added columns."""
 

@@ -21,6 +21,7 @@ from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import Store, stamp
 from torra.store.positions import PositionStore
+from torra.verdict import order_seal
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import EXECUTED, HELD, SENT, UNDER_WAY, check_transition
 
@@ -44,8 +45,10 @@ WRITTEN: Final = (
     "after",
     "closes",
     "bridge",
+    "authority",
 )
-"""Columns that a signal is born with; `after` and `closes` name other signals by id."""
+"""Columns that a signal is born with, beside its seal; `after` and `closes` name other signals by
+id."""
 
 LEARNED: Final = (
     "opened_at",
@@ -66,6 +69,9 @@ LEARNED: Final = (
 )
 """Columns that later steps fill: those of the fill, then those of the end of the trade."""
 
+
+BORN: Final = {"state": "PENDING", "detail": "", "bridge": "paper"}
+"""What a signal is born with unless its row says otherwise."""
 
 OPENINGS: Final = frozenset(HELD)
 """States of an opening that is not finished."""
@@ -90,9 +96,10 @@ class SignalStore(Store, PositionStore):
     def enqueue_signal(self, row: Mapping[str, Any]) -> bool:
         """Write a signal, PENDING unless `state` says WAITING; False when its id is there already.
 
-        Needs sid, instance, symbol, timeframe, bar_time, kind, side, lots and decided_at, an
-        opening also entry, stop and target; times are aware or ISO text. Raises ValueError for an
-        unknown column and for an opening while the instance has one.
+        Needs sid, instance, symbol, timeframe, bar_time, kind, side, lots, decided_at and authority
+        (torra.verdict.order_seal), an opening also entry, stop and target; times are aware or ISO
+        text. Raises ValueError for an unknown column or authority and for an opening while the
+        instance has one.
         """
         known = newborn(row)
         with self.transaction():
@@ -132,6 +139,13 @@ class SignalStore(Store, PositionStore):
     def signal(self, sid: str) -> dict[str, Any] | None:
         """Return one signal; None when there is none of that id."""
         return self._row("SELECT * FROM signals WHERE sid = ?", sid)
+
+    def last_state(self, sid: str) -> str | None:
+        """Return the state that a signal's last step on record led to; None without a step."""
+        row = self._row(
+            "SELECT to_state FROM signal_events WHERE sid = ? ORDER BY id DESC LIMIT 1", sid
+        )
+        return row["to_state"] if row else None
 
     def signals(
         self, states: Sequence[str] | None = None, instance: str | None = None, limit: int = 100
@@ -356,11 +370,16 @@ def _profile(told: str | None) -> Profile:
 
 
 def newborn(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a new signal as they are stored; ValueError for a wrong state."""
-    known = {"state": "PENDING", "detail": "", **columns(row, WRITTEN)}
+    """Return the columns of a new signal as they are stored, with its seal.
+
+    Raises ValueError for a state or an authority that is none.
+    """
+    known = {**dict.fromkeys(WRITTEN), **BORN, **columns(row, WRITTEN)}
     if known["state"] not in ("PENDING", "WAITING"):
         raise ValueError(f"a signal is born PENDING or WAITING, not {known['state']}")
-    return known
+    if known["authority"] not in order_seal.AUTHORITIES:
+        raise ValueError(f"nobody decided the signal {known['sid']}: {known['authority']}")
+    return {**known, "seal": order_seal.of_row(known)}
 
 
 def columns(row: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:

@@ -190,6 +190,7 @@ def approve(
                 # From the yes: counted from the tick's close the signal could be old at once.
                 created=at.now,
                 expires=at.now + life,
+                authority="approval",
                 bridge=at.instance.route,
             )
             for draft in action.drafts

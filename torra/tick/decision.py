@@ -223,6 +223,7 @@ def _enqueue(
             bar_time=key.bar_time,
             created=now if now - inputs.as_of > life else inputs.as_of,
             expires=max(inputs.as_of, now) + life,
+            authority="tick",
             bridge=instance.route,
         )
         for draft in action.drafts

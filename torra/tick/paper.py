@@ -43,6 +43,8 @@ def advance(
     if cursor is None:
         database.set_paper_cursor(instance.id, as_of - duration(instance.shortest))
         return
+    # Once more, right before they fill: between its publication and its bar lies a while.
+    signal_bridge.set_aside(database, ("PUBLISHED", "WAITING"), instance.id)
     held = database.paper_position(instance.id)
     spec = profile.symbol(instance.symbol)
     result, reached = paper.advance_all(

@@ -32,6 +32,7 @@ from torra.errors import StoreBroken, StoreUnavailable
 from torra.trading import settlement
 from torra.trading.kill_switch import KillSwitch
 from torra.trading.reconciliation import SETTLE_SECONDS
+from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason
 
 TURN_SECONDS: Final = 0.25
@@ -360,4 +361,6 @@ def order_of(
         # An opening that has waited names a position too: the one that made way for it.
         closes=row["closes"] or "" if row["kind"] == "close" else "",
         ticket=ticket,
+        origin=order_seal.origin_of(row),
+        seal=row["seal"] or "",
     )

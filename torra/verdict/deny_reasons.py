@@ -48,6 +48,8 @@ class DenyReason(StrEnum):
     BRIDGE_DEAD = "BRIDGE_DEAD"
     VERSION_MISMATCH = "VERSION_MISMATCH"
     SIGNAL_EXPIRED = "SIGNAL_EXPIRED"
+    ORDER_ALTERED = "ORDER_ALTERED"
+    OLDER_PROGRAM = "OLDER_PROGRAM"
 
 
 class Denial(NamedTuple):
@@ -184,6 +186,16 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
         "the signal was not taken, the proposal not decided, before its expiry",
         "cancel on disconnect",
         "signal_bridge, approval",
+    ),
+    _R.ORDER_ALTERED: Denial(
+        "the order in the database is not the one that was decided; the desk halts",
+        "orders are compared with decisions",
+        "signal_bridge, bridge",
+    ),
+    _R.OLDER_PROGRAM: Denial(
+        "an older Torra, which did not seal its orders, decided it and did not send it any more",
+        "orders are compared with decisions",
+        "signal_bridge",
     ),
 }
 """The row of every deny reason in the docs."""

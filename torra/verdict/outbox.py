@@ -40,6 +40,10 @@ class Outbox(ABC):
         """Return signals by state and instance, newest first."""
 
     @abstractmethod
+    def last_state(self, sid: str) -> str | None:
+        """Return the state that a signal's last step on record led to; None without a step."""
+
+    @abstractmethod
     def move_signal(
         self, sid: str, state: str, *, detail: str = "", fields: Mapping[str, Any] | None = None
     ) -> bool:
@@ -76,3 +80,7 @@ class Outbox(ABC):
     @abstractmethod
     def reduce(self, reason: str) -> bool:
         """Let nothing open any more (REDUCING); False when that is so already."""
+
+    @abstractmethod
+    def halt(self, reason: str) -> bool:
+        """Let nothing go out any more (HALTED); False when that is so already."""

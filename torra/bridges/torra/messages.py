@@ -26,6 +26,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 from torra.bridges.guards import KINDS, PROTOCOL
 from torra.bridges.protocol import Order, Report, Status
 from torra.errors import TorraError
+from torra.verdict import order_seal
 
 Reason = Literal["auth", "version", "schema"]
 
@@ -76,7 +77,7 @@ class Signal:
 
     `comment` is the sid; `ref` names the opening that a close or a modify refers to and `ticket`
     the broker's number of its position, 0 when it is not known. The side of a close is the side of
-    the closing order.
+    the closing order. `origin` and `seal` are those of the decision (torra.verdict.order_seal).
     """
 
     kind: str
@@ -103,6 +104,33 @@ class Signal:
     tf: str
     ref: str
     ticket: int
+    origin: str
+    seal: str
+
+    @property
+    def as_decided(self) -> bool:
+        """Whether the message is the order that was decided, as the Advisor computes it."""
+        return self.seal == self.computed_seal
+
+    @property
+    def computed_seal(self) -> str:
+        """The seal of what the message says now."""
+        return order_seal.seal(
+            sid=self.sid,
+            kind=self.kind,
+            symbol=self.symbol,
+            side=self.side,
+            lots=self.lots,
+            entry=self.entry,
+            stop=self.sl,
+            target=self.tp,
+            created=self.created,
+            expires=self.expires,
+            timeframe=self.tf,
+            bar_time=self.bar_time,
+            closes=self.ref,
+            origin=self.origin,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -450,6 +478,8 @@ def signal_of(order: Order, *, channel: str, account: int) -> Signal:
         tf=order.timeframe,
         ref=order.closes,
         ticket=int(order.ticket or 0),
+        origin=order.origin,
+        seal=order.seal,
     )
 
 

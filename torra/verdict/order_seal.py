@@ -1,0 +1,117 @@
+"""The seal of an order: a hash of what was decided, so that what is sent is what was decided.
+
+Whoever decides an order (a tick, the approval of a proposal, a command of a person) seals it in the
+transaction that writes it. The outbox, the bridge and the Expert Advisor each compute the seal
+again from what they are about to send. An order whose seal does not fit is not sent, and the desk
+halts. So a trigger, a foreign program or a defect that changes an order on its way stops it.
+
+The seal is the SHA-256, in hex, of fields joined by "|": what an order shows on its whole way, and
+last its `origin`, which says who decided it and what else belongs to the decision. A number is
+written with DECIMALS places at most and without trailing zeros, a time as whole epoch seconds, and
+what there is not as "". It needs no key: the seal guards against change, the signature of a channel
+against forgery. Whoever can write the database and compute a hash can seal an order too, and leave
+no trace but the audit log's (docs/security.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, Literal, get_args
+
+from torra.clock import time_of
+
+Authority = Literal["tick", "approval", "person"]
+"""Who decides: a tick, a person by the proposal of a tick, or a person by a command."""
+
+AUTHORITIES: Final = get_args(Authority)
+
+OLDER: Final = "older"
+"""Authority of an order from before orders were sealed: it was not sent yet and is not any more."""
+
+VERSION: Final = "1"
+"""Which fields are hashed, and how they are written; the first field."""
+
+DECIMALS: Final = 8
+"""Most decimals of a price or of lots, as in the messages (torra.bridges.torra.messages)."""
+
+NONE: Final = "-"
+"""Stands in an origin for what an order does not have."""
+
+
+def seal(
+    *,
+    sid: str,
+    kind: str,
+    symbol: str,
+    side: str,
+    lots: float | Decimal | None,
+    entry: float | Decimal | None,
+    stop: float | Decimal | None,
+    target: float | Decimal | None,
+    created: int,
+    expires: int,
+    timeframe: str,
+    bar_time: int,
+    closes: str,
+    origin: str,
+) -> str:
+    """Return the seal of an order, 64 characters of hex.
+
+    Prices are in units of price, times in epoch seconds; `closes` names the opening that a close
+    ends, "" in an opening.
+    """
+    numbers = map(number, (lots, entry, stop, target))
+    fields = (VERSION, sid, kind, symbol, side, *numbers, str(created), str(expires))
+    text = "|".join((*fields, timeframe, str(bar_time), closes, origin))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def of_row(row: Mapping[str, Any]) -> str:
+    """Return the seal that a row of the outbox must have (columns of torra.store.signals)."""
+    return seal(
+        sid=row["sid"],
+        kind=row["kind"],
+        symbol=row["symbol"],
+        side=row["side"],
+        lots=row["lots"],
+        entry=row["entry"],
+        stop=row["stop"],
+        target=row["target"],
+        created=_seconds(row["decided_at"]),
+        expires=_seconds(row["expires"]),
+        timeframe=row["timeframe"],
+        bar_time=_seconds(row["bar_time"]),
+        closes=(row["closes"] or "") if row["kind"] == "close" else "",
+        origin=origin_of(row),
+    )
+
+
+def origin_of(row: Mapping[str, Any]) -> str:
+    """Return who decided a row, and what a message does not show: words with a space between.
+
+    They are authority, instance, bridge, ATR, the opening that it ends or follows, and the close
+    that it waits for.
+    """
+    known = (row["authority"], row["instance"], row["bridge"], number(row["atr"]))
+    return " ".join(str(word) if word else NONE for word in (*known, row["closes"], row["after"]))
+
+
+def altered(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is not the order that was decided, or is one that nobody did."""
+    try:
+        return row["authority"] not in AUTHORITIES or row["seal"] != of_row(row)
+    # What was altered may be no number, no time and no text any more.
+    except (ArithmeticError, TypeError, ValueError, AttributeError):
+        return True
+
+
+def number(value: float | Decimal | None) -> str:
+    """Return a number as it is hashed: 2635.4 for 2635.40; 0 for none."""
+    return f"{value or 0:.{DECIMALS}f}".rstrip("0").removesuffix(".")
+
+
+def _seconds(told: str | datetime | None) -> int:
+    return int(time_of(told).timestamp()) if told else 0
