@@ -85,6 +85,7 @@ CASES: dict[str, Case] = {
     "schema": Case({"policy": "add"}),
     "channel": Case({"channel": "other"}),
     "account": Case({"account": ACCOUNT + 1}),
+    "decision": Case({"seal": "0" * 64}),
     "live": Case(world=lambda desk: desk.ea.set(trade_mode="real")),
     "kill": Case(world=AdvisorChannel.halt),
     "clock": Case({"created": NOW + 6}),

@@ -246,6 +246,7 @@ HERE = replace(FREE, channel="main", account=7)
         ({"kind": "buy"}, {}, "schema"),
         ({"channel": "other"}, {}, "channel"),
         ({"account": 8}, {}, "account"),
+        ({"as_decided": False}, {}, "decision"),
         ({}, {"real_account": True}, "live"),
         ({}, {"real_account": True, "demo_only": False}, ""),
         ({}, {"halted": True}, "kill"),

@@ -310,7 +310,9 @@ def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> N
     assert [row[3] for row in want] == [19.0, 8.0, 6.0, 5.0, 3.0]
     connection = database.connection()
     connection.execute("DROP TABLE record_lows")
-    connection.execute("DELETE FROM _sqlite_migrations WHERE name = '0007_record_lows'")
+    for column in ("authority", "seal"):
+        connection.execute(f"ALTER TABLE signals DROP COLUMN {column}")
+    connection.execute("DELETE FROM _sqlite_migrations WHERE name >= '0007'")
     connection.conn.commit()
     database.close()
     database = open_database(tmp_path)

@@ -26,6 +26,7 @@ from torra.errors import StoreBroken, StoreUnavailable
 from torra.home import HALT
 from torra.trading.courier import RECONCILE_SECONDS, SHOWN_SECONDS, Addressee, Courier, order_of
 from torra.trading.kill_switch import KillSwitch
+from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason
 
 GOLD = Instance(
@@ -421,9 +422,11 @@ def test_an_order_says_in_points_how_far_the_market_may_be() -> None:
     row = {
         **opening("T1", **ROW), "seq": 7, "closes": None, "atr": 5.0,
         "bar_time": "2026-02-13T11:45:00Z", "decided_at": "2026-02-13T12:00:00Z",
-        "expires": "2026-02-13T12:03:00Z",
+        "expires": "2026-02-13T12:03:00Z", "after": None, "bridge": "torra_files",
     }  # fmt: skip
+    row["seal"] = order_seal.of_row(row)
     order = order_of(row, GOLD, Profile())
+    assert order.as_decided
     assert (order.max_spread_pts, order.max_dev_pts) == (75, 125)  # 0.15 and 0.25 x 5.00
     assert (order.digits, order.seq, order.expires - order.created) == (
         2, 7, timedelta(seconds=180),

@@ -30,8 +30,10 @@ from torra import owner_only
 from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import BACKUP_NAME, backups
+from torra.store import structure
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, explain, stamp
-from torra.store.migrations import STEPS, schema
+from torra.store.migrations import STEPS, compared, schema
+from torra.store.signals import altered_orders
 from torra.whole_files import sync_folder, write_whole
 
 MARK_DIGITS: Final = 8
@@ -54,6 +56,7 @@ TABLES: Final = (
 
 TICKS: Final = "ticks"
 SENTIMENT: Final = "sentiment"
+SIGNALS: Final = "signals"
 """Tables by which a desk's database is recognised, and one from before Torra."""
 
 BEGUN: Final = "SELECT applied_at FROM _sqlite_migrations ORDER BY rowid LIMIT 1"
@@ -70,7 +73,9 @@ class Backup:
 
     `made_at` is ISO UTC, "" where the file does not tell; `newest_tick` the newest close of a tick
     that was finished, "" for none; `sha256` "" where no sum lies beside it; `desk` the mark of
-    the desk that made it, "" where the file does not tell.
+    the desk that made it, "" where the file does not tell. `foreign` are the things in the file
+    that are not Torra's (torra.store.structure), `altered` the ids of its orders and positions that
+    are not as they were decided.
     """
 
     path: Path
@@ -82,6 +87,8 @@ class Backup:
     sha256: str
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     desk: str = ""
+    foreign: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the backup as a document, without the contents of its files."""
@@ -95,6 +102,8 @@ class Backup:
             "sha256": self.sha256,
             "files": sorted(self.files),
             "rows": dict(self.rows),
+            "foreign": list(self.foreign),
+            "altered_orders": list(self.altered),
         }
 
 
@@ -260,10 +269,10 @@ def _put_sum(target: Path) -> str:
 
 
 def examine(path: Path) -> Backup:
-    """Read a backup through; raises ConfigError when it is damaged, newer or no desk's.
+    """Read a backup through; raises ConfigError when it is damaged, altered, newer or no desk's.
 
     Looked at are its sum, the build of the file, the rows against those that were counted when it
-    was made, and the number of its schema.
+    was made, the number of its schema, and its structure against that schema's.
     """
     if not path.is_file():
         raise ConfigError(f"there is no backup {path}")
@@ -299,10 +308,14 @@ def _read(db: sqlite_utils.Database, path: Path, sha256: str) -> Backup:
     number = schema(db)
     if number > int(STEPS[-1][:4]):
         raise ConfigError(f"{path} has schema {number}, newer than this program: update Torra")
+    built = compared(db, (FACTS, FILES))
+    if built.refused:
+        raise ConfigError(structure.words(path, built.refused))
     files = _files(db) if marked else {}
+    altered = altered_orders(db) if SIGNALS in rows else []
     return Backup(
         path, path.stat().st_size, number, str(facts.get("made_at", "")), newest_tick(db), rows,
-        sha256, files, str(facts.get("desk", "")),
+        sha256, files, str(facts.get("desk", "")), built.told, tuple(altered),
     )  # fmt: skip
 
 

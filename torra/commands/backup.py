@@ -218,6 +218,14 @@ def plan_table(document: Mapping[str, Any]) -> str:
     ]
     if found and not found["sha256"]:
         lines.append("No file .sha256 lies beside it, so its bytes were compared with nothing.")
+    if found:
+        lines += [f"Not Torra's, and left alone: {said}" for said in found["foreign"]]
+    if found and (altered := found["altered_orders"]):
+        more = f" and {len(altered) - SHOWN} more" if len(altered) > SHOWN else ""
+        lines.append(
+            f"NOT as they were decided: {', '.join(altered[:SHOWN])}{more}. Such an order is not "
+            "sent; compare such a position with MetaTrader 5, or take an older backup"
+        )
     if document["replaced"]:
         state = "" if now["sound"] else ", which is damaged,"
         lines.append(f"The database of now{state} goes to {document['replaced']}")

@@ -415,6 +415,10 @@ def _database(place: Place) -> Iterator[CheckResult]:
     database = open_home(home)
     try:
         yield CheckResult("database", "ok", f"{path}: sound, {path.stat().st_size // 1000} kB")
+        for told in start_check.of_strangers(path):
+            yield CheckResult("database", "ok", told)
+        for trouble in start_check.of_orders(path):
+            yield CheckResult("orders", "error", trouble.what, trouble.remedy)
         lease = database.lease()
         if lease:
             yield CheckResult(

@@ -35,8 +35,10 @@ from torra.config import load_desk
 from torra.desk.first_files import recover
 from torra.errors import ConfigError
 from torra.home import DATABASE, LOST, lost
+from torra.store import structure
 from torra.store.connection import LOCKED, connect_reader
-from torra.store.migrations import STEPS, schema
+from torra.store.migrations import STEPS, compared, schema
+from torra.store.signals import altered_orders
 from torra.store.stored_times import unreadable
 from torra.store.ticks import CLOCK_SET_BACK
 from torra.trading.by_hand import files_to_halt
@@ -59,6 +61,9 @@ MONEY: Final = (
 
 NO_DAMAGE: Final = (LOCKED, "unable to open", "disk I/O")
 """Words in errors of SQLite which a restore would not mend."""
+
+NEWEST: Final = int(STEPS[-1][:4])
+"""Number of the schema that this program makes."""
 
 ZEROES: Final = 0
 """Bytes of a database that a power cut emptied."""
@@ -91,8 +96,10 @@ def check(home: Path, say: Callable[[str], None]) -> str:
         say(f"note: {told}")
     if old := of_sqlite(sqlite3.sqlite_version_info):
         say(f"note: {old.line}")
+    for told in of_strangers(home / DATABASE):
+        say(f"note: {told}")
     now = System().real_now()
-    found = [*of_disk(home), *of_clock(home / DATABASE, now)]
+    found = [*of_disk(home), *of_clock(home / DATABASE, now), *of_orders(home / DATABASE)]
     return "; ".join(f"start: {item.line}, then: {command(home, 'resume')}" for item in found)
 
 
@@ -121,16 +128,19 @@ def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> 
         with closing(connect_reader(path)) as db:
             # The schema of a damaged file may not even be readable.
             number = 0 if damage else schema(db)
+            known = not damage and number <= NEWEST
+            altered = compared(db).refused if known else ()
     except sqlite3.DatabaseError as error:
         if any(word in str(error) for word in NO_DAMAGE):
             return None  # torra.store.connection says what it is
-        damage, number = str(error), 0
+        damage, number, altered = str(error), 0, ()
     except ValueError as error:  # the name of a step of the schema is none
-        damage, number = str(error), 0
-    if damage:
-        return _unusable(home, f"{path} is damaged ({damage})", alarm)
-    if number > int(STEPS[-1][:4]):
-        what = f"{path} has schema {number}, newer than this program's {int(STEPS[-1][:4])}"
+        damage, number, altered = str(error), 0, ()
+    if damage or altered:
+        what = f"{path} is damaged ({damage})" if damage else structure.words(path, altered)
+        return _unusable(home, what, alarm)
+    if number > NEWEST:
+        what = f"{path} has schema {number}, newer than this program's {NEWEST}"
         return Trouble(what, f"update Torra, or go back to a backup: {repair(home)}")
     return None
 
@@ -201,6 +211,23 @@ def of_clock(database: Path, now: datetime) -> list[Trouble]:
     return [Trouble(what, f"{remedy}, if it was not ahead until now")]
 
 
+def of_orders(database: Path) -> list[Trouble]:
+    """Report orders and positions that are not finished and not as they were decided."""
+    if not database.exists():
+        return []
+    try:
+        with closing(connect_reader(database)) as db:
+            found = altered_orders(db) if db.table("signals").exists() else []
+    except sqlite3.DatabaseError:  # torra.store.connection says it
+        return []
+    if not found:
+        return []
+    what = f"{len(found)} unfinished orders are not as they were decided ({', '.join(found[:3])})"
+    return [
+        Trouble(what, "compare them with MetaTrader 5 and with torra signals, or restore a backup")
+    ]
+
+
 def _last_sign(database: Path) -> datetime | None:
     if not database.exists():
         return None
@@ -213,6 +240,18 @@ def _last_sign(database: Path) -> datetime | None:
 
 
 # --- what is told ---------------------------------------------------------------------------------
+
+
+def of_strangers(database: Path) -> list[str]:
+    """Tell what in a database is not Torra's; it is left alone."""
+    if not database.is_file() or database.stat().st_size == ZEROES:
+        return []
+    try:
+        with closing(connect_reader(database)) as db:
+            found = compared(db).told
+    except (sqlite3.DatabaseError, ValueError):  # said elsewhere
+        return []
+    return [f"{database} also holds {said}, which is not Torra's" for said in found]
 
 
 def of_sqlite(found: Sequence[int]) -> Trouble | None:

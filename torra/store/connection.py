@@ -596,6 +596,8 @@ def _plain(place: Path | str, busy_seconds: float, *, uri: bool = False) -> sqli
         check_same_thread=False,
         uri=uri,
     )
+    # What lies in a file may not call functions that reach beyond it.
+    connection.execute("PRAGMA trusted_schema = OFF")
     return sqlite_utils.Database(connection, execute_plugins=False)
 
 

@@ -16,9 +16,10 @@ ConfigError with the file and the remedy. Connections are torra.store.connection
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ from sqlite_utils import Migrations
 
 from torra.errors import ConfigError
 from torra.home import BACKUP_FOLDER
+from torra.store import structure
 from torra.store.connection import copy, stamp
 
 LEGACY_COLUMNS: Final = (
@@ -456,8 +458,14 @@ def migrate(
     transaction: Callable[[], AbstractContextManager[None]],
     now: Callable[[], datetime],
 ) -> Path | None:
-    """Bring an open database to the present schema; return the backup that was made, if any."""
-    if not _pending(db, path):
+    """Bring an open database to the present schema; return the backup that was made, if any.
+
+    Raises ConfigError for a structure that is not the one of the file's own schema.
+    """
+    pending = _pending(db, path)
+    if refused := compared(db).refused:
+        raise ConfigError(f"{structure.words(path, refused)}; `torra restore` lists the backups")
+    if not pending:
         return None
     # Before the backup and the first change: a file that is refused stays as it is.
     _check_names(db, path)
@@ -510,6 +518,26 @@ def _refuse_other_rules(db: sqlite_utils.Database, path: Path) -> None:
 def schema(db: sqlite_utils.Database) -> int:
     """Return the number of the database's schema; 0 before Torra."""
     return max((int(step.name[:4]) for step in steps.applied(db)), default=0)
+
+
+def compared(db: sqlite_utils.Database, ignored: Collection[str] = ()) -> structure.Structure:
+    """Compare a database with what its own schema made (torra.store.structure).
+
+    Tables of the names `ignored` are not looked at.
+    """
+    return structure.compare(db, _made(schema(db)), ignored)
+
+
+@cache
+def _made(number: int) -> tuple[structure.Thing, ...]:
+    """Return what the steps up to a schema's number make in a new database."""
+    db = sqlite_utils.Database(memory=True, execute_plugins=False)
+    try:
+        if number:
+            steps.apply(db, stop_before=STEPS[number:])
+        return tuple(structure.things(db))
+    finally:
+        db.close()
 
 
 def _check_names(db: sqlite_utils.Database, path: Path) -> None:

@@ -17,6 +17,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
+import sqlite_utils
+
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import Store, stamp
@@ -367,6 +369,26 @@ class SignalStore(Store, PositionStore):
 def _profile(told: str | None) -> Profile:
     """Read an applied profile; every tick with a position asks for it."""
     return Profile() if told is None else Profile.model_validate_json(told)
+
+
+def altered_orders(db: sqlite_utils.Database) -> list[str]:
+    """Return the ids of orders and positions of a file that are not as they were decided.
+
+    Looked at are those that are not finished, as any connection reads them. What an older program
+    wrote has no seal, and passes.
+    """
+    if not {"authority", "seal"} <= set(db.table("signals").columns_dict):
+        return []
+    states = (*HELD, *UNDER_WAY)
+    cursor = db.conn.execute(f"SELECT * FROM signals WHERE state IN ({_marks(states)})", states)  # noqa: S608
+    names = [column[0] for column in cursor.description]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    older = order_seal.OLDER
+    return [
+        str(row["sid"])
+        for row in rows
+        if (row["authority"], row["seal"]) != (older, None) and order_seal.altered(row)
+    ]
 
 
 def newborn(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,221 @@
+"""A backup that somebody altered is refused, or says so before an order: its structure and rows.
+
+Whoever can write a shared disk removes the .sha256 and mends the counts, and puts a trigger, a
+changed table or another order into the file. A desk that has such a file does not start either.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sqlite_utils
+
+from tests.backup.test_backup import everything
+from tests.worlds import legacy_database, stores
+from torra.backup import copies
+from torra.backup import restore as backup_restore
+from torra.commands import backup as backup_commands
+from torra.desk import start_check
+from torra.errors import ConfigError
+from torra.store.connection import connect_reader
+from torra.store.migrations import STEPS, compared, steps
+
+ROUTE = {"instance": "XAUUSD", "symbol": "XAUUSD", "bridge": "torra_files"}
+
+REWRITE = "UPDATE sqlite_master SET sql = replace(sql, '{old}', '{new}') WHERE name = '{name}'"
+
+
+@dataclass(frozen=True)
+class Tampering:
+    """What somebody does to the file, and how it shows: refused, foreign or altered."""
+
+    name: str
+    sql: str
+    shows: str
+    word: str = ""
+
+
+def trigger(table: str, body: str, *, when: str = "AFTER INSERT", name: str = "evil") -> str:
+    return f"CREATE TRIGGER {name} {when} ON {table} BEGIN {body}; END"
+
+
+def rewrite(name: str, old: str, new: str) -> str:
+    told = REWRITE.format(name=name, old=old.replace("'", "''"), new=new.replace("'", "''"))
+    return f"PRAGMA writable_schema = ON; {told}; PRAGMA writable_schema = RESET"
+
+
+ENLARGE = "UPDATE signals SET lots = lots * 100, stop = stop * 0.5 WHERE sid = new.sid"
+ACTIVE = "INSERT INTO desk_state (state, reason, at) VALUES ('ACTIVE', 'by a person', '2026-01-01')"
+NOTES = "CREATE TABLE my_notes (id INTEGER PRIMARY KEY, note TEXT)"
+
+TAMPERINGS = (
+    # Triggers
+    Tampering("signals", trigger("signals", ENLARGE), "refused", "evil"),
+    Tampering("signals-before", trigger("signals", ENLARGE, when="BEFORE INSERT"), "refused"),
+    Tampering("signals-update", trigger("signals", ENLARGE, when="AFTER UPDATE"), "refused"),
+    Tampering("halt", trigger("desk_state", f"{ACTIVE}"), "refused", "desk_state"),
+    Tampering("audit", trigger("audit", "SELECT 1"), "refused"),
+    Tampering("ticks", trigger("ticks", "SELECT RAISE(IGNORE)"), "refused"),
+    Tampering("bars", trigger("bars", "UPDATE bars SET close = close * 2"), "refused"),
+    Tampering("chains", trigger("chains", "UPDATE chains SET composite = 1"), "refused"),
+    Tampering("ledger", trigger("ledger", "DELETE FROM ledger"), "refused"),
+    Tampering("lease", trigger("lease", "UPDATE lease SET epoch = epoch + 1"), "refused"),
+    Tampering("proposals", trigger("proposals", "SELECT 1", when="AFTER DELETE"), "refused"),
+    Tampering("config", trigger("trading_config", "UPDATE trading_config SET profile = ''"),
+              "refused"),
+    Tampering("sentiment", trigger("sentiment", "UPDATE sentiment SET verdict = 'BUY'"), "refused"),
+    Tampering("sentiment-on", trigger("sentiment", "UPDATE Signals SET lots = 9"), "refused"),
+    Tampering("a-host-s-own", f"{NOTES}; {trigger('my_notes', 'UPDATE signals SET lots = 9')}",
+              "refused"),
+    Tampering("quoted", trigger('"signals"', 'UPDATE [signals] SET lots = 9'), "refused"),
+    Tampering("a-view-s", "CREATE VIEW v AS SELECT sid FROM signals; "
+              + trigger("v", "UPDATE signals SET lots = 9", when="INSTEAD OF INSERT"), "refused"),
+    # What was Torra's
+    Tampering("audit-gone", "DROP TRIGGER audit_never_changes", "refused", "gone"),
+    Tampering("audit-other", "DROP TRIGGER audit_never_changes; "
+              "CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit BEGIN SELECT 1; END",
+              "refused", "not as Torra made it"),
+    Tampering("index-gone", "DROP INDEX signals_one_opening", "refused", "gone"),
+    Tampering("index-other", "DROP INDEX signals_one_opening; "
+              "CREATE INDEX signals_one_opening ON signals (instance)", "refused"),
+    Tampering("column", "ALTER TABLE signals ADD COLUMN more TEXT", "refused"),
+    Tampering("generated", "ALTER TABLE signals ADD COLUMN big REAL AS (lots * 100)", "refused"),
+    Tampering("column-gone", "ALTER TABLE signals DROP COLUMN thesis", "refused"),
+    Tampering("default", rewrite("signals", "DEFAULT 'paper'", "DEFAULT 'mt5_direct'"), "refused"),
+    Tampering("default-authority", rewrite("signals", "DEFAULT 'older'", "DEFAULT 'tick'"),
+              "refused"),
+    Tampering("check", rewrite("signals", "CHECK (lots > 0)", ""), "refused"),
+    Tampering("check-state", rewrite("ticks", "'claimed', 'done'", "'done', 'claimed'"), "refused"),
+    Tampering("table-as-view", "ALTER TABLE latches RENAME TO old_latches; "
+              "CREATE VIEW latches AS SELECT * FROM old_latches", "refused", "gone"),
+    # A host's own
+    Tampering("a-table", NOTES, "foreign", "my_notes"),
+    Tampering("a-view", "CREATE VIEW best AS SELECT * FROM signals", "foreign", "the view best"),
+    Tampering("an-index", "CREATE INDEX mine ON sentiment (verdict)", "foreign", "mine"),
+    Tampering("a-note", f"{NOTES}; "
+              + trigger("sentiment", "INSERT INTO my_notes (note) VALUES (1)"), "foreign", "evil"),
+    # Rows
+    Tampering("lots", "UPDATE signals SET lots = 2.0 WHERE sid = 'T1'", "altered", "T1"),
+    Tampering("side", "UPDATE signals SET side = 'SELL' WHERE sid = 'T1'", "altered", "T1"),
+    Tampering("stop", "UPDATE signals SET stop = 1.0 WHERE sid = 'T1'", "altered", "T1"),
+    Tampering("expiry", "UPDATE signals SET expires = '2099-01-01T00:00:00Z'", "altered", "T1"),
+    Tampering("position", "UPDATE signals SET lots = 50 WHERE sid = 'T2'", "altered", "T2"),
+    Tampering("seal", "UPDATE signals SET seal = '' WHERE sid = 'T1'", "altered", "T1"),
+    Tampering("forged", "INSERT INTO signals (sid, instance, symbol, timeframe, bar_time, kind, "
+              "side, lots, entry, stop, target, decided_at, expires, state, detail, authority) "
+              "VALUES ('T9', 'EURUSD', 'EURUSD', 'M15', '2026-02-13T11:45:00Z', 'open', 'BUY', 9, "
+              "1, 0.9, 1.2, '2026-02-13T12:00:00Z', '2099-01-01T00:00:00Z', 'PENDING', '', 'tick')",
+              "altered", "T9"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a waiting order and a position, and its backup."""
+    folder = tmp_path_factory.mktemp("made") / "home"
+    with closing(stores.open_database(folder)) as database:
+        stores.save(database, stores.NOON, 0.1)
+        database.enqueue_signal(stores.opening("T1", **ROUTE))
+        database.enqueue_signal(stores.opening("T2"))
+        for state in ("PUBLISHED", "FILLED"):
+            database.move_signal("T2", state)
+    backup_commands.back_up(folder, folder / "backups" / "desk-8-20260101T000000Z.db")
+    return folder
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "home")
+
+
+def backup_of(home: Path) -> Path:
+    return home / "backups" / "desk-8-20260101T000000Z.db"
+
+
+def tampered(path: Path, sql: str) -> Path:
+    """Alter a file with the care of somebody who wants to be believed."""
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(sql)
+        names = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
+        if copies.FACTS in names:
+            told = json.dumps(copies.count(connect_reader(path)))
+            db.execute("UPDATE torra_backup SET value = ? WHERE name = 'rows'", (told,))
+        db.commit()
+    path.with_name(path.name + copies.SUM).unlink(missing_ok=True)
+    return path
+
+
+@pytest.mark.parametrize("case", TAMPERINGS, ids=lambda case: case.name)
+def test_a_tampered_backup_is_refused_or_says_so(home: Path, case: Tampering) -> None:
+    path = tampered(backup_of(home), case.sql)
+    before = everything(home)
+    if case.shows == "refused":
+        with pytest.raises(ConfigError, match=r"was altered.*could change orders") as refused:
+            backup_restore.plan(home, path, stores.NOON)
+        assert case.word in str(refused.value)
+        assert everything(home) == before
+        return
+    plan = backup_restore.plan(home, path, stores.NOON)
+    assert plan.backup is not None
+    told = {"foreign": plan.backup.foreign, "altered": plan.backup.altered}
+    assert any(case.word in word for word in told.pop(case.shows)) and not any(told.values())
+    table = backup_commands.plan_table(plan.as_dict())
+    says = {"foreign": "Not Torra's", "altered": "NOT as they were decided"}
+    assert says[case.shows] in table and case.word in table
+    backup_restore.carry_out(plan)
+    # The start says it once more, and halts for an order.
+    said: list[str] = []
+    reason = start_check.check(home, said.append)
+    assert ("not as they were decided" in reason) == (case.shows == "altered")
+    assert any(case.word in word for word in said) == (case.shows == "foreign")
+
+
+@pytest.mark.parametrize("case", TAMPERINGS, ids=lambda case: case.name)
+def test_a_desk_does_not_work_on_a_tampered_database(home: Path, case: Tampering) -> None:
+    tampered(home / "torra.db", case.sql)
+    if case.shows != "refused":
+        stores.open_database(home).close()
+        return
+    with pytest.raises(ConfigError, match="was altered"):
+        stores.open_database(home)
+    with pytest.raises(ConfigError, match=r"does not start: .*was altered.*put a backup"):
+        start_check.check(home, lambda _: None)
+    assert (home / "control" / "HALT").exists()
+
+
+def test_there_are_forty_of_them() -> None:
+    assert len({case.name for case in TAMPERINGS}) == len(TAMPERINGS) == 40
+
+
+# --- what is no tampering -------------------------------------------------------------------------
+
+
+def test_a_scorer_s_own_file_is_taken_over_with_all_that_it_holds(tmp_path: Path) -> None:
+    path = legacy_database.build(tmp_path / "torra.db")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(
+            f"{NOTES}; CREATE VIEW last AS SELECT * FROM sentiment; "
+            "CREATE TRIGGER mine AFTER INSERT ON sentiment BEGIN "
+            "INSERT INTO my_notes (note) VALUES (new.verdict); END"
+        )
+    with closing(stores.open_database(tmp_path)) as database:
+        stores.save(database, stores.NOON, 0.1)
+        assert database.connection().table("my_notes").count == 1
+        found = compared(database.connection())
+    assert found.refused == () and len(found.told) == 3
+    assert start_check.of_strangers(path)[0].endswith("the table my_notes, which is not Torra's")
+
+
+def test_every_schema_of_before_is_as_torra_made_it(tmp_path: Path) -> None:
+    """Seen again after each step, as a file of that program is before it is migrated."""
+    with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        db = sqlite_utils.Database(connection, execute_plugins=False)
+        for number in range(1, len(STEPS) + 1):
+            steps.apply(db, stop_before=STEPS[number:])
+            assert compared(db) == ((), ())

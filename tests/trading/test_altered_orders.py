@@ -1,0 +1,249 @@
+"""An order in the database that is not the one that was decided is not sent, and halts the desk.
+
+A row is altered as a foreign program or a trigger would: with SQL, behind the desk. On the other
+hand orders of every kind, from real levels, never look altered.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing as closed
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import signal_bridge
+from instance_database import Database
+from tests.trading.test_courier import GOLD, PAPER, ROW, World
+from tests.worlds.stores import NOON, closing, open_database, opening
+from torra.bridges.paper import Bar
+from torra.bridges.torra.messages import Signal, decode, encode, signal_of
+from torra.clock import iso
+from torra.config import SYMBOLS, Profile
+from torra.tick import paper
+from torra.trading.courier import order_of
+from torra.verdict import order_levels, order_seal
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.risk_engine import SignalDraft
+
+CLOSE: dict[str, Any] = {"instance": "XAUUSD", "symbol": "XAUUSD", "bridge": "torra_files"}
+
+ALTERATIONS: dict[str, tuple[Any, ...]] = {
+    "sid": ("T9", ""),
+    "instance": ("BTCUSD", ""),
+    "symbol": ("BTCUSD", "xauusd", ""),
+    "timeframe": ("H1", ""),
+    "bar_time": ("2026-02-13T11:30:00Z", "no time"),
+    "kind": ("open", "close"),
+    "side": ("SELL", "BUY"),
+    "lots": (10.0, 0.11, 1e-9, "a lot"),
+    "entry": (1.0, 2000.01, None),
+    "stop": (1000.0, 1990.01, "low"),
+    "target": (9999.0, 2019.99, b"\0"),
+    "atr": (500.0, 5.00001),
+    "decided_at": ("2026-02-13T12:00:30Z", "2020-01-01T00:00:00Z", 5),
+    "expires": ("2036-02-13T12:03:00Z", "2026-02-13T12:04:00Z", None),
+    "after": ("T5",),
+    "closes": ("T5", "T0"),
+    "bridge": ("mt5_direct", ""),
+    "authority": ("person", "approval", "older", "nobody", ""),
+    "seal": (None, "", "0" * 64, b"x"),
+    "state": ("WAITING", "PENDING", "PUBLISHED"),
+}
+"""What somebody may write into a column; what is there already is no alteration."""
+
+
+def alter(database: Database, sid: str, values: dict[str, Any]) -> None:
+    """Write into a row as a foreign program does: no rule of Torra's is asked."""
+    with closed(sqlite3.connect(database.path)) as db, db:
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        names = ", ".join(f"{name} = ?" for name in values)
+        db.execute(f"UPDATE signals SET {names} WHERE sid = ?", (*values.values(), sid))
+
+
+def altered(database: Database, sid: str, chance: random.Random) -> dict[str, Any]:
+    """Alter one to three columns of a row so that it is another order; return what was written."""
+    before = next(row for row in database.signals() if row["sid"] == sid)
+    written: dict[str, Any] = {}
+    while True:
+        columns = chance.sample(list(ALTERATIONS), chance.choice((1, 1, 1, 2, 3)))
+        drawn = {name: chance.choice(ALTERATIONS[name]) for name in columns}
+        if drawn.get("authority") == order_seal.OLDER:
+            drawn |= {"seal": None, "lots": 9.0}
+        try:
+            alter(database, sid, drawn)
+        except sqlite3.IntegrityError:  # the schema refuses it even so
+            continue
+        written |= drawn
+        after = next(row for row in database.signals() if row["seq"] == before["seq"])
+        # A state alone does not make another order of it.
+        if any(after[name] != value for name, value in before.items() if name != "state"):
+            return written
+
+
+def seen(world: World) -> str:
+    alarms = world.database.alarms()
+    return " ".join(str(row["kind"]) for row in alarms)
+
+
+# --- what is not sent -----------------------------------------------------------------------------
+
+
+def test_no_altered_order_reaches_a_bridge(
+    tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    chance, halted = random.Random(27), 0
+    count = scaled(700, least=20)
+    for number in range(count):
+        world = World(tmp_path / str(number))
+        close = chance.random() < 0.3
+        if close:
+            world.database.enqueue_signal(opening("T0", **ROW))
+            world.turn()
+            world.bridge.say("T0", "FILLED", NOON, price=2000.1, volume=0.1, position="77")
+            world.turn()
+            world.database.enqueue_signal(closing("T1", "T0", **CLOSE))
+        else:
+            world.database.enqueue_signal(opening("T1", **ROW))
+        before = list(world.bridge.sent)
+        drawn = altered(world.database, "T1", chance)
+        for _ in range(3):
+            world.turn()
+        assert world.bridge.sent == before, drawn
+        halted += world.switch.engaged() != ""
+        if not {"instance", "sid"} & set(drawn) and drawn.get("authority") != "older":
+            assert world.switch.engaged() or drawn.get("state") == "PUBLISHED", drawn
+        world.database.close()
+    record_property("seen", f"{count} altered orders: 0 sent, {halted} halted the desk")
+
+
+def test_no_altered_order_fills_on_paper(tmp_path: Path, scaled: Callable[..., int]) -> None:
+    chance = random.Random(28)
+    bar = Bar(NOON, 100.0, 100.5, 99.5, 100.0)
+    for number in range(scaled(300, least=20)):
+        database = open_database(tmp_path / str(number))
+        database.enqueue_signal(opening("T1"))
+        published = chance.random() < 0.5
+        if published:
+            signal_bridge.publish_pending(database, now=NOON, halted=False)
+        drawn = altered(database, "T1", chance)
+        if not published:
+            assert signal_bridge.publish_pending(database, now=NOON, halted=False) == [], drawn
+        database.set_paper_cursor("BTCUSD", NOON - timedelta(minutes=15))
+        with database.transaction():
+            paper.advance(
+                PAPER, Profile(), database, [bar], NOON - timedelta(minutes=15),
+                NOON + timedelta(minutes=15),
+            )  # fmt: skip
+        states = {row["state"] for row in database.signals()}
+        assert not states & {"FILLED", "PARTIAL", "CLOSED"}, drawn
+        database.close()
+
+
+def test_a_trigger_that_enlarges_an_order_stops_it(tmp_path: Path) -> None:
+    """The very trigger of the fault: it came with a restored backup, while the desk ran."""
+    world = World(tmp_path)
+    with closed(sqlite3.connect(world.database.path)) as db, db:
+        db.execute(
+            "CREATE TRIGGER evil AFTER INSERT ON signals WHEN new.kind = 'open' BEGIN "
+            "UPDATE signals SET lots = new.lots * 100, stop = stop * 0.5 WHERE sid = new.sid; END"
+        )
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    world.turn()
+    assert world.bridge.sent == []
+    assert (world.state(), seen(world)) == ("CANCELLED", "ORDER_ALTERED")
+    assert world.database.trading_state() == "HALTED" and world.file.exists()
+    world.database.close()
+
+
+def test_the_alarm_names_the_order_and_comes_once(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.bridge.down = True  # it cannot be taken back, so it is looked at in every turn
+    world.database.enqueue_signal(opening("T1", **ROW))
+    alter(world.database, "T1", {"lots": 5.0})
+    for _ in range(5):
+        world.turn()
+    (alarm,) = world.database.alarms()
+    assert alarm["detail"].startswith("T1 open BUY of XAUUSD was not sent: ")
+    assert len(world.database.trading_states()) == 1
+    world.database.close()
+
+
+def test_an_order_of_an_older_program_is_taken_back_without_a_halt(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.database.enqueue_signal(opening("T1", **ROW))
+    alter(world.database, "T1", {"authority": "older", "seal": None})
+    world.turn()
+    row = world.database.signal("T1")
+    assert row is not None and world.bridge.sent == []
+    assert (row["state"], row["detail"]) == ("CANCELLED", DenyReason.OLDER_PROGRAM)
+    assert world.database.trading_state() == "ACTIVE" and seen(world) == ""
+    world.database.close()
+
+
+def test_what_a_bridge_refuses_as_altered_halts_too(tmp_path: Path) -> None:
+    """The Advisor found the difference: it came between the outbox and the message."""
+    world = World(tmp_path)
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    world.bridge.say("T1", "REJECTED", NOON, reason="decision")
+    world.turn()
+    assert (world.state(), seen(world)) == ("REJECTED", "ORDER_ALTERED")
+    assert world.switch.engaged()
+    world.database.close()
+
+
+def test_nobody_decides_in_another_s_name(tmp_path: Path) -> None:
+    with closed(open_database(tmp_path)) as database:
+        with pytest.raises(ValueError, match="nobody decided"):
+            database.enqueue_signal(opening("T1", authority="model"))
+        with pytest.raises(ValueError, match="nobody decided"):
+            database.enqueue_signal({**opening("T1"), "authority": None})
+
+
+# --- what is sent ---------------------------------------------------------------------------------
+
+
+def test_what_was_decided_is_never_taken_for_altered(
+    tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    """Levels of real specifications, all authorities, openings and closes, up to the message."""
+    chance, database = random.Random(29), open_database(tmp_path)
+    count = scaled(1000, least=60)
+    for number in range(count):
+        spec = SYMBOLS[GOLD.symbol] if number % 2 else chance.choice(list(SYMBOLS.values()))
+        price = chance.uniform(0.3, 90_000) if spec.digits < 4 else chance.uniform(0.3, 2)
+        side = chance.choice(("BUY", "SELL"))
+        atr = price * chance.uniform(0.001, 0.01) + spec.spread
+        found = order_levels.levels(side, price, atr, spec)
+        assert isinstance(found, order_levels.Levels)
+        lots = round(chance.randint(1, 500) * spec.lot_step, 8)
+        kind = chance.choice(("open", "close"))
+        draft = SignalDraft(
+            kind, side, lots, found if kind == "open" else None,
+            None if kind == "open" else "TOPENING",
+        )  # fmt: skip
+        at = NOON + timedelta(seconds=number, microseconds=chance.randrange(10**6))
+        authority = chance.choice(order_seal.AUTHORITIES)
+        written = signal_bridge.write_signal(
+            database, draft, instance=f"I{number}", symbol=GOLD.symbol, timeframe="M15",
+            bar_time=NOON, created=at, expires=at + timedelta(seconds=180), authority=authority,
+            bridge="torra_files",
+        )  # fmt: skip
+        row = database.signal(written["sid"])
+        assert row is not None and row["authority"] == authority
+        assert not order_seal.altered(row)
+        profile = Profile(symbols={GOLD.symbol: spec})
+        order = order_of(row, GOLD.model_copy(update={"name": f"I{number}"}), profile)
+        assert order.as_decided
+        message = signal_of(order, channel="main", account=7)
+        assert decode(encode(message, "k"), Signal, "k").as_decided, (row, spec)
+    assert iso(NOON) and database.trading_state() == "ACTIVE"
+    record_property("seen", f"{count} orders: none taken for altered")
+    database.close()
