@@ -194,4 +194,37 @@ TRADING: Final[Table] = {
             "test_a_proposal_ends_at_the_close_of_the_next_bar",
         ),
     },
+    "R15": {
+        "order-compared": fault(
+            "an order that was altered in the database is sent",
+            At("signal_bridge:_not_as_decided", replace("altered(row)", "False")),
+            "test_no_altered_order_reaches_a_bridge",
+            "test_a_trigger_that_enlarges_an_order_stops_it",
+        ),
+        "order-sealed": fault(
+            "the seal of an order does not hear of its lots",
+            At("torra.verdict.order_seal:seal", without("lots")),
+            "test_no_altered_order_reaches_a_bridge",
+        ),
+        "paper-compared": fault(
+            "an order that was altered after its publication is filled on paper",
+            At("torra.tick.paper:advance", drop("set_aside(...)")),
+            "test_no_altered_order_fills_on_paper",
+        ),
+        "altered-halts": fault(
+            "an order that was altered does not halt the desk",
+            At("signal_bridge:halt_for", drop("halt(...)")),
+            "test_a_trigger_that_enlarges_an_order_stops_it",
+        ),
+        "foreign-trigger": fault(
+            "a trigger that somebody put on a table of Torra's is let in",
+            At("torra.store.structure:compare", never("_touches(...)")),
+            "test_a_tampered_backup_is_refused_or_says_so",
+        ),
+        "changed-table": fault(
+            "a table of Torra's that somebody changed is let in",
+            At("torra.store.structure:compare", never("_plain(...)")),
+            "test_a_desk_does_not_work_on_a_tampered_database",
+        ),
+    },
 }

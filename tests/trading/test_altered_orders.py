@@ -28,7 +28,8 @@ from torra.tick import paper
 from torra.trading.courier import order_of
 from torra.verdict import order_levels, order_seal
 from torra.verdict.deny_reasons import DenyReason
-from torra.verdict.risk_engine import SignalDraft
+from torra.verdict.order_levels import Side
+from torra.verdict.risk_engine import Kind, SignalDraft
 
 CLOSE: dict[str, Any] = {"instance": "XAUUSD", "symbol": "XAUUSD", "bridge": "torra_files"}
 
@@ -219,12 +220,12 @@ def test_what_was_decided_is_never_taken_for_altered(
     for number in range(count):
         spec = SYMBOLS[GOLD.symbol] if number % 2 else chance.choice(list(SYMBOLS.values()))
         price = chance.uniform(0.3, 90_000) if spec.digits < 4 else chance.uniform(0.3, 2)
-        side = chance.choice(("BUY", "SELL"))
+        side: Side = chance.choice(("BUY", "SELL"))
         atr = price * chance.uniform(0.001, 0.01) + spec.spread
         found = order_levels.levels(side, price, atr, spec)
         assert isinstance(found, order_levels.Levels)
         lots = round(chance.randint(1, 500) * spec.lot_step, 8)
-        kind = chance.choice(("open", "close"))
+        kind: Kind = chance.choice(("open", "close"))
         draft = SignalDraft(
             kind, side, lots, found if kind == "open" else None,
             None if kind == "open" else "TOPENING",

@@ -84,7 +84,11 @@ def words(path: Path, refused: Sequence[str]) -> str:
 def things(db: sqlite_utils.Database) -> list[Thing]:
     """Return what a file holds, without what SQLite and sqlite-utils keep for themselves."""
     rows = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-    return [Thing(*row[:3], row[3] or "") for row in rows if not OWN.match(row[1])]
+    return [
+        Thing(kind, name, table, sql or "")
+        for kind, name, table, sql in rows
+        if not OWN.match(name)
+    ]
 
 
 def _plain(row: Thing) -> tuple[str, str]:
