@@ -24,7 +24,7 @@ BTC = SYMBOLS["BTCUSD"]
 PLAIN = Profile()
 R = DenyReason
 
-ELSEWHERE = {R.BRIDGE_DEAD, R.VERSION_MISMATCH, R.SIGNAL_EXPIRED}
+ELSEWHERE = {R.BRIDGE_DEAD, R.VERSION_MISMATCH, R.SIGNAL_EXPIRED, R.ORDER_ALTERED, R.OLDER_PROGRAM}
 """Reasons that no ticket has: they are about handing it over."""
 
 

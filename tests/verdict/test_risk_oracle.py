@@ -35,7 +35,10 @@ from torra.verdict.risk_engine import (
 
 SEED = 20_260_714
 
-ELSEWHERE = {DenyReason.BRIDGE_DEAD, DenyReason.VERSION_MISMATCH, DenyReason.SIGNAL_EXPIRED}
+ELSEWHERE = {
+    DenyReason.BRIDGE_DEAD, DenyReason.VERSION_MISMATCH, DenyReason.SIGNAL_EXPIRED,
+    DenyReason.ORDER_ALTERED, DenyReason.OLDER_PROGRAM,
+}  # fmt: skip
 """Reasons that no ticket has: they are about handing it over."""
 
 

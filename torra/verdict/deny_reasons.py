@@ -190,7 +190,7 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
     _R.ORDER_ALTERED: Denial(
         "the order in the database is not the one that was decided; the desk halts",
         "orders are compared with decisions",
-        "signal_bridge, bridge",
+        "signal_bridge",
     ),
     _R.OLDER_PROGRAM: Denial(
         "an older Torra, which did not seal its orders, decided it and did not send it any more",
