@@ -76,7 +76,8 @@ HEAD: Final = """# Dependencies
 
 What `make run` installs: the versions are pinned and their hashes checked at every installation
 (`requirements.txt`). Development, benchmarks and audits have locks of their own. The files that
-Torra ships of others are in [THIRD_PARTY_NOTICES](../THIRD_PARTY_NOTICES).
+Torra ships of others are in [THIRD_PARTY_NOTICES](../THIRD_PARTY_NOTICES). The list of words for
+headlines is Torra's own ([news.md](news.md)).
 
 `make audit` compares every pin with the public list of known vulnerabilities (`pip-audit`); it
 needs that list, and ends with an error where the list cannot be reached or a package is not in it.
