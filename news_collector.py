@@ -22,7 +22,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -373,10 +373,6 @@ class Collector:
     # --- asking -----------------------------------------------------------------------------------
 
     def _ask_on(self, rest: threading.Event) -> None:
-        # The lexicon reads its dictionary here rather than in a tick.
-        with suppress(Exception):
-            self._score("")
-            self._score("ready")
         while not rest.is_set():
             # Before the round: what is asked for meanwhile shortens the next pause.
             self._wake.clear()

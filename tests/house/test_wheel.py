@@ -22,6 +22,7 @@ from torra.dashboard import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.view.desk_view import DeskView
 from torra.feeds.sample import SampleFeed
+from torra.news.lexicon import score
 
 class Bare:
     def desk(self):
@@ -39,6 +40,7 @@ for name in ("torra.css", "live.js", "vendor/vendor.json"):
 assert client.get("/favicon.ico", buffered=True).status_code == 200
 assert load_profile("default", ROOT / "nowhere")
 assert SampleFeed(ROOT / "sample_data").period()
+assert score("Gold rallies") == 0.5
 assert (ROOT / "mql5" / "TorraBridge.mq5").is_file()
 print(ROOT.relative_to(CHECKOUT))
 """

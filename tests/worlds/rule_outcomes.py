@@ -1,7 +1,8 @@
 """The outcomes of fixed ticks, as digests by part: they change when the rules do, and only then.
 
 A desk of three answered by a script that depends on nothing but who is asked and when, and a desk
-of eight answered by the rules provider run through the same bars of the sample.
+of eight answered by the rules provider run through the same bars of the sample; and the lexicon
+scores the judged headlines.
 `python -m tests.worlds.rule_outcomes` notes them for a new version of the rules.
 """
 
@@ -21,6 +22,7 @@ from agents.contracts import VECTORS, Completion, Request
 from tests.doubles import scripted
 from tests.worlds import desks
 from torra.config import ROOT, Profile, validate
+from torra.news.lexicon import score
 from torra.providers.registry import open_provider
 from torra.store.connection import to_json
 from torra.tick.record import versions
@@ -58,6 +60,10 @@ FIELDS: Final = "fields of a record"
 NUMBERED: Final = "paper bridge"
 ASKED: Final = "prompts"
 ANSWERED: Final = "rules provider"
+TONE: Final = "tone of headlines"
+
+JUDGED: Final = ROOT / "tests" / "news" / "judged_headlines.txt"
+"""Headlines with the sign of their tone, as a person judges it."""
 
 
 class Steady:
@@ -84,7 +90,7 @@ class Steady:
 
 def outcomes(names: Iterable[str] = PROFILES, closes: int = CLOSES) -> dict[str, list[Any]]:
     """Run the fixed ticks; return what they came to, by part."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[Any]] = {TONE: [score(headline) for headline, _ in judged_headlines()]}
     for name in names:
         profile = validate(Profile, PROFILES[name], "a test")
         voice = Steady() if name == "budget" else open_provider(profile.agents)
@@ -92,6 +98,12 @@ def outcomes(names: Iterable[str] = PROFILES, closes: int = CLOSES) -> dict[str,
             for part, told in _ran(Path(folder), profile, voice, closes):
                 found.setdefault(part, []).append(told)
     return found
+
+
+def judged_headlines() -> list[tuple[str, int]]:
+    """Return headlines with the sign of their tone: +1, -1 or 0."""
+    rows = (line.split("\t") for line in JUDGED.read_text(encoding="utf-8").splitlines())
+    return [(row[1], {"+": 1, "-": -1, "0": 0}[row[0]]) for row in rows if len(row) == 2]
 
 
 def _ran(folder: Path, profile: Profile, voice: Any, closes: int) -> Iterator[tuple[str, Any]]:

@@ -23,6 +23,7 @@ from torra.commands.options import ModeName, clock_option, print_json
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import scorecard, standing
+from torra.own_names import check_names
 from torra.regular_files import lies
 
 
@@ -94,8 +95,10 @@ def _place(told: Path) -> Path:
     help="Where the desk keeps everything that it writes.",
 )
 @click.pass_context
+@plainly
 def main(context: click.Context, home: Path) -> None:
     """Torra: a debated trading score for MetaTrader 5. Paper trading by default."""
+    check_names()
     context.obj = _place(home)
 
 

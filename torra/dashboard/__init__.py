@@ -14,6 +14,10 @@ def __getattr__(name: str) -> object:
     """Load Flask and the pages when they are asked for: the command line needs neither."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from torra.own_names import check_names  # noqa: PLC0415
+
+    # A host's environment holds what others need, too; told before an import fails somewhere deep.
+    check_names()
     from torra.dashboard import app  # noqa: PLC0415
 
     return getattr(app, name)

@@ -185,7 +185,7 @@ def _collector(
     profiles: Iterable[Profile],
     now: Callable[[], datetime],
 ) -> Collector:
-    # Here, because the vendors' clients and the dictionary take a while to import.
+    # Here, because the vendors' clients take a while to import.
     from news_collector import Collector  # noqa: PLC0415
     from torra.news.lexicon import score  # noqa: PLC0415
     from torra.news.source import Sources, open_sources  # noqa: PLC0415

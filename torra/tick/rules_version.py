@@ -16,6 +16,7 @@ RULES: Final = {
     1: "the rules of the first records that carry a version",
     2: "what closes together on an instance debates on the state before that close",
     3: "the record score counts the record low beside the record high",
+    4: "a headline is scored by Torra's own list of words",
 }
 """By number, what each version changed, in one line."""
 
