@@ -33,6 +33,7 @@ from agents.contracts import ModelUnavailable, Shape
 from agents.debate import replies
 from agents.registry import AGENTS
 from tests.worlds.channels import ORDER
+from tests.worlds.mt5_bars import GOLD
 from torra.backup import copies as backup_store
 from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore
@@ -130,11 +131,22 @@ def in_a_file(name: str, parse: Callable[[Path], object]) -> Callable[[bytes, Pa
     return handed
 
 
-def sheet(body: bytes) -> bytes:
-    """Sign bars as the Expert Advisor does."""
-    mac = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
+def named(body: bytes) -> bytes:
+    """Put the first line of GOLD's bars above columns and rows."""
     bars = body.count(b"\n") - 1
-    return body + f"end,{bars},7200,{mac}\n".encode()
+    first = '{"v":2,"msg":"bars","channel":"main","account":1001,"broker_symbol":"XAUUSD.m",'
+    return f'{first}"tf":"M15","count":{bars},"server_offset_s":7200}}\n'.encode() + body
+
+
+def sheet(body: bytes) -> bytes:
+    """Sign lines as the Expert Advisor signs bars."""
+    mac = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
+    return body + f"end,{mac}\n".encode()
+
+
+def bars_of(write: Callable[[bytes], bytes]) -> Callable[[bytes, Path], object]:
+    """Read what is written of the bytes."""
+    return lambda raw, _: read_sheet(write(raw), KEY, GOLD)
 
 
 BARS = (ROOT / "sample_data" / "BTCUSD_M15.csv").read_bytes()[:1500].rpartition(b"\n")[0] + b"\n"
@@ -338,8 +350,9 @@ PARSERS = (
     Parser(
         "bars", (BARS,), in_a_file("b.csv", lambda p: read_bars(p, clock="utc")), (ConfigError,)
     ),
-    Parser("sheet", (sheet(SHEET),), lambda raw, _: read_sheet(raw, KEY), (ValueError,)),
-    Parser("signed-sheet", (SHEET,), lambda raw, _: read_sheet(sheet(raw), KEY), (ValueError,)),
+    Parser("sheet", (sheet(named(SHEET)),), bars_of(bytes), (ValueError,)),
+    Parser("signed-sheet", (SHEET,), bars_of(lambda raw: sheet(named(raw))), (ValueError,)),
+    Parser("signed-first-line", (named(SHEET),), bars_of(sheet), (ValueError,)),
     *(
         Parser(
             f"{messages.NAMES[kind]}",
