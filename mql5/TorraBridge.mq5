@@ -1797,8 +1797,8 @@ void WriteBars(const string symbol, const string timeframe) {
    if(g_bar_marks[at] == mark)
       return;
    string text = JsonBegin("bars") + JsonText("channel", channel) +
-                 JsonInteger("account", login) + JsonText("broker_symbol", symbol) + JsonText("tf", timeframe) +
-                 JsonInteger("count", count - first) +
+                 JsonInteger("account", login) + JsonText("broker_symbol", symbol) +
+                 JsonText("tf", timeframe) + JsonInteger("count", count - first) +
                  JsonInteger("server_offset_s", ServerOffset()) +
                  "}\ntime,open,high,low,close,tick_volume,spread\n";
    int digits = (int)SymbolInfoInteger(symbol, SYMBOL_DIGITS);

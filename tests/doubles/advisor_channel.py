@@ -139,7 +139,7 @@ class AdvisorChannel:
     """A folder, the compiled advisor on it, gold at 2345.00 to 2345.20, and signals to write."""
 
     def __init__(self, folder: Path, *, program: Path | None = None, **inputs: Any) -> None:
-        self.folder = folder / "main"
+        self.folder = folder / str(inputs.get("channel", "main"))
         chosen: dict[str, Any] = {"bar_symbols": GOLD, "bar_timeframes": "M15,H1", **inputs}
         self.ea = CompiledEa(
             self.folder, key=str(chosen.pop("key", KEY)), program=program, **chosen
