@@ -134,6 +134,16 @@ def judged(desk: AdvisorChannel, *cases: Case) -> dict[str, Any]:
         desk.calm()
 
 
+def test_a_torra_of_the_version_before_is_refused(tmp_path: Path, program: Path) -> None:
+    with AdvisorChannel(tmp_path, program=program) as desk:
+        fields = desk.fields()
+        name = desk.put(seal(body_of(fields, VERSION - 1)), fields["seq"], fields["sid"])
+        desk.ea.timer()
+        ack = desk.ack(name)
+        assert (ack["status"], ack["reason"]) == ("REJECTED", "version")
+        assert desk.deals() == []
+
+
 @pytest.mark.parametrize("reason", REASONS)
 def test_each_guard_objects(guarded: AdvisorChannel, reason: str) -> None:
     ack = judged(guarded, CASES[reason])

@@ -678,8 +678,8 @@ def test_mixed_versions_refuse_to_talk(
     (stage.folder / "inbox" / name_of()).write_bytes(signed(forced, KEY, version=torra))
     stage.tick()
     assert stage.broker.executions == []
-    told = decode((stage.folder / "ack" / name_of()).read_bytes(), Ack, KEY, version=advisor)
-    assert (told.status, told.reason) == ("REJECTED", "version")
+    answer = decode((stage.folder / "ack" / name_of()).read_bytes(), Ack, KEY, version=advisor)
+    assert (answer.status, answer.reason) == ("REJECTED", "version")
     assert bridge.poll() == []
     assert stage.names("bad") == []
 
