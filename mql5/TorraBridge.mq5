@@ -34,7 +34,7 @@
 // sending; the look at the broker; outcomes; the four state files; bars; messages; HMAC; files.
 
 #property copyright "The Torra project, MIT licence"
-#property version   "1.00"
+#property version   "2.00"
 #property description "Executes Torra's signal files: one order per signal at most."
 
 //--- Inputs. Zero limits mean "no limit", an account of 0 means "never trade".
@@ -52,8 +52,8 @@ input string bar_timeframes     = "M15,H1";            // timeframes of those ba
 //+------------------------------------------------------------------+
 //| Constants                                                        |
 //+------------------------------------------------------------------+
-#define EA_VERSION     "1.0"
-#define PROTOCOL       1          // version of the messages; another one is refused
+#define EA_VERSION     "2.0"
+#define PROTOCOL       2          // version of messages and bars; another one is refused
 #define TIMER_MS       250        // one round of work
 #define STEP_LIMIT_MS  1000       // a longer gap between two rounds counts as this much waiting
 #define BEAT_MS        1000       // heartbeat, and a look at the bars
@@ -1374,7 +1374,8 @@ string AckText(const Signal &s, const Outcome &outcome) {
       ask = tick.ask;
    }
    string body = JsonBegin("ack") + JsonText("sid", s.sid) + JsonInteger("seq", s.seq) +
-                 JsonText("kind", s.kind) + JsonText("status", outcome.status) +
+                 JsonText("channel", channel) + JsonText("kind", s.kind) +
+                 JsonText("status", outcome.status) +
                  JsonText("reason", outcome.reason) + JsonInteger("retcode", outcome.retcode) +
                  JsonInteger("ticket", (long)outcome.order) +
                  JsonInteger("deal", (long)outcome.deal) +
@@ -1493,7 +1494,10 @@ void ShowStatus() {
    if(ReadText(Path("state", "torra.json"), MESSAGE_LIMIT, text) == READ_WHOLE &&
       Unseal(text, body)) {
       long age = (long)TimeGMT() - IntegerIn(body, "gmt");
-      torra = age > TORRA_SILENT ? "silent for " + IntegerToString(age) + " s" : "alive";
+      if(StringFind(body, JsonBegin("torra")) != 0)
+         torra = "of another protocol, or this advisor is: update the older of the two";
+      else if(StringFind(body, JsonText("channel", channel)) >= 0)
+         torra = age > TORRA_SILENT ? "silent for " + IntegerToString(age) + " s" : "alive";
    }
    string trading = "ready";
    if(!RightAccount())
@@ -1528,7 +1532,7 @@ void WritePositionsWhenDue() {
       return;
    g_positions_n = NextNumber(g_positions_n);
    string body = JsonBegin("positions") + JsonInteger("n", g_positions_n) +
-                 JsonInteger("gmt", (long)TimeGMT()) +
+                 JsonInteger("gmt", (long)TimeGMT()) + JsonText("channel", channel) +
                  JsonInteger("account", AccountInfoInteger(ACCOUNT_LOGIN)) +
                  JsonInteger("count", count) + rows;
    if(!WriteFile("state", "positions.json", Seal(body)))
@@ -1568,6 +1572,7 @@ void WriteDealsWhenDue() {
    g_deals_n = NextNumber(g_deals_n);
    string body = JsonBegin("deals") + JsonInteger("n", g_deals_n) +
                  JsonInteger("gmt", (long)TimeGMT()) + JsonInteger("since", since) +
+                 JsonText("channel", channel) +
                  JsonInteger("account", AccountInfoInteger(ACCOUNT_LOGIN)) +
                  JsonInteger("count", count - first);
    for(int i = first; i < count; i++)
@@ -1676,7 +1681,7 @@ void WriteSymbolsWhenDue() {
    }
    g_symbols_n = NextNumber(g_symbols_n);
    string body = JsonBegin("symbols") + JsonInteger("n", g_symbols_n) +
-                 JsonInteger("gmt", (long)TimeGMT()) +
+                 JsonInteger("gmt", (long)TimeGMT()) + JsonText("channel", channel) +
                  JsonInteger("account", AccountInfoInteger(ACCOUNT_LOGIN)) +
                  JsonInteger("count", count) + rows;
    if(WriteFile("state", "symbols.json", Seal(body)))
@@ -1749,6 +1754,7 @@ void WriteBarsWhenDue() {
    string timeframes[];
    int width = SplitList(bar_symbols, symbols);
    int depth = SplitList(bar_timeframes, timeframes);
+   LongestFirst(timeframes, depth);
    for(int i = 0; i < width; i++) {
       for(int j = 0; j < depth; j++) {
          if(Timeframe(timeframes[j]) != PERIOD_CURRENT)
@@ -1757,6 +1763,23 @@ void WriteBarsWhenDue() {
    }
 }
 
+// Of bars that close together the desk stores the longer first, and so waits for it.
+void LongestFirst(string &timeframes[], const int count) {
+   for(int i = 1; i < count; i++) {
+      string name = timeframes[i];
+      int at = i;
+      while(at > 0 && PeriodSeconds(Timeframe(timeframes[at - 1])) <
+                      PeriodSeconds(Timeframe(name))) {
+         timeframes[at] = timeframes[at - 1];
+         at--;
+      }
+      timeframes[at] = name;
+   }
+}
+
+// The first line names whose bars the file holds, so that under the signature no file can stand in
+// for another: who may write into the folder has no key, but all of its files.
+//
 // The newest bar is still forming. It counts as closed once its time is over by BAR_GRACE, also
 // when no tick of the next one has come (a quiet market, a weekend).
 void WriteBars(const string symbol, const string timeframe) {
@@ -1765,21 +1788,26 @@ void WriteBars(const string symbol, const string timeframe) {
    long length = PeriodSeconds(Timeframe(timeframe));
    if(count > 0 && (long)rates[count - 1].time + length + BAR_GRACE > (long)TimeTradeServer())
       count--;
-   if(count <= 0)
+   long login = AccountInfoInteger(ACCOUNT_LOGIN);
+   if(count <= 0 || login <= 0) // 0: not logged in yet, and nobody's bars
       return;
    int first = count > BAR_LIMIT ? count - BAR_LIMIT : 0;
    string mark = IntegerToString((long)rates[first].time) + " " +
                  IntegerToString((long)rates[count - 1].time) + " " +
-                 IntegerToString(count - first) + " " + IntegerToString(ServerOffset());
+                 IntegerToString(count - first) + " " + IntegerToString(ServerOffset()) + " " +
+                 IntegerToString(login);
    int at = BarFile(symbol + "_" + timeframe);
    if(g_bar_marks[at] == mark)
       return;
-   string text = "time,open,high,low,close,tick_volume,spread\n";
+   string text = JsonBegin("bars") + JsonText("channel", channel) +
+                 JsonInteger("account", login) + JsonText("broker_symbol", symbol) +
+                 JsonText("tf", timeframe) + JsonInteger("count", count - first) +
+                 JsonInteger("server_offset_s", ServerOffset()) +
+                 "}\ntime,open,high,low,close,tick_volume,spread\n";
    int digits = (int)SymbolInfoInteger(symbol, SYMBOL_DIGITS);
    for(int i = first; i < count; i++)
       text += BarRow(rates[i], digits) + "\n";
-   text += "end," + IntegerToString(count - first) + "," + IntegerToString(ServerOffset()) + "," +
-           HmacHex(text);
+   text += "end," + HmacHex(text);
    if(WriteFile("bars", FileName(symbol) + "_" + timeframe + ".csv", text))
       g_bar_marks[at] = mark;
 }

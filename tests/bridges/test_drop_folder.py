@@ -440,7 +440,7 @@ def test_no_state_file_is_ever_read_by_half(
     path = root / "state" / "torra.json"
 
     def text(number: int) -> bytes:
-        return encode(DeskState(n=number, gmt=number, state="ACTIVE"), KEY)
+        return encode(DeskState(n=number, gmt=number, channel="main", state="ACTIVE"), KEY)
 
     def whole() -> bool:
         try:

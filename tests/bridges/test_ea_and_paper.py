@@ -33,7 +33,8 @@ from tests.worlds.tick_tape import (
     Tick,
     tape,
 )
-from torra.bridges import guards, paper
+from torra.advisor_protocol import PROTOCOL
+from torra.bridges import paper
 from torra.bridges.guards import REASONS, Ask, View
 from torra.bridges.torra import messages
 from torra.config import SYMBOLS, SymbolSpec
@@ -181,7 +182,7 @@ def asked(plea: Plea) -> Ask:
         created=int(order.created.timestamp()),
         expires=int(order.expires.timestamp()),
         authentic="auth" not in flaws,
-        version=guards.PROTOCOL + ("version" in flaws),
+        version=PROTOCOL + ("version" in flaws),
         whole="schema" not in flaws,
         as_decided="decision" not in flaws,
         channel="other" if "channel" in flaws else "main",
@@ -227,7 +228,7 @@ def file_of(plea: Plea) -> bytes:
     if "decision" in flaws:
         signal = replace(signal, **ALTERED[order.seq % len(ALTERED)])
     key = KEY + " of others" if "auth" in flaws else KEY
-    raw = messages.encode(signal, key, version=guards.PROTOCOL + ("version" in flaws))
+    raw = messages.encode(signal, key, version=PROTOCOL + ("version" in flaws))
     if "schema" in flaws:
         body = raw[: -messages.TAIL_LENGTH].decode("ascii")
         raw = messages.seal(BROKEN[order.seq % len(BROKEN)](body), key)

@@ -16,6 +16,7 @@ from tests.doubles.advisor_channel import (
     GOLD,
     MAGIC,
     NOW,
+    VERSION,
     AdvisorChannel,
     body_of,
     seal,
@@ -51,7 +52,7 @@ class Case:
     signal: dict[str, Any] = field(default_factory=dict)
     world: Callable[[AdvisorChannel], object] = lambda desk: None
     text: Callable[[str], str] = seal
-    version: int = 1
+    version: int = VERSION
 
 
 def _positions(desk: AdvisorChannel, count: int = 3) -> None:
@@ -81,7 +82,7 @@ def _strangers(desk: AdvisorChannel) -> None:
 
 CASES: dict[str, Case] = {
     "auth": Case(text=lambda body: seal(body, "forged")),
-    "version": Case(version=2),
+    "version": Case(version=VERSION + 1),
     "schema": Case({"policy": "add"}),
     "channel": Case({"channel": "other"}),
     "account": Case({"account": ACCOUNT + 1}),
@@ -132,6 +133,16 @@ def judged(desk: AdvisorChannel, *cases: Case) -> dict[str, Any]:
         desk.resume()
         desk.ea.wipe()
         desk.calm()
+
+
+def test_a_torra_of_the_version_before_is_refused(tmp_path: Path, program: Path) -> None:
+    with AdvisorChannel(tmp_path, program=program) as desk:
+        fields = desk.fields()
+        name = desk.put(seal(body_of(fields, VERSION - 1)), fields["seq"], fields["sid"])
+        desk.ea.timer()
+        ack = desk.ack(name)
+        assert (ack["status"], ack["reason"]) == ("REJECTED", "version")
+        assert desk.deals() == []
 
 
 @pytest.mark.parametrize("reason", REASONS)

@@ -230,8 +230,8 @@ def illegible(fields: dict[str, Any]) -> Iterator[str]:
     yield whole + ',"more":1'
     yield whole + "}"
     yield whole.replace('"msg":"signal"', '"msg":"ack"')
-    yield whole.replace('"v":1', '"v":1.0')
-    yield whole.replace('"v":1', '"v":01')
+    yield whole.replace('"v":2', '"v":2.0')
+    yield whole.replace('"v":2', '"v":02')
     yield whole.replace('"M15"', '"M\\15"')
     wrong: dict[str, list[object]] = {
         "kind": ["hedge", "", "OPEN"],

@@ -5,6 +5,7 @@ Every file is held against the protocol byte for byte (tests.doubles.advisor_cha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -22,17 +23,20 @@ from tests.doubles.advisor_channel import (
     MAGIC,
     NOW,
     OFFSET,
+    VERSION,
     AdvisorChannel,
     body_of,
     mac,
     seal,
 )
 from tests.doubles.compiled_ea import (
+    ACCOUNT,
     compiled,
     needs_compiler,
 )
 from torra.bridges.protocol import Quote
 from torra.bridges.torra import book_rows, messages
+from torra.feeds.mt5_files import Source, read_sheet
 
 pytestmark = needs_compiler
 
@@ -84,7 +88,7 @@ def test_the_heartbeat(desk: AdvisorChannel) -> None:
     beat = desk.state("ea")
     wanted = {"gmt": NOW, "server_offset_s": OFFSET, "account": 12345678, "trade_mode": "demo",
               "margin_mode": "hedging", "connected": True, "algo_allowed": True,
-              "trade_allowed": True, "kill": False, "ea_version": "1.0", "last_seq": 0, "inbox": 0,
+              "trade_allowed": True, "kill": False, "ea_version": "2.0", "last_seq": 0, "inbox": 0,
               "work": 0, "balance": 10_000.0, "leverage": 100, "currency": "USD",
               "channel": "main"}  # fmt: skip
     assert {key: beat[key] for key in wanted} == wanted
@@ -200,15 +204,25 @@ def test_symbols(desk: AdvisorChannel) -> None:
     ]  # fmt: skip
 
 
-def sheet(desk: AdvisorChannel, name: str) -> tuple[list[list[str]], int]:
-    """Return rows and offset of a bars file, checked."""
-    text = (desk.folder / "bars" / name).read_bytes().decode("ascii")
-    head, _, last = text.rpartition("\n")
-    end, count, offset, told = last.split(",")
-    rows = [line.split(",") for line in head.split("\n")]
-    assert rows[0] == ["time", "open", "high", "low", "close", "tick_volume", "spread"]
-    assert (end, int(count), told) == ("end", len(rows) - 1, mac(head + "\n"))
-    return rows[1:], int(offset)
+def sheet(desk: AdvisorChannel, timeframe: str, symbol: str = GOLD) -> list[list[str]]:
+    """Return the rows of a bars file, checked: whose they are, how many, and the server's offset.
+
+    Torra's own reader must agree.
+    """
+    raw = (desk.folder / "bars" / f"{symbol}_{timeframe}.csv").read_bytes()
+    body, _, last = raw.decode("ascii").rpartition("\n")
+    first, columns, *rows = body.split("\n")
+    assert first == (
+        f'{{"v":{VERSION},"msg":"bars","channel":"{desk.folder.name}","account":{ACCOUNT},'
+        f'"broker_symbol":"{symbol}","tf":"{timeframe}","count":{len(rows)},'
+        f'"server_offset_s":{OFFSET}}}'
+    )
+    assert columns == "time,open,high,low,close,tick_volume,spread"
+    assert last == f"end,{mac(body + chr(10))}"
+    read = read_sheet(raw, KEY, Source(desk.folder.name, ACCOUNT, symbol, timeframe))
+    assert read.wall.tolist() == [int(row.split(",")[0]) for row in rows]
+    assert read.offset == OFFSET
+    return [row.split(",") for row in rows]
 
 
 def test_bars_are_closed_ones_and_rewritten_when_one_closes(desk: AdvisorChannel) -> None:
@@ -216,22 +230,21 @@ def test_bars_are_closed_ones_and_rewritten_when_one_closes(desk: AdvisorChannel
     for number in range(5):
         desk.ea.bar(GOLD, 900, start + 900 * number, (1, 2 + number, 0.5, 1.25), 10 + number, 20)
     desk.ea.run(1)
-    rows, offset = sheet(desk, f"{GOLD}_M15.csv")
+    rows = sheet(desk, "M15")
     assert [int(row[0]) for row in rows] == [start + 900 * number for number in range(4)]
     assert rows[3] == [str(start + 2700), "1.00", "5.00", "0.50", "1.25", "13", "20"]
-    assert offset == OFFSET
     assert desk.names("bars") == [f"{GOLD}_M15.csv"], "no bars of H1, no file"
     written = (desk.folder / "bars" / f"{GOLD}_M15.csv").stat().st_mtime_ns
     desk.ea.run(3)
     assert (desk.folder / "bars" / f"{GOLD}_M15.csv").stat().st_mtime_ns == written
     desk.ea.clock(NOW + 908)
     desk.ea.run(1)
-    assert len(sheet(desk, f"{GOLD}_M15.csv")[0]) == 4, "ten seconds of grace"
+    assert len(sheet(desk, "M15")) == 4, "ten seconds of grace"
     desk.ea.run(2)
-    assert len(sheet(desk, f"{GOLD}_M15.csv")[0]) == 5, "closed by the clock, without a next tick"
+    assert len(sheet(desk, "M15")) == 5, "closed by the clock, without a next tick"
     desk.ea.bar(GOLD, 900, start + 4500, (1, 2, 1, 2), 1, 20)
     desk.ea.run(2)
-    assert len(sheet(desk, f"{GOLD}_M15.csv")[0]) == 5, "the new one is forming"
+    assert len(sheet(desk, "M15")) == 5, "the new one is forming"
 
 
 def test_bars_keep_the_newest_thousand(desk: AdvisorChannel, scaled: Callable[..., int]) -> None:
@@ -241,9 +254,63 @@ def test_bars_keep_the_newest_thousand(desk: AdvisorChannel, scaled: Callable[..
         desk.ea.bar(GOLD, 3600, first + 3600 * number, (1, 2, 0.5, 1.5), 10, 20)
     desk.ea.clock(NOW + 20)
     desk.ea.run(1)
-    rows, _ = sheet(desk, f"{GOLD}_H1.csv")
+    rows = sheet(desk, "H1")
     assert len(rows) == 1000
     assert int(rows[-1][0]) == NOW + OFFSET - 3600
+
+
+def test_bars_of_one_name_are_not_those_of_another(tmp_path: Path, program: Path) -> None:
+    """(F2) What the Expert Advisor signs for one place is refused in every other."""
+    files: dict[Source, bytes] = {}
+    for channel in ("main", "second"):
+        inputs = {"bar_symbols": f"{GOLD},EURUSD", "channel": channel}
+        with AdvisorChannel(tmp_path, program=program, **inputs) as desk:
+            desk.ea.symbol("EURUSD", digits=5)
+            for symbol, seconds in itertools.product((GOLD, "EURUSD"), (900, 3600)):
+                time = NOW + OFFSET - 3600 - (NOW + OFFSET) % 3600
+                desk.ea.bar(symbol, seconds, time, (1, 2, 0.5, 1.5), 10, 20)
+            desk.ea.wait(1)
+            for symbol, timeframe in itertools.product((GOLD, "EURUSD"), ("M15", "H1")):
+                sheet(desk, timeframe, symbol)
+                raw = (desk.folder / "bars" / f"{symbol}_{timeframe}.csv").read_bytes()
+                files[Source(channel, ACCOUNT, symbol, timeframe)] = raw
+    assert len(files) == 8
+    for wanted, (held, raw) in itertools.product(files, files.items()):
+        if wanted == held:
+            assert len(read_sheet(raw, KEY, wanted).wall) == 1
+        else:
+            with pytest.raises(ValueError, match="it holds the bars of"):
+                read_sheet(raw, KEY, wanted)
+
+
+def test_another_account_is_another_name(desk: AdvisorChannel) -> None:
+    desk.ea.bar(GOLD, 900, NOW + OFFSET - 900, (1, 2, 0.5, 1.5), 10, 20)
+    path = desk.folder / "bars" / f"{GOLD}_M15.csv"
+    desk.ea.set(account=0)
+    desk.ea.clock(NOW + 20)
+    desk.ea.wait(2)
+    assert not path.exists(), "nobody is logged in"
+    for account in (ACCOUNT, 7, ACCOUNT):
+        desk.ea.set(account=account)
+        desk.ea.wait(2)
+        assert f'"account":{account},' in path.read_text("ascii")
+
+
+def test_the_longest_timeframe_is_written_first(tmp_path: Path, program: Path) -> None:
+    """The desk stores it first; here the disk refuses the first files of a round."""
+    wanted = " M15,H4 ,M7,M1,H1"
+    with AdvisorChannel(tmp_path, program=program, bar_timeframes=wanted) as desk:
+        there = ["H4", "H1", "M15", "M1"]
+        for seconds in (14_400, 3600, 900, 60):
+            time = NOW + OFFSET - 2 * 14_400
+            desk.ea.bar(GOLD, seconds, time - time % seconds, (1, 2, 0.5, 1.5), 10, 20)
+        for failing in (1, 2, 3):
+            for path in (desk.folder / "bars").iterdir():
+                path.unlink()
+            desk.ea.set(account=failing)  # so that every file is to be written anew
+            desk.ea.fail_files(fail_writes=1 + failing)  # the heartbeat comes before the bars
+            desk.ea.wait(1)
+            assert desk.names("bars") == sorted(f"{GOLD}_{name}.csv" for name in there[failing:])
 
 
 def test_the_lists_of_bars_may_have_blanks_and_mistakes(tmp_path: Path, program: Path) -> None:
@@ -264,11 +331,20 @@ def test_torras_silence_is_shown_and_changes_nothing(desk: AdvisorChannel) -> No
     assert "has not been heard of" in desk.ea.shown()
     for age, words in ((5, "alive"), (60, "alive"), (61, "silent for 61 s")):
         desk.ea.clock(NOW - 1, wall=True)
-        beat = {"n": 1, "gmt": NOW - age, "state": "ACTIVE"}
+        beat = {"n": 1, "gmt": NOW - age, "channel": "main", "state": "ACTIVE"}
         path.write_text(seal(body_of(beat, message="torra")), encoding="ascii")
         desk.ea.wait(1)
         assert words in desk.ea.shown()
     assert desk.order()["status"] == "FILLED"
+    other = {"n": 1, "gmt": NOW, "channel": "other", "state": "ACTIVE"}
+    former = {"n": 1, "gmt": NOW, "state": "ACTIVE"}
+    for text, words in (
+        (body_of(other, message="torra"), "has not been heard of"),
+        (body_of(former, version=1, message="torra"), "of another protocol"),
+    ):
+        path.write_text(seal(text), encoding="ascii")
+        desk.ea.wait(1)
+        assert words in desk.ea.shown()
     path.write_text("forged", encoding="ascii")
     desk.ea.run(1)
     assert "has not been heard of" in desk.ea.shown()

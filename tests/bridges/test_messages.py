@@ -51,14 +51,14 @@ SIGNAL = signal_of(
     replace(ORDER, origin="tick EURUSD main 0.0011 - -"), channel="main", account=12345678
 )
 GOLDEN = (
-    b'{"v":1,"msg":"signal","kind":"open","sid":"T7K3Q9ZB2M4XA","seq":1042,"channel":"main",'
+    b'{"v":2,"msg":"signal","kind":"open","sid":"T7K3Q9ZB2M4XA","seq":1042,"channel":"main",'
     b'"account":12345678,"created":1770984000,"expires":1770984180,"symbol":"EURUSD",'
     b'"broker_symbol":"EURUSD.m","side":"BUY","type":"market","entry":1.10012,"sl":1.09512,'
     b'"tp":1.11012,"lots":0.10,"magic":220114000,"comment":"T7K3Q9ZB2M4XA","max_spread_pts":40,'
     b'"max_dev_pts":30,"policy":"reject_if_open","bar_time":1770983100,"tf":"M15","ref":"",'
     b'"ticket":0,"origin":"tick EURUSD main 0.0011 - -",'
     b'"seal":"cffe35da7bdec3ceaf390d5896d05685a95e8015b0737f7bf627d90afde02310",'
-    b'"mac":"b8ea48531426dcad3783ec724000f653b694e1ae63006d37e9bb5c2bd925c25b",'
+    b'"mac":"175e01c50d2c42e71b9bdcf3d1868f25e7f488dcfe70877011b65b56495fdfbd",'
     b'"end":"1"}'
 )
 """The signature is what `openssl dgst -sha256 -hmac` says of everything before it."""
@@ -66,6 +66,7 @@ GOLDEN = (
 ACK = Ack(
     sid=ORDER.sid,
     seq=1042,
+    channel="main",
     kind="open",
     status="FILLED",
     retcode=10009,
@@ -121,7 +122,7 @@ def test_a_key_longer_than_a_block_is_hashed_first() -> None:
     raw = encode(SIGNAL, "k" * 65)
     assert decode(raw, Signal, "k" * 65) == SIGNAL
     assert raw[-TAIL_LENGTH:].startswith(
-        b',"mac":"52d558d88a7cbf249410b6a8c93ef5f723ea170dcc8af76c09888b375271395f'
+        b',"mac":"cc167e36460c9a13ccf265384038129a107e09af80f1176f6638c9cd947d1dac'
     )
 
 
@@ -210,8 +211,8 @@ WRONG = {
     "no time": ('"expires":1770984180', '"expires":-1'),
     "a time beyond all times": ('"expires":1770984180', '"expires":177098418000'),
     "another message": ('"msg":"signal"', '"msg":"ack"'),
-    "no version": ('{"v":1,"msg"', '{"msg"'),
-    "a version that is a word": ('{"v":1,', '{"v":"1",'),
+    "no version": ('{"v":2,"msg"', '{"msg"'),
+    "a version that is a word": ('{"v":2,', '{"v":"2",'),
     "a comma too many": ('"ticket":0', '"ticket":0,'),
     "a bracket": ('"ticket":0', '"ticket":0}'),
 }
@@ -224,9 +225,9 @@ def test_a_signed_text_that_is_no_message_is_refused(what: str) -> None:
     assert refused(seal(body().replace(found, put), KEY)) == "schema"
 
 
-@pytest.mark.parametrize("other", [0, 2, 3, 999_999_999])
+@pytest.mark.parametrize("other", [0, 1, 3, 999_999_999])
 def test_another_version_is_told_before_anything_else(other: int) -> None:
-    text = body().replace('"v":1', f'"v":{other}')
+    text = body().replace('"v":2', f'"v":{other}')
     assert refused(seal(text, KEY)) == "version"
     assert refused(seal(text + ',"new":1', KEY)) == "version"
     assert refused(seal(text, "another key")) == "auth"
@@ -254,8 +255,8 @@ def test_a_message_that_is_too_long_is_neither_written_nor_read() -> None:
     assert refused(seal(text, KEY)) == "auth"
     rows = tuple("x" * 100 for _ in range(3_000))
     with pytest.raises(MessageError, match="too many"):
-        encode(Positions(n=1, gmt=1, account=1, rows=rows), KEY)
-    fits = Positions(n=1, gmt=1, account=1, rows=rows[:2_300])
+        encode(Positions(n=1, gmt=1, channel="main", account=1, rows=rows), KEY)
+    fits = Positions(n=1, gmt=1, channel="main", account=1, rows=rows[:2_300])
     assert LIMIT < len(encode(fits, KEY)) <= LIST_LIMIT
 
 
@@ -293,14 +294,15 @@ def test_a_writer_refuses_what_a_reader_would(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("count", ["0", "2", "-1", '"1"', "1.0"])
 def test_a_list_says_how_long_it_is(count: str) -> None:
-    raw = encode(Positions(n=1, gmt=1, account=1, rows=("a",)), KEY)
+    raw = encode(Positions(n=1, gmt=1, channel="main", account=1, rows=("a",)), KEY)
     text = body(raw).replace('"count":1', f'"count":{count}')
     assert refused(seal(text, KEY), Positions) == "schema"
 
 
 @pytest.mark.parametrize("rows", ['"p1":"a"', '"p0":"a","p2":"b"', '"p0":"a","p0":"a"', '"d0":"a"'])
 def test_a_list_numbers_its_rows(rows: str) -> None:
-    text = f'{{"v":1,"msg":"positions","n":1,"gmt":1,"account":1,"count":{rows.count(":")},{rows}'
+    head = '{"v":2,"msg":"positions","n":1,"gmt":1,"channel":"main","account":1'
+    text = f'{head},"count":{rows.count(":")},{rows}'
     assert refused(seal(text, KEY), Positions) == "schema"
 
 
@@ -406,8 +408,10 @@ def test_a_comment_cannot_break_a_row() -> None:
 
 
 def test_the_desk_state_is_small() -> None:
-    raw = encode(DeskState(n=7, gmt=1770984000, state="ACTIVE"), KEY)
-    assert raw.startswith(b'{"v":1,"msg":"torra","n":7,"gmt":1770984000,"state":"ACTIVE","mac":"')
+    raw = encode(DeskState(n=7, gmt=1770984000, channel="main", state="ACTIVE"), KEY)
+    assert raw.startswith(
+        b'{"v":2,"msg":"torra","n":7,"gmt":1770984000,"channel":"main","state":"ACTIVE","mac":"'
+    )
 
 
 def test_the_keys_are_those_of_the_protocol() -> None:
@@ -436,6 +440,7 @@ def test_the_keys_are_those_of_the_protocol() -> None:
     assert [f.name for f in fields(Ack)] == [
         "sid",
         "seq",
+        "channel",
         "kind",
         "status",
         "reason",
@@ -451,9 +456,11 @@ def test_the_keys_are_those_of_the_protocol() -> None:
         "gmt",
         "adopted",
     ]
-    assert encode(Deals(n=1, gmt=2, since=3, account=4, rows=("x",)), KEY).startswith(
-        b'{"v":1,"msg":"deals","n":1,"gmt":2,"since":3,"account":4,"count":1,"d0":"x","mac":"'
+    deals = Deals(n=1, gmt=2, since=3, channel="main", account=4, rows=("x",))
+    assert encode(deals, KEY).startswith(
+        b'{"v":2,"msg":"deals","n":1,"gmt":2,"since":3,"channel":"main","account":4,"count":1,'
+        b'"d0":"x","mac":"'
     )
-    assert encode(Symbols(n=1, gmt=2, account=4, rows=()), KEY).startswith(
-        b'{"v":1,"msg":"symbols","n":1,"gmt":2,"account":4,"count":0,"mac":"'
+    assert encode(Symbols(n=1, gmt=2, channel="main", account=4, rows=()), KEY).startswith(
+        b'{"v":2,"msg":"symbols","n":1,"gmt":2,"channel":"main","account":4,"count":0,"mac":"'
     )

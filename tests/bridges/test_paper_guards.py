@@ -241,7 +241,7 @@ HERE = replace(FREE, channel="main", account=7)
     [
         ({}, {}, ""),
         ({"authentic": False}, {}, "auth"),
-        ({"version": 2}, {}, "version"),
+        ({"version": 3}, {}, "version"),
         ({"whole": False}, {}, "schema"),
         ({"kind": "buy"}, {}, "schema"),
         ({"channel": "other"}, {}, "channel"),

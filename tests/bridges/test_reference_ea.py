@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -199,7 +200,7 @@ def nothing(_: Stage) -> None:
 
 PAST = int(NOW.timestamp()) - 1
 REFUSALS: dict[str, list[tuple[Callable[[Stage], object], dict[str, Any]]]] = {
-    "channel": [(nothing, {"channel": "other"}), (inputs(channel="other"), {})],
+    "channel": [(nothing, {"channel": "other"})],
     "account": [
         (nothing, {"account": 7}),
         (inputs(account=0), {}),
@@ -254,6 +255,26 @@ def test_each_guard_refuses(
     assert len(stage.broker.executions) == before
     assert stage.broker.sends == []
     assert leftovers(stage) == []
+
+
+def test_the_refusal_by_another_channel_says_nothing_about_ours(stage: Stage) -> None:
+    """(F2) An order that is copied into another channel of the same key is refused there.
+
+    Who may write into both folders could bring that refusal back, signed, while the order is being
+    executed here.
+    """
+    stage.ea.inputs = replace(INPUTS, channel="second")
+    name = drop(stage, order())
+    stage.tick()
+    raw = (stage.folder / "ack" / name).read_bytes()
+    told = decode(raw, Ack, KEY)
+    assert (told.channel, told.status, told.reason) == ("second", "REJECTED", "channel")
+    assert stage.broker.executions == []
+    assert stage.reports() == []
+    assert [text.startswith(name) for text in stage.names("bad")] == [True]
+    assert "signed as channel second's, and this is main" in str(
+        stage.bridge.health().facts["last_alarm"]
+    )
 
 
 def test_every_guard_of_the_table_has_its_case() -> None:
@@ -841,6 +862,10 @@ def last(bridge: TorraFiles, sid: str) -> Report | None:
 def test_bars_are_signed(stage: Stage) -> None:
     stage.ea.write_bars("EURUSD.m", "M15", [(1770990300, 1.1, 1.2, 1.0, 1.15, 12, 3)])
     lines = (stage.folder / "bars" / "EURUSD.m_M15.csv").read_text(encoding="ascii").splitlines()
-    assert lines[0] == "time,open,high,low,close,tick_volume,spread"
-    assert lines[1] == "1770990300,1.1,1.2,1.0,1.15,12,3"
-    assert lines[2].startswith("end,1,10800,")
+    assert lines[0] == (
+        '{"v":2,"msg":"bars","channel":"main","account":1001,"broker_symbol":"EURUSD.m",'
+        '"tf":"M15","count":1,"server_offset_s":10800}'
+    )
+    assert lines[1] == "time,open,high,low,close,tick_volume,spread"
+    assert lines[2] == "1770990300,1.1,1.2,1.0,1.15,12,3"
+    assert re.fullmatch("end,[0-9a-f]{64}", lines[3])

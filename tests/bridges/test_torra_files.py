@@ -49,7 +49,7 @@ def name_of(number: int = 1) -> str:
 
 
 def ack(number: int = 1, status: str = "FILLED", **more: Any) -> bytes:
-    told = {"reason": "", "server_time": 1, "gmt": int(NOW.timestamp()), **more}
+    told = {"reason": "", "channel": "main", "server_time": 1, "gmt": int(NOW.timestamp()), **more}
     return encode(Ack(sid=order(number).sid, seq=number, kind="open", status=status, **told), KEY)
 
 
@@ -343,7 +343,8 @@ def test_an_answer_in_another_encoding_is_read(stage: Stage, encoding: str) -> N
 BROKEN = {
     "forged": seal(ack().decode()[:-TAIL_LENGTH], "another key"),
     "for another signal": ack(2),
-    "for a state file": encode(DeskState(n=1, gmt=1, state="ACTIVE"), KEY),
+    "of another channel": ack(channel="second"),
+    "for a state file": encode(DeskState(n=1, gmt=1, channel="main", state="ACTIVE"), KEY),
     "changed": ack().replace(b'"FILLED"', b'"REJECTED"'),
 }
 SLOWLY = {
@@ -363,7 +364,7 @@ def test_what_is_no_answer_is_never_taken_for_one(stage: Stage, what: str) -> No
     (stage.folder / "ack" / name_of()).write_bytes({**BROKEN, **SLOWLY}[what])
     (stage.folder / "ack" / name_of(3)).write_bytes(ack(3))
     assert [report.sid for report in stage.bridge.poll()] == [order(3).sid]
-    at_once = what in ("forged", "for another signal", "changed")
+    at_once = what in ("forged", "for another signal", "of another channel", "changed")
     assert (stage.names("bad") != []) == at_once
     stage.clock.pass_time(10)
     assert [report.sid for report in stage.bridge.poll()] == [order(3).sid]
@@ -397,7 +398,7 @@ def test_an_answer_that_was_whole_once_has_its_time_again(stage: Stage) -> None:
 
 
 def test_a_newer_versions_answer_is_kept_for_a_newer_torra(stage: Stage) -> None:
-    newer = seal(ack().decode()[:-TAIL_LENGTH].replace('"v":1', '"v":2'), KEY)
+    newer = seal(ack().decode()[:-TAIL_LENGTH].replace('"v":2', '"v":3'), KEY)
     (stage.folder / "ack" / name_of()).write_bytes(newer)
     for _ in range(3):
         assert stage.bridge.poll() == []
@@ -447,7 +448,7 @@ def test_a_living_advisor_is_seen_within_seconds(tmp_path: Path) -> None:
     stage.tick()
     assert denied(stage) == (None, "")
     facts = stage.bridge.health().facts
-    assert (facts["account"], facts["server_offset_s"], facts["ea_version"]) == (1001, 10800, "1.0")
+    assert (facts["account"], facts["server_offset_s"], facts["ea_version"]) == (1001, 10800, "2.0")
     assert (facts["balance"], facts["leverage"], facts["currency"]) == (10_000.0, 100, "USD")
     assert (facts["alarms"], facts["heartbeat_age_s"]) == (0, 0.0)
 
@@ -667,15 +668,18 @@ def test_mixed_versions_refuse_to_talk(
         assert stage.final(order().sid).status == "FILLED"
         return
     assert denied(stage)[0] is DenyReason.VERSION_MISMATCH
-    assert f"version {advisor}, this side speaks {torra}" in denied(stage)[1]
-    with pytest.raises(BridgeUnavailable, match="install the TorraBridge"):
+    told = f"the Expert Advisor on channel main speaks protocol {advisor}, this Torra {torra}: "
+    older = "compile and attach mql5/TorraBridge.mq5 anew"
+    remedy = older if advisor < torra else "update Torra"
+    assert denied(stage)[1].startswith(told + remedy)
+    with pytest.raises(BridgeUnavailable, match=r"TorraBridge\.mq5"):
         bridge.submit(order())
     forced = signal_of(order(), channel="main", account=ACCOUNT)
     (stage.folder / "inbox" / name_of()).write_bytes(signed(forced, KEY, version=torra))
     stage.tick()
     assert stage.broker.executions == []
-    told = decode((stage.folder / "ack" / name_of()).read_bytes(), Ack, KEY, version=advisor)
-    assert (told.status, told.reason) == ("REJECTED", "version")
+    answer = decode((stage.folder / "ack" / name_of()).read_bytes(), Ack, KEY, version=advisor)
+    assert (answer.status, answer.reason) == ("REJECTED", "version")
     assert bridge.poll() == []
     assert stage.names("bad") == []
 
@@ -805,7 +809,9 @@ def test_an_empty_account_is_flat_only_when_it_says_so(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("name", ["positions.json", "deals.json"])
-@pytest.mark.parametrize("what", ["missing", "forged", "half", "another account", "bad row"])
+@pytest.mark.parametrize(
+    "what", ["missing", "forged", "half", "another channel", "another account", "bad row"]
+)
 def test_missing_books_are_not_flat(tmp_path: Path, name: str, what: str) -> None:
     stage = Stage(tmp_path)
     stage.wake()
@@ -819,11 +825,16 @@ def test_missing_books_are_not_flat(tmp_path: Path, name: str, what: str) -> Non
             {
                 "forged": seal(body, "no"),
                 "half": raw[: len(raw) // 2],
+                "another channel": seal(
+                    body.replace('"channel":"main"', '"channel":"second"'), KEY
+                ),
                 "another account": seal(body.replace('"account":1001', '"account":7'), KEY),
                 "bad row": seal(body.replace('"count":0', f'"count":1,"{prefix}0":"x|y"'), KEY),
             }[what]
         )
     assert stage.bridge.books() is None
+    suspicious = what in ("forged", "another channel")
+    assert stage.bridge.health().facts["alarms"] == suspicious
     path.write_bytes(raw)
     if what == "another account":
         stage.tick(5)

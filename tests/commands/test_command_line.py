@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -643,6 +644,19 @@ def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.Monkey
         ReferenceEa(tmp_path / "shared", broker, inputs).step(now - ago, now)
         assert words in told()["detail"]
     broker.account = 1001
+    for advisor, words in (
+        (
+            ReferenceEa(tmp_path / "shared", broker, inputs, version=1),
+            "the Expert Advisor on channel main speaks protocol 1, this Torra 2: compile and "
+            "attach mql5/TorraBridge.mq5 anew",
+        ),
+        (
+            ReferenceEa(tmp_path / "shared", broker, replace(inputs, channel="second")),
+            "serves channel second: set its input channel",
+        ),
+    ):
+        advisor.step(System().real_now().timestamp(), now)
+        assert words in told()["detail"]
     ReferenceEa(tmp_path / "shared", broker, inputs).step(System().real_now().timestamp(), now)
     assert told()["level"] == "ok"
 

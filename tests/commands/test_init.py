@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from torra.bridges.protocol import Quote, SymbolTerms
 from torra.bridges.torra.book_rows import symbol_row
-from torra.bridges.torra.messages import Heartbeat, Symbols, encode
+from torra.bridges.torra.messages import TAIL_LENGTH, Heartbeat, Symbols, encode, seal
 from torra.commands import init as first_steps
 from torra.commands.broker_symbols import kind_of, nearest, read_terms
 from torra.commands.command_line import PlainGroup
@@ -448,7 +448,7 @@ def advisor(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which the Expert Advisor has written, and its key in the environment."""
     rows = tuple(map(symbol_row, TERMS.values()))
     gmt = int(AT.timestamp())
-    symbols = Symbols(n=1, gmt=gmt, account=12345678, rows=rows)
+    symbols = Symbols(n=1, gmt=gmt, channel="main", account=12345678, rows=rows)
     pulse = Heartbeat(
         n=1, gmt=gmt, server_offset_s=10801, account=12345678, trade_mode="demo",
         margin_mode="hedging", connected=True, algo_allowed=True, trade_allowed=True, kill=False,
@@ -620,7 +620,7 @@ def test_a_fresh_key_is_shown_on_the_terminal_and_nowhere_else(
 
 def test_a_list_with_a_wrong_row_is_no_list(tmp_path: Path, advisor: Path) -> None:
     row = symbol_row(GOLD).replace("|full|", "|fool|")
-    message = Symbols(n=1, gmt=int(AT.timestamp()), account=12345678, rows=(row,))
+    message = Symbols(n=1, gmt=int(AT.timestamp()), channel="main", account=12345678, rows=(row,))
     (advisor / "state" / "symbols.json").write_bytes(encode(message, KEY))
     result = torra(tmp_path / "a", "--yes", "--folder", str(advisor), "--symbols", "XAUUSD")
     assert result.exit_code == 0, result.output
@@ -644,6 +644,17 @@ def test_what_the_advisor_wrote_counts_only_when_it_is_signed(
     result = torra(tmp_path / "c", *words)
     assert result.exit_code == 0 and "cannot read" in result.stdout
     assert "shipped trading conditions" not in result.stdout
+
+
+def test_an_advisor_of_an_older_version_is_told_once(tmp_path: Path, advisor: Path) -> None:
+    for path in (advisor / "state").iterdir():
+        body = path.read_text(encoding="ascii")[:-TAIL_LENGTH].replace('"v":2', '"v":1')
+        path.write_bytes(seal(body, KEY))
+    words = ("--yes", "--folder", str(advisor), "--account", "12345678", "--symbols", "EURUSD")
+    result = torra(tmp_path / "a", *words)
+    assert result.exit_code == 0, result.output
+    told = "the Expert Advisor on channel main speaks protocol 1, this Torra 2: compile and attach"
+    assert result.stdout.count(told) == 1
 
 
 def test_the_advisor_of_another_channel_is_refused(tmp_path: Path, advisor: Path) -> None:

@@ -28,18 +28,21 @@ GOLD = "XAUUSD.m"
 MAGIC = 220_000_114
 BID, ASK = 2345.00, 2345.20
 
+VERSION = 2
+"""Of the protocol."""
+
 KEYS = {
     "signal": "kind sid seq channel account created expires symbol broker_symbol side type entry "
     "sl tp lots magic comment max_spread_pts max_dev_pts policy bar_time tf ref ticket origin "
     "seal",
-    "ack": "sid seq kind status reason retcode ticket deal position price volume bid ask "
+    "ack": "sid seq channel kind status reason retcode ticket deal position price volume bid ask "
     "server_time gmt adopted",
     "ea": "n gmt server_offset_s account trade_mode margin_mode connected algo_allowed "
     "trade_allowed kill ea_version last_seq inbox work balance equity free_margin leverage "
     "currency channel",
-    "positions": "n gmt account count",
-    "deals": "n gmt since account count",
-    "symbols": "n gmt account count",
+    "positions": "n gmt channel account count",
+    "deals": "n gmt since channel account count",
+    "symbols": "n gmt channel account count",
 }
 DECIMALS = re.findall(r"\w+", "entry sl tp lots price volume bid ask balance equity free_margin")
 ROWS = {"positions": ("p", 11), "deals": ("d", 12), "symbols": ("s", 14)}
@@ -94,7 +97,7 @@ def decision(fields: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def body_of(fields: dict[str, Any], version: int = 1, message: str = "signal") -> str:
+def body_of(fields: dict[str, Any], version: int = VERSION, message: str = "signal") -> str:
     pairs = [("v", version), ("msg", message), *fields.items()]
     return "{" + ",".join(f'"{key}":{_text(key, value)}' for key, value in pairs)
 
@@ -113,7 +116,7 @@ def check(raw: bytes, message: str, key: str = KEY) -> dict[str, Any]:
     body, tail = text[:-84], text[-84:]
     assert re.fullmatch(r',"mac":"[0-9a-f]{64}","end":"1"\}', tail), tail
     assert tail[8:72] == mac(body, key), "the signature does not fit"
-    head = f'{{"v":1,"msg":"{message}"'
+    head = f'{{"v":{VERSION},"msg":"{message}"'
     assert body.startswith(head)
     rest = body[len(head) :]
     assert re.fullmatch(rf'(,"[a-z0-9_]+":({VALUE}))*', rest), rest
@@ -150,7 +153,7 @@ class AdvisorChannel:
     """A folder, the compiled advisor on it, gold at 2345.00 to 2345.20, and signals to write."""
 
     def __init__(self, folder: Path, *, program: Path | None = None, **inputs: Any) -> None:
-        self.folder = folder / "main"
+        self.folder = folder / str(inputs.get("channel", "main"))
         chosen: dict[str, Any] = {"bar_symbols": GOLD, "bar_timeframes": "M15,H1", **inputs}
         self.ea = CompiledEa(
             self.folder, key=str(chosen.pop("key", KEY)), program=program, **chosen

@@ -40,7 +40,8 @@ from tests.doubles.fake_broker import (
     Request,
     Result,
 )
-from torra.bridges.guards import PROTOCOL, REASONS, Ask, View, first_objection
+from torra.advisor_protocol import PROTOCOL
+from torra.bridges.guards import REASONS, Ask, View, first_objection
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 from torra.bridges.torra.book_rows import deal_row, position_row, symbol_row
 from torra.bridges.torra.messages import (
@@ -548,6 +549,7 @@ class ReferenceEa:
         return Ack(
             sid=sid,
             seq=seq,
+            channel=self.inputs.channel,
             kind=kind,
             status=status,
             reason=reason,
@@ -594,7 +596,7 @@ class ReferenceEa:
                 algo_allowed=broker.algo_allowed,
                 trade_allowed=broker.trade_allowed and self.inputs.allow_trading,
                 kill=self._halted(),
-                ea_version="1.0",
+                ea_version="2.0",
                 last_seq=self.last_seq,
                 inbox=len(self._names("inbox")),
                 work=len(self._names("work")),
@@ -614,7 +616,11 @@ class ReferenceEa:
         since = int(self.now) - WEEK
         deals = tuple(deal_row(deal) for deal in self._deals(since))
         account = self.broker.account
-        stamp: dict[str, Any] = {"gmt": int(self.now), "account": account}
+        stamp: dict[str, Any] = {
+            "gmt": int(self.now),
+            "channel": self.inputs.channel,
+            "account": account,
+        }
         if n := self._due("positions", 5.0, positions):
             self._write_state("positions", Positions(n=n, rows=positions, **stamp))
         if n := self._due("deals", 5.0, deals):
@@ -678,11 +684,15 @@ class ReferenceEa:
 
     def write_bars(self, symbol: str, timeframe: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write closed bars (time in server wall clock, open, high, low, close, ticks, spread)."""
-        lines = ["time,open,high,low,close,tick_volume,spread"]
-        lines += [",".join(str(value) for value in row) for row in rows]
+        bars = [",".join(str(value) for value in row) for row in rows]
+        first = (
+            f'{{"v":{self.version},"msg":"bars","channel":"{self.inputs.channel}",'
+            f'"account":{self.broker.account},"broker_symbol":"{symbol}","tf":"{timeframe}",'
+            f'"count":{len(bars)},"server_offset_s":{self.server_offset}}}'
+        )
+        lines = [first, "time,open,high,low,close,tick_volume,spread", *bars]
         body = "".join(f"{line}\n" for line in lines)
-        told = signature(body, self.inputs.channel_key)
-        end = f"end,{len(lines) - 1},{self.server_offset},{told}\n"
+        end = f"end,{signature(body, self.inputs.channel_key)}\n"
         self._put(f"bars/{symbol}_{timeframe}.csv", (body + end).encode())
 
 

@@ -183,6 +183,30 @@ DEBATE: Final[Table] = {
             "test_later_items_never_change_an_earlier_view",
         ),
     },
+    "M9": {
+        "bars-name": fault(
+            "bars count wherever their file lies",
+            At("torra.feeds.mt5_files:_named", never("told != wanted")),
+            "test_every_swap_of_two_authentic_files_is_refused",
+            "test_what_differs_is_named_with_its_remedy",
+        ),
+        "bars-version": fault(
+            "bars of another version are read",
+            At("torra.feeds.mt5_files:_named", never("PROTOCOL")),
+            "test_an_expert_advisor_of_another_version_is_told",
+        ),
+        "door-step": fault(
+            "bars of a longer timeframe pass",
+            At("torra.feeds.door:check", never("_longer(...)")),
+            "test_bars_of_a_longer_timeframe_are_refused",
+            "test_a_broken_frame_is_refused_with_its_reason",
+        ),
+        "sieve-step": fault(
+            "bars of a longer timeframe are stored",
+            At("torra.feeds.door:sift", never("_longer(...)")),
+            "test_bars_of_a_longer_timeframe_are_not_stored",
+        ),
+    },
     "R3": {
         "gate-multiplier": fault(
             "the gate's model may raise the multiplier of the rules",

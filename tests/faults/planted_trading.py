@@ -116,6 +116,12 @@ TRADING: Final[Table] = {
             "test_another_key_is_a_forgery",
             "test_a_forged_heartbeat_is_no_life",
         ),
+        "message-channel": fault(
+            "what another channel signed counts on this one",
+            At("torra.bridges.torra.bridge:TorraFiles._own", never("channel")),
+            "test_the_refusal_by_another_channel_says_nothing_about_ours",
+            "test_missing_books_are_not_flat",
+        ),
         "heartbeat": fault(
             "signals go to an advisor that is dead",
             At("torra.bridges.torra.advisor_health:objections", without("age > ALIVE_SECONDS")),

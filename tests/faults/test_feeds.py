@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,8 @@ import pytest
 import torra_trader
 from tests.tries import Tries, until
 from tests.worlds import desks
-from tests.worlds.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
+from tests.worlds.mt5_bars import GOLD, WALLS, offset, put, quarters, rows, text
+from tests.worlds.mt5_bars import feed as bars_feed
 from torra.clock import Scaled, Simulated, System, duration, iso
 from torra.config import Instance, Profile, validate
 from torra.desk.roster import InstanceSetup
@@ -32,7 +34,6 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import mt5_files
 from torra.feeds.frame import FrameFeed
 from torra.feeds.limited import NO_ANSWER, LimitedFeed
-from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
@@ -168,7 +169,7 @@ def test_a_bars_file_that_blocks_its_reader_is_no_answer(
 ) -> None:
     """(L3) A share blocks its reader whose server is gone."""
     server, wall = ServerClock.parse("new_york+7"), WALLS["new_york+7"]
-    feed = Mt5FilesFeed(tmp_path, {"BTCUSD": "BTCUSD"}, server, KEY)
+    feed = bars_feed(tmp_path, {"BTCUSD": "BTCUSD"}, server)
     limit = TimeLimit(str(tmp_path), 0.1)
     limited = LimitedFeed(feed, limit)
     path = tmp_path / "bars" / "BTCUSD_M15.csv"
@@ -190,7 +191,8 @@ def test_a_bars_file_that_blocks_its_reader_is_no_answer(
     until(lambda: not limit.silent, 10, "the call comes back")
     monkeypatch.undo()
     opens = quarters(desks.START - 10 * desks.QUARTER, 10)
-    put(path, text(rows(opens, wall), offset(wall, desks.START)), desks.START)
+    source = replace(GOLD, broker_symbol="BTCUSD")
+    put(path, text(rows(opens, wall), offset(wall, desks.START), source), desks.START)
     assert limited.bars("BTCUSD", "M15", desks.START, 1).index[-1] == opens[-1]
 
 

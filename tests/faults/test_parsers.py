@@ -33,6 +33,7 @@ from agents.contracts import ModelUnavailable, Shape
 from agents.debate import replies
 from agents.registry import AGENTS
 from tests.worlds.channels import ORDER
+from tests.worlds.mt5_bars import GOLD
 from torra.backup import copies as backup_store
 from torra.backup import files as backup_files
 from torra.backup import restore as backup_restore
@@ -130,11 +131,22 @@ def in_a_file(name: str, parse: Callable[[Path], object]) -> Callable[[bytes, Pa
     return handed
 
 
-def sheet(body: bytes) -> bytes:
-    """Sign bars as the Expert Advisor does."""
-    mac = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
+def named(body: bytes) -> bytes:
+    """Put the first line of GOLD's bars above columns and rows."""
     bars = body.count(b"\n") - 1
-    return body + f"end,{bars},7200,{mac}\n".encode()
+    first = '{"v":2,"msg":"bars","channel":"main","account":1001,"broker_symbol":"XAUUSD.m",'
+    return f'{first}"tf":"M15","count":{bars},"server_offset_s":7200}}\n'.encode() + body
+
+
+def sheet(body: bytes) -> bytes:
+    """Sign lines as the Expert Advisor signs bars."""
+    mac = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
+    return body + f"end,{mac}\n".encode()
+
+
+def bars_of(write: Callable[[bytes], bytes]) -> Callable[[bytes, Path], object]:
+    """Read what is written of the bytes."""
+    return lambda raw, _: read_sheet(write(raw), KEY, GOLD)
 
 
 BARS = (ROOT / "sample_data" / "BTCUSD_M15.csv").read_bytes()[:1500].rpartition(b"\n")[0] + b"\n"
@@ -294,14 +306,12 @@ NOTE = json.dumps({
 RESTORING = b'{"again": "torra --home here restore --empty", "kept": "replaced-20261102T120000Z"}'
 
 
-def backed_up(path: Path, rows: bytes = b'{"_sqlite_migrations": 1, "sentiment": 1}') -> Path:
-    """Write a small backup of a desk that tells of itself that it has these rows."""
+def backed_up(path: Path, rows: bytes = b'{"sentiment": 1}') -> Path:
+    """Write a small backup, of a scorer from before Torra, that tells that it has these rows."""
     path.unlink(missing_ok=True)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.executescript("PRAGMA page_size = 512; PRAGMA synchronous = OFF; BEGIN")
         for statement in (
-            "CREATE TABLE _sqlite_migrations (migration_set TEXT, name TEXT, applied_at TEXT)",
-            "INSERT INTO _sqlite_migrations VALUES ('torra', '0001_overlay', '2026-11-02')",
             "CREATE TABLE sentiment (id INTEGER PRIMARY KEY, timestamp TEXT)",
             "INSERT INTO sentiment VALUES (1, '2026-11-02T12:00:00Z')",
             *backup_store.TABLES,
@@ -338,8 +348,9 @@ PARSERS = (
     Parser(
         "bars", (BARS,), in_a_file("b.csv", lambda p: read_bars(p, clock="utc")), (ConfigError,)
     ),
-    Parser("sheet", (sheet(SHEET),), lambda raw, _: read_sheet(raw, KEY), (ValueError,)),
-    Parser("signed-sheet", (SHEET,), lambda raw, _: read_sheet(sheet(raw), KEY), (ValueError,)),
+    Parser("sheet", (sheet(named(SHEET)),), bars_of(bytes), (ValueError,)),
+    Parser("signed-sheet", (SHEET,), bars_of(lambda raw: sheet(named(raw))), (ValueError,)),
+    Parser("signed-first-line", (named(SHEET),), bars_of(sheet), (ValueError,)),
     *(
         Parser(
             f"{messages.NAMES[kind]}",
@@ -416,7 +427,7 @@ PARSERS = (
     Parser("backup", (backup(),), in_a_file("d.db", backup_store.examine), (ConfigError,)),
     Parser(
         "backup-rows",
-        (b'{"_sqlite_migrations": 1, "sentiment": 1}',),
+        (b'{"sentiment": 1}',),
         lambda raw, folder: backup_store.examine(backed_up(folder / "d.db", raw)),
         (ConfigError,),
     ),

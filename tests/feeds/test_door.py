@@ -75,6 +75,11 @@ def repeat(times: list[pd.Timestamp]) -> None:
     times[50] = times[51]
 
 
+def hourly() -> pd.DataFrame:
+    index = pd.date_range(end=AS_OF - STEP, periods=COUNT, freq="1h", name="time")
+    return sound().set_axis(index)
+
+
 def nudge(times: list[pd.Timestamp]) -> None:
     times[50] += pd.Timedelta(1, "s")
 
@@ -103,6 +108,7 @@ BROKEN: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     "newest first": (lambda: sound().iloc[::-1], "unsorted"),
     "a time twice": (lambda: with_times(repeat), "duplicate"),
     "off the grid": (lambda: with_times(nudge), "off_grid"),
+    "bars of an hour": (hourly, "wrong_step"),
     "a bar without time": (lambda: with_times(lose), "nan"),
     "forming bar": (lambda: sound(COUNT + 1), "future"),
     "too short": (lambda: sound().iloc[-WARM_UP + 1 :], "too_short"),

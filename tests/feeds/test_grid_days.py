@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -16,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.worlds.mt5_bars import KEY, WALLS, offset, put, quarters, rows, text
+from tests.worlds.mt5_bars import GOLD, WALLS, offset, put, quarters, rows, text
+from tests.worlds.mt5_bars import feed as bars_feed
 from torra.clock import TIMEFRAMES, Simulated, closes, duration
 from torra.desk.bar_closes import TIMER_SLACK, BarCloses, next_close
 from torra.feeds import door
-from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
 
 CHANGES = {
@@ -64,10 +65,11 @@ def test_the_feed_brings_every_bar_of_a_day_once(
     end = days[-1] + DAY
     for clock, (timeframe, minutes) in product(WALLS, (("M15", 15), ("M30", 30), ("H1", 60))):
         wall, server = WALLS[clock], ServerClock.parse(clock)
-        feed = Mt5FilesFeed(tmp_path, {"BTCUSD": "BTCUSD"}, server, KEY)
+        feed = bars_feed(tmp_path, {"BTCUSD": "BTCUSD"}, server)
         opens = list(whole(days, minutes))
         path = tmp_path / "bars" / f"BTCUSD_{timeframe}.csv"
-        put(path, text(rows(opens, wall), offset(wall, end)), end)
+        source = replace(GOLD, broker_symbol="BTCUSD", timeframe=timeframe)
+        put(path, text(rows(opens, wall), offset(wall, end), source), end)
         frame = feed.bars("BTCUSD", timeframe, end)
         found = Counter(stamp.to_pydatetime() for stamp in frame.index)
         assert dict(found) == whole(days, minutes), clock
@@ -83,12 +85,13 @@ def test_a_live_desk_sees_each_close_when_it_comes(
     start = days[1] - 8 * QUARTER
     due = list(closes("M15", start, days[1] + timedelta(hours=9)))[::5]
     path = tmp_path / "bars" / "BTCUSD_M15.csv"
+    source = replace(GOLD, broker_symbol="BTCUSD")
     for clock, wall in WALLS.items():
-        feed = Mt5FilesFeed(tmp_path, {"BTCUSD": "BTCUSD"}, ServerClock.parse(clock), KEY)
+        feed = bars_feed(tmp_path, {"BTCUSD": "BTCUSD"}, ServerClock.parse(clock))
         seen = []
         for close in due:
             opens = quarters(start, (close - start) // QUARTER)
-            put(path, text(rows(opens, wall), offset(wall, close)), close)
+            put(path, text(rows(opens, wall), offset(wall, close), source), close)
             newest = feed.bars("BTCUSD", "M15", close, 1).index[-1].to_pydatetime()
             seen.append(newest + QUARTER)
         assert seen == due, clock

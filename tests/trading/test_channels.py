@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from tests.worlds import desks
 from tests.worlds.channels import ENVIRONMENT, KEY, NOW, Stage
 from tests.worlds.stores import open_database
 from torra.bridges.protocol import QUOTE_SECONDS
+from torra.bridges.torra.messages import Symbols, decode, encode
 from torra.config import DeskSettings, Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.trading import by_hand, channels
@@ -55,6 +58,18 @@ def test_a_broken_list_of_symbols_is_no_quote(text: bytes, stage: Stage) -> None
     assert channels.quote(settings_of(stage), EUR, ENVIRONMENT, stage.clock.now()) is None
     forged = {"TORRA_CHANNEL_KEY": KEY + "x"}
     assert channels.quote(settings_of(stage), EUR, forged, stage.clock.now()) is None
+
+
+@pytest.mark.parametrize("stamp", [{"channel": "second"}, {"account": 7}])
+def test_a_list_of_another_channel_or_account_is_no_quote(
+    stamp: dict[str, Any], stage: Stage
+) -> None:
+    path = stage.folder / channels.SYMBOLS
+    told = decode(path.read_bytes(), Symbols, KEY)
+    now = stage.clock.now()
+    assert channels.quote(settings_of(stage), EUR, ENVIRONMENT, now) is not None
+    path.write_bytes(encode(replace(told, **stamp), KEY))
+    assert channels.quote(settings_of(stage), EUR, ENVIRONMENT, now) is None
 
 
 def test_looking_leaves_the_folder_of_a_desk_at_work_alone(stage: Stage) -> None:

@@ -6,13 +6,21 @@ import calendar
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from torra.feeds.mt5_files import Mt5FilesFeed, Source
+from torra.market.broker_clock import ServerClock
+
 KEY = "correct horse battery staple"
 HEADER = "time,open,high,low,close,tick_volume,spread"
+
+ACCOUNT = 1001
+
+GOLD = Source("main", ACCOUNT, "XAUUSD.m", "M15")
+"""Whose bars a file holds where a test does not care."""
 
 Row = tuple[int, float, float, float, float, int, int]
 Wall = Callable[[datetime], int]
@@ -58,16 +66,37 @@ def quarters(first: datetime, count: int, minutes: int = 15) -> list[datetime]:
 def text(
     bars: Sequence[Row],
     server_offset: int,
+    source: Source = GOLD,
     *,
     key: str = KEY,
     count: int | None = None,
     header: str = HEADER,
     newline: str = "\n",
+    version: int = 2,
 ) -> str:
-    lines = [header, *(",".join(map(str, bar)) for bar in bars)]
-    body = "".join(line + newline for line in lines)
+    said = len(bars) if count is None else count
+    first = (
+        f'{{"v":{version},"msg":"bars","channel":"{source.channel}","account":{source.account},'
+        f'"broker_symbol":"{source.broker_symbol}","tf":"{source.timeframe}","count":{said},'
+        f'"server_offset_s":{server_offset}}}'
+    )
+    return signed([first, header, *lines(bars)], key, newline)
+
+
+def text_of_version_1(bars: Sequence[Row], server_offset: int, *, key: str = KEY) -> str:
+    """A file as it was before the first line said whose bars it holds."""
+    former = signed([HEADER, *lines(bars)], key)
+    return former.replace("end,", f"end,{len(bars)},{server_offset},")
+
+
+def lines(bars: Sequence[Row]) -> list[str]:
+    return [",".join(map(str, bar)) for bar in bars]
+
+
+def signed(content: Sequence[str], key: str = KEY, newline: str = "\n") -> str:
+    body = "".join(line + newline for line in content)
     mac = hmac.new(key.encode(), body.encode(), hashlib.sha256).hexdigest()
-    return f"{body}end,{len(bars) if count is None else count},{server_offset},{mac}{newline}"
+    return f"{body}end,{mac}{newline}"
 
 
 def put(path: Path, content: str | bytes, written: datetime | None = None) -> None:
@@ -78,6 +107,13 @@ def put(path: Path, content: str | bytes, written: datetime | None = None) -> No
     if written is not None:
         os.utime(draft, (written.timestamp(), written.timestamp()))
     draft.replace(path)
+
+
+def feed(
+    folder: Path, symbols: Mapping[str, str], clock: ServerClock, channel: str = "main"
+) -> Mt5FilesFeed:
+    """The feed of a channel's folder."""
+    return Mt5FilesFeed(folder, symbols, clock, KEY, channel=channel, account=ACCOUNT)
 
 
 NOON = datetime(2026, 2, 11, 12, tzinfo=UTC)

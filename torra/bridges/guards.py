@@ -15,10 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from torra.advisor_protocol import PROTOCOL
 from torra.bridges.protocol import Order
-
-PROTOCOL: Final = 1
-"""Version of the messages between Torra and the Expert Advisor."""
 
 CLOCK_TOLERANCE: Final = 5
 """Seconds by which a signal may come from the future."""

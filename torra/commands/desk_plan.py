@@ -280,7 +280,7 @@ def _steps(answers: InitAnswers) -> tuple[str, ...]:
     stream = f"--symbol {answers.symbols[0][0]} --timeframe {answers.timeframes[0]}"
     first = f"Start MetaTrader 5 on this computer and log in to account {answers.account}."
     if answers.needs_key:
-        inputs = [f"account {answers.account}"]
+        inputs = [f"channel {answers.channel}", f"account {answers.account}"]
         if answers.feed == "mt5_files":
             inputs.append(f"bar_symbols {','.join(broker for _, broker in answers.symbols)}")
             inputs.append(f"bar_timeframes {','.join(answers.timeframes)}")

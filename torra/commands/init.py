@@ -22,11 +22,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from torra.advisor_protocol import difference
 from torra.clock import EPOCH, TIMEFRAMES, token
 from torra.commands.options import print_json
 from torra.desk.first_files import put_both, recover
@@ -156,8 +158,9 @@ def look(answers: InitAnswers, key: str) -> TerminalFacts:
         return TerminalFacts(trouble=f"what MT5 wrote was not read, for {KEY_VARIABLE} is not set")
     state = Path(answers.folder) / "state"
     troubles: list[str] = []
-    terms = _terms(state / "symbols.json", key, troubles)
-    pulse = _message(state / "ea.json", Heartbeat, key, troubles)
+    read = partial(_message, answers.channel, key, troubles)
+    terms = _terms(read, state / "symbols.json", troubles)
+    pulse = read(state / "ea.json", Heartbeat)
     known = TerminalFacts(terms=terms, trouble="; ".join(troubles))
     if pulse is None:
         return known
@@ -176,11 +179,13 @@ def look(answers: InitAnswers, key: str) -> TerminalFacts:
     )
 
 
-def _terms(path: Path, key: str, troubles: list[str]) -> dict[str, SymbolTerms] | None:
+def _terms(
+    read: Callable[[Path, type[Symbols]], Symbols | None], path: Path, troubles: list[str]
+) -> dict[str, SymbolTerms] | None:
     from torra.bridges.torra.book_rows import read_symbol  # noqa: PLC0415
     from torra.bridges.torra.messages import Symbols  # noqa: PLC0415
 
-    listed = _message(path, Symbols, key, troubles)
+    listed = read(path, Symbols)
     if listed is None:
         return None
     try:
@@ -190,7 +195,7 @@ def _terms(path: Path, key: str, troubles: list[str]) -> dict[str, SymbolTerms] 
     return None
 
 
-def _message(path: Path, kind: type[M], key: str, troubles: list[str]) -> M | None:
+def _message(channel: str, key: str, troubles: list[str], path: Path, kind: type[M]) -> M | None:
     from torra.bridges.torra.messages import MessageError, decode  # noqa: PLC0415
 
     try:
@@ -198,7 +203,10 @@ def _message(path: Path, kind: type[M], key: str, troubles: list[str]) -> M | No
     except OSError as error:
         troubles.append(f"cannot read {path}: {error.strerror}")
     except MessageError as error:
-        troubles.append(f"{path} is no message ({error})")
+        old = error.reason == "version"
+        told = difference(channel, *error.versions) if old else f"{path} is no message ({error})"
+        if told not in troubles:  # each of its files says so
+            troubles.append(told)
     return None
 
 

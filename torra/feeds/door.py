@@ -1,9 +1,16 @@
 """The door: bars are checked here once, and everything behind it may rely on them.
 
-Behind the door bars are float64, in UTC, sorted, unique, on the timeframe's grid, finite, positive,
-with a high and a low that fit, closed at `as_of`, not stale and not too few. Nothing is repaired: a
-frame that is broken anywhere raises DataUnavailable with one of the reasons below and a sentence
-that names the bar. Gaps are kept; where they matter is the business of those who read the bars.
+Behind the door bars are float64, in UTC, sorted, unique, on the timeframe's grid, not those of a
+longer timeframe, finite, positive, with a high and a low that fit, closed at `as_of`, not stale and
+not too few. Nothing is repaired: a frame that is broken anywhere raises DataUnavailable with one of
+the reasons below and a sentence that names the bar. Gaps are kept; where they matter is the
+business of those who read the bars.
+
+Bars of a longer timeframe, such as H1 for M15, look like bars with gaps. What tells them apart is
+that nearly all of their steps are multiples of one step that is longer than the timeframe. A thin
+market's steps are of any number of bars: even where a bar in a thousand traded, no more than half
+of them are even and a third divisible by three. So steps are told by their share, never by the
+commonest of them, and only where there are enough of them.
 
 Why so strict: one NaN makes an RSI read 0.0 for ever, unsorted rows compute garbage in silence, and
 duplicate times make an indicator library raise in the middle of a tick.
@@ -28,6 +35,15 @@ PRICES: Final = COLUMNS[:4]
 MAX_AGE_BARS: Final = 2.0
 """The newest bar may have closed this many bars before `as_of`."""
 
+LONGER: Final = (2, 3, 5, 7)
+"""A longer step is a multiple of one of these: every timeframe is of every shorter one."""
+
+LONGER_SHARE: Final = 0.75
+"""From this share of multiples on bars are of a longer timeframe; a thin market comes to 0.5."""
+
+STEPS_TOLD: Final = 100
+"""Fewer steps say nothing; of 100, 75 are even by chance in one of three million thin series."""
+
 TICKS_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Resolution of a pandas time index."""
 
@@ -44,6 +60,7 @@ class Refusal(StrEnum):
     UNSORTED = "unsorted"
     DUPLICATE = "duplicate"
     OFF_GRID = "off_grid"
+    WRONG_STEP = "wrong_step"
     FUTURE = "future"
     NAN = "nan"
     INFINITE = "infinite"
@@ -70,6 +87,9 @@ def check(
     values = _values(frame)
     index = _index(frame)
     _check_times(index, step, as_of)
+    if longer := _longer(index.asi8, _length(step, index)):
+        told = f"most bars are {longer * step} apart: they are of a longer timeframe"
+        raise _refusal(Refusal.WRONG_STEP, f"{told} than {timeframe}")
     _check_values(index, values)
     _check_extent(index, step, as_of, minimum, max_age_bars)
     return pd.DataFrame(values, index=index, columns=list(COLUMNS))
@@ -95,6 +115,8 @@ def _values(frame: pd.DataFrame) -> Values:
 def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFrame:
     """Return only the sound bars of a history, whatever stands between them.
 
+    None where the bars are of a longer timeframe: each of them then holds what others should.
+
     For readers that may look past a bad bar (the stored history, the path of a paper position),
     never for scores: those come through `check`, which refuses the frame.
     """
@@ -103,7 +125,7 @@ def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFram
         return frame.iloc[:0]
     values = np.column_stack([frame[name].to_numpy(dtype=np.float64) for name in COLUMNS])
     opens, highs, lows, closes, volumes = values.T
-    length = int(duration(timeframe).total_seconds()) * TICKS_PER_SECOND[index.unit]
+    length = _length(duration(timeframe), index)
     times: Times = index.asi8
     # A time that does not pass the latest before it is out of order or there twice.
     order = np.maximum.accumulate(times)
@@ -119,7 +141,7 @@ def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFram
         & (highs >= np.maximum(opens, closes))
     )
     sifted: pd.DataFrame = frame[sound]
-    return sifted
+    return sifted.iloc[:0] if _longer(times[sound], length) else sifted
 
 
 def _index(frame: pd.DataFrame) -> pd.DatetimeIndex:
@@ -135,7 +157,7 @@ def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> N
     times: Times = index.asi8
     earlier, later = times[:-1], times[1:]
     ticks = TICKS_PER_SECOND[index.unit]
-    length = int(step.total_seconds()) * ticks
+    length = _length(step, index)
     # Whole numbers throughout: no float holds nanoseconds since 1970.
     latest = (as_of - EPOCH) // timedelta(microseconds=1) * ticks // 1_000_000 - length
     for reason, broken, sentence in (
@@ -148,6 +170,24 @@ def _check_times(index: pd.DatetimeIndex, step: timedelta, as_of: datetime) -> N
             # The comparisons of neighbours have one place less: name the later bar.
             place = int(broken.argmax()) + len(times) - len(broken)
             raise _refusal(reason, f"the bar of {_when(index, place)} {sentence}")
+
+
+def _length(step: timedelta, index: pd.DatetimeIndex) -> int:
+    return int(step.total_seconds()) * TICKS_PER_SECOND[index.unit]
+
+
+def _longer(times: Times, length: int) -> int:
+    """Return how many bars the usual step is where it is longer than one, 0 where it is not.
+
+    The times are sorted and on the grid of `length`.
+    """
+    steps = np.diff(times) // length
+    if len(steps) < STEPS_TOLD:
+        return 0
+    if max(float((steps % many == 0).mean()) for many in LONGER) < LONGER_SHARE:
+        return 0
+    found, counts = np.unique(steps, return_counts=True)
+    return int(found[counts.argmax()])
 
 
 def _check_values(index: pd.DatetimeIndex, values: Values) -> None:

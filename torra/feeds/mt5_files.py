@@ -1,11 +1,14 @@
 """A feed of the bars that the Expert Advisor writes into the channel's folder.
 
 bars/<BROKER_SYMBOL>_<TIMEFRAME>.csv holds the newest closed bars, oldest first, stamped with the
-server's wall clock. Its last line gives the number of bars, the seconds by which the server is
-ahead of UTC, and the HMAC of all lines above it under the channel key. A file counts when all of
-that is right. A file that is missing, half-written, cut or forged changes nothing: the last good
-copy stands, which is logged once, and grows too old for the door if nothing better comes.
-DataUnavailable (`no_file`, `bad_file`) is raised while there has never been a good one.
+server's wall clock. Its first line says whose bars they are: the protocol's version, channel,
+account, broker symbol and timeframe; how many; and the seconds by which the server is ahead of UTC.
+Its last line is the HMAC of all lines above it under the channel key. A file counts when all of
+that is right and it is the very file that is wanted: who may write into the folder can put an
+authentic file in another's place, and channels may share a key. A file that is missing,
+half-written, cut, forged or another's changes nothing: the last good copy stands, which is logged
+once, and grows too old for the door if nothing better comes. DataUnavailable (`no_file`,
+`bad_file`) is raised while there has never been a good one.
 
 The channel's clock turns times into UTC. Where that clock is not what the Expert Advisor says of
 its server, no hour can be trusted: DataUnavailable (`server_clock`). Where the server shows an hour
@@ -32,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from torra.advisor_protocol import PROTOCOL, difference
 from torra.clock import EPOCH, duration
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds.csv_file import ENCODINGS
@@ -45,12 +49,39 @@ BAD_FILE: Final = "bad_file"
 
 FOLDER: Final = "bars"
 HEADER: Final = "time,open,high,low,close,tick_volume,spread"
+VERSION: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"bars",')
+FIRST: Final = re.compile(
+    VERSION.pattern + r'"channel":"([ !#-\[\]-~]*)","account":([0-9]{1,18}),'
+    r'"broker_symbol":"([ !#-\[\]-~]*)","tf":"([A-Z0-9]{1,8})","count":([0-9]{1,7}),'
+    r'"server_offset_s":(-?[0-9]{1,6})\}'
+)
+"""The first line: version, whose bars, how many, by how much the server is ahead of UTC."""
+
 ROW: Final = re.compile(r"\d{1,10}(?:,-?\d{1,12}(?:\.\d{1,12})?){4},\d{1,19},\d{1,9}", re.ASCII)
-END: Final = re.compile(r"end,(\d{1,7}),(-?\d{1,6}),([0-9a-f]{64})", re.ASCII)
+END: Final = re.compile(r"end,([0-9a-f]{64})")
+FORMER_END: Final = re.compile(r"end,[0-9]{1,7},-?[0-9]{1,6},([0-9a-f]{64})")
+"""The last line of version 1, whose files began with the columns."""
+
+AGAIN: Final = "compile and attach mql5/TorraBridge.mq5 anew"
 MAX_BYTES: Final = 4_000_000
 """A longer file is cut, and so refused; a thousand bars have a fiftieth of this."""
 
 log = logging.getLogger("torra")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Whose bars a file holds."""
+
+    channel: str
+    account: int
+    broker_symbol: str
+    timeframe: str
+
+    def __str__(self) -> str:
+        """Name all four, as a sentence goes on."""
+        told = f"channel {self.channel}, account {self.account}"
+        return f"{told}, {self.broker_symbol} {self.timeframe}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +103,20 @@ class _Copy:
 
 
 class Mt5FilesFeed:
-    """The bars of one channel; `symbols` gives the broker's name of each canonical symbol."""
+    """The bars of one channel; `symbols` gives the broker's name of each canonical symbol.
+
+    `channel` and `account` are what the Expert Advisor has to sign its files with.
+    """
 
     def __init__(
-        self, folder: Path, symbols: Mapping[str, str], clock: ServerClock, key: str
+        self,
+        folder: Path,
+        symbols: Mapping[str, str],
+        clock: ServerClock,
+        key: str,
+        *,
+        channel: str,
+        account: int,
     ) -> None:
         if not key:
             raise ConfigError(
@@ -86,6 +127,8 @@ class Mt5FilesFeed:
         self._symbols = dict(symbols)
         self._clock = clock
         self._key = key
+        self._channel = channel
+        self._account = account
         self._copies: dict[Path, _Copy] = {}
         self._troubles: dict[Path, str] = {}
 
@@ -100,7 +143,8 @@ class Mt5FilesFeed:
         if symbol not in self._symbols:
             known = ", ".join(self._symbols)
             raise ConfigError(f"the channel brings no bars of {symbol}; it brings {known}")
-        copy = self._copy(self._folder / f"{self._symbols[symbol]}_{timeframe}.csv", step)
+        wanted = Source(self._channel, self._account, self._symbols[symbol], timeframe)
+        copy = self._copy(wanted, step)
         if copy.fault:
             raise DataUnavailable(SERVER_CLOCK, copy.fault)
         closed = copy.frame[copy.frame.index <= pd.Timestamp(as_of - step)]
@@ -111,8 +155,9 @@ class Mt5FilesFeed:
         """Return None: the feed lives in real time."""
         return
 
-    def _copy(self, path: Path, step: timedelta) -> _Copy:
+    def _copy(self, wanted: Source, step: timedelta) -> _Copy:
         """Return the file as it is now, or the last good copy of it."""
+        path = self._folder / f"{wanted.broker_symbol}_{wanted.timeframe}.csv"
         held = self._copies.get(path)
         try:
             found = path.stat()
@@ -122,9 +167,9 @@ class Mt5FilesFeed:
                 self._troubles.pop(path, None)
                 return held
             raw = read_regular(path, MAX_BYTES)
-            copy = self._judge(read_sheet(raw, self._key), seen, step)
+            copy = self._judge(read_sheet(raw, self._key, wanted), seen, step)
         except FileNotFoundError:
-            return self._last_good(path, NO_FILE, f"there is no {path}; {_remedy(path)}")
+            return self._last_good(path, NO_FILE, f"there is no {path}; {_remedy(wanted)}")
         except OSError as error:
             return self._last_good(path, BAD_FILE, f"cannot read {path}: {error.strerror}")
         except ValueError as error:
@@ -172,29 +217,59 @@ class Mt5FilesFeed:
         return faults[-1] if all(faults) else ""
 
 
-def read_sheet(raw: bytes, key: str) -> BarSheet:
-    """Return the contents of a file's bytes; raises ValueError when anything about it is wrong."""
+def read_sheet(raw: bytes, key: str, wanted: Source) -> BarSheet:
+    """Return the contents of a file's bytes.
+
+    Raises ValueError when anything about it is wrong, its version first, then whose bars it holds.
+    """
     body, newline, last = _text(raw).rstrip("\r\n").rpartition("\n")
-    found = END.fullmatch(last.rstrip("\r"))
-    if found is None:
+    last = last.rstrip("\r")
+    found, former = END.fullmatch(last), FORMER_END.fullmatch(last)
+    if not (end := found or former):
         raise ValueError("its last line is missing; it may be half-written")
-    count, offset, mac = found.groups()
     # The signature before the contents: no line of a forged file is looked at.
     told = hmac.new(key.encode(), (body + newline).encode("ascii"), hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(told, mac):
+    if not hmac.compare_digest(told, end[1]):
         raise ValueError("its signature is wrong: do both sides have the same channel key?")
+    if former:
+        raise ValueError(difference(wanted.channel, 1))
     lines = (body + newline).replace("\r\n", "\n").split("\n")[:-1]
-    if lines[:1] != [HEADER]:
-        raise ValueError(f"its columns are not {HEADER}: update the Expert Advisor")
-    rows = lines[1:]
-    if len(rows) != int(count):
+    count, offset = _named(lines[0] if lines else "", wanted)
+    if lines[1:2] != [HEADER]:
+        raise ValueError(f"its columns are not {HEADER}: {AGAIN}")
+    rows = lines[2:]
+    if len(rows) != count:
         raise ValueError(f"it has {len(rows)} bars and says {count}")
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(rows, start=3):
         if not ROW.fullmatch(row):
             raise ValueError(f"line {number} is not a bar")
     # reshape: of no rows at all numpy makes a table without columns.
     cells = np.array([row.split(",")[:6] for row in rows], dtype=np.float64).reshape(-1, 6)
-    return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], int(offset))
+    return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], offset)
+
+
+def _named(line: str, wanted: Source) -> tuple[int, int]:
+    """Return bars and offset of a first line; ValueError where it names other bars than wanted."""
+    head, found = VERSION.match(line), FIRST.fullmatch(line)
+    if head and int(head[1]) != PROTOCOL:
+        raise ValueError(difference(wanted.channel, int(head[1])))
+    if not found:
+        raise ValueError(f"its first line does not say whose bars they are: {AGAIN}")
+    channel, account, symbol, timeframe, count, offset = found.groups()[1:]
+    told = Source(channel, int(account), symbol, timeframe)
+    if told != wanted:
+        raise ValueError(f"it holds the bars of {told}, not of {wanted}: {_mend(told, wanted)}")
+    return int(count), int(offset)
+
+
+def _mend(told: Source, wanted: Source) -> str:
+    """Return the remedy where a file holds other bars than those that are wanted."""
+    name = wanted.channel
+    if told.channel != name:
+        return f"is its folder that of channel {name}, and is {name} the Expert Advisor's channel?"
+    if told.account != wanted.account:
+        return f"log MetaTrader in to {wanted.account}, or set channels.{name}.account"
+    return "somebody has put it there under another's name; the next bar brings the right one back"
 
 
 def _text(raw: bytes) -> str:
@@ -212,9 +287,8 @@ def _doubtful(clock: ServerClock, wall: Seconds) -> int:
     return len(wall)
 
 
-def _remedy(path: Path) -> str:
-    broker, _, timeframe = path.stem.rpartition("_")
+def _remedy(wanted: Source) -> str:
     return (
-        f"does the Expert Advisor run, with {broker} in its input bar_symbols and {timeframe} in "
-        "bar_timeframes?"
+        f"does the Expert Advisor run, with {wanted.broker_symbol} in its input bar_symbols and "
+        f"{wanted.timeframe} in bar_timeframes?"
     )

@@ -53,9 +53,18 @@ class FeedPlace:
     @property
     def server_clock(self) -> ServerClock:
         """The wall clock of the channel's server; raises ConfigError."""
+        return ServerClock.parse(self._channel.server_clock)
+
+    @property
+    def account(self) -> int:
+        """The number of the channel's account; raises ConfigError."""
+        return self._channel.account
+
+    @property
+    def _channel(self) -> Channel:
         if self.channel is None:
             raise ConfigError(f"{self.instance.id} has no channel {self.instance.channel}")
-        return ServerClock.parse(self.channel.server_clock)
+        return self.channel
 
 
 OpenFeed = Callable[[FeedPlace], Feed]
@@ -86,7 +95,14 @@ def _store(place: FeedPlace) -> Feed:
 
 def _mt5_files(place: FeedPlace) -> Feed:
     folder = place.folder()
-    feed = Mt5FilesFeed(folder, place.symbols, place.server_clock, place.key())
+    feed = Mt5FilesFeed(
+        folder,
+        place.symbols,
+        place.server_clock,
+        place.key(),
+        channel=place.instance.channel,
+        account=place.account,
+    )
     return LimitedFeed(feed, of_folder(folder))
 
 

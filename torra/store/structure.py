@@ -87,7 +87,7 @@ def things(db: sqlite_utils.Database) -> list[Thing]:
     return [
         Thing(kind, name, table, sql or "")
         for kind, name, table, sql in rows
-        if not OWN.match(name)
+        if not (OWN.match(name) or OWN.match(table))
     ]
 
 

@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
+from torra.advisor_protocol import difference
 from torra.bridges.mt5.terminal import Terminal, load_package
 from torra.bridges.protocol import ALIVE_SECONDS, QUOTE_SECONDS, Bridge, Quote
 from torra.bridges.registry import BRIDGES, BridgePlace, check_bridge, open_bridge
@@ -102,12 +103,21 @@ def trouble(
     except OSError as error:
         return f"the Expert Advisor has left no sign of life: {error.strerror}"
     except MessageError as error:
+        if error.reason == "version":
+            return difference(name, *error.versions)
         return f"its sign of life is no message ({error}): do both sides have the same channel key?"
-    age, other = now.timestamp() - beat.gmt, beat.account != channel.account
+    return _ailing(beat, name, channel, now)
+
+
+def _ailing(beat: Heartbeat, name: str, channel: Channel, now: datetime) -> str:
+    """Return what is wrong with an Expert Advisor by its sign of life, "" for nothing."""
+    age = now.timestamp() - beat.gmt
+    if beat.channel != name:
+        return f"the Expert Advisor there serves channel {beat.channel}: set its input channel"
     if age > ALIVE_SECONDS:
         return f"the Expert Advisor gave its last sign of life {age:.0f} s ago: start it"
     told = f"the Expert Advisor is logged in to {beat.account}, not to {channel.account}"
-    return told if other else ""
+    return told if beat.account != channel.account else ""
 
 
 def feed_place(
@@ -136,8 +146,8 @@ def quote(
 ) -> Quote | None:
     """Return the broker's prices of now, as the Expert Advisor last wrote them down.
 
-    None where nobody writes them, and where they are older than QUOTE_SECONDS. Only reads: a desk
-    may be at work in the same folder.
+    None where nobody writes them, where they are of another channel or account, and where they are
+    older than QUOTE_SECONDS. Only reads: a desk may be at work in the same folder.
     """
     if instance.bridge != "torra_files":
         return None
@@ -148,6 +158,8 @@ def quote(
         told = decode(raw, Symbols, key_of(channel, environment))
         terms = {item.broker_symbol: item for item in map(read_symbol, told.rows)}
     except (OSError, MessageError):
+        return None
+    if (told.channel, told.account) != (instance.channel, channel.account):
         return None
     found = terms.get(instance.broker_name)
     if found is None or found.quote is None:

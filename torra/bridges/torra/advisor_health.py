@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
+from torra.advisor_protocol import difference
 from torra.bridges.protocol import ALIVE_SECONDS, OFFSET_TOLERANCE
 from torra.bridges.torra.messages import Heartbeat, MessageError
 from torra.config import Channel
@@ -94,11 +95,7 @@ def objections(
     """Yield the reasons against sending to the channel `name`, the most telling first."""
     # First: an Advisor of another version seems dead too, for its heartbeat is not read.
     if heart.trouble and heart.trouble.reason == "version":
-        yield Objection(
-            DenyReason.VERSION_MISMATCH,
-            f"the Advisor and Torra do not fit, {heart.trouble}: install the TorraBridge of this "
-            "Torra",
-        )
+        yield Objection(DenyReason.VERSION_MISMATCH, difference(name, *heart.trouble.versions))
     age = heart.age(monotonic)
     if age is None or age > ALIVE_SECONDS:
         yield Objection(DenyReason.BRIDGE_DEAD, _dead(heart, age, name, channel))

@@ -24,7 +24,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from torra.bridges.guards import PROTOCOL
+from torra.advisor_protocol import PROTOCOL
 from torra.bridges.protocol import BrokerBooks, Health, Order, Recall, Report, SymbolTerms
 from torra.bridges.torra.advisor_health import AdvisorState, Latest, Objection, objections
 from torra.bridges.torra.book_rows import read_deal, read_position, read_symbol
@@ -267,7 +267,7 @@ class TorraFiles:
         try:
             report = self._report(name)
         except MessageError as error:
-            if error.reason == "version":  # a newer Advisor's: kept until Torra can read it
+            if error.reason == "version":  # another Advisor's: kept for the Torra that reads it
                 self._unread += (name,)
             # Forged goes at once; what is cut short may only be half written yet.
             elif self._folder.reject(name, at_once=error.reason == "auth" and error.whole):
@@ -285,7 +285,11 @@ class TorraFiles:
             raw = self._folder.read(f"ack/{name}", LIMIT)
         except BridgeUnavailable:  # open elsewhere for a moment, or gone: the next poll looks again
             return None
-        return raw if raw is None else report_of(decode(raw, Ack, self._key, version=PROTOCOL))
+        if raw is None:
+            return None
+        ack = decode(raw, Ack, self._key, version=PROTOCOL)
+        self._own(ack.channel)
+        return report_of(ack)
 
     def _claim(self, name: str) -> Report | None:
         sid = _sid(name)
@@ -393,7 +397,8 @@ class TorraFiles:
         with self._lock:
             self._beats += 1
             now = self._clock.now()
-            beat = DeskState(n=self._beats, gmt=int(now.timestamp()), state=state)
+            gmt = int(now.timestamp())
+            beat = DeskState(n=self._beats, gmt=gmt, channel=self._channel_name, state=state)
             try:
                 self._prepare()
                 self._folder.write_state("torra.json", encode(beat, self._key, version=PROTOCOL))
@@ -411,11 +416,18 @@ class TorraFiles:
     def _beat(self, raw: bytes) -> Heartbeat:
         return decode(raw, Heartbeat, self._key, version=PROTOCOL)
 
+    def _own(self, channel: str) -> None:
+        """Raise MessageError for a message of another channel: channels may share a key."""
+        if channel != self._channel_name:
+            told = f"it is signed as channel {channel}'s, and this is {self._channel_name}"
+            raise MessageError("auth", told)
+
     def _list(self, kind: type[Any], read: Callable[[str], R]) -> Latest[_List[R]]:
         """Return the keeper of a list; one with a row that cannot be read is not taken."""
 
         def rows(raw: bytes) -> _List[R]:
             found = decode(raw, kind, self._key, version=PROTOCOL)
+            self._own(found.channel)
             try:
                 parsed = tuple(read(row) for row in found.rows)
             except ValueError as error:

@@ -3,10 +3,11 @@
 A message is one line of flat JSON in ASCII whose keys stand in one order, each once. It ends with
 an HMAC-SHA256 over everything before it, under the channel's key, and an end mark. The dataclasses
 here are the schema: their fields are the keys, in that order. A reader believes nothing before the
-signature fits, and no field before all of them have the right name, place and type. Whatever is
-wrong raises MessageError with a reason that is also a guard's (torra.bridges.guards): auth, version
-or schema, in that order. A writer refuses what a reader would refuse. `drop_folder` has the files,
-`bridge` decides what a message means.
+signature fits, and no field before all of them have the right name, place and type. Each names its
+channel, for channels may share a key; whoever reads one compares it. Whatever is wrong raises
+MessageError with a reason that is also a guard's (torra.bridges.guards): auth, version or schema,
+in that order. A writer refuses what a reader would refuse. `drop_folder` has the files, `bridge`
+decides what a message means.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from torra.bridges.guards import KINDS, PROTOCOL
+from torra.advisor_protocol import PROTOCOL
+from torra.bridges.guards import KINDS
 from torra.bridges.protocol import Order, Report, Status
 from torra.errors import TorraError
 from torra.verdict import order_seal
@@ -63,12 +65,21 @@ class MessageError(TorraError):
     """A text that is no message; `reason` is auth, version or schema.
 
     `whole` means that it ends as a message does; a text that does not may only be half written yet.
+    `versions` are those of a message of another version and of this side.
     """
 
-    def __init__(self, reason: Reason, detail: str, *, whole: bool = True) -> None:
+    def __init__(
+        self,
+        reason: Reason,
+        detail: str,
+        *,
+        whole: bool = True,
+        versions: tuple[int, int] = (0, 0),
+    ) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason: Reason = reason
         self.whole = whole
+        self.versions = versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +154,7 @@ class Ack:
 
     sid: str
     seq: int
+    channel: str
     kind: str
     status: str
     reason: str = ""
@@ -191,6 +203,7 @@ class Positions:
 
     n: int
     gmt: int
+    channel: str
     account: int
     rows: tuple[str, ...]
 
@@ -202,6 +215,7 @@ class Deals:
     n: int
     gmt: int
     since: int
+    channel: str
     account: int
     rows: tuple[str, ...]
 
@@ -212,6 +226,7 @@ class Symbols:
 
     n: int
     gmt: int
+    channel: str
     account: int
     rows: tuple[str, ...]
 
@@ -222,6 +237,7 @@ class DeskState:
 
     n: int
     gmt: int
+    channel: str
     state: str
 
 
@@ -355,7 +371,8 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
     # The version goes before the kind: another version may have other messages.
     head = HEAD.match(body)
     if head and int(head[1]) != version:
-        raise MessageError("version", f"version {head[1]}, this side speaks {version}")
+        told = f"version {head[1]}, this side speaks {version}"
+        raise MessageError("version", told, versions=(int(head[1]), version))
     if not head or head[2] != NAMES[kind]:
         raise MessageError("schema", f"no message {NAMES[kind]}")
     # The first two, version and kind, are checked above.
