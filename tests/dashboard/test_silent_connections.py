@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import select
 import socket
 import threading
 import time
@@ -29,6 +30,7 @@ from torra.dashboard.doors.connections import (
     IDLE_SECONDS,
     LARGE_BODY,
     MOST,
+    MOST_OF_SELECT,
     REQUEST_SECONDS,
     TELL_SECONDS,
     YOUNG_SECONDS,
@@ -151,6 +153,26 @@ def test_strangers_without_a_word_take_no_page_away(
             took = sorted(served.page() for _ in range(pages))
             assert siege.holds()
             assert took[int(0.95 * len(took))] <= PAGE_SECONDS
+
+
+def test_more_strangers_than_there_are_places_take_no_page_away(
+    scaled: Scale, tries: Tries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is where a process may have no more than 1,024 files open."""
+    monkeypatch.setattr(connections, "MOST", 512 if scaled.whole else 64)
+    silent, slow = scaled(1000, least=120), scaled(200, least=24)
+    pages = scaled(100, least=5)
+    for attempt in tries():
+        served = Served()
+        served.thread.start()
+        try:
+            with attempt, besieged(served.port, silent, slow) as siege:
+                took = sorted(served.page() for _ in range(pages))
+                assert siege.holds()
+                assert took[int(0.95 * len(took))] <= PAGE_SECONDS
+            assert siege.ended > 0
+        finally:
+            served.end()
 
 
 def test_a_silent_connection_is_closed(clock: Moved, served: Served) -> None:
@@ -306,6 +328,14 @@ def test_connections_leave_files_for_the_desk(
     monkeypatch.setattr(resource, "setrlimit", lambda _, found: limits.append(found))
     assert connections.most_connections() == most
     assert limits == ([] if asked is None else [(asked, hard)])
+
+
+def test_a_system_without_poll_gets_as_many_as_select_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(select, "poll", raising=False)
+    monkeypatch.setattr(connections, "resource", None)
+    assert connections.most_connections() == MOST_OF_SELECT < 512
 
 
 def test_a_system_that_allows_no_more_files_gets_fewer_connections(

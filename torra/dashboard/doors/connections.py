@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import math
+import select
 from collections.abc import Iterable
 from contextlib import suppress
 from heapq import nsmallest
@@ -28,7 +29,7 @@ from torra.clock import Clock, System
 
 try:
     import resource
-except ImportError:  # Windows, where a process may have many more sockets open than MOST
+except ImportError:  # Windows, where a process may have any number of files open
     resource = None  # type: ignore[assignment]
 
 LOG: Final = logging.getLogger("torra.dashboard")
@@ -37,6 +38,9 @@ CLOCK: Clock = System()
 MOST: Final = 1500
 """Connections at once. A browser opens six; each open one makes each look of the server at all of
 them by a microsecond longer, which is a tenth of a core while many hundreds are slow."""
+
+MOST_OF_SELECT: Final = 400
+"""... where there is no poll(), on Windows: select() ends the server at the 513th connection."""
 
 FILES: Final = 4096
 """Open files that the process asks for where it may have fewer (RLIMIT_NOFILE); 1,024 are usual."""
@@ -212,17 +216,18 @@ def most_connections() -> int:
     Where the process may have fewer than FILES open files, it first asks for more, as far as it
     may.
     """
+    most = MOST if hasattr(select, "poll") else MOST_OF_SELECT
     if resource is None:
-        return MOST
+        return most
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return MOST
+        return most
     if soft < FILES:
         wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
         with suppress(ValueError, OSError):  # a system may allow fewer than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
-    return min(MOST, max(1, soft // FILES_EACH))
+    return min(most, max(1, soft // FILES_EACH))
 
 
 def _close(connections: Iterable[Connection]) -> None:
