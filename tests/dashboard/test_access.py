@@ -563,6 +563,48 @@ def test_other_words_are_no_token(client: FlaskClient, given: str) -> None:
     assert code(client, headers={"Authorization": given}) == 401
 
 
+WRONG = {"Authorization": "Bearer guess"}
+
+
+def test_five_wrong_tokens_a_minute_of_programs_and_logins_together(
+    client: FlaskClient,
+    clock: Moved,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(limits, "FREE_FAILURES", 100)
+    assert [code(client, headers=WRONG) for _ in range(3)] == [401] * 3
+    assert [guess(client).status_code for _ in range(3)] == [401, 401, 429]
+    answer = client.get("/api/v1/desk", headers=WRONG)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "12")
+    assert caplog.text.count("a bearer token from 127.0.0.1 failed") == 3, "one line for each try"
+    elsewhere = {"REMOTE_ADDR": "127.0.0.2"}
+    assert code(client, headers=WRONG, environ_overrides=elsewhere) == 401
+    clock.pass_by(12)
+    assert [code(client, headers=WRONG) for _ in range(2)] == [401, 429]
+
+
+def test_a_program_that_guesses_locks_no_right_token_out(
+    app: Flask, client: FlaskClient, clock: Moved, scaled: Scale
+) -> None:
+    """It has the address of the owner, as every program of this machine."""
+    codes = set()
+    for _ in range(scaled(300, least=20)):
+        codes |= {code(client, headers=WRONG), code(client, "/signals", headers=WRONG)}
+        assert code(client, headers=bearer("read")) == 200
+        person = app.test_client()
+        assert log_in(person, "admin").status_code == 303
+        assert code(person) == 200
+        clock.pass_by(1)
+    assert codes == {401, 429}
+
+
+@pytest.mark.parametrize("given", ["Basic dXNlcjpwYXNz", "Bearer", "Token x"])
+def test_what_is_no_token_is_no_wrong_one(client: FlaskClient, clock: Moved, given: str) -> None:
+    """A proxy in front of the pages may have a password of its own, which a browser sends on."""
+    assert {code(client, headers={"Authorization": given}) for _ in range(10)} == {401}
+
+
 def test_a_wrong_bearer_is_not_saved_by_a_cookie(client: FlaskClient) -> None:
     log_in(client, "admin")
     assert code(client, headers={"Authorization": "Bearer wrong"}) == 401

@@ -69,6 +69,53 @@ DOORS: Final[Table] = {
             "test_a_file_that_others_can_read_is_refused_with_the_remedy",
         ),
     },
+    "V10": {
+        "silent-connections": fault(
+            "a connection may be silent for ever",
+            At("torra.dashboard.doors.connections:Server.tidy", never("now >= self._look_at")),
+            "test_a_silent_connection_is_closed",
+            "test_a_request_that_comes_byte_by_byte_is_ended",
+            "test_an_answer_that_nobody_takes_is_ended",
+        ),
+        "no-room": fault(
+            "silent connections keep all places",
+            At("torra.dashboard.doors.connections:Server.tidy", never("self.room <= 0")),
+            "test_those_that_waited_longest_make_room",
+            "test_a_young_connection_keeps_its_place",
+        ),
+        "answered-make-room": fault(
+            "who is being answered makes room for a silent one",
+            At(
+                "torra.dashboard.doors.connections:Connection.waits",
+                replace("not self.requests and self.since < math.inf", "True"),
+            ),
+            At(
+                "torra.dashboard.doors.connections:Connection.service",
+                replace("math.inf", "CLOCK.monotonic()"),
+            ),
+            "test_who_is_answered_is_ended_by_nothing",
+        ),
+        "young-connections": fault(
+            "a connection makes room before its request can come",
+            At(
+                "torra.dashboard.doors.connections:Server._make_room",
+                without("... >= YOUNG_SECONDS"),
+            ),
+            "test_a_young_connection_keeps_its_place",
+        ),
+        "large-bodies": fault(
+            "any number of large bodies stands in memory",
+            At("torra.dashboard.doors.connections:Connection.received", never("has_large_body()")),
+            "test_large_bodies_that_are_not_whole_are_few",
+        ),
+    },
+    "V11": {
+        "bearer-tokens": fault(
+            "a program may guess tokens as fast as it can",
+            At("torra.dashboard.doors.access:_stranger", drop("count_wrong(...)")),
+            "test_five_wrong_tokens_a_minute_of_programs_and_logins_together",
+        ),
+    },
     "doors": {
         "other-machines": fault(
             "the pages are served to other machines without leave",

@@ -48,7 +48,7 @@ REFUSALS: Final = {
     "409": "It was not done: the reason is in the answer.",
     "413": f"The body is larger than {LARGEST_BODY // 1024} KB.",
     "415": "The body is neither JSON nor a form.",
-    "429": "Too often: come again after the seconds of Retry-After.",
+    "429": "Too often, or a wrong token too soon: come again after the seconds of Retry-After.",
     "503": "The database cannot be read, or all streams are taken: come again later.",
 }
 WAITS: Final = ("429",)
@@ -224,7 +224,7 @@ def _refusals(route: Route, method: str) -> JsonObject:
     if method in SAFE:
         # every body is measured, that of a GET too (access.guard)
         left_out |= {*CHANGING} - {"413"}
-    if route.per_minute is None and route.reply != "events":
+    if route.scope is None and route.per_minute is None:  # else a wrong token may have to wait
         left_out |= {*WAITS}
     return {
         code: {"$ref": f"#/components/responses/{code}"}

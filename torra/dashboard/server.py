@@ -5,6 +5,7 @@ must be given too (`trusted_names`). An address that may not be served, or a por
 a ConfigError with the remedy. `serve` blocks until it is interrupted; `open_server` returns the
 server to a caller that runs it in a thread of its own. A proxy on 127.0.0.1 that adds encryption
 says so in X-Forwarded-Proto; no other header of a proxy is believed, and no other proxy.
+`doors.connections` limits how many connections there are, and how long each may wait.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from flask import Flask
-from waitress.server import create_server  # type: ignore[import-untyped]
 
+from torra.dashboard.doors.connections import Server
 from torra.errors import ConfigError
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 5000
 LAST_PORT: Final = 65535
 THREADS: Final = 16
-MOST_BYTES: Final = 1 << 20
-"""Most bytes of a body that the server reads at all; the limit of the pages is lower."""
+MOST_BYTES: Final = 320 << 10
+"""Most bytes of a body that the server reads at all; the limit of the pages is lower. It holds a
+body in memory until it is whole, and each of its connections may have one."""
+
+MOST_HEAD: Final = 64 << 10
+"""Most bytes of a request's first line and headers: a browser sends the cookies of every port."""
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\]", re.IGNORECASE)
 """A host name, an address, or an IPv6 address in brackets; no port, no wildcard."""
@@ -61,14 +66,18 @@ def open_server(
     app: Flask, host: str = DEFAULT_HOST, port: int = DEFAULT_PORT, *, allow_remote: bool = False
 ) -> WebServer:
     """Return a waitress server that already holds its port."""
-    made: WebServer = create_server(
+    holder = _bound(host, port, allow_remote=allow_remote)
+    made: WebServer = Server(
         app,
-        sockets=[_bound(host, port, allow_remote=allow_remote)],
+        _sock=holder,
+        bind_socket=False,
+        sockinfo=(holder.family, holder.type, holder.proto, holder.getsockname()),
         threads=THREADS,
         ident=None,
         asyncore_use_poll=True,  # select() ends the server at the 1,024th open file
         channel_request_lookahead=1,  # so that a stream learns when its reader has left
         max_request_body_size=MOST_BYTES,
+        max_request_header_size=MOST_HEAD,
         trusted_proxy=DEFAULT_HOST,
         trusted_proxy_headers={"x-forwarded-proto"},
     )

@@ -74,6 +74,9 @@ LARGEST_BODY: Final = 256 * 1024
 KINDS: Final = ("application/x-www-form-urlencoded", "application/json")
 """Accepted media types of a body."""
 
+WRONG_A_MINUTE: Final = 5
+"""Wrong tokens from one address, typed in and of programs together."""
+
 LONGEST_PATH: Final = 2000
 CHALLENGE: Final = 'Bearer realm="torra"'
 
@@ -178,9 +181,9 @@ class Access:
         return asked.headers.get("Authorization", ""), asked.cookies.get(self.cookie, "")
 
     def _who(self, authorization: str, cookie: str) -> Visitor | None:
-        kind, _, token = authorization.partition(" ")
-        if kind.lower() == "bearer":
-            scope = self.scope_of(token.strip())
+        token = bearer_of(authorization)
+        if token is not None:
+            scope = self.scope_of(token)
             return Visitor(scope, f"token:{scope}") if scope else None
         session = self._session_of(cookie)
         return session.visitor if session else None
@@ -264,6 +267,12 @@ class Access:
         )
 
 
+def bearer_of(authorization: str) -> str | None:
+    """Return the token of an Authorization header, None where it is of another kind."""
+    kind, _, token = authorization.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None
+
+
 # --- the checks before a request ------------------------------------------------------------------
 
 
@@ -301,7 +310,7 @@ def guard(access: Access, scope: str | None, login: str) -> ResponseReturnValue 
     g.torra_visitor = found
     if scope is not None:
         if found is None:
-            return _stranger(login)
+            return _stranger(access, login)
         if not found.may(scope):
             _forbid(found, scope)
     _check_size()
@@ -383,6 +392,23 @@ def too_often(seconds: float) -> NoReturn:
     _refuse(429, {"Retry-After": str(max(1, math.ceil(seconds)))})
 
 
+def count_wrong(access: Access, what: str) -> None:
+    """Note a wrong token, of a login or of a program; 429 for one that came too soon.
+
+    Only for a token that is known to be wrong: its address may be everybody's, and a right token
+    is let in at any time.
+    """
+    address = request.remote_addr or ""
+    known = counted(access)
+    seconds = known.failures.wait(address)
+    # only after the pause: this one counts the try
+    seconds = seconds or known.rates.wait(("wrong token", address), WRONG_A_MINUTE)
+    if seconds > 0.0:
+        too_often(seconds)
+    known.failures.failed(address)
+    LOG.warning("a %s from %s failed", what, address)
+
+
 def asks_api() -> bool:
     """Return whether the request is for the API, so that a refusal is JSON and not a page."""
     route = _route()
@@ -391,14 +417,16 @@ def asks_api() -> bool:
     return missing.startswith("api/") or bool(route and route.rule.startswith("/api/"))
 
 
-def _stranger(login: str) -> ResponseReturnValue:
-    """Send a person to the login, and tell a program what is missing."""
+def _stranger(access: Access, login: str) -> ResponseReturnValue:
+    """Send a person to the login, and tell a program what is missing; a wrong token counts."""
     shown = request.method in SAFE and request.accept_mimetypes.accept_html and not asks_api()
     given = "Authorization" in request.headers
     if shown and not given:
         asked = request.script_root + request.full_path.rstrip("?")
         onward = asked if len(asked) <= LONGEST_PATH else None
         return redirect(url_for(login, next=onward), 303)
+    if bearer_of(request.headers.get("Authorization", "")):
+        count_wrong(access, "bearer token")
     told = ', error="invalid_token"' if given else ""
     return _refuse(401, {"WWW-Authenticate": CHALLENGE + told})
 

@@ -2,7 +2,7 @@
 
 A right token is accepted at any time. Behind a proxy, or for the programs of one machine, everybody
 has the same address, so the wrong tokens of others must not lock out the owner. Wrong tokens are
-limited: five a minute from an address, and after some of them a pause that doubles.
+limited, as those of programs are (`access.count_wrong`).
 A login ends the session that the browser had before. A login and a logout are written to the audit
 log if there is a database. A log that cannot be written locks nobody out, for the pages that follow
 say what is broken.
@@ -19,6 +19,7 @@ from flask.typing import ResponseReturnValue
 from torra.dashboard.doors.access import (
     CHALLENGE,
     Visitor,
+    count_wrong,
     counted,
     own_path,
     too_often,
@@ -30,9 +31,6 @@ from torra.dashboard.view.rendering import page, state
 from torra.errors import StoreUnavailable
 
 LOG: Final = logging.getLogger("torra.dashboard")
-WRONG_A_MINUTE: Final = 5
-"""Wrong tokens from one address."""
-
 LOGINS_A_MINUTE: Final = 60
 """Logins with one token, from anywhere: only its owner can use them up."""
 
@@ -47,7 +45,7 @@ def login() -> ResponseReturnValue:
     given = _given()
     scope = state().access.scope_of(given.get("token", "").strip())
     if scope is None:
-        _count_wrong(request.remote_addr or "")
+        count_wrong(state().access, "login")
         return _refused(given.get("next", ""))
     # a right token is counted by its scope: the address may be everybody's
     _count_right(scope, request.remote_addr or "")
@@ -66,18 +64,6 @@ def logout() -> ResponseReturnValue:
 def root() -> str:
     """Return the path below which everything of ours lies."""
     return url_for(".overview")
-
-
-def _count_wrong(address: str) -> None:
-    """Note a wrong token; 429 for one that came too soon."""
-    known = counted(state().access)
-    seconds = known.failures.wait(address)
-    # only after the pause: this one counts the try
-    seconds = seconds or known.rates.wait(("wrong token", address), WRONG_A_MINUTE)
-    if seconds > 0.0:
-        too_often(seconds)
-    known.failures.failed(address)
-    LOG.warning("a login from %s failed", address)
 
 
 def _count_right(scope: str, address: str) -> None:
