@@ -1,9 +1,10 @@
 """The desk's SQLite file: one connection per thread, one kind of transaction, checked settings.
 
 This module holds the project's only `sqlite3.connect`. Every connection writes ahead (WAL), syncs
-at each commit (synchronous FULL), enforces foreign keys and waits for a lock as long as it was
-told. A file or a system that refuses one of these is not used. Every write of the project is part
-of a `transaction()`, and the methods of sqlite-utils join the open one.
+at each commit (synchronous FULL), enforces foreign keys, fires the triggers of rows that are
+replaced and waits for a lock as long as it was told. A file or a system that refuses one of these
+is not used. Every write of the project is part of a `transaction()`, and the methods of
+sqlite-utils join the open one.
 
 sqlite-utils has the connection, the steps of the schema and what they look up in it, single rows of
 plain tables (`_upsert`) and counts (`_count`). It reads the schema at every upsert, which takes
@@ -456,6 +457,8 @@ def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
         db.execute("PRAGMA journal_mode = WAL").fetchone()
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
+        # A row that INSERT OR REPLACE takes out is a deletion for the triggers against those.
+        db.execute("PRAGMA recursive_triggers = ON")
         _be_patient(db, busy_seconds)
         # SQLite ignores a setting that it cannot give, such as WAL on a network share.
         check_settings(db, path, busy_seconds)
@@ -496,6 +499,7 @@ def check_settings(db: sqlite_utils.Database, path: Path, busy_seconds: float) -
         "journal_mode": "wal",
         "synchronous": SYNCHRONOUS_FULL,
         "foreign_keys": 1,
+        "recursive_triggers": 1,
         "busy_timeout": round(busy_seconds * 1000),
     }
     for name, value in wanted.items():

@@ -361,6 +361,22 @@ INSERT INTO record_lows (instance, timeframe, bar_time, low)
 """
 """The bars that set a new low, beside `record_highs`; a home of before has them of its bars."""
 
+AUDIT: Final = """
+CREATE TRIGGER audit_never_replaced BEFORE INSERT ON audit
+    WHEN EXISTS (SELECT 1 FROM audit WHERE seq = new.seq OR hash = new.hash)
+    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER agent_standing_never_replaced BEFORE INSERT ON agent_standing
+    WHEN EXISTS (
+        SELECT 1 FROM agent_standing WHERE id = new.id
+        OR (fingerprint = new.fingerprint AND look = new.look)
+        OR (trial = new.trial AND look = new.look)
+    )
+    BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
+"""
+"""INSERT OR REPLACE takes out the row whose key or unique columns it finds there. It fires the
+trigger against deletions only where a connection has recursive_triggers on: Torra's have, those of
+other programs have not."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -421,6 +437,11 @@ def _record_lows(db: sqlite_utils.Database) -> None:
     db.executescript(RECORD_LOWS)
 
 
+@steps(name="0009_audit")
+def _audit(db: sqlite_utils.Database) -> None:
+    db.executescript(AUDIT)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -429,6 +450,7 @@ SCRIPTS: Final = {
     "0005_face": FACE,
     "0006_standing": STANDING,
     "0007_record_lows": RECORD_LOWS,
+    "0009_audit": AUDIT,
 }
 """The script of each step, without the sentiment table and added columns."""
 
