@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
+from torra.commands.terminal import say
 from torra.dashboard.doors.access_file import SCOPES
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
@@ -56,7 +57,7 @@ def token(home: Path, scope: str | None, new: bool, address: str | None, as_json
     document = tokens(home, served_at(home) if address is None else address, new=new)
     if scope:
         document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
-    click.echo(json.dumps(document, indent=2) if as_json else token_table(document))
+    say(json.dumps(document, indent=2) if as_json else token_table(document))
 
 
 @click.command()
@@ -70,9 +71,7 @@ def token(home: Path, scope: str | None, new: bool, address: str | None, as_json
 def audit(home: Path, /, verify: bool, as_json: bool, **asked: Any) -> None:
     """Show what was done to the desk through the pages, newest first."""
     document = entries(home, verify=verify, **asked)
-    click.echo(
-        json.dumps(document, ensure_ascii=False, indent=2) if as_json else audit_table(document)
-    )
+    say(json.dumps(document, ensure_ascii=False, indent=2) if as_json else audit_table(document))
     sys.exit(1 if document.get("broken") else 0)
 
 

@@ -23,6 +23,7 @@ import click
 from torra.backup.restore import command
 from torra.clock import System, duration, floor
 from torra.commands import access as access_commands
+from torra.commands import terminal
 from torra.config import DeskSettings
 from torra.dashboard import broadcasts, server
 from torra.dashboard.app import create_app
@@ -80,7 +81,7 @@ class PagesAddress:
 
 def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], None]) -> None:
     """Run the desk of a home until it is told to stop; raises ConfigError."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    terminal.keep_a_log()
     stop = Stop()
     # Before anything long: a start, too, must end in order and give back the lease.
     for number in (signal.SIGTERM, signal.SIGINT):
