@@ -26,7 +26,7 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
 from torra.harmless_text import escaped
-from torra.store.audit import Break, first_break
+from torra.store.audit import PROVES_NOT, Break, first_break
 
 SHOWN: Final = 50
 MOST: Final = 500
@@ -128,6 +128,7 @@ def _shown(chain: Mark | None) -> str:
         filtered=any(known.values()),
         older=_address(rows[-1].seq) if more else None,
         newest=_address(None) if request.args.get("before") else None,
+        proves_not=PROVES_NOT,
         chain=chain or _told_of(rows, filtered=any(known.values())),
         stored=state().backing is not None,
     )
@@ -154,7 +155,12 @@ def _told_of_all() -> Mark:
     behind = state().backing
     if behind is None:
         return Mark("○", "there is none", "flat")
-    return _chain(behind.database.broken_entry(), "every entry holds, from the first to the last")
+    broken = behind.database.broken_entry()
+    newest = behind.database.audit_entries(limit=1)
+    last = newest[0] if newest else {"seq": 0, "hash": figures.DASH}
+    return _chain(
+        broken, f"entries 1 to {last['seq']} hold; hash of entry {last['seq']}: {last['hash']}"
+    )
 
 
 def _chain(broken: Break | None, whole: str) -> Mark:
