@@ -159,7 +159,8 @@ def _listen(
 ) -> tuple[Any, str]:
     """Open the port before anything long begins, so that a taken one is known at once.
 
-    Returns the server and the address to open: at the first start with the link that logs in.
+    Returns the server and the address to open: at the first start the link that logs in where a
+    person reads it, otherwise the command that shows it.
     """
     names = server.trusted_names(address.names, allow_remote=address.allow_remote)
     access, new = Access.of_home(home)
@@ -184,9 +185,10 @@ def _listen(
         app, address.host, address.port, allow_remote=address.allow_remote
     )
     shown = _told(listener, address, names, home)
-    if new:
+    # Only to a person: what goes to a file or a service's journal stays there, for others to read.
+    if new and terminal.read_by_a_person():
         return listener, f"{shown}/login#token={access.tokens['admin']}"
-    return listener, f"{shown} (torra token shows the link to log in)"
+    return listener, f"{shown}; this shows the link to log in: {command(home, 'token')}"
 
 
 def _told(listener: Any, address: PagesAddress, names: Sequence[str], home: Path) -> str:
