@@ -220,6 +220,8 @@ def send_pending(
     """
     sent = []
     with store.transaction():
+        if not ours():  # asked inside: the desk may have stood still since it looked last
+            return []
         _release_openings(store, instance, now(), stopped)
         _follow_closes(store, instance)
     # Sent signals are looked at too: a halt or an expiry still tries to recall them.
@@ -358,12 +360,19 @@ def _opening_under_way(store: Outbox, instance: str) -> bool:
 # --- back from the market -------------------------------------------------------------------------
 
 
-def take_reports(store: Outbox, bridge: Bridge) -> list[Report]:
-    """Book every report of a bridge, each in its own transaction, then settle it at the bridge."""
-    taken = []
+def take_reports(
+    store: Outbox, bridge: Bridge, ours: Callable[[], bool] = lambda: True
+) -> list[Report]:
+    """Book every report of a bridge, each in its own transaction, then settle it at the bridge.
+
+    Stops when `ours` says that another desk holds the lease: what is left is that desk's to book.
+    """
+    taken: list[Report] = []
     for report in bridge.poll():
         failpoint("ack_read")
         with store.transaction():
+            if not ours():
+                return taken
             apply_report(store, report)
         failpoint("ack_committed")
         # Settled only now: a report that is settled before it is committed would be lost by a kill.

@@ -334,8 +334,23 @@ STORAGE: Final[Table] = {
     "T6": {
         "fence": fault(
             "a desk whose lease was taken over still writes",
-            At("torra.store.ticks:ClaimStore._fence", never("row")),
+            At("torra.store.ticks:ClaimStore.require_lease", never("row")),
             "test_a_desk_whose_lease_was_taken_over_writes_nothing",
+        ),
+        "claim-first": fault(
+            "a tick looks at its claim when it has written everything else",
+            At("torra.tick.decision:decide", drop("require_claim(...)")),
+            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes_nothing",
+        ),
+        "claim-before-bars": fault(
+            "a tick whose feed took long stores its bars before it looks at its claim",
+            At("torra.tick.look:look", drop("require_claim(...)")),
+            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes_nothing",
+        ),
+        "courier-fenced": fault(
+            "a courier asks for the lease at the beginning of its turn alone",
+            At("torra.trading.courier:Courier._fenced", never("self._ours()")),
+            "test_a_courier_that_stood_still_in_its_turn_writes_nothing",
         ),
         "fence-doubt": fault(
             "a desk whose lease was taken over doubts the orders of the one that works",

@@ -544,7 +544,9 @@ class Desk:
             self._owed.pop(key, None)
             return outcome
         self._halt_if_broken(error)
-        log.error("%s failed", key.text, exc_info=error)
+        # A database that was locked, or a lease that is another's, is no defect: a line will do.
+        trace = None if isinstance(error, StoreUnavailable) else error
+        log.error("%s failed: %s", key.text, error, exc_info=trace)
         # The reason of its row, should every later try fail as well.
         self._owed[key] = ("error", f"{type(error).__name__}: {error}")
         self._retry(setup, key)
