@@ -306,6 +306,12 @@ STORAGE: Final[Table] = {
         ),
     },
     "T5": {
+        "kept-out-told": fault(
+            "a desk that a paused one keeps out says only that the database is locked",
+            At("torra.desk.schedule:Desk._hold_lease", drop("_kept_out(...)")),
+            "test_a_desk_that_stands_by_says_who_keeps_it_out_and_what_to_do",
+            "test_the_page_of_health_says_it_too",
+        ),
         "lease-exclusive": fault(
             "a second desk gets the lease too",
             At("torra.store.ticks:ClaimStore.acquire_lease", never("... != owner")),

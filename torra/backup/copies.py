@@ -31,7 +31,7 @@ from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import BACKUP_NAME, backups
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, explain, stamp
-from torra.store.migrations import STEPS, schema
+from torra.store.migrations import NEWEST, schema
 from torra.whole_files import sync_folder, write_whole
 
 MARK_DIGITS: Final = 8
@@ -297,7 +297,7 @@ def _read(db: sqlite_utils.Database, path: Path, sha256: str) -> Backup:
     if facts and json.loads(facts["rows"]) != rows:
         raise ConfigError(f"{path} is damaged: it has not the rows that it was made with")
     number = schema(db)
-    if number > int(STEPS[-1][:4]):
+    if number > NEWEST:
         raise ConfigError(f"{path} has schema {number}, newer than this program: update Torra")
     files = _files(db) if marked else {}
     return Backup(

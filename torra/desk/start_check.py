@@ -36,7 +36,7 @@ from torra.desk.first_files import recover
 from torra.errors import ConfigError
 from torra.home import DATABASE, LOST, lost
 from torra.store.connection import LOCKED, connect_reader
-from torra.store.migrations import STEPS, schema
+from torra.store.migrations import NEWEST, schema
 from torra.store.stored_times import unreadable
 from torra.store.ticks import CLOCK_SET_BACK
 from torra.trading.by_hand import files_to_halt
@@ -129,8 +129,8 @@ def of_database(path: Path, alarm: Callable[[str], object] = lambda _: None) -> 
         damage, number = str(error), 0
     if damage:
         return _unusable(home, f"{path} is damaged ({damage})", alarm)
-    if number > int(STEPS[-1][:4]):
-        what = f"{path} has schema {number}, newer than this program's {int(STEPS[-1][:4])}"
+    if number > NEWEST:
+        what = f"{path} has schema {number}, newer than this program's {NEWEST}"
         return Trouble(what, f"update Torra, or go back to a backup: {repair(home)}")
     return None
 

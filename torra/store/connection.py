@@ -175,6 +175,16 @@ class Store:
                     db.rollback()
                     raise
 
+    def is_locked(self, seconds: float) -> bool:
+        """Return whether another program keeps us from writing for so long; nothing is written."""
+        try:
+            with self.transaction(seconds):
+                return False
+        except StoreUnavailable as error:
+            if LOCKED in str(error):
+                return True
+            raise
+
     def close(self) -> None:
         """Close the connections of all threads.
 

@@ -457,6 +457,9 @@ SCRIPTS: Final = {
 STEPS: Final = tuple(SCRIPTS)
 """Every step in order; its first four digits are the number of the schema that it makes."""
 
+NEWEST: Final = int(STEPS[-1][:4])
+"""The number of the present schema."""
+
 
 def migrate(
     db: sqlite_utils.Database,
