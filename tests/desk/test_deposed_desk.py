@@ -28,8 +28,10 @@ class Stopping:
     def __init__(self, provider: Any, meanwhile: Callable[[], object]) -> None:
         self.name, self._provider = provider.name, provider
         self._meanwhile: list[Callable[[], object]] = [meanwhile]
+        self.asked = 0
 
     def submit(self, request: Any) -> Any:
+        self.asked += 1
         if self._meanwhile:
             self._meanwhile.pop()()
         return self._provider.submit(request)
@@ -69,11 +71,10 @@ def test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes
         assert [outcome.state for outcome in new.wake("EURUSD")] == ["done"]
         seen.append(everything(new))
 
-    if point == "debate":
-        setup = old.setups["EURUSD"]
-        provider = Stopping(setup.provider, take_over)
-        old.roster.setups = {"EURUSD": replace(setup, provider=provider)}
-    else:
+    setup = old.setups["EURUSD"]
+    provider = Stopping(setup.provider, take_over if point == "debate" else lambda: None)
+    old.roster.setups = {"EURUSD": replace(setup, provider=provider)}
+    if point == "look":
         bars = LiveWindow.bars
 
         def stopped(self: LiveWindow, *words: Any) -> Any:
@@ -87,6 +88,7 @@ def test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes
         (outcome,) = old.wake("EURUSD")
     assert outcome.detail == "the lease is epoch 2's, not epoch 1's"
     assert "UNIQUE" not in caplog.text
+    assert bool(provider.asked) == (point == "debate"), "nobody is paid for a tick of another desk"
     assert everything(old) == seen[0]
     for desk in (old, new):
         desk.database.close()
