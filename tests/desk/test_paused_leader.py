@@ -19,8 +19,8 @@ from tests.doubles.entrance import bearer, desk_app
 from tests.worlds import desks, stores
 from torra.clock import Simulated, System
 from torra.desk import self_check
-from torra.desk.lock_watch import LockWatch
 from torra.desk.schedule import LEASE_SECONDS, Desk
+from torra.desk.watches import LockWatch
 
 TRY = 5.0
 """Seconds that a try for the lease takes on a database that is locked."""

@@ -29,13 +29,12 @@ from torra.clock import Clock, Simulated, duration, iso, token
 from torra.config import LONGEST_NEWS_HOURS, Profile
 from torra.desk import adoption, timeframe_clocks
 from torra.desk.bar_closes import BarCloses, next_close
-from torra.desk.clock_watch import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch
 from torra.desk.event_stream import EventStream
-from torra.desk.lock_watch import LockWatch
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceSetup, Roster
 from torra.desk.timers import Timers
 from torra.desk.warm_up import WARM_UP_BARS, WarmUp, plan
+from torra.desk.watches import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch, LockWatch
 from torra.desk.write_off import NO_BAR, Reason, fault_of, write_off
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.store.connection import LOCKED

@@ -27,7 +27,7 @@ from torra.backup.restore import command
 from torra.clock import System, duration, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
-from torra.desk.lock_watch import BY_A_DESK
+from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, TorraError
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import stream_state
