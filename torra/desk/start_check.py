@@ -35,7 +35,7 @@ from torra.config import load_desk
 from torra.desk.first_files import recover
 from torra.errors import ConfigError
 from torra.home import DATABASE, LOST, lost
-from torra.store.connection import LOCKED, connect_reader
+from torra.store.connection import LOCKED, WANTED_BYTES, connect_reader
 from torra.store.migrations import NEWEST, schema
 from torra.store.stored_times import unreadable
 from torra.store.ticks import CLOCK_SET_BACK
@@ -45,8 +45,9 @@ from torra.trading.kill_switch import put_down
 SAFE_SQLITE: Final = (3, 51, 3)
 """Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
 
-MIN_FREE_BYTES: Final = 200_000_000
-"""Below this a day's log, a backup before a migration, or a copy for `torra tick` may not fit."""
+MIN_FREE_BYTES: Final = WANTED_BYTES
+"""With less a desk starts HALTED; on a volume without any room it does not start, because SQLite
+cannot even open the database (torra.store.connection says it)."""
 
 EARLIEST: Final = parse("2026-01-01")
 """No Torra existed before this: a clock that shows an earlier time was never set."""

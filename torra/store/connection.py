@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sqlite3
 import threading
 from collections import deque
@@ -65,6 +66,16 @@ REMEDIES: Final = {
     "not a database": RESTORE,
 }
 """Remedies, by a word of SQLite's message."""
+
+OF_THE_DISK: Final = ("disk I/O", "full", "No space")
+"""Words of messages that a volume without room brings: SQLite, whose -shm cannot grow there,
+speaks of an I/O error."""
+
+NO_ROOM: Final = 1_000_000
+"""Fewer bytes free are no room: a log and its index begin with tens of thousands."""
+
+WANTED_BYTES: Final = 200_000_000
+"""Below this a day's log, a backup before a migration, or a copy for `torra tick` may not fit."""
 
 
 class TickKey(NamedTuple):
@@ -584,10 +595,23 @@ def unavailable(path: Path, error: Exception) -> StoreUnavailable:
 def explain(path: Path, error: Exception) -> str:
     """Name the file, what SQLite said and the remedy."""
     message = str(error)
+    if any(word in message for word in OF_THE_DISK) and (free := _free(path)) < NO_ROOM:
+        return (
+            f"{path}: {message}: {path.parent} has {free:,.0f} bytes free; make room there, "
+            f"{WANTED_BYTES // 10**6} MB at least; nothing was damaged"
+        )
     for word, remedy in REMEDIES.items():
         if word in message:
             return f"{path}: {message}; {remedy}"
     return f"{path}: {message}; run `torra doctor` on it"
+
+
+def _free(path: Path) -> float:
+    """Return the bytes free beside a file; infinity where nobody can tell."""
+    try:
+        return float(shutil.disk_usage(path.parent).free)
+    except OSError:
+        return math.inf
 
 
 def stamp(moment: datetime) -> str:
