@@ -178,6 +178,17 @@ STORAGE: Final[Table] = {
         ),
     },
     "D9": {
+        "cut-log-told": fault(
+            "a log that lost its newest commits is taken for a whole one",
+            At("torra.backup.log_end:lacks_newest_commit", never("there is False")),
+            "test_every_cut_that_loses_a_commit_is_seen_and_no_other",
+            "test_a_start_says_it_and_begins_halted",
+        ),
+        "sign-always": fault(
+            "a desk that serves no pages leaves no sign of its database",
+            At("torra.desk.wiring:open_desk", drop("_leave_sign(...)")),
+            "test_a_lost_database_is_refused_and_no_command_makes_another",
+        ),
         "lost-log": fault(
             "a log that was deleted is written on to",
             At("torra.store.connection:Store._refuse_lost_log", never("held.log")),

@@ -101,7 +101,7 @@ Check = Callable[[Place], Iterator[CheckResult]]
 
 def run(home: Path) -> list[CheckResult]:
     """Run every check; reads the whole database."""
-    return _run(home, os.environ, (*QUICK, DATABASE_CHECK))
+    return _run(home, os.environ, (LOG_CHECK, *QUICK, DATABASE_CHECK))
 
 
 def glance(home: Path, environment: Mapping[str, str]) -> list[CheckResult]:
@@ -410,6 +410,12 @@ def _blocks(database: Database) -> Iterator[CheckResult]:
         )
 
 
+def _log(place: Place) -> Iterator[CheckResult]:
+    """Check that the log has the newest commit; says nothing where it has."""
+    for cut in start_check.of_log(place.home / DATABASE):
+        yield CheckResult("log", "error", cut.what, cut.remedy)
+
+
 def _database(place: Place) -> Iterator[CheckResult]:
     home = place.home
     path = home / DATABASE
@@ -599,5 +605,8 @@ QUICK: Final[tuple[tuple[str, Check], ...]] = (
     ("events", _events),
     ("sample", _sample),
 )
+LOG_CHECK: Final[tuple[str, Check]] = ("log", _log)
+"""It comes first, and never in a desk's own process: see torra.backup.log_end."""
+
 DATABASE_CHECK: Final[tuple[str, Check]] = ("database", _database)
 """It comes last, for it opens the database and reads it through."""
