@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from instance_database import Database
 from tests.faults import wal
 from tests.faults.test_start import torra
 from tests.worlds import stores
@@ -26,17 +29,21 @@ FRAME = FRAME_HEADER + PAGE
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process that is killed")
 
 
-def killed(home: Path, steps: int) -> None:
-    """Let a desk's database live for so many commits and die by a kill."""
+def killed(home: Path, work: Callable[[Database], object]) -> None:
+    """Let a desk's database live through some work and die by a kill."""
     pid = os.fork()
     if pid == 0:
-        database = stores.open_database(home)
-        for number in range(steps):
-            database.reduce(f"step {number}") if number % 2 else database.set_trading_state(
-                "ACTIVE", f"step {number}"
-            )
-        os._exit(0)  # as by a kill: SQLite closes nothing, and log and index stay
-    assert os.waitpid(pid, 0)[1] == 0
+        try:
+            work(stores.open_database(home))
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)  # SQLite closes nothing: log and index stay
+    assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+
+
+def six_commits(database: Database) -> None:
+    for number in range(3):
+        database.reduce(f"step {number}")
+        database.set_trading_state("ACTIVE", f"step {number}")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +51,7 @@ def died(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose desk was killed after some commits."""
     home = tmp_path_factory.mktemp("died")
     stores.open_database(home).close()
-    killed(home, 6)
+    killed(home, six_commits)
     return home
 
 
@@ -106,13 +113,11 @@ def test_a_log_of_another_round_is_not_blamed(home: Path) -> None:
 
 
 def test_what_is_in_the_database_already_is_not_missed(home: Path) -> None:
-    pid = os.fork()
-    if pid == 0:
-        database = stores.open_database(home)
+    def copied(database: Database) -> None:
         database.halt("the last step")
         database.connection().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
+
+    killed(home, copied)
     log_of(home).write_bytes(b"")
     assert not lacks_newest_commit(home / "torra.db")
 
