@@ -6,6 +6,7 @@ is nothing to serve pages from, and no desk; while one runs, a disk that fills u
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from contextlib import closing
@@ -15,7 +16,6 @@ import pytest
 
 from tests.worlds import stores
 from torra.config import ROOT
-from torra.store import connection
 from torra.store.connection import NO_ROOM, explain
 
 START = """
@@ -56,8 +56,8 @@ def test_a_start_on_a_full_disk_names_it_and_what_to_do(tmp_path: Path) -> None:
 def test_only_a_volume_without_room_is_blamed(
     message: str, free: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = connection.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(connection.shutil, "disk_usage", lambda _: usage._replace(free=free))
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
     told = explain(tmp_path / "torra.db", Exception(message))
     assert ("bytes free" in told) == (free < NO_ROOM)
     assert message in told
@@ -69,5 +69,5 @@ def test_a_volume_that_tells_nothing_is_not_blamed(
     def gone(_: Path) -> None:
         raise OSError("the volume is gone")
 
-    monkeypatch.setattr(connection.shutil, "disk_usage", gone)
+    monkeypatch.setattr(shutil, "disk_usage", gone)
     assert "check its volume" in explain(tmp_path / "torra.db", Exception("disk I/O error"))
