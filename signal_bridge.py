@@ -219,11 +219,8 @@ def send_pending(
     only its report decides. `health` stands for the bridge's own.
     """
     sent = []
-    with store.transaction():
-        if not ours():  # asked inside: the desk may have stood still since it looked last
-            return []
-        _release_openings(store, instance, now(), stopped)
-        _follow_closes(store, instance)
+    if not _made_ready(store, instance, now, stopped, ours):
+        return []
     # Sent signals are looked at too: a halt or an expiry still tries to recall them.
     rows = _rows(store, ("PENDING", "PUBLISHED", "CLAIMED"), instance)
     # Ask for health only when something waits: it reads files or calls the terminal.
@@ -245,6 +242,23 @@ def send_pending(
     with store.transaction():
         _follow_closes(store, instance)
     return sent
+
+
+def _made_ready(
+    store: Outbox,
+    instance: str | None,
+    now: Callable[[], datetime],
+    stopped: Stopped,
+    ours: Callable[[], bool],
+) -> bool:
+    """Take what waits for another signal a step on; False, and nothing done, without the lease."""
+    with store.transaction():
+        # Asked inside: the desk may have stood still since it looked last.
+        if not ours():
+            return False
+        _release_openings(store, instance, now(), stopped)
+        _follow_closes(store, instance)
+        return True
 
 
 def doubt(store: Outbox, ours: Callable[[], bool], instance: str | None = None) -> None:

@@ -56,9 +56,10 @@ def lacks_newest_commit(database: Path) -> bool:
         end = _end(index)
         if end is None or end.frame <= end.copied:
             return False
-        there = _has(log, end)
+        if _has(log, end) is not False:
+            return False
         # A desk that works meanwhile may have begun the log anew between the two looks.
-        return there is False and _end(index) == end
+        return _end(index) == end
     except OSError:
         return False
 
