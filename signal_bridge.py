@@ -230,10 +230,8 @@ def send_pending(
     only its report decides. `health` stands for the bridge's own.
     """
     sent = []
-    with store.transaction():
-        set_aside(store, ("WAITING",), instance)
-        _release_openings(store, instance, now(), stopped)
-        _follow_closes(store, instance)
+    if not _made_ready(store, instance, now, stopped, ours):
+        return []
     # Sent signals are looked at too: a halt or an expiry still tries to recall them.
     rows = _rows(store, ("PENDING", "PUBLISHED", "CLAIMED"), instance)
     # Ask for health only when something waits: it reads files or calls the terminal.
@@ -259,6 +257,24 @@ def send_pending(
     with store.transaction():
         _follow_closes(store, instance)
     return sent
+
+
+def _made_ready(
+    store: Outbox,
+    instance: str | None,
+    now: Callable[[], datetime],
+    stopped: Stopped,
+    ours: Callable[[], bool],
+) -> bool:
+    """Take what waits for another signal a step on; False, and nothing done, without the lease."""
+    with store.transaction():
+        # Asked inside: the desk may have stood still since it looked last.
+        if not ours():
+            return False
+        set_aside(store, ("WAITING",), instance)
+        _release_openings(store, instance, now(), stopped)
+        _follow_closes(store, instance)
+        return True
 
 
 def doubt(store: Outbox, ours: Callable[[], bool], instance: str | None = None) -> None:
@@ -414,12 +430,19 @@ def _opening_under_way(store: Outbox, instance: str) -> bool:
 # --- back from the market -------------------------------------------------------------------------
 
 
-def take_reports(store: Outbox, bridge: Bridge) -> list[Report]:
-    """Book every report of a bridge, each in its own transaction, then settle it at the bridge."""
-    taken = []
+def take_reports(
+    store: Outbox, bridge: Bridge, ours: Callable[[], bool] = lambda: True
+) -> list[Report]:
+    """Book every report of a bridge, each in its own transaction, then settle it at the bridge.
+
+    Stops when `ours` says that another desk holds the lease: what is left is that desk's to book.
+    """
+    taken: list[Report] = []
     for report in bridge.poll():
         failpoint("ack_read")
         with store.transaction():
+            if not ours():
+                return taken
             apply_report(store, report)
         failpoint("ack_committed")
         # Settled only now: a report that is settled before it is committed would be lost by a kill.

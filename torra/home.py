@@ -47,8 +47,13 @@ BACKUP_NAME: Final = re.compile(r"(?:desk-\d+(?:-([0-9a-f]{8}))?|torra-\d+)-(\d{
 """A backup by its name: made by a person or by a migration, number of the schema, the mark of the
 desk, time in UTC."""
 
-SIGNS: Final = (PAGES, HALT.parts[0], f"{STATE_FOLDER}/*/*_orders.jsonl")
-"""Left in a home by a desk that served its pages, was halted or resumed, or sent an order."""
+LIVED: Final = "lived.json"
+"""Since when a desk has lived in this home, put down once its database is there; never in a backup,
+for a home that is restored into has a database too."""
+
+SIGNS: Final = (LIVED, PAGES, HALT.parts[0], f"{STATE_FOLDER}/*/*_orders.jsonl")
+"""Left in a home by a desk that lived there, served its pages, was halted or resumed, or sent an
+order."""
 
 LOST: Final = "is gone or empty, and there was one"
 

@@ -287,6 +287,9 @@ class World:
                     made = f"CREATE (?:UNIQUE )?{kind} (\\w+)"
                     for found in re.findall(made, migrations.SCRIPTS[name]):
                         connection.execute(f"DROP {kind} IF EXISTS {found}")
+                added = r"ALTER TABLE (\w+) ADD COLUMN (\w+)"
+                for table, column in re.findall(added, migrations.SCRIPTS[name]):
+                    connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
                 connection.execute("DELETE FROM _sqlite_migrations WHERE name = ?", (name,))
         self.observer = sqlite3.connect(self.folder / "torra.db", isolation_level=None)
         self.observer.row_factory = sqlite3.Row

@@ -136,6 +136,11 @@ STORAGE: Final[Table] = {
         ),
     },
     "D6": {
+        "no-room-told": fault(
+            "a volume without a byte to spare is told as a disk that fails",
+            At("torra.store.connection:explain", never("any(...)")),
+            "test_a_start_on_a_full_disk_names_it_and_what_to_do",
+        ),
         "disk-fault-halts": fault(
             "a desk whose database failed in a tick goes on trading",
             At("torra.desk.schedule:Desk._halt_if_broken", drop("fault(...)")),
@@ -173,6 +178,17 @@ STORAGE: Final[Table] = {
         ),
     },
     "D9": {
+        "cut-log-told": fault(
+            "a log that lost its newest commits is taken for a whole one",
+            At("torra.backup.log_end:lacks_newest_commit", always("... is not False")),
+            "test_every_cut_that_loses_a_commit_is_seen_and_no_other",
+            "test_a_start_says_it_and_begins_halted",
+        ),
+        "sign-always": fault(
+            "a desk that serves no pages leaves no sign of its database",
+            At("torra.desk.wiring:open_desk", drop("_leave_sign(...)")),
+            "test_a_lost_database_is_refused_and_no_command_makes_another",
+        ),
         "lost-log": fault(
             "a log that was deleted is written on to",
             At("torra.store.connection:Store._refuse_lost_log", never("held.log")),
@@ -306,6 +322,12 @@ STORAGE: Final[Table] = {
         ),
     },
     "T5": {
+        "kept-out-told": fault(
+            "a desk that a paused one keeps out says only that the database is locked",
+            At("torra.desk.schedule:Desk._hold_lease", drop("_kept_out(...)")),
+            "test_a_desk_that_stands_by_says_who_keeps_it_out_and_what_to_do",
+            "test_the_page_of_health_says_it_too",
+        ),
         "lease-exclusive": fault(
             "a second desk gets the lease too",
             At("torra.store.ticks:ClaimStore.acquire_lease", never("... != owner")),
@@ -334,8 +356,24 @@ STORAGE: Final[Table] = {
     "T6": {
         "fence": fault(
             "a desk whose lease was taken over still writes",
-            At("torra.store.ticks:ClaimStore._fence", never("row")),
+            At("torra.store.ticks:ClaimStore.require_lease", never("row")),
             "test_a_desk_whose_lease_was_taken_over_writes_nothing",
+        ),
+        "claim-first": fault(
+            "a tick looks at its claim when it has written everything else",
+            At("torra.tick.decision:decide", drop("require_claim(...)")),
+            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes_nothing",
+        ),
+        "claim-before-bars": fault(
+            "a tick whose feed took long stores its bars before it looks at its claim",
+            At("torra.tick.look:look", drop("require_claim(...)")),
+            At("torra.tick.edges:Edges.publish", drop("require_lease(...)")),
+            "test_a_tick_that_another_desk_has_run_meanwhile_is_told_the_lease_and_writes_nothing",
+        ),
+        "courier-fenced": fault(
+            "a courier asks for the lease at the beginning of its turn alone",
+            At("torra.trading.courier:Courier._fenced", never("self._ours()")),
+            "test_a_courier_that_stood_still_in_its_turn_writes_nothing",
         ),
         "fence-doubt": fault(
             "a desk whose lease was taken over doubts the orders of the one that works",

@@ -29,6 +29,7 @@ TRADING: Final[Table] = {
         "desk-lease-sends": fault(
             "a desk without the lease sends",
             At("signal_bridge:send_pending", never("ours()")),
+            At("signal_bridge:_made_ready", never("ours()")),
             "test_a_desk_without_its_lease_touches_nothing",
         ),
         "courier-lease": fault(

@@ -20,7 +20,7 @@ from torra.bridges.dwx import bridge as dwx
 from torra.bridges.mt5 import bridge as mt5_direct
 from torra.commands import access as access_commands
 from torra.dashboard.doors import access_file
-from torra.desk import start_check
+from torra.desk import start_check, wiring
 from torra.errors import ConfigError
 from torra.home import HALT
 from torra.trading.kill_switch import state_folder
@@ -38,7 +38,14 @@ def resumed(home: Path) -> None:
     assert not (home / HALT).exists()
 
 
+def ran(home: Path) -> None:
+    """Let a desk live in a home as `torra run --no-pages` does, on paper."""
+    desk, _ = wiring.open_desk(home)
+    desk.close()
+
+
 SIGNS: dict[str, Callable[[Path], object]] = {
+    "it-ran": ran,
     "a-backup": lambda home: torra("--home", str(home), "backup"),
     "a-log": lambda home: (home / "torra.db-wal").write_bytes(b"a log"),
     "its-pages": lambda home: access_commands.tell_address(home, "http://127.0.0.1:5000"),

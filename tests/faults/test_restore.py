@@ -130,7 +130,16 @@ BY_NAME = {"profiles/a.json": json.dumps({"events": {"calendar": "NAME"}})}
 
 
 @pytest.mark.parametrize(
-    "name", ["init.json", "restore.json", "pages.json", "Init.json.", "notes.txt", "x/desk.json"]
+    "name",
+    [
+        "init.json",
+        "restore.json",
+        "pages.json",
+        "lived.json",
+        "Init.json.",
+        "notes.txt",
+        "x/desk.json",
+    ],
 )
 def test_what_a_desk_obeys_or_does_not_know_comes_from_no_backup(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none of a home's settings"):

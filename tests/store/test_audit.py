@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from torra.commands import access as access_commands
 from torra.dashboard.screens.audit_log import COLUMNS
 from torra.errors import StoreUnavailable
 from torra.exhibits.figures import guarded as cell
-from torra.store.audit import SEALED, Break, first_break, seal
+from torra.store.audit import PROVES, PROVES_NOT, SEALED, Break, first_break, seal
 
 MARKUP = "<img src=x onerror=alert(1)>\u202e"
 
@@ -42,11 +43,16 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def tamper(database, sql, *values) -> None:
-    """Change the log as somebody with the file in his hands would."""
+    """Change the log as somebody with the file in his hands would, and leave no other trace."""
+    db = database.connection()
+    guards = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit'"
     with database.transaction():
-        for trigger in ("audit_never_changes", "audit_never_shrinks"):
-            database.connection().execute(f"DROP TRIGGER IF EXISTS {trigger}")
-        assert database.connection().execute(sql, values).rowcount
+        found = db.execute(guards).fetchall()
+        for name, _ in found:
+            db.execute(f"DROP TRIGGER {name}")
+        assert db.execute(sql, values).rowcount
+        for _, made in found:
+            db.execute(made)
 
 
 # --- the chain ------------------------------------------------------------------------------------
@@ -175,7 +181,9 @@ def test_a_page_checks_its_own_entries_and_the_whole_when_asked(
     newest = database.audit_entries(limit=1)[0]["seq"]
     assert f"to {newest} hold" in page_of(client, "/audit").text
     assert "not checked here" in page_of(client, "/audit?action=held").text
-    assert "every entry holds" in page_of(client, "/audit/check").text
+    text = page_of(client, "/audit/check").text
+    assert f"entries 1 to {newest} hold" in text and PROVES_NOT in text
+    assert database.audit_entries(limit=1)[0]["hash"] in text
     assert get(client, "/api/v1/audit?limit=2").get_json()["broken"] is None
 
 
@@ -267,8 +275,13 @@ def test_the_file_has_every_entry_and_can_be_checked_elsewhere(
     assert rows[-1]["action"] == "'=HYPERLINK()"
     assert rows[-1]["target"] == 'quote " and\nline, comma'
     assert [row["hash"] for row in rows] == [row["hash"] for row in stored]
-    back = [{name: row[name].removeprefix("'") for name in COLUMNS} for row in rows]
+    back = [{name: as_stored(row[name]) for name in COLUMNS} for row in rows]
     assert all(seal({**row, "seq": int(row["seq"])}) == row["hash"] for row in back)
+
+
+def as_stored(cell: str) -> str:
+    """Return what a cell stands for: without the guard, its escapes as the characters they name."""
+    return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), cell.removeprefix("'"))
 
 
 def test_a_file_that_cannot_be_read_is_refused_before_it_begins(
@@ -311,6 +324,36 @@ def test_the_command_shows_and_checks_the_log(tmp_path: Path, database: Database
     assert bad.exit_code == 1
     assert "BROKEN at entry 2" in bad.output
     assert json.loads(command(tmp_path, "--verify", "--json").output)["broken"]["seq"] == 2
+
+
+def test_the_command_says_what_a_whole_chain_proves_and_what_it_does_not(
+    tmp_path: Path, database: Database
+) -> None:
+    assert "nothing to check" in command(tmp_path, "--verify").output
+    fill(database, 3)
+    newest = database.audit_entries(limit=1)[0]
+    shown = command(tmp_path, "--verify").output
+    assert f"from entry 1 to entry 3: {PROVES}" in shown
+    assert newest["hash"] in shown and PROVES_NOT in shown
+    told = json.loads(command(tmp_path, "--verify", "--json").output)
+    assert told["newest"] == {name: newest[name] for name in ("seq", "at", "hash")}
+    assert (told["proves"], told["proves_not"]) == (PROVES, PROVES_NOT)
+    tamper(database, "UPDATE audit SET before = '{' WHERE seq = 2")
+    assert json.loads(command(tmp_path, "--verify", "--json").output)["proves"] == ""
+
+
+def test_the_newest_entry_rewritten_with_a_hash_that_fits_shows_only_beside_an_export(
+    tmp_path: Path, database: Database
+) -> None:
+    """What the sentence of the command says: its hash is another than it was."""
+    fill(database, 3)
+    before = database.audit_entries(limit=1)[0]
+    row = {**before, "outcome": "never happened"}
+    tamper(
+        database, "UPDATE audit SET outcome = ?, hash = ? WHERE seq = 3", row["outcome"], seal(row)
+    )
+    assert database.broken_entry() is None
+    assert before["hash"] not in command(tmp_path, "--verify").output
 
 
 def test_the_command_wants_a_desk(tmp_path: Path) -> None:

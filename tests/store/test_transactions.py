@@ -48,12 +48,12 @@ def setting(database: Database, name: str) -> object:
 
 
 def settings(database: Database) -> list[object]:
-    names = ("journal_mode", "synchronous", "busy_timeout", "foreign_keys")
+    names = ("journal_mode", "synchronous", "busy_timeout", "foreign_keys", "recursive_triggers")
     return [setting(database, name) for name in names]
 
 
 def test_every_connection_is_durable_and_strict(database: Database) -> None:
-    wanted = ["wal", 2, 5000, 1]
+    wanted = ["wal", 2, 5000, 1, 1]
     assert settings(database) == wanted
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: settings(database), range(3))) == [wanted] * 3

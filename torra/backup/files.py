@@ -27,6 +27,7 @@ from torra.home import (
     DESK,
     HALT,
     INIT_NOTE,
+    LIVED,
     PAGES,
     PRICES,
     STATE_FOLDER,
@@ -52,7 +53,7 @@ PATTERNS: Final = (
 NAMED: Final = (("events", "calendar"), ("news", "file"))
 """Where a profile names another file of the home."""
 
-OWN: Final = (ACCESS, BACKUP_FOLDER, MARK, INIT_NOTE, PAGES)
+OWN: Final = (ACCESS, BACKUP_FOLDER, MARK, INIT_NOTE, LIVED, PAGES)
 """Names that Torra alone writes in a home; a profile can bring none of them, nor any name that
 begins as the database's."""
 

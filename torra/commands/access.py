@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
+from torra.commands.terminal import say
 from torra.dashboard.doors.access_file import SCOPES
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
@@ -37,6 +38,9 @@ MAY: Final = {
     "approve": "also approve, reject, halt, and change harmless settings",
     "admin": "everything that the pages can do",
 }
+NEWEST: Final = ("seq", "at", "hash")
+"""What --verify tells of the newest entry."""
+
 SHOWN: Final = 30
 LONGEST: Final = 60
 """Characters of an outcome in the table."""
@@ -56,7 +60,7 @@ def token(home: Path, scope: str | None, new: bool, address: str | None, as_json
     document = tokens(home, served_at(home) if address is None else address, new=new)
     if scope:
         document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
-    click.echo(json.dumps(document, indent=2) if as_json else token_table(document))
+    say(json.dumps(document, indent=2) if as_json else token_table(document))
 
 
 @click.command()
@@ -70,9 +74,7 @@ def token(home: Path, scope: str | None, new: bool, address: str | None, as_json
 def audit(home: Path, /, verify: bool, as_json: bool, **asked: Any) -> None:
     """Show what was done to the desk through the pages, newest first."""
     document = entries(home, verify=verify, **asked)
-    click.echo(
-        json.dumps(document, ensure_ascii=False, indent=2) if as_json else audit_table(document)
-    )
+    say(json.dumps(document, ensure_ascii=False, indent=2) if as_json else audit_table(document))
     sys.exit(1 if document.get("broken") else 0)
 
 
@@ -151,6 +153,7 @@ def entries(
 ) -> dict[str, Any]:
     """Return entries of the audit log, newest first; raises ConfigError without a database."""
     from instance_database import open_home  # noqa: PLC0415
+    from torra.store.audit import PROVES, PROVES_NOT  # noqa: PLC0415
 
     if not (home / DATABASE).exists():
         raise ConfigError(f"no desk has run in {home} yet: there is no log; see --home")
@@ -162,6 +165,9 @@ def entries(
             broken = database.broken_entry()
             document["verified"] = broken is None
             document["broken"] = broken and {"seq": broken.seq, "why": broken.why}
+            newest = database.audit_entries(limit=1)
+            document["newest"] = {name: newest[0][name] for name in NEWEST} if newest else None
+            document |= {"proves": "" if broken else PROVES, "proves_not": PROVES_NOT}
     finally:
         database.close()
     return document
@@ -179,13 +185,22 @@ def audit_table(document: Mapping[str, Any]) -> str:
     """Return the log for a terminal."""
     lines = [_line(row) for row in document["entries"]] or ["Nothing was done yet."]
     if "verified" in document:
-        broken = document["broken"]
-        lines.append(
-            f"The chain is BROKEN at entry {broken['seq']}: {broken['why']}"
-            if broken
-            else "The chain holds from the first entry to the last."
-        )
+        lines += _verified(document)
     return "\n".join(lines)
+
+
+def _verified(document: Mapping[str, Any]) -> list[str]:
+    """Return what the check of the whole chain has found, and what it proves."""
+    broken, newest = document["broken"], document["newest"]
+    if broken:
+        return [f"The chain is BROKEN at entry {broken['seq']}: {broken['why']}"]
+    if newest is None:
+        return ["The log is empty: there is nothing to check."]
+    return [
+        f"The chain holds from entry 1 to entry {newest['seq']}: {document['proves']}.",
+        f"Hash of entry {newest['seq']}: {newest['hash']}",
+        f"{document['proves_not']}.",
+    ]
 
 
 def _line(row: Mapping[str, Any]) -> str:

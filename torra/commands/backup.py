@@ -18,6 +18,7 @@ import click
 
 from torra.commands.cli_errors import plainly
 from torra.commands.options import on_terminal
+from torra.commands.terminal import say
 from torra.errors import ConfigError
 from torra.home import BACKUP_FOLDER, DATABASE, backups
 
@@ -44,7 +45,7 @@ def backup(home: Path, path: Path | None, keep: int | None, as_json: bool) -> No
     Without PATH it goes to the folder backups of the home.
     """
     document = back_up(home, path, keep)
-    click.echo(_json(document) if as_json else backup_table(document))
+    say(_json(document) if as_json else backup_table(document))
 
 
 @click.command()
@@ -70,7 +71,7 @@ def restore(
     """
     if (path is None or path.is_dir()) and not empty:
         document = list_backups(home, path)
-        click.echo(_json(document) if as_json else list_table(document))
+        say(_json(document) if as_json else list_table(document))
         return
     if path is not None and empty:
         raise ConfigError("give a backup or --empty, not both")
@@ -78,24 +79,24 @@ def restore(
     if not _agreed(found, yes=yes, as_json=as_json):
         return
     document = carried_out(found)
-    click.echo(_json(document) if as_json else done_table(document))
+    say(_json(document) if as_json else done_table(document))
 
 
 def _agreed(found: RestorePlan, *, yes: bool, as_json: bool) -> bool:
     """Show a plan, and return whether to carry it out."""
     if not as_json:
-        click.echo(plan_table(found.as_dict()))
+        say(plan_table(found.as_dict()))
     # --yes with --json: the document of what was done is printed by the caller.
     if yes:
         return True
     if as_json:
-        click.echo(_json({**found.as_dict(), "restored": False}))
+        say(_json({**found.as_dict(), "restored": False}))
         return False
     if not on_terminal():
         raise ConfigError("nothing was changed: there is nobody to ask, so add --yes to do it")
     if click.confirm("Do it", default=False, err=True):
         return True
-    click.echo("Nothing was changed.")
+    say("Nothing was changed.")
     return False
 
 

@@ -16,6 +16,7 @@ import click
 
 from torra.commands.cli_errors import plainly
 from torra.commands.options import ModeName, clock_option, print_json
+from torra.commands.terminal import say
 from torra.errors import ConfigError
 
 LOOKAHEAD_POINTS: Final = 20
@@ -99,7 +100,7 @@ def consistency(
     from torra.replay.rerun import consistency  # noqa: PLC0415
 
     plan = consistency.plan(home, symbol.upper(), timeframe and timeframe.upper(), **asked)
-    click.echo(plan.line(), err=True)
+    say(plan.line(), err=True)
     with _bar(plan.total, "runs") as bar:
         found = consistency.repeat(plan, on_run=lambda _: bar.update(1))
     exhibit = consistency.exhibit(found)
@@ -183,4 +184,4 @@ def _answer(document: dict[str, Any], text: str, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        click.echo(text)
+        say(text)

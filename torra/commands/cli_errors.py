@@ -13,9 +13,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-import click
-
+from torra.commands.terminal import say
 from torra.errors import ConfigError, DataUnavailable, TorraError
+from torra.harmless_text import escaped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,7 +32,8 @@ CUT: Final = " [...] "
 
 def one_line(text: str) -> str:
     """Return an error's text as the line that is shown: of a longer one beginning and end."""
-    line = "torra: " + " ".join(part for part in map(str.strip, text.splitlines()) if part)
+    told = " ".join(part for part in map(str.strip, text.splitlines()) if part)
+    line = f"torra: {escaped(told)}"  # here: an escape is longer than what it stands for
     if len(line) <= LONGEST:
         return line
     return line[:BEGINNING] + CUT + line[BEGINNING + len(CUT) - LONGEST :]
@@ -46,7 +47,7 @@ def plainly(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except TorraError as error:
-            click.echo(one_line(str(error)), err=True)
+            say(one_line(str(error)), err=True)
             sys.exit(2 if isinstance(error, (ConfigError, DataUnavailable)) else 1)
 
     return run

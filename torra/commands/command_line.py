@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from torra.commands import terminal
 from torra.commands.access import audit, token
 from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
@@ -23,6 +24,7 @@ from torra.commands.options import ModeName, clock_option, print_json
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import scorecard, standing
+from torra.commands.terminal import say
 from torra.own_names import check_names
 from torra.regular_files import lies
 
@@ -33,7 +35,7 @@ def _answer(
     if as_json:
         print_json(document)
     else:
-        click.echo(table(document))
+        say(table(document))
 
 
 class PlainGroup(click.Group):
@@ -47,10 +49,10 @@ class PlainGroup(click.Group):
         try:
             code = run(*args, standalone_mode=False, **kwargs)
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message(), err=True)  # help is for reading, line by line
+            say(error.format_message(), err=True)  # help is for reading, line by line
             sys.exit(2)
         except click.ClickException as error:
-            click.echo(one_line(_said(error)), err=True)
+            say(one_line(_said(error)), err=True)
             sys.exit(2)
         except click.Abort:
             # 128 + SIGINT, as a shell reports Ctrl-C.
@@ -99,6 +101,7 @@ def _place(told: Path) -> Path:
 def main(context: click.Context, home: Path) -> None:
     """Torra: a debated trading score for MetaTrader 5. Paper trading by default."""
     check_names()
+    terminal.escape_warnings()
     context.obj = _place(home)
 
 
@@ -115,7 +118,7 @@ def run(home: Path, /, no_pages: bool, names: tuple[str, ...], **address: Any) -
     from torra.commands import run as running  # noqa: PLC0415
 
     where = running.PagesAddress(names=names, **address)
-    running.run(home, where, pages=not no_pages, say=click.echo)
+    running.run(home, where, pages=not no_pages, say=say)
 
 
 @main.command()
@@ -138,7 +141,7 @@ def tick(home: Path, /, symbol: str, timeframe: str, as_json: bool, **options: A
     if as_json:
         print_json(trial_tick.document(record))
     else:
-        click.echo(trial_tick.table(record))
+        say(trial_tick.table(record))
 
 
 @main.command("import")
@@ -172,23 +175,23 @@ def import_bars(
         print_json(result)
         return
     name = f"{result['instance']} {result['timeframe']}"
-    click.echo(
+    say(
         f"{result['bars']} bars of {name}, {result['from']} to {result['to']} "
         f"(times read as {result['clock']}): {result['new']} new, {result['revised']} revised"
         + (f", {result['withdrawn']} withdrawn" if result["withdrawn"] else "")
     )
     for told in result["warnings"]:
-        click.echo(f"warning: {told}")
+        say(f"warning: {told}")
     if result["learns"]:
-        click.echo(
+        say(
             f"Record high {result['record_high']:,.7g}, record low {result['record_low']:,.7g}, "
             f"of the bars since {result['records_since'][:10]}: the desk learns its records from "
             "these."
         )
     if result["learns"] and not result["watched"]:
-        click.echo("Its bars for ticks still come from its own feed: see desk.json in the README.")
+        say("Its bars for ticks still come from its own feed: see desk.json in the README.")
     elif not result["watched"]:
-        click.echo(f"The desk does not read {name} from the store: see desk.json in the README.")
+        say(f"The desk does not read {name} from the store: see desk.json in the README.")
 
 
 @main.command()
@@ -204,7 +207,7 @@ def cost(home: Path, profile: str | None, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        click.echo(costs.table(document))
+        say(costs.table(document))
 
 
 @main.command()
@@ -305,7 +308,7 @@ def doctor(home: Path, as_json: bool) -> None:
         )
     else:
         for item in findings:
-            click.echo(item.line())
+            say(item.line())
     sys.exit(0 if all(item.ok for item in findings) else 1)
 
 

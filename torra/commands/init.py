@@ -31,6 +31,7 @@ import click
 from torra.advisor_protocol import difference
 from torra.clock import EPOCH, TIMEFRAMES, token
 from torra.commands.options import print_json
+from torra.commands.terminal import say
 from torra.desk.first_files import put_both, recover
 from torra.errors import ConfigError
 from torra.home import DESK
@@ -123,7 +124,7 @@ def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) ->
     if flags["as_json"]:
         print_json(found.document())
     else:
-        click.echo(found.table())
+        say(found.table())
 
 
 def show_key() -> None:
@@ -132,7 +133,7 @@ def show_key() -> None:
 
     if not on_terminal():
         raise ConfigError("--make-key shows a key on a terminal only: do not redirect it")
-    click.echo(
+    say(
         "A fresh channel key, kept nowhere. Set it where Torra runs, and as the Expert Advisor's "
         f"input channel_key:\n{KEY_VARIABLE}={token(KEY_BYTES)}",
         err=True,

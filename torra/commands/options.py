@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from torra.commands.terminal import say
+
 clock_option = click.option(
     "--clock",
     help="Clock of the file's times: utc, new_york+7 (most MT5 brokers), an offset such as +03:00 "
@@ -32,7 +34,7 @@ class ModeName(click.ParamType[str]):
 
 def print_json(document: object) -> None:
     """Write one JSON document to standard output."""
-    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
+    say(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
 
 
 def on_terminal() -> bool:

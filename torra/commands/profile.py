@@ -20,6 +20,7 @@ import click
 
 from torra.commands.cli_errors import plainly
 from torra.commands.options import on_terminal, print_json
+from torra.commands.terminal import say
 from torra.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def _ask(changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
     if as_json or not on_terminal():
         names = ", ".join(item.name for item in loose)
         raise ConfigError(f"this loosens {names}: add --yes if you mean it")
-    click.echo(f"This loosens what guards the account:\n{lines}")
+    say(f"This loosens what guards the account:\n{lines}")
     if not click.confirm("Go on?"):
         raise ConfigError("nothing was changed")
 
@@ -382,4 +383,4 @@ def _answer(document: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        click.echo("\n".join(lines))
+        say("\n".join(lines))

@@ -23,6 +23,7 @@ from click.core import ParameterSource
 
 from torra.commands.cli_errors import plainly
 from torra.commands.options import clock_option
+from torra.commands.terminal import say
 from torra.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -133,9 +134,9 @@ def replay(
         put(trades, found.trades())
         _say(f"trades: {trades}")
     if as_json:
-        click.echo(found.json())
+        say(found.json())
     else:
-        click.echo(found.text())
+        say(found.text())
 
 
 def _only(taken: Collection[str], says: str) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
             progress=progress,
         )
     document = json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=2)
-    click.echo(document if as_json else found.text())
+    say(document if as_json else found.text())
     sys.exit(0 if found.same else 1)
 
 
@@ -207,9 +208,9 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
         put(report, found.html())
         _say(f"report: {report}")
     if as_json:
-        click.echo(found.json())
+        say(found.json())
     else:
-        click.echo(found.text())
+        say(found.text())
 
 
 @click.command("sweep")
@@ -251,9 +252,9 @@ def sweep(
         _say(f"report: {report}")
     if as_json:
         told = [dict(one.found) for one in found]
-        click.echo(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
+        say(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
     else:
-        click.echo("\n\n".join(one.text() for one in found))
+        say("\n\n".join(one.text() for one in found))
 
 
 @contextmanager
@@ -284,4 +285,4 @@ def _told_when_stopped(said: str) -> Iterator[None]:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    say(text, err=True)

@@ -23,6 +23,7 @@ import click
 from torra.backup.restore import command
 from torra.clock import System, duration, floor
 from torra.commands import access as access_commands
+from torra.commands import terminal
 from torra.config import DeskSettings
 from torra.dashboard import broadcasts, server
 from torra.dashboard.app import create_app
@@ -80,7 +81,7 @@ class PagesAddress:
 
 def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], None]) -> None:
     """Run the desk of a home until it is told to stop; raises ConfigError."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    terminal.keep_a_log()
     stop = Stop()
     # Before anything long: a start, too, must end in order and give back the lease.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -158,7 +159,8 @@ def _listen(
 ) -> tuple[Any, str]:
     """Open the port before anything long begins, so that a taken one is known at once.
 
-    Returns the server and the address to open: at the first start with the link that logs in.
+    Returns the server and the address to open: at the first start the link that logs in where a
+    person reads it, otherwise the command that shows it.
     """
     names = server.trusted_names(address.names, allow_remote=address.allow_remote)
     access, new = Access.of_home(home)
@@ -183,9 +185,10 @@ def _listen(
         app, address.host, address.port, allow_remote=address.allow_remote
     )
     shown = _told(listener, address, names, home)
-    if new:
+    # Only to a person: what goes to a file or a service's journal stays there, for others to read.
+    if new and terminal.read_by_a_person():
         return listener, f"{shown}/login#token={access.tokens['admin']}"
-    return listener, f"{shown} (torra token shows the link to log in)"
+    return listener, f"{shown}; this shows the link to log in: {command(home, 'token')}"
 
 
 def _told(listener: Any, address: PagesAddress, names: Sequence[str], home: Path) -> str:

@@ -15,6 +15,7 @@ import click
 
 from torra.commands.cli_errors import plainly
 from torra.commands.options import print_json
+from torra.commands.terminal import say
 from torra.home import DATABASE
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ def scorecard(
     found = live.scored(home, symbol and symbol.upper(), begin, end)
     if report is not None and found.document is not None:
         reports.put(report, pages.html(found.document))
-        click.echo(f"report: {report}", err=True)
+        say(f"report: {report}", err=True)
     if as_json:
         print_json(found.as_json())
     elif found.document is None:
-        click.echo(found.says)
+        say(found.says)
     else:
-        click.echo(reports.text(found.document, where=reports.on_the_page(found.document)))
+        say(reports.text(found.document, where=reports.on_the_page(found.document)))
 
 
 @click.command("standing")
@@ -62,7 +63,7 @@ def standing(home: Path, /, as_json: bool) -> None:
     if as_json:
         print_json({"rule": rule(), "profiles": found})
     else:
-        click.echo(table(found))
+        say(table(found))
 
 
 def accounts(home: Path) -> list[AgentsStanding]:

@@ -13,6 +13,8 @@ import click
 from flask import current_app, url_for
 from flask.cli import with_appcontext
 
+from torra.harmless_text import escaped
+
 if TYPE_CHECKING:
     from torra.dashboard.cells.shown import Overview
     from torra.dashboard.view.rendering import PageState
@@ -34,7 +36,7 @@ def status(as_json: bool) -> None:
     from torra.dashboard.cells.shown import Overview  # noqa: PLC0415  loaded for this command only
 
     data = _state().desk_view.overview()
-    click.echo(json.dumps(data, indent=2) if as_json else table(Overview.read(data)))
+    click.echo(escaped(json.dumps(data, indent=2) if as_json else table(Overview.read(data))))
 
 
 @group.command()

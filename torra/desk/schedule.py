@@ -29,14 +29,15 @@ from torra.clock import Clock, Simulated, duration, iso, token
 from torra.config import LONGEST_NEWS_HOURS, Profile
 from torra.desk import adoption, timeframe_clocks
 from torra.desk.bar_closes import BarCloses, next_close
-from torra.desk.clock_watch import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch
 from torra.desk.event_stream import EventStream
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceSetup, Roster
 from torra.desk.timers import Timers
 from torra.desk.warm_up import WARM_UP_BARS, WarmUp, plan
+from torra.desk.watches import CLOCK_TOLERANCE, TIMER_TOLERANCE, ClockWatch, LockWatch
 from torra.desk.write_off import NO_BAR, Reason, fault_of, write_off
 from torra.errors import StoreBroken, StoreUnavailable
+from torra.store.connection import LOCKED
 from torra.tick.bar_window import LiveWindow, Window
 from torra.tick.edges import Edges, MarketRoute
 from torra.trading.kill_switch import KillSwitch
@@ -147,6 +148,7 @@ class Desk:
         self._closing = False
         self._ended = threading.Event()
         self._clocks = ClockWatch()
+        self._lock_watch = LockWatch(lease_seconds)
         self._woken: dict[str, datetime] = {}
         self._timers = Timers(len(self.setups) + 2)
 
@@ -246,6 +248,7 @@ class Desk:
     def _hold_lease(self) -> None:
         if self._closing:
             return
+        begun = self.clock.monotonic()
         try:
             if self.epoch is None:
                 self._try_lease()
@@ -260,6 +263,27 @@ class Desk:
         except StoreUnavailable as error:
             self._halt_if_broken(error)
             log.error("lease: %s", error)
+            if LOCKED in str(error):
+                self._kept_out(begun)
+        else:
+            if told := self._lock_watch.free(self.clock.monotonic()):
+                log.warning("%s", told)
+
+    def _kept_out(self, begun: float) -> None:
+        """Say it when the lock that this desk has met does not go away."""
+        try:
+            row = self.database.lease()  # reading waits for nobody
+        except StoreUnavailable:
+            row = None
+        others = self.epoch is None and row is not None and row["owner"] not in ("", self.owner)
+        told = self._lock_watch.locked(begun, self.clock.monotonic(), other_desk=others)
+        if told:
+            log.error("%s", told)
+
+    @property
+    def held_up(self) -> str:
+        """Why this desk cannot write, for a person; "" when it can, as far as it knows."""
+        return self._lock_watch.words
 
     def _try_lease(self) -> None:
         epoch = self.database.acquire_lease(self.owner, self._lease_seconds)
@@ -544,7 +568,9 @@ class Desk:
             self._owed.pop(key, None)
             return outcome
         self._halt_if_broken(error)
-        log.error("%s failed", key.text, exc_info=error)
+        # A database that was locked, or a lease that is another's, is no defect: a line will do.
+        trace = None if isinstance(error, StoreUnavailable) else error
+        log.error("%s failed: %s", key.text, error, exc_info=trace)
         # The reason of its row, should every later try fail as well.
         self._owed[key] = ("error", f"{type(error).__name__}: {error}")
         self._retry(setup, key)

@@ -24,9 +24,10 @@ from agents.registry import AGENTS
 from instance_database import Database, open_home
 from torra import owner_only
 from torra.backup.restore import command
-from torra.clock import System, duration, iso
+from torra.clock import System, duration, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
+from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, TorraError
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import stream_state
@@ -44,6 +45,12 @@ from torra.verdict.one_sided import TICKS, one_sided
 
 READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
 """Features that are computed from headlines."""
+
+HELD_UP: Final = "see docs/install.md: a desk that is paused"
+"""Where a person reads on."""
+
+LOCK_PATIENCE: Final = 1.0
+"""Seconds that a look waits for the lock of a database whose lease has run out."""
 
 RECORD_AGE: Final = timedelta(days=365)
 """The records of a shorter history are told: a market's true high may lie before it."""
@@ -93,7 +100,7 @@ Check = Callable[[Place], Iterator[CheckResult]]
 
 def run(home: Path) -> list[CheckResult]:
     """Run every check; reads the whole database."""
-    return _run(home, os.environ, (*QUICK, DATABASE_CHECK))
+    return _run(home, os.environ, (LOG_CHECK, *QUICK, DATABASE_CHECK))
 
 
 def glance(home: Path, environment: Mapping[str, str]) -> list[CheckResult]:
@@ -402,6 +409,12 @@ def _blocks(database: Database) -> Iterator[CheckResult]:
         )
 
 
+def _log(place: Place) -> Iterator[CheckResult]:
+    """Check that the log has the newest commit; says nothing where it has."""
+    for cut in start_check.of_log(place.home / DATABASE):
+        yield CheckResult("log", "error", cut.what, cut.remedy)
+
+
 def _database(place: Place) -> Iterator[CheckResult]:
     home = place.home
     path = home / DATABASE
@@ -418,11 +431,8 @@ def _database(place: Place) -> Iterator[CheckResult]:
             yield CheckResult("database", "ok", told)
         for trouble in start_check.of_orders(path):
             yield CheckResult("orders", "error", trouble.what, trouble.remedy)
-        lease = database.lease()
-        if lease:
-            yield CheckResult(
-                "lease", "ok", f"epoch {lease['epoch']}, expires {lease['expires_at']}"
-            )
+        if lease := _lease(database):
+            yield lease
         yield _trading(database.trading_state(), home)
         yield from _blocks(database)
         yield from _records(home, database)
@@ -431,6 +441,27 @@ def _database(place: Place) -> Iterator[CheckResult]:
         yield from _streams(home, database)  # last: a feed may refuse to be opened
     finally:
         database.close()
+
+
+def _lease(database: Database) -> CheckResult | None:
+    """Check that a desk which holds the lease also keeps it; None before the first desk."""
+    lease = database.lease()
+    if lease is None:
+        return None
+    epoch = f"epoch {lease['epoch']}"
+    if not lease["owner"] or lease["alive"]:
+        return CheckResult("lease", "ok", f"{epoch}, expires {lease['expires_at']}")
+    late = System().real_now() - parse(lease["renewed_at"])
+    # Tried only now: a desk that keeps its lease is not made to wait for this look.
+    if database.is_locked(LOCK_PATIENCE):
+        told = BY_A_DESK.format(seconds=round(late.total_seconds()))
+        return CheckResult("lease", "error", f"{epoch}: {told}", HELD_UP)
+    return CheckResult(
+        "lease",
+        "warning",
+        f"{epoch} ran out at {lease['expires_at']} and was not given back: its desk was killed",
+        f"the next desk goes on from there: {command(database.path.parent, 'run')}",
+    )
 
 
 def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
@@ -577,5 +608,8 @@ QUICK: Final[tuple[tuple[str, Check], ...]] = (
     ("events", _events),
     ("sample", _sample),
 )
+LOG_CHECK: Final[tuple[str, Check]] = ("log", _log)
+"""It comes first, and never in a desk's own process: see torra.backup.log_end."""
+
 DATABASE_CHECK: Final[tuple[str, Check]] = ("database", _database)
 """It comes last, for it opens the database and reads it through."""

@@ -3,16 +3,16 @@
 The answer depends on what can still be relied on. If the database cannot be (damaged, gone, half
 restored, of a newer program), the desk does not start: ConfigError, with the command that repairs
 it. A damaged one also puts the HALT files down, for terminals must not go on with what a desk
-without a memory has sent. If the machine cannot be (hardly any disk, a clock that is wrong), the
-desk starts, shows its pages and is HALTED, until a person has repaired that and resumes. What is
-merely worth knowing is said. torra.desk.wiring refuses bad settings, keys and channels;
-torra.store.connection refuses a disk that cannot keep a write-ahead log.
+without a memory has sent. If the machine cannot be (hardly any disk, a clock that is wrong), or the
+newest steps of the desk are lost, it starts, shows its pages and is HALTED, until a person has
+repaired that and resumes. What is merely worth knowing is said. torra.desk.wiring refuses bad
+settings, keys and channels; torra.store.connection refuses a disk that cannot keep a write-ahead
+log.
 
 The whole file is read (`quick_check`, about a second for a million ticks), the tables on which
 money depends are compared with their indexes, and stored times are parsed. Only `check` changes
 something: those HALT files, what a cut-off `torra init` left half done, and the rights of others
-to a home. `torra doctor` uses the
-single checks too.
+to a home. `torra doctor` uses the single checks too.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Final
 
 from torra import owner_only
+from torra.backup.log_end import lacks_newest_commit
 from torra.backup.restore import command, cut_off, repair
 from torra.clock import System, iso, parse
 from torra.config import load_desk
@@ -36,8 +37,8 @@ from torra.desk.first_files import recover
 from torra.errors import ConfigError
 from torra.home import DATABASE, LOST, lost
 from torra.store import structure
-from torra.store.connection import LOCKED, connect_reader
-from torra.store.migrations import STEPS, compared, schema
+from torra.store.connection import LOCKED, WANTED_BYTES, connect_reader
+from torra.store.migrations import NEWEST, compared, schema
 from torra.store.signals import altered_orders
 from torra.store.stored_times import unreadable
 from torra.store.ticks import CLOCK_SET_BACK
@@ -47,8 +48,9 @@ from torra.trading.kill_switch import put_down
 SAFE_SQLITE: Final = (3, 51, 3)
 """Older releases can corrupt a WAL that two connections reset at once (sqlite.org, 2026-03)."""
 
-MIN_FREE_BYTES: Final = 200_000_000
-"""Below this a day's log, a backup before a migration, or a copy for `torra tick` may not fit."""
+MIN_FREE_BYTES: Final = WANTED_BYTES
+"""With less a desk starts HALTED; on a volume without any room it does not start, because SQLite
+cannot even open the database (torra.store.connection says it)."""
 
 EARLIEST: Final = parse("2026-01-01")
 """No Torra existed before this: a clock that shows an earlier time was never set."""
@@ -61,9 +63,6 @@ MONEY: Final = (
 
 NO_DAMAGE: Final = (LOCKED, "unable to open", "disk I/O")
 """Words in errors of SQLite which a restore would not mend."""
-
-NEWEST: Final = int(STEPS[-1][:4])
-"""Number of the schema that this program makes."""
 
 ZEROES: Final = 0
 """Bytes of a database that a power cut emptied."""
@@ -89,6 +88,7 @@ def check(home: Path, say: Callable[[str], None]) -> str:
     """
     if told := recover(home):
         say(told)
+    cut = of_log(home / DATABASE)  # first: whoever opens the database makes the log's index anew
     trouble = of_restore(home) or of_database(home / DATABASE, partial(_halt, home))
     if trouble is not None:
         raise ConfigError(f"the desk does not start: {trouble.line}")
@@ -99,7 +99,7 @@ def check(home: Path, say: Callable[[str], None]) -> str:
     for told in of_strangers(home / DATABASE):
         say(f"note: {told}")
     now = System().real_now()
-    found = [*of_disk(home), *of_clock(home / DATABASE, now), *of_orders(home / DATABASE)]
+    found = [*cut, *of_disk(home), *of_clock(home / DATABASE, now), *of_orders(home / DATABASE)]
     return "; ".join(f"start: {item.line}, then: {command(home, 'resume')}" for item in found)
 
 
@@ -185,6 +185,15 @@ def _no_times(path: Path) -> str:
 
 
 # --- what halts -----------------------------------------------------------------------------------
+
+
+def of_log(database: Path) -> list[Trouble]:
+    """Report a log that lost its newest commits; only before this process opens the database."""
+    if not lacks_newest_commit(database):
+        return []
+    log = database.with_name(f"{database.name}-wal")
+    what = f"{log} was cut off or replaced: the newest steps of this desk are missing in it"
+    return [Trouble(what, "compare its pages with positions and orders in MetaTrader 5")]
 
 
 def of_disk(home: Path) -> list[Trouble]:

@@ -6,6 +6,8 @@ ConfigError with the remedy. Nothing here runs a tick.
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +20,9 @@ from typing import Any
 from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database, open_home
+from torra import owner_only
 from torra.chart import renderer, screenshot
-from torra.clock import SAMPLE_RATE, Clock, Scaled, System, parse
+from torra.clock import SAMPLE_RATE, Clock, Scaled, System, iso, parse
 from torra.config import (
     ROOT,
     DeskSettings,
@@ -36,7 +39,7 @@ from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
-from torra.home import PRICES
+from torra.home import LIVED, PRICES
 from torra.plugins.loading import of_desk, of_home
 from torra.providers.prices import PriceList
 from torra.providers.registry import FindPlugIn, Provider, check, open_provider
@@ -46,6 +49,9 @@ from torra.tick.ladder import SpendingAccount
 from torra.trading import channels
 from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch, halt_files
+from torra.whole_files import write_whole
+
+log = logging.getLogger("torra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         for item in settings.instances
     }
     database = open_home(folder)
+    _leave_sign(folder)
     found: list[Desk] = []
 
     def now() -> datetime:
@@ -201,6 +208,17 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         database.close()
         raise
     return desk, settings
+
+
+def _leave_sign(home: Path) -> None:
+    """Note that a desk lives in a home: a database that is lost from now on is not made anew."""
+    if (home / LIVED).exists():
+        return
+    since = {"since": iso(System().real_now().replace(microsecond=0))}
+    try:
+        write_whole(home / LIVED, (json.dumps(since) + "\n").encode(), mode=owner_only.FILE)
+    except OSError as error:
+        log.warning("%s cannot be written: a lost database would be made anew: %s", LIVED, error)
 
 
 def with_models(models: Models) -> Callable[[InstanceSetup, Profile], InstanceSetup]:

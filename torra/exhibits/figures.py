@@ -9,11 +9,11 @@ that cannot be shown gives the dash, and nothing raises.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypedDict
 
 from torra import clock
+from torra.harmless_text import HOSTILE
 
 MINUS: Final = "\u2212"
 DASH: Final = "\u2014"
@@ -33,11 +33,6 @@ VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "skipped")
 
 SPARK_WIDTH: Final = 120.0
 SPARK_HEIGHT: Final = 24.0
-
-HOSTILE: Final = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)
-"""Control characters, bidirectional controls, invisible joiners and lone surrogates."""
 
 
 class Mark(NamedTuple):

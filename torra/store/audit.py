@@ -2,8 +2,9 @@
 
 An entry says who did what to which thing, from where and with what outcome, and what the thing was
 before and after. Its hash covers all of that and the hash of the entry before. So a line that was
-changed or taken out breaks the chain, and `broken_entry` finds it. The schema refuses updates and
-deletions. Callers pass settings and ids: no secret belongs in here.
+changed or taken out breaks the chain, and `broken_entry` finds it. The schema refuses updates,
+deletions and replacements. The hash has no key: who can write the file can also rewrite the newest
+entries with hashes that fit. Callers pass settings and ids: no secret belongs in here.
 """
 
 from __future__ import annotations
@@ -22,6 +23,15 @@ SEALED: Final = (
 
 PAGE: Final = 500
 """Entries that are in memory at a time while all are read."""
+
+PROVES: Final = "no entry before the newest was changed, added or taken out alone"
+"""What a whole chain shows."""
+
+PROVES_NOT: Final = (
+    "It cannot show that somebody who may write the file cut the newest entries off, or wrote an "
+    "entry and all after it anew with hashes that fit: an export kept elsewhere (/audit.csv, torra "
+    "audit --json) has the hash that the newest entry had then"
+)
 
 NEVER: Final = 1 << 62
 """A number that no entry reaches."""
@@ -97,7 +107,7 @@ class AuditStore(Store):
     def broken_entry(self, page: int = PAGE) -> Break | None:
         """Return the first entry whose chain is broken, None when it holds from first to last.
 
-        It cannot tell that the newest entries were cut off: compare their hash with an export.
+        What that proves, and what it cannot, is PROVES and PROVES_NOT.
         """
         last: Mapping[str, Any] = {"seq": 0, "hash": ""}
         for rows in self.every_audit_entry(page):

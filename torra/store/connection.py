@@ -1,9 +1,10 @@
 """The desk's SQLite file: one connection per thread, one kind of transaction, checked settings.
 
 This module holds the project's only `sqlite3.connect`. Every connection writes ahead (WAL), syncs
-at each commit (synchronous FULL), enforces foreign keys and waits for a lock as long as it was
-told. A file or a system that refuses one of these is not used. Every write of the project is part
-of a `transaction()`, and the methods of sqlite-utils join the open one.
+at each commit (synchronous FULL), enforces foreign keys, fires the triggers of rows that are
+replaced and waits for a lock as long as it was told. A file or a system that refuses one of these
+is not used. Every write of the project is part of a `transaction()`, and the methods of
+sqlite-utils join the open one.
 
 sqlite-utils has the connection, the steps of the schema and what they look up in it, single rows of
 plain tables (`_upsert`) and counts (`_count`). It reads the schema at every upsert, which takes
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sqlite3
 import threading
 from collections import deque
@@ -64,6 +66,16 @@ REMEDIES: Final = {
     "not a database": RESTORE,
 }
 """Remedies, by a word of SQLite's message."""
+
+OF_THE_DISK: Final = ("disk I/O", "full", "No space")
+"""Words of messages that a volume without room brings: SQLite, whose -shm cannot grow there,
+speaks of an I/O error."""
+
+NO_ROOM: Final = 1_000_000
+"""Fewer bytes free are no room: a log and its index begin with tens of thousands."""
+
+WANTED_BYTES: Final = 200_000_000
+"""Below this a day's log, a backup before a migration, or a copy for `torra tick` may not fit."""
 
 
 class TickKey(NamedTuple):
@@ -173,6 +185,16 @@ class Store:
                 except BaseException:
                     db.rollback()
                     raise
+
+    def is_locked(self, seconds: float) -> bool:
+        """Return whether another program keeps us from writing for so long; nothing is written."""
+        try:
+            with self.transaction(seconds):
+                return False
+        except StoreUnavailable as error:
+            if LOCKED in str(error):
+                return True
+            raise
 
     def close(self) -> None:
         """Close the connections of all threads.
@@ -456,6 +478,8 @@ def connect(path: Path, busy_seconds: float) -> sqlite_utils.Database:
         db.execute("PRAGMA journal_mode = WAL").fetchone()
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
+        # A row that INSERT OR REPLACE takes out is a deletion for the triggers against those.
+        db.execute("PRAGMA recursive_triggers = ON")
         _be_patient(db, busy_seconds)
         # SQLite ignores a setting that it cannot give, such as WAL on a network share.
         check_settings(db, path, busy_seconds)
@@ -496,6 +520,7 @@ def check_settings(db: sqlite_utils.Database, path: Path, busy_seconds: float) -
         "journal_mode": "wal",
         "synchronous": SYNCHRONOUS_FULL,
         "foreign_keys": 1,
+        "recursive_triggers": 1,
         "busy_timeout": round(busy_seconds * 1000),
     }
     for name, value in wanted.items():
@@ -570,10 +595,23 @@ def unavailable(path: Path, error: Exception) -> StoreUnavailable:
 def explain(path: Path, error: Exception) -> str:
     """Name the file, what SQLite said and the remedy."""
     message = str(error)
+    if any(word in message for word in OF_THE_DISK) and (free := _free(path)) < NO_ROOM:
+        return (
+            f"{path}: {message}: {path.parent} has {free:,.0f} bytes free; make room there, "
+            f"{WANTED_BYTES // 10**6} MB at least; nothing was damaged"
+        )
     for word, remedy in REMEDIES.items():
         if word in message:
             return f"{path}: {message}; {remedy}"
     return f"{path}: {message}; run `torra doctor` on it"
+
+
+def _free(path: Path) -> float:
+    """Return the bytes free beside a file; infinity where nobody can tell."""
+    try:
+        return float(shutil.disk_usage(path.parent).free)
+    except OSError:
+        return math.inf
 
 
 def stamp(moment: datetime) -> str:

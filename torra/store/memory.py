@@ -24,13 +24,12 @@ from typing import Any, Final, NamedTuple, cast
 from agents.contracts import CallRecord
 from torra.clock import parse
 from torra.config import Profile
-from torra.errors import StoreUnavailable
 from torra.evidence.news_digest import NewsItem
 from torra.store.brain import Composites
 from torra.store.connection import TickKey, stamp
 from torra.store.memory_signals import MemorySignals, Row, Stream
 from torra.store.tick_store import TickStore
-from torra.store.ticks import RELEASED
+from torra.store.ticks import RELEASED, claim_lost
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (
@@ -117,11 +116,19 @@ class MemoryStore(MemorySignals, TickStore):
         self._put(claims, at, ["skipped", epoch, reason, detail])
         return True
 
-    def finish_tick(self, key: TickKey, epoch: int) -> None:
-        """Set our claim done; StoreUnavailable when it is not ours any more."""
+    def require_lease(self, epoch: int) -> None:
+        """Do nothing: no other desk contests a store in memory."""
+
+    def require_claim(self, key: TickKey, epoch: int) -> None:
+        """Raise StoreUnavailable unless the claim is ours."""
         claims, at = self._stream_claims(key)
         if claims.get(at, [])[:2] != ["claimed", epoch]:
-            raise StoreUnavailable(f"claim lost: {key.text} is not epoch {epoch}'s any more")
+            raise claim_lost(key, epoch)
+
+    def finish_tick(self, key: TickKey, epoch: int) -> None:
+        """Set our claim done; StoreUnavailable when it is not ours any more."""
+        self.require_claim(key, epoch)
+        claims, at = self._stream_claims(key)
         self._put(claims, at, ["done", epoch, "", ""])
 
     def _stream_claims(self, key: TickKey) -> tuple[dict[str, list[Any]], str]:

@@ -363,12 +363,28 @@ INSERT INTO record_lows (instance, timeframe, bar_time, low)
 """
 """The bars that set a new low, beside `record_highs`; a home of before has them of its bars."""
 
-ORDER_SEAL: Final = (
-    "authority TEXT NOT NULL DEFAULT 'older'",
-    "seal TEXT",
-)
+ORDER_SEAL: Final = """
+ALTER TABLE signals ADD COLUMN authority TEXT NOT NULL DEFAULT 'older';
+ALTER TABLE signals ADD COLUMN seal TEXT;
+"""
 """Columns of a signal: who decided it, and the hash of what was decided. The outbox sends no order
 without them, so one that a program of before left waiting is taken back (signal_bridge)."""
+
+AUDIT: Final = """
+CREATE TRIGGER audit_never_replaced BEFORE INSERT ON audit
+    WHEN EXISTS (SELECT 1 FROM audit WHERE seq = new.seq OR hash = new.hash)
+    BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER agent_standing_never_replaced BEFORE INSERT ON agent_standing
+    WHEN EXISTS (
+        SELECT 1 FROM agent_standing WHERE id = new.id
+        OR (fingerprint = new.fingerprint AND look = new.look)
+        OR (trial = new.trial AND look = new.look)
+    )
+    BEGIN SELECT RAISE(ABORT, 'a look that was taken stays as it is'); END;
+"""
+"""INSERT OR REPLACE takes out the row whose key or unique columns it finds there. It fires the
+trigger against deletions only where a connection has recursive_triggers on: Torra's have, those of
+other programs have not."""
 
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
@@ -432,8 +448,12 @@ def _record_lows(db: sqlite_utils.Database) -> None:
 
 @steps(name="0008_order_seal")
 def _order_seal(db: sqlite_utils.Database) -> None:
-    for column in ORDER_SEAL:
-        db.execute(f"ALTER TABLE signals ADD COLUMN {column}")
+    db.executescript(ORDER_SEAL)
+
+
+@steps(name="0009_audit")
+def _audit(db: sqlite_utils.Database) -> None:
+    db.executescript(AUDIT)
 
 
 SCRIPTS: Final = {
@@ -444,12 +464,16 @@ SCRIPTS: Final = {
     "0005_face": FACE,
     "0006_standing": STANDING,
     "0007_record_lows": RECORD_LOWS,
-    "0008_order_seal": "",
+    "0008_order_seal": ORDER_SEAL,
+    "0009_audit": AUDIT,
 }
 """The script of each step, without the sentiment table and added columns."""
 
 STEPS: Final = tuple(SCRIPTS)
 """Every step in order; its first four digits are the number of the schema that it makes."""
+
+NEWEST: Final = int(STEPS[-1][:4])
+"""The number of the present schema."""
 
 
 def migrate(

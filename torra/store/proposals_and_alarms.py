@@ -20,6 +20,9 @@ DECIDED: Final = ("APPROVED", "REJECTED", "EXPIRED", "DENIED")
 """States in which a proposal ends."""
 
 
+DUE: Final = "state = 'WAITING' AND expires <= ?"
+"""Which proposals have run out."""
+
 FIRST: Final = 1 << 62
 """A number above that of every signal."""
 
@@ -81,15 +84,14 @@ class ExecutionStore(Store):
         )  # fmt: skip
         return bool(changed)
 
+    def proposals_due(self, now: datetime) -> int:
+        """Return how many proposals wait whose time has run out."""
+        return self._count("proposals", DUE, stamp(now))
+
     def expire_proposals(self, now: datetime, reason: str) -> int:
         """End every proposal whose time has run out; return how many."""
-        due = "state = 'WAITING' AND expires <= ?"
-        # Looked at first: the desk asks all the time, and an UPDATE takes the write lock for
-        # nothing.
-        if not self._count("proposals", due, stamp(now)):
-            return 0
         return self._change(
-            f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {due}",  # noqa: S608
+            f"UPDATE proposals SET state = 'EXPIRED', reason = ?, decided_at = ? WHERE {DUE}",  # noqa: S608
             reason, self._moment(), stamp(now),
         )  # fmt: skip
 

@@ -39,6 +39,14 @@ class TickStore(Brain):
         """Record why a tick is not run; False when it is done, skipped or a later epoch's."""
 
     @abstractmethod
+    def require_lease(self, epoch: int) -> None:
+        """Raise StoreUnavailable when another desk holds the lease: first in a transaction."""
+
+    @abstractmethod
+    def require_claim(self, key: TickKey, epoch: int) -> None:
+        """Raise StoreUnavailable unless lease and claim are ours: first in a tick's transaction."""
+
+    @abstractmethod
     def finish_tick(self, key: TickKey, epoch: int) -> None:
         """Set our claim done, inside the transaction that stores the tick.
 

@@ -122,15 +122,19 @@ class ClaimStore(Store):
         with self.transaction():
             # Inside the transaction: the lease cannot be taken over between this look and the
             # write.
-            self._fence(epoch)
+            self.require_lease(epoch)
             row = self._claim(key)
             if row is not None and (row["state"] != "claimed" or row["epoch"] >= epoch):
                 return False
             self._write_claim(key, epoch)
             return True
 
-    def _fence(self, epoch: int) -> None:
-        """Refuse a desk whose lease another one has taken over."""
+    def require_lease(self, epoch: int) -> None:
+        """Raise StoreUnavailable when another desk has taken the lease over.
+
+        Called first in a transaction: a desk may have stood still since it looked last, and inside
+        the lease cannot be taken over any more.
+        """
         row = self._row("SELECT epoch FROM lease WHERE id = 1")
         if row is not None and row["epoch"] > epoch:
             raise StoreUnavailable(f"the lease is epoch {row['epoch']}'s, not epoch {epoch}'s")
@@ -153,7 +157,7 @@ class ClaimStore(Store):
         All of it is one transaction. What is done, skipped or a later epoch's stays as it is.
         """
         with self.transaction():
-            self._fence(epoch)
+            self.require_lease(epoch)
             return sum(self._skip(key, epoch, *told) for key, told in reasons.items())
 
     def _skip(self, key: TickKey, epoch: int, reason: str, detail: str) -> int:
@@ -167,20 +171,29 @@ class ClaimStore(Store):
             stamp(key.close_time), epoch, reason, detail, self._moment(),
         )  # fmt: skip
 
+    def require_claim(self, key: TickKey, epoch: int) -> None:
+        """Raise StoreUnavailable unless lease and claim are ours, before anything is written.
+
+        Without this look a desk that was deposed would meet the rows of the one that ran the tick.
+        """
+        self.require_lease(epoch)
+        if self._claim(key) != {"state": "claimed", "epoch": epoch}:
+            raise claim_lost(key, epoch)
+
     def finish_tick(self, key: TickKey, epoch: int) -> None:
         """Set our claim done, inside the transaction that stores the tick.
 
         Raises StoreUnavailable when the claim or the lease is not ours any more: then nothing of
         it is kept.
         """
-        self._fence(epoch)
+        self.require_lease(epoch)
         changed = self._change(
             "UPDATE ticks SET state = 'done', at = ? WHERE instance = ? AND timeframe = ? "
             "AND bar_time = ? AND state = 'claimed' AND epoch = ?",
             self._moment(), key.instance, key.timeframe, stamp(key.bar_time), epoch,
         )  # fmt: skip
         if not changed:
-            raise StoreUnavailable(f"claim lost: {key.text} is not epoch {epoch}'s any more")
+            raise claim_lost(key, epoch)
 
     def due(
         self, instance: str, timeframe: str, *, upto: datetime, epoch: int, start: datetime
@@ -311,6 +324,11 @@ class ClaimStore(Store):
             "ORDER BY id DESC LIMIT 1",
             instance,
         )  # fmt: skip
+
+
+def claim_lost(key: TickKey, epoch: int) -> StoreUnavailable:
+    """Return what a tick raises whose claim another desk has taken over."""
+    return StoreUnavailable(f"claim lost: {key.text} is not epoch {epoch}'s any more")
 
 
 def lives(row: Mapping[str, Any], now: datetime, longest: timedelta = LONGEST_LEASE) -> bool:

@@ -55,6 +55,8 @@ def decide(
     database = edges.database
     figures = edges.route.figures(instance.id) if edges.route else {}  # files, and no lock held
     with edges.write(deadline):
+        # First: a desk that stood still may have been deposed, and its tick run by another one.
+        database.require_claim(key, edges.epoch)
         if stored and edges.recorded:
             stood = {**database.standing(instance.id), "path": inputs.before["path"]}
             inputs = replace(inputs, before=stood)
@@ -105,7 +107,6 @@ def decide(
         database.write_calls(key, debated.deliberation.calls)
         if debated.picture is not None:
             database.store_picture(debated.picture)
-        # Last: it raises when the claim is another desk's by now, which undoes all of the above.
         database.finish_tick(key, edges.epoch)
         # Inside the transaction: the next one of the close may begin as soon as this one ends.
         stored.add(key)

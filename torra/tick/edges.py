@@ -123,11 +123,13 @@ class Edges:
             return
         if not signal_bridge.waits(self.database, instance.id):
             return
-        state = self.trading_state()
-        signal_bridge.publish_pending(
-            self.database,
-            instance=instance.id,
-            now=self.clock.now(),
-            halted=state == "HALTED",
-            reducing=state != "ACTIVE",
-        )
+        with self.database.transaction():
+            self.database.require_lease(self.epoch)
+            state = self.trading_state()
+            signal_bridge.publish_pending(
+                self.database,
+                instance=instance.id,
+                now=self.clock.now(),
+                halted=state == "HALTED",
+                reducing=state != "ACTIVE",
+            )

@@ -16,7 +16,8 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -238,7 +239,7 @@ class Courier:
                 line.beaten = now
 
     def _take(self, line: _Line) -> bool:
-        return bool(signal_bridge.take_reports(self._database, line.bridge))
+        return bool(signal_bridge.take_reports(self._database, line.bridge, self._ours))
 
     def _compare(self, line: _Line, name: str) -> None:
         books = line.bridge.books()
@@ -246,12 +247,13 @@ class Courier:
         # No comparison took place, so the next turn tries again.
         if books is None or abs(now - books.at) > BOOKS_AGE:
             return
-        settlement.settle(
-            self._database,
-            {item.instance.id: item.instance.magic for item in self._on(name)},
-            books,
-            now=now,
-        )
+        with self._fenced():
+            settlement.settle(
+                self._database,
+                {item.instance.id: item.instance.magic for item in self._on(name)},
+                books,
+                now=now,
+            )
         line.reconciled, line.compared_at = self._clock().monotonic(), now
 
     def _send(self, line: _Line, instance: str) -> None:
@@ -280,13 +282,14 @@ class Courier:
         if told == line.told and now - line.noted < NOTE_SECONDS:
             return
         line.told, line.noted = told, now
-        self._database.note_bridge(
-            line.bridge.name,
-            deny=told[0],
-            detail=health.detail,
-            facts=health.facts,
-            reconciled_at=line.compared_at,
-        )
+        with self._fenced():
+            self._database.note_bridge(
+                line.bridge.name,
+                deny=told[0],
+                detail=health.detail,
+                facts=health.facts,
+                reconciled_at=line.compared_at,
+            )
 
     def _paper(self) -> None:
         halted = bool(self._kill_switch.engaged())
@@ -297,16 +300,33 @@ class Courier:
         waiting = {row["instance"] for row in self._database.signals(states, limit=ROWS)}
         for item in self._on(None):
             if item.instance.id in waiting:
-                signal_bridge.publish_pending(
-                    self._database,
-                    now=self._clock().now(),
-                    halted=halted,
-                    reducing=reducing,
-                    instance=item.instance.id,
-                )
+                with self._fenced():
+                    signal_bridge.publish_pending(
+                        self._database,
+                        now=self._clock().now(),
+                        halted=halted,
+                        reducing=reducing,
+                        instance=item.instance.id,
+                    )
 
     def _expire(self) -> None:
-        self._database.expire_proposals(self._clock().now(), DenyReason.SIGNAL_EXPIRED.value)
+        now = self._clock().now()
+        # Looked at first: the courier asks all the time, and a transaction takes the write lock.
+        if self._database.proposals_due(now):
+            with self._fenced():
+                self._database.expire_proposals(now, DenyReason.SIGNAL_EXPIRED.value)
+
+    @contextmanager
+    def _fenced(self) -> Iterator[None]:
+        """Begin a transaction of the desk that holds the lease; raises StoreUnavailable.
+
+        Asked inside: a courier that stood still since its turn began may have been deposed, and
+        what it has read may be old.
+        """
+        with self._database.transaction():
+            if not self._ours():
+                raise StoreUnavailable("another desk holds the lease by now: nothing is written")
+            yield
 
     def _on(self, channel: str | None) -> list[Addressee]:
         return [item for item in self._addressees.values() if item.channel == channel]

@@ -25,7 +25,8 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.store.audit import Break, first_break
+from torra.harmless_text import escaped
+from torra.store.audit import PROVES_NOT, Break, first_break
 
 SHOWN: Final = 50
 MOST: Final = 500
@@ -127,6 +128,7 @@ def _shown(chain: Mark | None) -> str:
         filtered=any(known.values()),
         older=_address(rows[-1].seq) if more else None,
         newest=_address(None) if request.args.get("before") else None,
+        proves_not=PROVES_NOT,
         chain=chain or _told_of(rows, filtered=any(known.values())),
         stored=state().backing is not None,
     )
@@ -153,7 +155,12 @@ def _told_of_all() -> Mark:
     behind = state().backing
     if behind is None:
         return Mark("○", "there is none", "flat")
-    return _chain(behind.database.broken_entry(), "every entry holds, from the first to the last")
+    broken = behind.database.broken_entry()
+    newest = behind.database.audit_entries(limit=1)
+    last = newest[0] if newest else {"seq": 0, "hash": figures.DASH}
+    return _chain(
+        broken, f"entries 1 to {last['seq']} hold; hash of entry {last['seq']}: {last['hash']}"
+    )
 
 
 def _chain(broken: Break | None, whole: str) -> Mark:
@@ -215,7 +222,12 @@ def _json(text: str) -> JsonObject:
 def _lines(pages: Iterable[Sequence[AuditEntry]]) -> Iterator[str]:
     yield _csv([COLUMNS])
     for rows in pages:
-        yield _csv([[figures.guarded(str(getattr(row, name))) for name in COLUMNS] for row in rows])
+        yield _csv([[_cell(getattr(row, name)) for name in COLUMNS] for row in rows])
+
+
+def _cell(value: str | int) -> str:
+    # Escaped, not left out: the hash of an entry covers what strangers wrote.
+    return figures.guarded(escaped(str(value)))
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> str:

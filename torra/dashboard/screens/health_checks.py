@@ -32,13 +32,13 @@ from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import version
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
-from torra.desk.self_check import CheckResult
+from torra.desk.self_check import HELD_UP, CheckResult
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import BACKUP_FOLDER
 from torra.owner_only import OTHERS
 from torra.providers.vendors.addresses import address
-from torra.store.migrations import STEPS, schema
+from torra.store.migrations import NEWEST, schema
 
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
 """Levels of a sign, the worst first."""
@@ -168,6 +168,9 @@ def _lease(behind: Backing, lease: LeaseRow | None, now: datetime) -> Sign:
     if lease is None:
         return Sign("lease", "warn", "no desk has worked on this database yet", start)
     epoch = f"epoch {lease.epoch}"
+    # a desk that only looks tries for no lease
+    if held_up := getattr(behind.desk, "held_up", ""):
+        return Sign("lease", "alert", held_up, HELD_UP)
     since = f"renewed {figures.span((now - parse(lease.renewed_at)).total_seconds())} ago"
     if not lease.owner:
         return Sign("lease", "alert", f"given back ({epoch}): no desk runs", start)
@@ -341,7 +344,7 @@ def database(behind: Backing) -> Iterator[Sign]:
     if log > LARGE_WAL:
         remedy = "a reader holds it open: end programs that look into the database for long"
         yield Sign("log", "warn", f"the write-ahead log has grown to {_bytes(log)}", remedy)
-    found, newest = schema(behind.database.connection()), len(STEPS)
+    found, newest = schema(behind.database.connection()), NEWEST
     yield Sign("schema", "ok" if found == newest else "warn", f"{found} of {newest}")
     yield _backups(path.parent / BACKUP_FOLDER)
 

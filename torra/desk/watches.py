@@ -1,0 +1,115 @@
+"""The watches of a desk, over what is not its own to decide: its clock and its database's lock.
+
+People, time servers and a machine that wakes from sleep set a wall clock forwards and backwards.
+ClockWatch compares it with monotonic time, which nobody sets: `jump` returns how far the two have
+parted since the same caller asked last. After a jump the clock may be corrected again, so for a
+while nothing that depends on it is final (`settling`).
+
+A program that is paused inside a transaction (Ctrl-Z, a debugger, a suspended machine) holds the
+database's lock for as long as it is paused. Nobody can take it from outside: a desk that stands by
+cannot take over, and one that works cannot store. Only a person can end that, so LockWatch says it:
+once the lock has lasted longer than a lease, and then once a minute. It touches no database.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from datetime import datetime, timedelta
+from typing import Final
+
+from torra.clock import Clock
+
+SETTLING_SECONDS: Final = 600.0
+"""Real seconds after a jump of the clock during which no bar is written off as missed."""
+
+CLOCK_TOLERANCE: Final = timedelta(seconds=30)
+"""Real time by which desk clock and monotonic time may part between two looks.
+
+More is a jump, after which the desk waits as long before it believes the clock.
+"""
+
+TIMER_TOLERANCE: Final = timedelta(seconds=1)
+"""Real time by which they may part before timers are set anew, which would come that late."""
+
+TOLD_EVERY: Final = 60.0
+"""Real seconds between two lines about the same lock."""
+
+BY_A_DESK: Final = (
+    "another desk holds the database for {seconds} s and does nothing: it may be paused (Ctrl-Z, a "
+    "debugger, a suspended machine). End it or let it go on, and one of the two desks works. No "
+    "order can be doubled meanwhile"
+)
+BY_A_PROGRAM: Final = (
+    "another program holds the database for {seconds} s: nothing can be stored. It may be paused "
+    "(Ctrl-Z, a debugger): end it or let it go on"
+)
+FREE: Final = "the database is free again after {seconds} s"
+
+log = logging.getLogger("torra")
+
+
+class ClockWatch:
+    """The last looks at a desk's clocks, by caller."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[datetime, float]] = {}
+        self._jumped = -math.inf
+
+    def jump(self, who: str, clock: Clock) -> timedelta:
+        """Return the real time by which the clock has jumped since `who` asked last.
+
+        Zero at the first look, and for a clock that is set by hand.
+        """
+        now, monotonic, rate = clock.now(), clock.monotonic(), clock.rate
+        seen, self._seen[who] = self._seen.get(who), (now, monotonic)
+        if seen is None or rate is None:
+            return timedelta(0)
+        # Desk time divided by its rate is real time, so an accelerated clock does not seem to jump.
+        jump = (now - seen[0]) / rate - timedelta(seconds=monotonic - seen[1])
+        if abs(jump) > CLOCK_TOLERANCE:
+            log.warning("the clock jumped by %s", jump)
+            self._jumped = monotonic
+        return jump
+
+    def settling(self, clock: Clock) -> bool:
+        """Return whether the clock jumped not long ago."""
+        return clock.monotonic() - self._jumped < SETTLING_SECONDS
+
+    def forget(self) -> None:
+        """Begin anew: the desk has another clock."""
+        self._seen.clear()
+
+
+class LockWatch:
+    """What a desk knows of a lock that does not go away; times are monotonic seconds."""
+
+    def __init__(self, limit: float) -> None:
+        """Speak of a lock that has lasted longer than `limit` seconds."""
+        self._limit = limit
+        self._since: float | None = None
+        self._told: float | None = None
+        self.words = ""
+        """What is to be said of the lock now, "" while there is none worth a word."""
+
+    def locked(self, begun: float, now: float, *, other_desk: bool) -> str:
+        """Note a try, begun at a moment, that met a lock; return what to say now, "" for nothing.
+
+        `other_desk` is whether the lease is another desk's.
+        """
+        self._since = begun if self._since is None else self._since
+        if now - self._since <= self._limit:
+            return ""
+        words = BY_A_DESK if other_desk else BY_A_PROGRAM
+        self.words = words.format(seconds=round(now - self._since))
+        if self._told is not None and now - self._told < TOLD_EVERY:
+            return ""
+        self._told = now
+        return self.words
+
+    def free(self, now: float) -> str:
+        """Note that the database could be used; return what to say, "" for nothing."""
+        since, spoken = self._since, self.words
+        self._since = self._told = None
+        self.words = ""
+        return FREE.format(seconds=round(now - since)) if since is not None and spoken else ""
