@@ -26,6 +26,23 @@ MALFORMED: Final = (
 """What it may raise to read a text from outside as if it had the shape that it should have."""
 
 
+LONGEST_TEXT: Final = 500
+"""Characters of a message that comes from outside, wherever it is shown or kept."""
+
+BEGINNING: Final = 300
+"""Characters of a longer one that are kept of its beginning; its end often has the remedy."""
+
+CUT: Final = " [...] "
+
+
+def bounded(text: str, most: int = LONGEST_TEXT) -> str:
+    """Return a text of `most` characters at most: of a longer one its beginning and its end."""
+    if len(text) <= most:
+        return text
+    beginning = most * BEGINNING // LONGEST_TEXT
+    return text[:beginning] + CUT + text[beginning + len(CUT) - most :]
+
+
 class TorraError(Exception):
     """Base of everything that Torra raises on purpose."""
 

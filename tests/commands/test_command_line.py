@@ -24,9 +24,9 @@ from tests.doubles.reference_ea import Inputs, ReferenceEa
 from tests.doubles.vendor_server import Status, VendorServer
 from tests.worlds import desks, legacy_database
 from torra.clock import System, iso
-from torra.commands.cli_errors import LONGEST
 from torra.commands.command_line import main
 from torra.config import ROOT
+from torra.errors import LONGEST_TEXT
 from torra.providers.vendors.switchboard import Switchboard
 from torra.replay.rerun import trial_tick
 from torra.tick.bar_window import LiveWindow
@@ -133,7 +133,7 @@ def test_a_mistake_is_one_clear_line_and_exit_2(
     assert result.stdout == ""
     assert said in result.stderr and result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
-    assert len(result.stderr) <= LONGEST + 1
+    assert len(result.stderr) <= LONGEST_TEXT + 1
 
 
 @pytest.mark.parametrize("command", ["doctor", "run --port 5999", "tick BTCUSD M15", "halt"])
@@ -162,7 +162,7 @@ def test_a_file_of_one_endless_line_is_not_repeated(tmp_path: Path) -> None:
     words = ("import", str(file), "--symbol", "BTCUSD", "--timeframe", "M15")
     result = torra(tmp_path / "home", *words)
     assert result.exit_code == 2
-    assert result.stderr.startswith("torra: ") and len(result.stderr) <= LONGEST + 1
+    assert result.stderr.startswith("torra: ") and len(result.stderr) <= LONGEST_TEXT + 1
 
 
 def test_a_list_of_a_thousand_numbers_is_one_line(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_list_of_a_thousand_numbers_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "desk.json").write_text(json.dumps({"instances": [instance]}))
     result = torra(tmp_path, "tick", "BTCUSD", "M15")
     assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1 and len(result.stderr) <= LONGEST + 1
+    assert result.stderr.count("\n") == 1 and len(result.stderr) <= LONGEST_TEXT + 1
 
 
 def test_a_misspelt_key_names_the_nearest(tmp_path: Path) -> None:

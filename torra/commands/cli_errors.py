@@ -1,6 +1,7 @@
 """The error ending of every command: one line on standard error and an exit code.
 
-The line has at most LONGEST characters: what a person wrote, or a file holds, may be without end.
+The line has at most LONGEST_TEXT characters: what a person wrote, or a file holds, may be without
+end.
 
 Exit code 2: a mistake that a person can mend, or data that is not there. Exit code 1: every other
 TorraError. Any other exception is a defect of the program and passes through.
@@ -11,31 +12,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import click
 
-from torra.errors import ConfigError, DataUnavailable, TorraError
+from torra.errors import ConfigError, DataUnavailable, TorraError, bounded
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-LONGEST: Final = 500
-"""Characters of an error's line."""
-
-BEGINNING: Final = 300
-"""Characters of a longer one that are kept of its beginning; its end has the remedy."""
-
-CUT: Final = " [...] "
-
-
 def one_line(text: str) -> str:
     """Return an error's text as the line that is shown: of a longer one beginning and end."""
-    line = "torra: " + " ".join(part for part in map(str.strip, text.splitlines()) if part)
-    if len(line) <= LONGEST:
-        return line
-    return line[:BEGINNING] + CUT + line[BEGINNING + len(CUT) - LONGEST :]
+    return bounded("torra: " + " ".join(part for part in map(str.strip, text.splitlines()) if part))
 
 
 def plainly(command: Callable[P, R]) -> Callable[P, R]:

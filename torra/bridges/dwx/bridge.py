@@ -31,7 +31,15 @@ from typing import Final
 
 from torra.bridges.at_most_once import CONFIRM_SECONDS, HISTORY, LOTS_SLACK, AtMostOnce
 from torra.bridges.dwx.deals import Opening, linked, position_of
-from torra.bridges.dwx.files import DealRow, DwxAccount, DwxFolder, Message, OrderRow
+from torra.bridges.dwx.files import (
+    ORDERS,
+    TRADES,
+    DealRow,
+    DwxAccount,
+    DwxFolder,
+    Message,
+    OrderRow,
+)
 from torra.bridges.dwx.outcome import (
     DwxView,
     filled,
@@ -197,7 +205,13 @@ class Dwx(AtMostOnce[DwxAccount]):
             "quotes": sorted(self._folder.quotes.read() or {}),
             "symbols_refused": sorted(self._questions.refused),
             "command_waiting": self._folder.waiting() is not None,
+            "last_alarm": self._odd(),
         }
+
+    def _odd(self) -> str:
+        """Say what the files tell that cannot be, and in which; "" for nothing."""
+        told = {ORDERS: self._folder.account.odd, TRADES: self._folder.trades.odd}
+        return next((f"{name}: {odd}" for name, odd in told.items() if odd), "")
 
     def _obstacle(self) -> tuple[DenyReason | None, str]:
         """Return why nothing may be handed over, with the remedy."""
@@ -226,7 +240,8 @@ class Dwx(AtMostOnce[DwxAccount]):
             return f"DWX_Orders.txt in {folder} is {-age:.0f} s ahead of this computer's clock"
         account = self._folder.account.read()
         if account is None or self._folder.account_age() > ALIVE_SECONDS:
-            return f"DWX_Orders.txt in {folder} cannot be read"
+            odd = self._folder.account.odd
+            return f"DWX_Orders.txt in {folder} cannot be read{f': {odd}' if odd else ''}"
         if account.number != self._account:
             return self._wrong_account(account.number, self._account)
         return ""
