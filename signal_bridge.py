@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
+from torra.bridges.odd_rows import aside, each_alone, sending_fault
 from torra.bridges.plausible import report_fault
 from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
 from torra.clock import iso, parse
@@ -217,7 +218,8 @@ def send_pending(
     of its own. Two questions are asked again right before each submission: `stopped`, and `ours`,
     whether this desk still holds the lease. Without the lease nothing is done at all. A signal that
     has expired or was stopped is taken back as far as the bridge can; once the other side has it,
-    only its report decides. `health` stands for the bridge's own.
+    only its report decides. A signal that cannot be read, or of which no order can be made, stops
+    no other. `health` stands for the bridge's own.
     """
     sent = []
     with store.transaction():
@@ -231,16 +233,17 @@ def send_pending(
         # Asked for each row: the lease may be lost between two of them.
         if not ours():
             break
-        # Before health: a bridge that is not well must not keep a stopped signal alive.
-        reason = stopped(row["kind"]) or _doomed(row)
-        if reason is not None:
-            _take_back(store, bridge, row, "CANCELLED", reason)
-        elif _over(row, now()):
-            _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
-        elif row["state"] == "PENDING" and found is not None and not found.ok:
-            store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
-        elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped, ours):
-            sent.append({**row, "state": "PUBLISHED"})
+        with each_alone(store, row):
+            # Before health: a bridge that is not well must not keep a stopped signal alive.
+            reason = stopped(row["kind"]) or _doomed(row)
+            if reason is not None:
+                _take_back(store, bridge, row, "CANCELLED", reason)
+            elif _over(row, now()):
+                _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
+            elif row["state"] == "PENDING" and found is not None and not found.ok:
+                store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
+            elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped, ours):
+                sent.append({**row, "state": "PUBLISHED"})
     with store.transaction():
         _follow_closes(store, instance)
     return sent
@@ -267,7 +270,13 @@ def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
 
 
 def _rows(store: Outbox, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
-    rows = store.signals(states=states, instance=instance, limit=LIMIT)
+    """Return the signals of some states that can be read; an odd one is told and left alone."""
+    rows = []
+    for row in store.signals(states=states, instance=instance, limit=LIMIT):
+        if fault := sending_fault(row):
+            aside(store, row, fault)
+        else:
+            rows.append(row)
     # Of one decision the close goes first: its opening waits for it.
     return sorted(rows, key=lambda row: (row["decided_at"], row["kind"] != "close", row["sid"]))
 

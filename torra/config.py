@@ -75,8 +75,13 @@ code, in an installed package within it.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 """What a symbol, an instance or a profile may be called: it becomes part of keys and file names."""
 
+NAME_RULE: Final = "use letters, digits, dot, dash and underscore, 32 at most"
+"""What NAME asks, for whoever has written another name."""
+
 
 BROKER_SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
+"""What a broker may call a symbol: a comma, a bar or a quotation mark would break a message."""
+
 MAGIC_BASE: Final = 220_000_000
 MAGIC_RANGE: Final = 1_000_000_000
 """An instance's magic number lies in [MAGIC_BASE, MAGIC_BASE + MAGIC_RANGE): MT5 takes 2^31 - 1."""
@@ -84,6 +89,16 @@ MAGIC_RANGE: Final = 1_000_000_000
 
 LONGEST_NEWS_HOURS: Final = 720
 """No headline counts longer than this."""
+
+
+def check_name(value: str) -> str:
+    """Return a name that a symbol, an instance, a profile or a channel may have.
+
+    Raises ValueError with the rule.
+    """
+    if not NAME.fullmatch(value):
+        raise ValueError(NAME_RULE)
+    return value
 
 
 def _as_path(value: str) -> str:
@@ -331,9 +346,7 @@ class Instance(Section):
     @field_validator("symbol", "name", "profile", "channel")
     @classmethod
     def _plain(cls, value: str) -> str:
-        if value and not NAME.fullmatch(value):
-            raise ValueError("use letters, digits, dot, dash and underscore, 32 at most")
-        return value
+        return check_name(value) if value else value
 
     @field_validator("timeframes")
     @classmethod
@@ -443,8 +456,10 @@ class DeskSettings(Section):
     @model_validator(mode="after")
     def _channels_there(self) -> DeskSettings:
         for name in self.channels:
-            if not NAME.fullmatch(name):
-                raise ValueError(f"channel {name!r}: use letters, digits, dot, dash, underscore")
+            try:
+                check_name(name)
+            except ValueError as error:
+                raise ValueError(f"channel {name!r}: {error}") from None
         for instance in self.instances:
             outside = {instance.feed, instance.bridge} & {*MT5_FEEDS, *MT5_BRIDGES}
             if is_plug_in(instance.bridge):

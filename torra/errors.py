@@ -54,13 +54,13 @@ class ConfigError(TorraError):
 class DataUnavailable(TorraError):
     """The bars of a tick cannot be used.
 
-    `reason` is a short code for the record, `detail` a sentence.
+    `reason` is a short code for the record, `detail` a sentence of LONGEST_TEXT characters at most.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
         self.reason = reason
-        self.detail = detail
+        self.detail = bounded(detail)
+        super().__init__(f"{reason}: {self.detail}")
 
 
 class StoreUnavailable(TorraError):

@@ -31,6 +31,7 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import start_check, wiring
 from torra.desk.schedule import Desk
+from torra.errors import bounded
 from torra.feeds.protocol import stream_state
 
 STANDING_BY: Final = (
@@ -68,6 +69,17 @@ class Stop:
             clock.sleep(LOOK_EVERY)
 
 
+class OneLine(logging.Formatter):
+    """Writes a message as one line of LONGEST_TEXT characters at most; a traceback follows whole.
+
+    A message may hold what a file, a feed or a vendor has said.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the library's name
+        """Return the line of a message."""
+        return bounded(" ".join(super().formatMessage(record).splitlines()))
+
+
 @dataclass(frozen=True, slots=True)
 class PagesAddress:
     """The address at which pages are served, and the names that other machines may use."""
@@ -80,7 +92,9 @@ class PagesAddress:
 
 def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], None]) -> None:
     """Run the desk of a home until it is told to stop; raises ConfigError."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    to_stderr = logging.StreamHandler()
+    to_stderr.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[to_stderr])
     stop = Stop()
     # Before anything long: a start, too, must end in order and give back the lease.
     for number in (signal.SIGTERM, signal.SIGINT):

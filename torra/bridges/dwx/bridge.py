@@ -65,7 +65,7 @@ from torra.bridges.protocol import (
     SymbolTerms,
 )
 from torra.clock import Clock
-from torra.config import Channel
+from torra.config import BROKER_SYMBOL, Channel
 from torra.errors import BridgeUnavailable, ConfigError
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import DenyReason
@@ -84,8 +84,6 @@ LOT_STEP: Final = 0.01
 
 COMMENT: Final = re.compile(r"[A-Za-z0-9]{1,26}")
 """Letters and digits: a comma, a bar or a quotation mark would break a command or an answer."""
-
-SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
 
 
 @dataclass(slots=True)
@@ -284,7 +282,7 @@ class Dwx(AtMostOnce[DwxAccount]):
 
     def _objection(self, order: Order, account: DwxAccount) -> str:
         """Return the reason of the first guard that objects, with what DWX lets one know."""
-        named = COMMENT.fullmatch(order.sid) and SYMBOL.fullmatch(order.broker_symbol)
+        named = COMMENT.fullmatch(order.sid) and BROKER_SYMBOL.fullmatch(order.broker_symbol)
         prices = (self._folder.quotes.read() or {}).get(order.broker_symbol)
         if prices is None and order.kind == "open" and self._expects_quote(order):
             # The order stays pending: its quote may come within the next looks.
