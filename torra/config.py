@@ -38,8 +38,9 @@ from agent_config import (
     or_plug_in,
 )
 from torra.clock import TIMEFRAMES
-from torra.errors import ConfigError
+from torra.errors import ConfigError, no_key_twice
 from torra.home import DESK
+from torra.regular_files import lies, read_regular
 from torra.trading_terms import SYMBOLS, Risk, SymbolSpec
 
 __all__ = [
@@ -499,7 +500,8 @@ def home(environment: dict[str, str] | None = None) -> Path:
 def load_desk(folder: Path) -> DeskSettings:
     """Read desk.json of a home; the shipped default when there is none. Raises ConfigError."""
     path = folder / DESK
-    return DeskSettings() if not path.exists() else read(DeskSettings, path)
+    # A link to nothing is a desk that somebody meant: its defaults would be another one.
+    return read(DeskSettings, path) if lies(path) else DeskSettings()
 
 
 def load_profile(name: str | Path, folder: Path) -> Profile:
@@ -511,7 +513,7 @@ def load_profile(name: str | Path, folder: Path) -> Profile:
         return read(Profile, name)
     for place in (folder / "profiles", ROOT / "profiles"):
         path = place / f"{name}.json"
-        if path.exists():
+        if lies(path):
             return read(Profile, path)
     raise ConfigError(f"there is no profile {name}: put {name}.json into {folder / 'profiles'}")
 
@@ -520,12 +522,12 @@ def read(model: type[Model], path: Path) -> Model:
     """Read one JSON file into a settings model; raises ConfigError with file, place and remedy."""
     try:
         # Windows editors put a byte order mark in front, which json refuses.
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     try:
         # Of a key that stands twice json keeps the last, silently: a limit would be lost.
-        values = json.loads(text, object_pairs_hook=_no_key_twice)
+        values = json.loads(text, object_pairs_hook=no_key_twice)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not JSON: {error}") from error
     return validate(model, values, str(path))
@@ -561,15 +563,6 @@ def _refuse_broken_text(values: object, source: str) -> None:
             f"{source}: a text holds {error.object[error.start]!r}, which is half a character; "
             "write that text anew"
         ) from error
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice} stands twice")
-    return values
 
 
 def _follows(item: Any, found: Iterable[Any]) -> bool:

@@ -13,7 +13,7 @@ without this package. Abstaining and denying are values with a reason, never exc
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 MALFORMED: Final = (
     ValueError,
@@ -41,6 +41,16 @@ def bounded(text: str, most: int = LONGEST_TEXT) -> str:
         return text
     beginning = most * BEGINNING // LONGEST_TEXT
     return text[:beginning] + CUT + text[beginning + len(CUT) - most :]
+
+
+def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object that json has read; raises ValueError for a key that stands twice."""
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice} stands twice")
+    return values
 
 
 class TorraError(Exception):

@@ -117,7 +117,8 @@ def test_a_number_of_a_deal_below_zero_is_refused() -> None:
 @pytest.mark.parametrize(
     "real",
     [
-        {"stop": 0.0, "target": 0.0}, {"profit": 0.0}, {"profit": -1234.5}, {"magic": 0}, {"magic": -1},
+        {"stop": 0.0, "target": 0.0}, {"profit": 0.0}, {"profit": -1234.5}, {"magic": 0},
+        {"magic": -1},
         {"comment": ""}, {"lots": 0.001},
     ],
 )  # fmt: skip

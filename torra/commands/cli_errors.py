@@ -9,10 +9,11 @@ TorraError. Any other exception is a defect of the program and passes through.
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 import click
 
@@ -21,10 +22,29 @@ from torra.errors import ConfigError, DataUnavailable, TorraError, bounded
 P = ParamSpec("P")
 R = TypeVar("R")
 
+UNSEEN: Final = "?"
+"""Stands for a sign that cannot be printed."""
+
+SHOWN: Final = 40
+"""Characters of a word that can name nothing which are shown."""
+
 
 def one_line(text: str) -> str:
-    """Return an error's text as the line that is shown: of a longer one beginning and end."""
-    return bounded("torra: " + " ".join(part for part in map(str.strip, text.splitlines()) if part))
+    """Return an error's text as the line that is shown: of a longer one beginning and end.
+
+    Signs that a terminal would obey, or that turn the text around them, are question marks.
+    """
+    line = " ".join(part for part in map(str.strip, text.splitlines()) if part)
+    return bounded("torra: " + "".join(sign if sign.isprintable() else UNSEEN for sign in line))
+
+
+def no_name(error: Exception) -> str:
+    """Say that a word of the command can name nothing; "" for every other error."""
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object[:SHOWN]!r} holds half a character: write it anew"
+    if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        return f"{error.filename or 'a word of the command'}: {error.strerror}: give another name"
+    return ""
 
 
 def plainly(command: Callable[P, R]) -> Callable[P, R]:
@@ -37,5 +57,10 @@ def plainly(command: Callable[P, R]) -> Callable[P, R]:
         except TorraError as error:
             click.echo(one_line(str(error)), err=True)
             sys.exit(2 if isinstance(error, (ConfigError, DataUnavailable)) else 1)
+        except (ValueError, OSError) as error:
+            if not (said := no_name(error)):
+                raise
+            click.echo(one_line(said), err=True)
+            sys.exit(2)
 
     return run

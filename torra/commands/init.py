@@ -32,6 +32,7 @@ from torra.commands.options import print_json
 from torra.desk.first_files import put_both, recover
 from torra.errors import ConfigError
 from torra.home import DESK
+from torra.regular_files import read_regular
 from torra.whole_files import write_synced
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def _message(path: Path, kind: type[M], key: str, troubles: list[str]) -> M | No
     from torra.bridges.torra.messages import MessageError, decode  # noqa: PLC0415
 
     try:
-        return decode(path.read_bytes(), kind, key)
+        return decode(read_regular(path), kind, key)
     except OSError as error:
         troubles.append(f"cannot read {path}: {error.strerror}")
     except MessageError as error:
