@@ -160,6 +160,12 @@ def test_books_with_a_row_that_cannot_be_are_told(row: Any, said: str) -> None:
     assert books_fault(books(POSITION, row, DEAL), T + LIFE).startswith(said)
 
 
+def test_books_with_a_text_without_end_are_told_in_500_characters() -> None:
+    endless = replace(POSITION, comment="x" * 1_000_000)
+    said = books_fault(books(endless), T + LIFE)
+    assert said.startswith("position 77: comment is 'xxx") and len(said) <= LONGEST_TEXT
+
+
 def test_real_books_are_no_fault() -> None:
     loose = replace(DEAL, deal="901", position="", profit=0.0, comment="", reason="")
     bare = replace(POSITION, ticket="78", stop=0.0, target=0.0, magic=0)

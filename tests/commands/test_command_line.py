@@ -173,6 +173,40 @@ def test_a_list_of_a_thousand_numbers_is_one_line(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1 and len(result.stderr) <= LONGEST_TEXT + 1
 
 
+def test_signs_that_a_terminal_obeys_are_question_marks(tmp_path: Path) -> None:
+    result = torra(tmp_path, "tick", "a\u202eb\x9bc", "M15")
+    assert result.exit_code == 2
+    assert "no instance A?B?C" in result.stderr and result.stderr.strip().isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("desk.json", '{"keep_calls_days": 9, "keep_calls_days": 8}', ("tick", "BTCUSD", "M15")),
+        ("access.json", '{"tokens": 1, "tokens": {}, "key": ""}', ("token",)),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(
+    name: str, text: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / name).chmod(0o600)
+    result = torra(tmp_path, *words)
+    assert result.exit_code == 2 and name in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["desk.json", "access.json", "prices.json", "profiles/default.json"]
+)
+def test_a_link_to_nothing_is_no_file_that_is_missing(name: str, tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "nothing")
+    words = ("token",) if name == "access.json" else ("tick", "BTCUSD", "M15")
+    result = torra(tmp_path, *words)
+    assert result.exit_code == 2 and Path(name).name in result.stderr, result.stderr
+    assert not (tmp_path / "nothing").exists()
+
+
 def test_a_misspelt_key_names_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text('{"agents": {"modes": "budget"}}')
     result = torra(tmp_path, "tick", "BTCUSD", "M15", "--profile", str(tmp_path / "mine.json"))

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,7 +33,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.conftest import Scale
-from tests.worlds import legacy_database
+from tests.worlds import channels, dwx_channel, legacy_database
+from torra.bridges.protocol import Bridge
 from torra.commands.cli_errors import plainly
 from torra.commands.command_line import main
 from torra.config import ROOT
@@ -616,6 +618,21 @@ def ask(setting: Setting, what: str, valid: Path, folder: Path, to: Record) -> N
         to.faults.append(f"{setting.name}, {what}: {fault}")
 
 
+def drawn(chance: random.Random, count: int) -> list[tuple[Door | Setting, str]]:
+    """So many mutations: each file and each setting once before any a second time."""
+    cases: list[tuple[Door | Setting, str]] = [*KINDS, *STRANGE_SETTINGS]
+    chance.shuffle(cases)
+    first = {place.name: (place, what) for place, what in cases}
+    rest = [case for case in cases if case not in first.values()]
+    return [*first.values(), *rest][:count]
+
+
+def test_a_night_takes_every_file_and_setting() -> None:
+    taken = drawn(random.Random(27), SPOILED)
+    assert len(taken) == SPOILED
+    assert {place.name for place, _ in taken} == {item.name for item in (*DOORS, *SETTINGS)}
+
+
 def test_spoiled_files_and_settings_are_one_line_and_nothing_is_lost(
     valid: Path,
     tmp_path: Path,
@@ -625,12 +642,9 @@ def test_spoiled_files_and_settings_are_one_line_and_nothing_is_lost(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(main.commands, "start", start)
-    cases: list[Any] = [*KINDS, *STRANGE_SETTINGS]
     chance = random.Random(27)
-    # Each at least once, as far as this run goes, and the rest drawn anew.
-    drawn = chance.sample(cases, min(len(cases), scaled(SPOILED, least=6)))
     record = Record()
-    for place, what in drawn:
+    for place, what in drawn(chance, scaled(SPOILED, least=6)):
         if isinstance(place, Door):
             spoil(place, what, valid, tmp_path / "trial", chance, record)
         else:
@@ -638,3 +652,57 @@ def test_spoiled_files_and_settings_are_one_line_and_nothing_is_lost(
     record_property("seen", record.seen)
     assert record.faults == []
     assert record.lived.total() + record.same <= record.refused.total()
+
+
+# --- files of a channel ---------------------------------------------------------------------------
+
+STATES = ("state/ea.json", "state/positions.json", "state/deals.json", "state/symbols.json")
+OF_DWX = ("DWX_Orders.txt", "DWX_Messages.txt", "DWX_Market_Data.txt", "DWX_Historic_Trades.txt")
+OF_A_CHANNEL = [
+    (name, what) for name in (*STATES, *OF_DWX) for what in (*ANY, *IN_ITS_PLACE)
+]  # fmt: skip
+
+
+def test_a_spoiled_file_of_a_channel_proves_nothing(
+    tmp_path: Path, scaled: Scale, record_property: Callable[[str, object], None]
+) -> None:
+    chance = random.Random(27)
+    cases = chance.sample(OF_A_CHANNEL, scaled(len(OF_A_CHANNEL), least=6))
+    for number, (name, what) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        bridge, path, quiet = (of_dwx if name in OF_DWX else of_torra)(folder, name)
+        good = bridge.books()
+        assert good is not None and good.positions
+        quiet()
+        if what in ANY:
+            path.write_bytes(ANY[what](path.read_bytes(), chance))
+        elif not put_in_its_place(path, what):
+            continue
+        with at_most(PATIENCE):
+            bridge.poll()
+            found, health = bridge.books(), bridge.health()
+            bridge.terms()
+        # What cannot be read is not known: never "no position".
+        assert found is None or found.positions == good.positions, (name, what)
+        assert len(health.detail) <= LONGEST_TEXT, (name, what)
+        assert len(str(health.facts.get("last_alarm", ""))) <= LONGEST_TEXT, (name, what)
+    record_property("seen", f"{len(cases)} spoiled files of a channel, none of them believed")
+
+
+def of_torra(folder: Path, name: str) -> tuple[Bridge, Path, Callable[[], None]]:
+    stage = channels.Stage(folder)
+    stage.wake()
+    stage.bridge.submit(channels.order())
+    stage.final("T000000000001")
+    return stage.bridge, stage.folder / name, lambda: stage.clock.pass_time(1)
+
+
+def of_dwx(folder: Path, name: str) -> tuple[Bridge, Path, Callable[[], None]]:
+    world = dwx_channel.World(folder)
+    world.opened()
+    path = world.bridge._folder.path / name
+    if not path.exists():
+        path.write_text("{}")
+    # Else the Expert Advisor would write its files anew as the clock moves.
+    return world.bridge, path, partial(world.clock.others.remove, world.fake.step)
