@@ -45,6 +45,7 @@ PATIENCE = 30.0
 """Seconds after which a command hangs, as on a pipe that nobody writes to."""
 
 MEGABYTES = 10_000_000
+LARGEST_VARIABLE = 100_000
 SPOILED = 500
 """Mutations of a night; a day takes a share of them."""
 
@@ -231,13 +232,11 @@ IN_ITS_PLACE = ("a folder", "a pipe", "a link to nothing", "a link to itself", "
 """What stands where the file was."""
 
 
-def put_in_its_place(path: Path, what: str) -> bool:
-    """Put something else where a file was; False where this user or system cannot."""
+def put_in_its_place(path: Path, what: str) -> None:
+    """Put something else where a file was."""
     if what == "no right to read":
-        if os.geteuid() == 0:
-            return False  # root reads all: nothing would be tried
         path.chmod(0)
-        return True
+        return
     path.unlink()
     if what == "a folder":
         path.mkdir()
@@ -245,7 +244,6 @@ def put_in_its_place(path: Path, what: str) -> bool:
         os.mkfifo(path)
     else:
         path.symlink_to(path.parent / "nothing" if what == "a link to nothing" else path)
-    return True
 
 
 # --- doors ----------------------------------------------------------------------------------------
@@ -341,7 +339,9 @@ DOORS = (
          {"a strange key": "what names no scope is not read"}),
     Door("a backup", "b.db", DATABASE, ("restore", "@/b.db", "--yes"),
          {"a folder": "the backups of a folder are listed"}),
-    Door("a scorer's database", "scorer.db", DATABASE, ("start",)),
+    Door("a scorer's database", "scorer.db", DATABASE, ("start",),
+         dict.fromkeys(("cut", "a page of noise"), "a scorer's file stops no desk: a row that it "
+                       "does not take is kept, and told")),
 )  # fmt: skip
 
 
@@ -402,7 +402,7 @@ SETTINGS = (
     Setting("--to", (*REPLAY, "--to", "%")),
     Setting("--arms", (*REPLAY[:-1], "%")),
     Setting("--costs", (*REPLAY, "--costs", "%")),
-    Setting("--name", (*REPLAY, "--name", "%")),
+    Setting("--name", (*REPLAY, "--name", "%"), lives=NAMES),
     Setting("--thresholds", ("sweep", "BTCUSD", "--bars", "@/bars.csv", "--thresholds", "%")),
     Setting("--weights", ("sweep", "BTCUSD", "--bars", "@/bars.csv", "--weights", "%")),
     Setting("a replay", ("recompose", "%")),
@@ -464,6 +464,9 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     first = (ROOT / "examples" / "headlines.jsonl").read_text().splitlines()[0]
     (home / "news.jsonl").write_text(first + "\n")
     legacy_database.build(home / "scorer.db")
+    # The start gives the scorer's table the columns of the desk, once.
+    begun = CliRunner().invoke(start, obj=home)
+    assert begun.exit_code == 0, begun.stderr
     for words in (("import", "@/bars.csv", *IMPORT), ("backup", "@/b.db"), ("token",)):
         done = command(home, words)
         assert done.exit_code == 0, done.stderr
@@ -545,14 +548,13 @@ class Record:
     refused: Counter[str] = field(default_factory=Counter)
     same: int = 0
     lived: Counter[str] = field(default_factory=Counter)
-    untried: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
     @property
     def seen(self) -> str:
         return (
             f"{self.refused.total()} refused in one line, {self.same} the same, "
-            f"{self.lived.total()} lived with as promised, {self.untried.total()} not tried"
+            f"{self.lived.total()} lived with as promised"
         )
 
 
@@ -566,9 +568,8 @@ def spoil(
     trial = Trial(valid, folder)
     if what in door.damage:
         path.write_bytes(door.damage[what](path.read_bytes(), chance))
-    elif not put_in_its_place(path, what):
-        to.untried[what] += 1
-        return
+    else:
+        put_in_its_place(path, what)
     trial.note()
     try:
         done = command(trial.home, door.words)
@@ -598,9 +599,6 @@ def ask(setting: Setting, what: str, valid: Path, folder: Path, to: Record) -> N
     trial, told = Trial(valid, folder), STRANGE[what]
     trial.note()
     words = [told if word == "%" else word.replace("@", str(trial.home)) for word in setting.words]
-    if setting.variable and len(told) > 100_000:
-        to.untried[setting.name] += 1  # no environment can hold it
-        return
     before = [] if setting.variable == "TORRA_HOME" else ["--home", str(trial.home)]
     env = {setting.variable: told} if setting.variable else None
     try:
@@ -618,9 +616,19 @@ def ask(setting: Setting, what: str, valid: Path, folder: Path, to: Record) -> N
         to.faults.append(f"{setting.name}, {what}: {fault}")
 
 
+EVERY: list[tuple[Door | Setting, str]] = [*KINDS, *STRANGE_SETTINGS]
+
+
+def can_be_tried(place: Door | Setting, what: str) -> bool:
+    """Whether this user and system can spoil it so: root reads all, an environment is small."""
+    if isinstance(place, Setting):
+        return not place.variable or len(STRANGE[what]) < LARGEST_VARIABLE
+    return what != "no right to read" or os.geteuid() != 0
+
+
 def drawn(chance: random.Random, count: int) -> list[tuple[Door | Setting, str]]:
     """So many mutations: each file and each setting once before any a second time."""
-    cases: list[tuple[Door | Setting, str]] = [*KINDS, *STRANGE_SETTINGS]
+    cases = [(place, what) for place, what in EVERY if can_be_tried(place, what)]
     chance.shuffle(cases)
     first = {place.name: (place, what) for place, what in cases}
     rest = [case for case in cases if case not in first.values()]
@@ -650,7 +658,7 @@ def test_spoiled_files_and_settings_are_one_line_and_nothing_is_lost(
         else:
             ask(place, what, valid, tmp_path / "trial", record)
     record_property("seen", record.seen)
-    assert record.faults == []
+    assert not record.faults, "\n".join(record.faults)
     assert record.lived.total() + record.same <= record.refused.total()
 
 
@@ -660,6 +668,7 @@ STATES = ("state/ea.json", "state/positions.json", "state/deals.json", "state/sy
 OF_DWX = ("DWX_Orders.txt", "DWX_Messages.txt", "DWX_Market_Data.txt", "DWX_Historic_Trades.txt")
 OF_A_CHANNEL = [
     (name, what) for name in (*STATES, *OF_DWX) for what in (*ANY, *IN_ITS_PLACE)
+    if what != "no right to read" or os.geteuid() != 0
 ]  # fmt: skip
 
 
@@ -677,8 +686,8 @@ def test_a_spoiled_file_of_a_channel_proves_nothing(
         quiet()
         if what in ANY:
             path.write_bytes(ANY[what](path.read_bytes(), chance))
-        elif not put_in_its_place(path, what):
-            continue
+        else:
+            put_in_its_place(path, what)
         with at_most(PATIENCE):
             bridge.poll()
             found, health = bridge.books(), bridge.health()
