@@ -167,7 +167,8 @@ def listed(row: ProposalRow, now: datetime, digits: int) -> ProposalLine:
 
 def name_of(row: ProposalRow) -> str:
     """Return what a line calls a proposal: of one whose orders cannot be read it says so."""
-    odd = "" if row.drafts else UNREADABLE
+    known = any(draft.kind in ("open", "close") for draft in row.drafts)
+    odd = "" if known else UNREADABLE
     return figures.clean(f"{row.instance} {row.timeframe}", 60) + odd
 
 

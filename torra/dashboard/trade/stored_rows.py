@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -158,3 +159,8 @@ def json_of(text: object) -> JsonValue:
     except MALFORMED:
         return None
     return found
+
+
+def without_bytes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for an answer in JSON: None for a column that holds bytes, which none has."""
+    return {name: None if isinstance(value, bytes) else value for name, value in row.items()}
