@@ -28,6 +28,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from torra.bridges.guards import DECISION
+from torra.bridges.odd_rows import aside, each_alone, sending_fault
+from torra.bridges.plausible import report_fault
 from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
 from torra.clock import iso, parse
 from torra.errors import BridgeUnavailable
@@ -227,7 +229,8 @@ def send_pending(
     of its own. Two questions are asked again right before each submission: `stopped`, and `ours`,
     whether this desk still holds the lease. Without the lease nothing is done at all. A signal that
     has expired or was stopped is taken back as far as the bridge can; once the other side has it,
-    only its report decides. `health` stands for the bridge's own.
+    only its report decides. A signal that cannot be read, or of which no order can be made, stops
+    no other. `health` stands for the bridge's own.
     """
     sent = []
     if not _made_ready(store, instance, now, stopped, ours):
@@ -240,20 +243,21 @@ def send_pending(
         # Asked for each row: the lease may be lost between two of them.
         if not ours():
             break
-        # Before health: a bridge that is not well must not keep a stopped signal alive.
-        reason = (
-            (row["state"] == "PENDING" and _not_as_decided(store, row))
-            or stopped(row["kind"])
-            or _doomed(row)
-        )
-        if reason:
-            _take_back(store, bridge, row, "CANCELLED", reason)
-        elif _over(row, now()):
-            _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
-        elif row["state"] == "PENDING" and found is not None and not found.ok:
-            store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
-        elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped, ours):
-            sent.append({**row, "state": "PUBLISHED"})
+        with each_alone(store, row):
+            # Before health: a bridge that is not well must not keep a stopped signal alive.
+            reason = (
+                (row["state"] == "PENDING" and _not_as_decided(store, row))
+                or stopped(row["kind"])
+                or _doomed(row)
+            )
+            if reason:
+                _take_back(store, bridge, row, "CANCELLED", reason)
+            elif _over(row, now()):
+                _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
+            elif row["state"] == "PENDING" and found is not None and not found.ok:
+                store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
+            elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped, ours):
+                sent.append({**row, "state": "PUBLISHED"})
     with store.transaction():
         _follow_closes(store, instance)
     return sent
@@ -335,7 +339,13 @@ def _doomed(row: Mapping[str, Any]) -> DenyReason | None:
 
 
 def _rows(store: Outbox, states: Sequence[str], instance: str | None) -> list[dict[str, Any]]:
-    rows = store.signals(states=states, instance=instance, limit=LIMIT)
+    """Return the signals of some states that can be read; an odd one is told and left alone."""
+    rows = []
+    for row in store.signals(states=states, instance=instance, limit=LIMIT):
+        if fault := sending_fault(row):
+            aside(store, row, fault)
+        else:
+            rows.append(row)
     # Of one decision the close goes first: its opening waits for it.
     # As text: a row that was altered may hold anything.
     return sorted(
@@ -431,11 +441,16 @@ def _opening_under_way(store: Outbox, instance: str) -> bool:
 
 
 def take_reports(
-    store: Outbox, bridge: Bridge, ours: Callable[[], bool] = lambda: True
+    store: Outbox,
+    bridge: Bridge,
+    ours: Callable[[], bool] = lambda: True,
+    *,
+    now: datetime | None = None,
 ) -> list[Report]:
     """Book every report of a bridge, each in its own transaction, then settle it at the bridge.
 
     Stops when `ours` says that another desk holds the lease: what is left is that desk's to book.
+    `now` is real time, where it is known: a report from beyond it is odd.
     """
     taken: list[Report] = []
     for report in bridge.poll():
@@ -443,7 +458,7 @@ def take_reports(
         with store.transaction():
             if not ours():
                 return taken
-            apply_report(store, report)
+            apply_report(store, report, now=now)
         failpoint("ack_committed")
         # Settled only now: a report that is settled before it is committed would be lost by a kill.
         bridge.settle(report)
@@ -451,11 +466,13 @@ def take_reports(
     return taken
 
 
-def apply_report(store: Outbox, report: Report) -> None:
+def apply_report(store: Outbox, report: Report, *, now: datetime | None = None) -> None:
     """Book what a bridge reports of a signal; booking it again changes nothing.
 
     Two reports raise an alarm and stop every further opening: an execution of a signal that has
-    ended without one, and a report of a signal that the database does not know.
+    ended without one, and a report of a signal that the database does not know. Of an execution
+    that cannot be (torra.bridges.plausible) nothing is booked: the signal is UNKNOWN, with an
+    alarm, until the books or a person say what became of it.
     """
     with store.transaction():
         row = store.signal(report.sid)
@@ -463,6 +480,8 @@ def apply_report(store: Outbox, report: Report) -> None:
             _alarm(store, report, "a report of a signal that the database does not know")
         elif row["state"] in UNEXECUTED and report.status in (*EXECUTED, "PLACED"):
             _alarm(store, report, f"executed after it had ended {row['state']}")
+        elif fault := report_fault(report, row, store.signal(row["closes"] or ""), now):
+            _put_aside(store, row, report, fault)
         else:
             _step(store, row, report)
 
@@ -474,16 +493,31 @@ def _alarm(store: Outbox, report: Report, what: str) -> None:
         store.reduce(f"LATE_EXECUTION {report.sid}")
 
 
+def _put_aside(store: Outbox, row: Mapping[str, Any], report: Report, fault: str) -> None:
+    """Book nothing of a report, and let the books decide what became of its signal."""
+    state = _caught_up(store, row)
+    if "UNKNOWN" in TRANSITIONS[state]:
+        store.move_signal(row["sid"], "UNKNOWN", detail=f"odd report: {fault}")
+    if state not in EXECUTED:
+        told = f"{row['sid']}: the bridge reports {report.status}, and {fault}: nothing was booked"
+        store.raise_alarm(f"UNKNOWN {row['sid']}", "ODD_REPORT", told)
+
+
+def _caught_up(store: Outbox, row: Mapping[str, Any]) -> str:
+    """Take a signal that went out as far as its mark, and return its state."""
+    # The report shows that the order went out before the mark was written: catch up the steps.
+    for waiting, following in (("WAITING", "PENDING"), ("PENDING", "PUBLISHED")):
+        if (store.signal(row["sid"]) or row)["state"] == waiting:
+            store.move_signal(row["sid"], following)
+    return str((store.signal(row["sid"]) or row)["state"])
+
+
 def _step(store: Outbox, row: Mapping[str, Any], report: Report) -> None:
     status: str = report.status
     # An UNKNOWN signal has one end without an execution: NOT_SENT. The detail keeps the reason.
     if row["state"] == "UNKNOWN" and status in ("REJECTED", "EXPIRED", "UNKNOWN_NOT_SENT"):
         status = "NOT_SENT"
-    # The report shows that the order went out before the mark was written: catch up the steps.
-    for waiting, following in (("WAITING", "PENDING"), ("PENDING", "PUBLISHED")):
-        if (store.signal(row["sid"]) or row)["state"] == waiting:
-            store.move_signal(row["sid"], following)
-    state = (store.signal(row["sid"]) or row)["state"]
+    state = _caught_up(store, row)
     # A bridge repeats its reports until they are settled, so an old one is no error.
     if status not in TRANSITIONS[state]:
         return  # said before, or overtaken by a later report
@@ -507,8 +541,10 @@ def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
     if report.status not in EXECUTED:
         return {}
     moment = "opened_at" if row["kind"] == "open" else "closed_at"
-    known: dict[str, Any] = {"price": report.price, moment: report.at, "deal": report.deal}
-    # 0 means that the other side does not know it: the ordered lots stand.
+    known: dict[str, Any] = {moment: report.at, "deal": report.deal}
+    # 0 means that the other side does not know it: the decided price and the ordered lots stand.
+    if report.price:
+        known["price"] = report.price
     if report.volume:
         known["filled_lots"] = report.volume
     if report.position:

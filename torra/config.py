@@ -38,8 +38,9 @@ from agent_config import (
     or_plug_in,
 )
 from torra.clock import TIMEFRAMES
-from torra.errors import ConfigError
+from torra.errors import ConfigError, no_key_twice
 from torra.home import DESK
+from torra.regular_files import lies, read_regular
 from torra.trading_terms import SYMBOLS, Risk, SymbolSpec
 
 __all__ = [
@@ -75,8 +76,13 @@ code, in an installed package within it.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 """What a symbol, an instance or a profile may be called: it becomes part of keys and file names."""
 
+NAME_RULE: Final = "use letters, digits, dot, dash and underscore, 32 at most"
+"""What NAME asks, for whoever has written another name."""
+
 
 BROKER_SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
+"""What a broker may call a symbol: a comma, a bar or a quotation mark would break a message."""
+
 MAGIC_BASE: Final = 220_000_000
 MAGIC_RANGE: Final = 1_000_000_000
 """An instance's magic number lies in [MAGIC_BASE, MAGIC_BASE + MAGIC_RANGE): MT5 takes 2^31 - 1."""
@@ -84,6 +90,16 @@ MAGIC_RANGE: Final = 1_000_000_000
 
 LONGEST_NEWS_HOURS: Final = 720
 """No headline counts longer than this."""
+
+
+def check_name(value: str) -> str:
+    """Return a name that a symbol, an instance, a profile or a channel may have.
+
+    Raises ValueError with the rule.
+    """
+    if not NAME.fullmatch(value):
+        raise ValueError(NAME_RULE)
+    return value
 
 
 def _as_path(value: str) -> str:
@@ -331,9 +347,7 @@ class Instance(Section):
     @field_validator("symbol", "name", "profile", "channel")
     @classmethod
     def _plain(cls, value: str) -> str:
-        if value and not NAME.fullmatch(value):
-            raise ValueError("use letters, digits, dot, dash and underscore, 32 at most")
-        return value
+        return check_name(value) if value else value
 
     @field_validator("timeframes")
     @classmethod
@@ -443,8 +457,10 @@ class DeskSettings(Section):
     @model_validator(mode="after")
     def _channels_there(self) -> DeskSettings:
         for name in self.channels:
-            if not NAME.fullmatch(name):
-                raise ValueError(f"channel {name!r}: use letters, digits, dot, dash, underscore")
+            try:
+                check_name(name)
+            except ValueError as error:
+                raise ValueError(f"channel {name!r}: {error}") from None
         for instance in self.instances:
             outside = {instance.feed, instance.bridge} & {*MT5_FEEDS, *MT5_BRIDGES}
             if is_plug_in(instance.bridge):
@@ -484,7 +500,8 @@ def home(environment: dict[str, str] | None = None) -> Path:
 def load_desk(folder: Path) -> DeskSettings:
     """Read desk.json of a home; the shipped default when there is none. Raises ConfigError."""
     path = folder / DESK
-    return DeskSettings() if not path.exists() else read(DeskSettings, path)
+    # A link to nothing is a desk that somebody meant: its defaults would be another one.
+    return read(DeskSettings, path) if lies(path) else DeskSettings()
 
 
 def load_profile(name: str | Path, folder: Path) -> Profile:
@@ -496,7 +513,7 @@ def load_profile(name: str | Path, folder: Path) -> Profile:
         return read(Profile, name)
     for place in (folder / "profiles", ROOT / "profiles"):
         path = place / f"{name}.json"
-        if path.exists():
+        if lies(path):
             return read(Profile, path)
     raise ConfigError(f"there is no profile {name}: put {name}.json into {folder / 'profiles'}")
 
@@ -505,12 +522,12 @@ def read(model: type[Model], path: Path) -> Model:
     """Read one JSON file into a settings model; raises ConfigError with file, place and remedy."""
     try:
         # Windows editors put a byte order mark in front, which json refuses.
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     try:
         # Of a key that stands twice json keeps the last, silently: a limit would be lost.
-        values = json.loads(text, object_pairs_hook=_no_key_twice)
+        values = json.loads(text, object_pairs_hook=no_key_twice)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not JSON: {error}") from error
     return validate(model, values, str(path))
@@ -546,15 +563,6 @@ def _refuse_broken_text(values: object, source: str) -> None:
             f"{source}: a text holds {error.object[error.start]!r}, which is half a character; "
             "write that text anew"
         ) from error
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice} stands twice")
-    return values
 
 
 def _follows(item: Any, found: Iterable[Any]) -> bool:

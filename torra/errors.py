@@ -13,7 +13,7 @@ without this package. Abstaining and denying are values with a reason, never exc
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 MALFORMED: Final = (
     ValueError,
@@ -24,6 +24,33 @@ MALFORMED: Final = (
     RecursionError,
 )
 """What it may raise to read a text from outside as if it had the shape that it should have."""
+
+
+LONGEST_TEXT: Final = 500
+"""Characters of a message that comes from outside, wherever it is shown or kept."""
+
+BEGINNING: Final = 300
+"""Characters of a longer one that are kept of its beginning; its end often has the remedy."""
+
+CUT: Final = " [...] "
+
+
+def bounded(text: str, most: int = LONGEST_TEXT) -> str:
+    """Return a text of `most` characters at most: of a longer one its beginning and its end."""
+    if len(text) <= most:
+        return text
+    beginning = most * BEGINNING // LONGEST_TEXT
+    return text[:beginning] + CUT + text[beginning + len(CUT) - most :]
+
+
+def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object that json has read; raises ValueError for a key that stands twice."""
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice} stands twice")
+    return values
 
 
 class TorraError(Exception):
@@ -37,13 +64,13 @@ class ConfigError(TorraError):
 class DataUnavailable(TorraError):
     """The bars of a tick cannot be used.
 
-    `reason` is a short code for the record, `detail` a sentence.
+    `reason` is a short code for the record, `detail` a sentence of LONGEST_TEXT characters at most.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
         self.reason = reason
-        self.detail = detail
+        self.detail = bounded(detail)
+        super().__init__(f"{reason}: {self.detail}")
 
 
 class StoreUnavailable(TorraError):

@@ -12,8 +12,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 NO_FILE: Final = "it is no regular file"
 
@@ -34,7 +35,7 @@ def lies(path: Path) -> bool:
     return True
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file, or a link to one, for reading."""
     _check(path.stat(), path)  # before it is opened: opening a device may do something
     file = os.fdopen(os.open(path, WITHOUT_WAITING), "rb")

@@ -22,7 +22,9 @@ from torra.bridges.torra.book_rows import (
     symbol_row,
 )
 from torra.bridges.torra.messages import (
+    AMOUNTS,
     CHOICES,
+    COUNTED,
     LIMIT,
     LIST_LIMIT,
     NAMES,
@@ -88,6 +90,7 @@ TEXT = st.text(
 NUMBER = st.integers(-(10**18) + 1, 10**18 - 1)
 TIME = st.integers(0, 10**11 - 1)
 PRICE = st.decimals(-(10**12), 10**12, places=8, allow_nan=False)
+AMOUNT = st.decimals(0, 10**9, places=8, allow_nan=False)
 
 
 def any_of(kind: type[Message]) -> st.SearchStrategy[Any]:
@@ -98,6 +101,10 @@ def any_of(kind: type[Message]) -> st.SearchStrategy[Any]:
     for field in fields(kind):
         words = CHOICES.get(kind, {}).get(field.name)
         known = TIME if field.name in TIMES else types[str(field.type)]
+        if kind is Ack and field.name in COUNTED:
+            known = st.integers(0, 10**18 - 1)
+        elif kind is Ack and field.name in AMOUNTS:
+            known = AMOUNT
         values[field.name] = st.sampled_from(words) if words else known
     return st.builds(kind, **values)
 
@@ -333,6 +340,7 @@ def test_an_ack_becomes_a_report() -> None:
 FLOAT = st.integers(-(10**15), 10**15).map(lambda steps: steps / 10**8)
 WHEN = st.integers(0, 10**10).map(lambda s: NOW.fromtimestamp(s, NOW.tzinfo))
 WORD = TEXT.map(lambda text: text.replace("|", "_"))
+POSITIVE = st.integers(1, 10**15).map(lambda steps: steps / 10**8)
 TICKET = st.integers(1, 10**15).map(str)
 ROW_CASES = {
     "position": (
@@ -341,7 +349,8 @@ ROW_CASES = {
             ticket=TICKET,
             broker_symbol=WORD,
             side=st.sampled_from(["LONG", "SHORT"]),
-            **dict.fromkeys(("lots", "entry", "stop", "target", "profit"), FLOAT),
+            **dict.fromkeys(("lots", "entry", "stop", "target"), POSITIVE),
+            profit=FLOAT,
             magic=NUMBER,
             comment=WORD,
             opened_at=WHEN,
@@ -357,7 +366,8 @@ ROW_CASES = {
             broker_symbol=WORD,
             entry=st.sampled_from(["in", "out"]),
             side=st.sampled_from(["BUY", "SELL"]),
-            **dict.fromkeys(("lots", "price", "profit"), FLOAT),
+            **dict.fromkeys(("lots", "price"), POSITIVE),
+            profit=FLOAT,
             magic=NUMBER,
             comment=WORD,
             time=WHEN,

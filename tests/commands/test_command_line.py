@@ -25,9 +25,9 @@ from tests.doubles.reference_ea import Inputs, ReferenceEa
 from tests.doubles.vendor_server import Status, VendorServer
 from tests.worlds import desks, legacy_database
 from torra.clock import System, iso
-from torra.commands.cli_errors import LONGEST
 from torra.commands.command_line import main
 from torra.config import ROOT
+from torra.errors import LONGEST_TEXT
 from torra.providers.vendors.switchboard import Switchboard
 from torra.replay.rerun import trial_tick
 from torra.tick.bar_window import LiveWindow
@@ -134,7 +134,7 @@ def test_a_mistake_is_one_clear_line_and_exit_2(
     assert result.stdout == ""
     assert said in result.stderr and result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
-    assert len(result.stderr) <= LONGEST + 1
+    assert len(result.stderr) <= LONGEST_TEXT + 1
 
 
 @pytest.mark.parametrize("command", ["doctor", "run --port 5999", "tick BTCUSD M15", "halt"])
@@ -163,7 +163,7 @@ def test_a_file_of_one_endless_line_is_not_repeated(tmp_path: Path) -> None:
     words = ("import", str(file), "--symbol", "BTCUSD", "--timeframe", "M15")
     result = torra(tmp_path / "home", *words)
     assert result.exit_code == 2
-    assert result.stderr.startswith("torra: ") and len(result.stderr) <= LONGEST + 1
+    assert result.stderr.startswith("torra: ") and len(result.stderr) <= LONGEST_TEXT + 1
 
 
 def test_a_list_of_a_thousand_numbers_is_one_line(tmp_path: Path) -> None:
@@ -171,7 +171,41 @@ def test_a_list_of_a_thousand_numbers_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "desk.json").write_text(json.dumps({"instances": [instance]}))
     result = torra(tmp_path, "tick", "BTCUSD", "M15")
     assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1 and len(result.stderr) <= LONGEST + 1
+    assert result.stderr.count("\n") == 1 and len(result.stderr) <= LONGEST_TEXT + 1
+
+
+def test_signs_that_a_terminal_obeys_are_escapes(tmp_path: Path) -> None:
+    result = torra(tmp_path, "tick", "a\u202eb\x9bc", "M15")
+    assert result.exit_code == 2
+    assert "no instance A\\u202eB\\u009bC" in result.stderr and result.stderr.strip().isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("desk.json", '{"keep_calls_days": 9, "keep_calls_days": 8}', ("tick", "BTCUSD", "M15")),
+        ("access.json", '{"tokens": 1, "tokens": {}, "key": ""}', ("token",)),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(
+    name: str, text: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / name).chmod(0o600)
+    result = torra(tmp_path, *words)
+    assert result.exit_code == 2 and name in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["desk.json", "access.json", "prices.json", "profiles/default.json"]
+)
+def test_a_link_to_nothing_is_no_file_that_is_missing(name: str, tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "nothing")
+    words = ("token",) if name == "access.json" else ("tick", "BTCUSD", "M15")
+    result = torra(tmp_path, *words)
+    assert result.exit_code == 2 and Path(name).name in result.stderr, result.stderr
+    assert not (tmp_path / "nothing").exists()
 
 
 def test_a_misspelt_key_names_the_nearest(tmp_path: Path) -> None:

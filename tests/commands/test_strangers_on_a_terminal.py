@@ -21,8 +21,9 @@ from tests import ROOT
 from tests.doubles.entrance import bearer, desk_app
 from tests.worlds import desks, stores
 from torra.commands import terminal
-from torra.commands.cli_errors import LONGEST, one_line
+from torra.commands.cli_errors import one_line
 from torra.commands.command_line import main
+from torra.errors import LONGEST_TEXT
 from torra.harmless_text import HOSTILE, escaped
 from torra.store.audit import SEALED, seal
 
@@ -87,7 +88,7 @@ def test_the_audit_file_turns_nothing_round_and_its_seals_can_still_be_checked(
 
 def test_an_error_turns_nothing_round(tmp_path: Path) -> None:
     assert one_line(f"{HOSTILE_WORDS} mend it") == f"torra: {SHOWN} mend it".replace("\\u2028", "")
-    assert len(one_line("\u202e" * LONGEST)) <= LONGEST
+    assert len(one_line("\u202e" * LONGEST_TEXT)) <= LONGEST_TEXT
     result = torra(tmp_path, "import", str(tmp_path / "x\u202ey.csv"), "--symbol", "EURUSD")
     assert result.exit_code == 2 and not HOSTILE.search(result.stderr)
 

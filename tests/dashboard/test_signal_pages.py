@@ -17,6 +17,7 @@ from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import demo_orders, stores
 from tests.worlds.demo_view import HOSTILE
 from tests.worlds.stores import closing
+from torra.bridges import odd_rows
 from torra.dashboard.trade import signals, trade_rows
 from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view.backing import Backing
@@ -76,7 +77,8 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     kinds = {alarm.kind for alarm in map(alarm_of, findings) if alarm is not None}
     assert len(kinds) == len(findings)
     of_the_desk = {"UNKNOWN", "UNKNOWN_NOT_SENT", adoption.ALARM, timeframe_clocks.ALARM}
-    assert set(trade_rows.ADVICE) == kinds | of_the_desk
+    told = {"ODD_REPORT", "ODD_BOOKS", "BRIDGE", odd_rows.KIND}
+    assert set(trade_rows.ADVICE) == kinds | of_the_desk | told
 
 
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:

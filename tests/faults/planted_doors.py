@@ -116,6 +116,24 @@ DOORS: Final[Table] = {
             "test_five_wrong_tokens_a_minute_of_programs_and_logins_together",
         ),
     },
+    "S8": {
+        "endless-line": fault(
+            "an error repeats what a file holds without end",
+            At("torra.errors:bounded", always("len(text) <= most")),
+            "test_a_file_of_one_endless_line_is_not_repeated",
+            "test_books_with_a_text_without_end_are_told_in_500_characters",
+        ),
+        "obeyed-signs": fault(
+            "an error's line holds signs that a terminal obeys",
+            At("torra.commands.cli_errors:one_line", replace("escaped(told)", "told")),
+            "test_signs_that_a_terminal_obeys_are_escapes",
+        ),
+        "key-twice": fault(
+            "of a key that stands twice the last counts",
+            At("torra.errors:no_key_twice", never("len(...) != len(...)")),
+            "test_a_key_that_stands_twice_is_refused",
+        ),
+    },
     "doors": {
         "other-machines": fault(
             "the pages are served to other machines without leave",

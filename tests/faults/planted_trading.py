@@ -183,6 +183,39 @@ TRADING: Final[Table] = {
             "test_a_window_drops_an_opening_and_lets_a_close_through",
         ),
     },
+    "R16": {
+        "odd-report": fault(
+            "an execution that cannot be is booked",
+            At("signal_bridge:apply_report", never("fault")),
+            "test_a_report_that_cannot_be_books_nothing",
+            "test_an_odd_report_waits_for_the_books",
+        ),
+        "odd-books": fault(
+            "books that cannot be are compared",
+            At("torra.trading.courier:Courier._compare", never("fault")),
+            "test_books_that_cannot_be_are_no_comparison",
+        ),
+        "odd-ack": fault(
+            "a signed answer of -5 lots is believed",
+            At("torra.bridges.torra.messages:decode", drop("_refuse_odd(...)")),
+            "test_an_answer_with_a_number_that_cannot_be_is_none",
+        ),
+        "odd-row": fault(
+            "a signal that cannot be read is sent",
+            At("signal_bridge:_rows", never("fault")),
+            "test_an_odd_signal_is_never_sent_and_told_once",
+        ),
+        "odd-row-alone": fault(
+            "a row that cannot be compared stops its channel",
+            At("torra.trading.settlement:settle", never("said")),
+            "test_a_signal_without_an_event_stops_nobody_else",
+        ),
+        "odd-proposal": fault(
+            "a proposal that cannot be read is a failure of its page",
+            At("torra.dashboard.trade.stored_rows:json_of", replace("MALFORMED", "()")),
+            "test_a_proposal_that_cannot_be_read_says_so",
+        ),
+    },
     "R14": {
         "approval-once": fault(
             "a proposal that was decided can be approved again",

@@ -30,6 +30,7 @@ from torra import owner_only
 from torra.clock import token
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
 from torra.home import BACKUP_NAME, backups
+from torra.regular_files import open_regular
 from torra.store import structure
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, explain, stamp
 from torra.store.migrations import NEWEST, compared, schema
@@ -361,7 +362,7 @@ def _summed(path: Path) -> str:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -23,6 +23,7 @@ from torra.commands.terminal import say
 from torra.dashboard.doors.access_file import SCOPES
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
+from torra.regular_files import read_regular
 from torra.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def audit(home: Path, /, verify: bool, as_json: bool, **asked: Any) -> None:
 def served_at(home: Path) -> str:
     """Return the address that the desk of a home has noted for its pages; never raises."""
     try:
-        told = json.loads((home / PAGES).read_text(encoding="utf-8"))["address"]
+        told = json.loads(read_regular(home / PAGES))["address"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ADDRESS
     # The address is printed as a link with a token in it: only a plain one is.

@@ -21,7 +21,7 @@ import pandas as pd
 
 from instance_database import Database, open_home
 from torra.clock import TIMEFRAMES, System, duration, iso
-from torra.config import NAME, load_desk
+from torra.config import check_name, load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
 from torra.feeds.csv_file import read_bars
@@ -201,11 +201,10 @@ def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool, bool]
     The last is whether it learns its records from them: those of a feed of its own too. Raises
     ConfigError for what is no symbol.
     """
-    if not NAME.fullmatch(symbol):
-        raise ConfigError(
-            f"{symbol!r} is no symbol: use letters, digits, dot, dash and underscore, 32 at most; "
-            "nothing was imported"
-        )
+    try:
+        check_name(symbol)
+    except ValueError as error:
+        raise ConfigError(f"{symbol!r} is no symbol: {error}; nothing was imported") from error
     for instance in load_desk(home).instances:
         if symbol in (instance.id.upper(), instance.symbol):
             read = timeframe in instance.timeframes

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import Any, Final
 from torra.bridges.protocol import Quote, SymbolTerms
 from torra.clock import EPOCH
 from torra.config import SYMBOLS
-from torra.errors import ConfigError
+from torra.errors import ConfigError, no_key_twice
+from torra.regular_files import read_regular
 
 COUNTS: Final = ("digits", "stops_level")
 SIZES: Final = ("tick_size", "tick_value", "contract_size", "lot_min", "lot_step", "lot_max")
@@ -146,9 +148,9 @@ def read_terms(path: Path) -> dict[str, SymbolTerms]:
     `bid` and `ask`, `trade_mode` ("full") and `currency` ("").
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8-sig"))
+        values = json.loads(read_regular(path).decode("utf-8-sig"), object_pairs_hook=no_key_twice)
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not JSON: {error}") from error
     if not isinstance(values, dict) or not all(isinstance(row, dict) for row in values.values()):
@@ -163,6 +165,12 @@ def _terms(path: Path, name: str, row: Mapping[str, Any]) -> SymbolTerms:
         if isinstance(value, bool) or not isinstance(value, int if key in COUNTS else int | float):
             said = f"is {value!r}, not a number" if key in row else "is missing"
             raise ConfigError(f"{path}: {key} of {name} {said}")
+        try:
+            finite = math.isfinite(value)
+        except OverflowError:  # an int of JSON may have any number of digits
+            finite = False
+        if not finite:
+            raise ConfigError(f"{path}: {key} of {name} is no number that a price can have")
         return value
 
     return SymbolTerms(

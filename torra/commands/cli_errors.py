@@ -1,6 +1,7 @@
 """The error ending of every command: one line on standard error and an exit code.
 
-The line has at most LONGEST characters: what a person wrote, or a file holds, may be without end.
+The line has at most LONGEST_TEXT characters: what a person wrote, or a file holds, may be without
+end.
 
 Exit code 2: a mistake that a person can mend, or data that is not there. Exit code 1: every other
 TorraError. Any other exception is a defect of the program and passes through.
@@ -8,35 +9,36 @@ TorraError. Any other exception is a defect of the program and passes through.
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
 from torra.commands.terminal import say
-from torra.errors import ConfigError, DataUnavailable, TorraError
+from torra.errors import ConfigError, DataUnavailable, TorraError, bounded
 from torra.harmless_text import escaped
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-
-LONGEST: Final = 500
-"""Characters of an error's line."""
-
-BEGINNING: Final = 300
-"""Characters of a longer one that are kept of its beginning; its end has the remedy."""
-
-CUT: Final = " [...] "
+SHOWN: Final = 40
+"""Characters of a word that can name nothing which are shown."""
 
 
 def one_line(text: str) -> str:
     """Return an error's text as the line that is shown: of a longer one beginning and end."""
     told = " ".join(part for part in map(str.strip, text.splitlines()) if part)
-    line = f"torra: {escaped(told)}"  # here: an escape is longer than what it stands for
-    if len(line) <= LONGEST:
-        return line
-    return line[:BEGINNING] + CUT + line[BEGINNING + len(CUT) - LONGEST :]
+    return bounded(f"torra: {escaped(told)}")  # here: an escape is longer than what it stands for
+
+
+def no_name(error: Exception) -> str:
+    """Say that a word of the command can name nothing; "" for every other error."""
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object[:SHOWN]!r} holds half a character: write it anew"
+    if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        return f"{error.filename or 'a word of the command'}: {error.strerror}: give another name"
+    return ""
 
 
 def plainly(command: Callable[P, R]) -> Callable[P, R]:
@@ -49,5 +51,10 @@ def plainly(command: Callable[P, R]) -> Callable[P, R]:
         except TorraError as error:
             say(one_line(str(error)), err=True)
             sys.exit(2 if isinstance(error, (ConfigError, DataUnavailable)) else 1)
+        except (ValueError, OSError) as error:
+            if not (said := no_name(error)):
+                raise
+            say(one_line(said), err=True)
+            sys.exit(2)
 
     return run

@@ -35,6 +35,7 @@ from torra.commands.terminal import say
 from torra.desk.first_files import put_both, recover
 from torra.errors import ConfigError
 from torra.home import DESK
+from torra.regular_files import read_regular
 from torra.whole_files import write_synced
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _message(channel: str, key: str, troubles: list[str], path: Path, kind: type
     from torra.bridges.torra.messages import MessageError, decode  # noqa: PLC0415
 
     try:
-        return decode(path.read_bytes(), kind, key)
+        return decode(read_regular(path), kind, key)
     except OSError as error:
         troubles.append(f"cannot read {path}: {error.strerror}")
     except MessageError as error:

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from torra.errors import bounded
 from torra.harmless_text import escaped
 
 LOG: Final = "%(asctime)s %(levelname)s %(message)s"
@@ -19,7 +20,15 @@ LOG: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
 class LogLine(logging.Formatter):
-    """A line of the log, its message and traceback escaped."""
+    """A line of the log, its message and traceback escaped.
+
+    A message may hold what a file, a feed or a vendor has said: it is one line of LONGEST_TEXT
+    characters at most. A traceback follows whole.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the library's name
+        """Return the line of a message."""
+        return bounded(" ".join(escaped(super().formatMessage(record)).splitlines()))
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""

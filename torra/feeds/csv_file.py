@@ -40,6 +40,7 @@ import pandas as pd
 from torra.errors import ConfigError
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
+from torra.regular_files import read_regular
 
 STAMP: Final = r"^(\d{4})[-./](\d\d)[-./](\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$"
 """A time: date, time of day, zone; the latter two may be missing."""
@@ -162,7 +163,7 @@ def _sheet(path: Path) -> _Sheet:
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     for mark, packed in PACKED:

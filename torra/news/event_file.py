@@ -23,7 +23,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
-from torra.errors import ConfigError
+from torra.errors import ConfigError, no_key_twice
 from torra.evidence.scheduled_events import EVERY_CURRENCY, Impact, ScheduledEvent
 from torra.trading_terms import CURRENCY
 
@@ -201,7 +201,7 @@ def _header(place: str, cells: list[str]) -> list[str]:
 
 def _from_json(path: Path, text: str) -> Iterator[_Row]:
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=no_key_twice)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}, line {error.lineno}: {error.msg}; mend the JSON") from error
     except (ValueError, RecursionError) as error:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from torra.clock import EPOCH, parse
-from torra.errors import ConfigError
+from torra.errors import ConfigError, no_key_twice
 from torra.evidence.news_digest import COMPANY, NewsAnswer, NewsItem, NewsStatus, in_time
 from torra.trading_terms import TICKER
 
@@ -171,7 +171,7 @@ def read_lines(raw: bytes, path: Path) -> list[NewsItem]:
 
 def _of_line(line: str, place: str, name: str) -> NewsItem:
     try:
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=no_key_twice)
     except (ValueError, RecursionError):
         raise ConfigError(f"{place}: not JSON; write one object a line") from None
     if not isinstance(row, dict):

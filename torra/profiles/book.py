@@ -31,6 +31,7 @@ from torra.errors import ConfigError
 from torra.home import DESK
 from torra.profiles.fields import canonical, settings
 from torra.profiles.guard import Change, command_line, compare, loosening
+from torra.regular_files import lies, open_regular, read_regular
 from torra.whole_files import write_whole
 
 DEVICES: Final = {"CON", "PRN", "AUX", "NUL"} | {
@@ -162,8 +163,8 @@ class ProfileBook:
         """Read a profile; raises ConfigError for a name that is not allowed or not there."""
         own = self.path(name)
         shipped = ROOT / "profiles" / f"{name}.json"
-        path = own if own.exists() or not shipped.exists() else shipped
-        if not path.exists():
+        path = own if lies(own) or not shipped.exists() else shipped
+        if not lies(path):
             if not self.users(name):
                 raise ConfigError(
                     f"there is no profile {name}; there are {', '.join(self.names())}"
@@ -196,7 +197,7 @@ class ProfileBook:
     def entry(self, name: str, number: int) -> HistoryEntry | None:
         """Return one state of the history; None when it is not there or broken."""
         try:
-            told = json.loads(self._entry_path(name, number).read_text(encoding="utf-8"))
+            told = json.loads(read_regular(self._entry_path(name, number)))
             return HistoryEntry(
                 number, told["at"], told["actor"], told["action"], told["digest"],
                 tuple(told["changes"]), told["profile"],
@@ -430,7 +431,7 @@ def _refused(
 
 
 def _digest_of_bytes(path: Path) -> str:
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), open_regular(path) as file:
         # A broken file has no profile to hash; its bytes tell one state from another.
         return f"broken-{hashlib.sha256(file.read(LARGEST_FILE)).hexdigest()[:16]}"
     return "unreadable"

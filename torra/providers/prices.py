@@ -29,6 +29,7 @@ from pydantic import Field, RootModel
 from agent_config import VENDORS, Section, asked_outside
 from torra.clock import System
 from torra.config import read, validate
+from torra.regular_files import lies
 
 SOURCE: Final = {"anthropic": "anthropic", "google": "google", "openai_compatible": "openai"}
 """The vendors' names in genai-prices."""
@@ -134,7 +135,7 @@ class PriceList:
     @classmethod
     def read(cls, path: Path, *, now: Callable[[], datetime] | None = None) -> PriceList:
         """Read a price list; a file that is not there is an empty one. Raises ConfigError."""
-        own = read(PriceFile, path).model_dump(exclude_none=True) if path.exists() else {}
+        own = read(PriceFile, path).model_dump(exclude_none=True) if lies(path) else {}
         return cls(own, now=now, source=str(path))
 
     def warm(self) -> None:

@@ -557,6 +557,15 @@ def copy(db: sqlite_utils.Database, target: Path) -> Path:
     # Left by a copy that was interrupted.
     partial.unlink(missing_ok=True)
     owner_only.make_file(partial)
+    try:
+        _copy_into(db, partial)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return partial.replace(target)
+
+
+def _copy_into(db: sqlite_utils.Database, partial: Path) -> None:
     with closing(_plain(partial, BUSY_SECONDS)) as written:
         db.conn.backup(written.conn)
         # The copy takes over WAL, and would be a file with two others beside it.
@@ -567,7 +576,6 @@ def copy(db: sqlite_utils.Database, target: Path) -> Path:
             f"the copy {partial} is damaged: {' '.join(found.split())}; `torra doctor` tells "
             "whether the database is, else check the volume"
         )
-    return partial.replace(target)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -89,7 +89,8 @@ class HistoryStore(Store):
         paths = ", ".join(f"'$.{name}'" for name in names)
         rows = self._rows(
             f"SELECT torra_key, json_extract(record, {paths}) AS told FROM journal "  # noqa: S608
-            f"WHERE torra_key IN ({', '.join('?' * len(torra_keys))})",
+            # SQLite raises for text that is no JSON, and one such row would take all with it.
+            f"WHERE json_valid(record) AND torra_key IN ({', '.join('?' * len(torra_keys))})",
             *torra_keys,
         )
         return {

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import CallRecord, Request
+from torra.errors import MALFORMED
 from torra.store.connection import Store, TickKey, stamp, to_json
 from torra.verdict.signal_states import EXECUTED
 
@@ -93,6 +94,9 @@ TWIN_SCORES: Final = (
 
 OF_THE_CALLS: Final = frozenset(("calls", "cost_usd", "elapsed_ms"))
 """Parts of a stored debate that say how long it took and what it cost."""
+
+WHOLE_RECORD: Final = frozenset(("instance", "timeframe", "bar_time"))
+"""What the record of a tick has at least: the pages find it by these."""
 
 STREAM: Final = "WHERE c.instance = ? AND c.timeframe = ? ORDER BY c.close_time DESC LIMIT ?"
 
@@ -272,7 +276,7 @@ class JournalStore(Store):
         )
         if spoken is None:
             return None
-        told = json.loads(spoken["agent_deliberation"] or "{}")
+        told = _object(spoken["agent_deliberation"])
         rows = self._rows("SELECT * FROM calls WHERE torra_key = ?", torra_key)
         return StoredDebate(
             calls={(row["role"], row["round"], row["attempt"]): row for row in rows},
@@ -373,7 +377,7 @@ class JournalStore(Store):
             "WHERE torra_key = ? ORDER BY rowid",
             torra_key,
         )
-        debate = json.loads(spoken.get("agent_deliberation") or "{}")
+        debate = _object(spoken.get("agent_deliberation"))
         for stage in debate.get("stages", ()):
             stage.pop("ms", None)
         return {
@@ -436,13 +440,13 @@ class JournalStore(Store):
         spoken = self._row(
             "SELECT agent_deliberation FROM sentiment WHERE id = ?", row["sentiment_id"]
         )
-        text = spoken["agent_deliberation"] if spoken else None
-        record = (
-            json.loads(found["record"]) if found else {**_told(row), "as_of": row["close_time"]}
-        )
+        record = _object(found["record"]) if found else {}
+        # A record that cannot be read empties its own tick, and stops no page.
+        if not record.keys() >= WHOLE_RECORD:
+            record = {**_told(row), "as_of": row["close_time"], **record}
         return {
             **record,
-            "deliberation": json.loads(text) if text else None,
+            "deliberation": _object(spoken["agent_deliberation"] if spoken else None) or None,
             **({"calls": self._rows(CALLS, key)} if calls else {}),
         }
 
@@ -550,6 +554,15 @@ def _signal_then(row: dict[str, Any], steps: Sequence[dict[str, Any]]) -> dict[s
     if not ("CLOSED" in reached if row["kind"] == "open" else executed):
         known |= dict.fromkeys(OF_ITS_END)
     return known
+
+
+def _object(text: Any) -> dict[str, Any]:
+    """Return the object that a column of JSON holds; an empty one for whatever else is there."""
+    try:
+        found = json.loads(text or "{}")
+    except MALFORMED:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from torra.errors import bounded
 from torra.store.connection import Store, stamp
 
 SUMMED: Final = "replay."
@@ -210,7 +211,7 @@ class LedgerStore(Store):
 
     def block_provider(self, provider: str, reason: str, until: datetime) -> None:
         """Record that a vendor is not asked before `until`, and why."""
-        row = {"provider": provider, "reason": reason}
+        row = {"provider": provider, "reason": bounded(reason)}
         self._upsert("provider_blocks", {**row, "since": self._moment(), "until": _ceil(until)})
 
     def provider_blocks(self) -> list[dict[str, Any]]:

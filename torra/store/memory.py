@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, cast
 from agents.contracts import CallRecord
 from torra.clock import parse
 from torra.config import Profile
+from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
 from torra.store.brain import Composites
 from torra.store.connection import TickKey, stamp
@@ -113,7 +114,7 @@ class MemoryStore(MemorySignals, TickStore):
         row = claims.get(at)
         if row is not None and (row[0] != "claimed" or row[1] > epoch):
             return False
-        self._put(claims, at, ["skipped", epoch, reason, detail])
+        self._put(claims, at, ["skipped", epoch, reason, bounded(detail)])
         return True
 
     def require_lease(self, epoch: int) -> None:
@@ -265,7 +266,7 @@ class MemoryStore(MemorySignals, TickStore):
         """Put an alarm on record; False while one of that key stands."""
         if key in self._alarms:
             return False
-        self._put(self._alarms, key, {"kind": kind, "detail": detail})
+        self._put(self._alarms, key, {"kind": kind, "detail": bounded(detail)})
         return True
 
     def end_alarm(self, key: str) -> bool:

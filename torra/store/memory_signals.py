@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
+from torra.errors import bounded
 from torra.store.connection import stamp
 from torra.store.positions import HOUR, PositionStore
 from torra.store.signals import LEARNED, columns, newborn
@@ -144,7 +145,7 @@ class MemorySignals(PositionStore):
             return False
         check_transition(row["state"], state)
         self._one_opening(row, state)
-        after = {**row, "state": state, "detail": detail, **learned}
+        after = {**row, "state": state, "detail": bounded(detail), **learned}
         self._check_finite(after)
         self._write(after)
         self._count_step()
@@ -181,7 +182,7 @@ class MemorySignals(PositionStore):
     def note_signal(self, sid: str, detail: str) -> None:
         """Store the reason why a signal waits; its state stays what it is."""
         if sid in self._signals:
-            self._put(self._signals, sid, {**self._signals[sid], "detail": detail})
+            self._put(self._signals, sid, {**self._signals[sid], "detail": bounded(detail)})
 
     def take_trades(self) -> list[Row]:
         """Return, once, the rows of the trades that closed since the last call, in order."""

@@ -3,8 +3,9 @@
 A proposal is no signal. It is written in the transaction of the tick that would have sent the
 signal. The first decision about it ends it: the step is a compare-and-set, so a second click, an
 expiry and an approval at the same moment have one winner. An alarm has a key; raising it again
-while it stands changes nothing. Pages read signals in bounded pieces, by columns that have an
-index. A database that fails raises StoreUnavailable and keeps nothing.
+while it stands changes nothing. What alarms and bridges tell is kept in 500 characters. Pages read
+signals in bounded pieces, by columns that have an index. A database that fails raises
+StoreUnavailable and keeps nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from torra.errors import bounded
 from torra.store.connection import Store, stamp, to_json
 
 WAITING: Final = "WAITING"
@@ -80,7 +82,7 @@ class ExecutionStore(Store):
         changed = self._change(
             "UPDATE proposals SET state = ?, reason = ?, decided_at = ? "
             "WHERE sid = ? AND state = 'WAITING'",
-            state, reason, self._moment(), sid,
+            state, bounded(reason), self._moment(), sid,
         )  # fmt: skip
         return bool(changed)
 
@@ -126,11 +128,14 @@ class ExecutionStore(Store):
 
     def raise_alarm(self, key: str, kind: str, detail: str) -> bool:
         """Put an alarm on record; False while one of that key stands."""
+        standing = "key = ? AND ended_at IS NULL"
+        # As below: what stands for long is raised again and again, and a look needs no write lock.
+        if self._count("alarms", standing, key):
+            return False
         with self.transaction():
-            row = self._row("SELECT ended_at FROM alarms WHERE key = ?", key)
-            if row is not None and row["ended_at"] is None:
+            if self._count("alarms", standing, key):
                 return False
-            told = {"key": key, "kind": kind, "detail": detail}
+            told = {"key": key, "kind": kind, "detail": bounded(detail)}
             self._upsert("alarms", {**told, "at": self._moment(), "ended_at": None})
             return True
 
@@ -172,7 +177,7 @@ class ExecutionStore(Store):
 
         Without `reconciled_at` that of before stays.
         """
-        row = {"name": name, "deny": deny, "detail": detail, "facts": to_json(facts)}
+        row = {"name": name, "deny": deny, "detail": bounded(detail), "facts": to_json(facts)}
         told = {"reconciled_at": stamp(reconciled_at)} if reconciled_at else {}
         self._upsert("bridges", {**row, **told, "at": self._moment()})
 

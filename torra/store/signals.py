@@ -21,6 +21,7 @@ import sqlite_utils
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
+from torra.errors import bounded
 from torra.store.connection import Store, stamp
 from torra.store.positions import PositionStore
 from torra.verdict import order_seal
@@ -122,7 +123,7 @@ class SignalStore(Store, PositionStore):
         column, for a step that torra.verdict.signal_states does not allow, and for a second
         opening.
         """
-        learned = columns(fields or {}, LEARNED)
+        learned, detail = columns(fields or {}, LEARNED), bounded(detail)
         with self.transaction():
             row = self._row("SELECT instance, state FROM signals WHERE sid = ?", sid)
             if row is None:
@@ -170,6 +171,7 @@ class SignalStore(Store, PositionStore):
 
     def note_signal(self, sid: str, detail: str) -> None:
         """Store the reason why a signal waits; its state stays what it is."""
+        detail = bounded(detail)
         sql = "UPDATE signals SET detail = ? WHERE sid = ? AND detail <> ?"
         # The courier notes the same reason again and again: only a new one is worth a write.
         if self._count("signals", "sid = ? AND detail <> ?", sid, detail):

@@ -38,7 +38,8 @@ NEWEST: Final = "9999"
 
 def _parts(column: str, names: Sequence[str]) -> str:
     paths = ", ".join(f"'$.{name}'" for name in names)
-    return f"json_extract({column}, {paths})"
+    # SQLite raises for text that is no JSON, and one such row would take all others with it.
+    return f"CASE WHEN json_valid({column}) THEN json_extract({column}, {paths}) END"
 
 
 OBSERVED: Final = (
@@ -199,7 +200,7 @@ class StandingStore(Store):
     def _warmed(self, instance: str, timeframe: str, place: int) -> datetime | None:
         """Return the close of a stream's tick, counted from 0, if it was run in warm-up."""
         row = self._row(
-            "SELECT c.close_time, json_extract(j.record, '$.now') AS now FROM chains c "
+            f"SELECT c.close_time, {_parts('j.record', ['now'])} AS now FROM chains c "  # noqa: S608
             "JOIN journal j USING (torra_key) WHERE c.instance = ? AND c.timeframe = ? "
             "ORDER BY c.close_time LIMIT 1 OFFSET ?",
             instance, timeframe, place,

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from torra.clock import closes, duration, iso, parse
-from torra.errors import StoreUnavailable
+from torra.errors import StoreUnavailable, bounded
 from torra.store.connection import Store, TickKey, stamp
 from torra.verdict.risk_engine import TradingState
 
@@ -168,7 +168,7 @@ class ClaimStore(Store):
             "epoch = excluded.epoch, reason = excluded.reason, detail = excluded.detail, "
             "at = excluded.at WHERE ticks.state = 'claimed' AND ticks.epoch <= excluded.epoch",
             key.instance, key.timeframe, stamp(key.bar_time),
-            stamp(key.close_time), epoch, reason, detail, self._moment(),
+            stamp(key.close_time), epoch, reason, bounded(detail), self._moment(),
         )  # fmt: skip
 
     def require_claim(self, key: TickKey, epoch: int) -> None:
@@ -300,7 +300,7 @@ class ClaimStore(Store):
         return cast(TradingState, row["state"]) if row else "ACTIVE"
 
     def _note_state(self, state: str, reason: str) -> None:
-        self._add("desk_state", {"state": state, "reason": reason, "at": self._moment()})
+        self._add("desk_state", {"state": state, "reason": bounded(reason), "at": self._moment()})
 
     def trading_states(self, limit: int = 20) -> list[dict[str, Any]]:
         """Return the newest changes of the trading state: state, reason, at."""

@@ -17,22 +17,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import signal_bridge
 from instance_database import Database, TickKey
 from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
-from torra.errors import ConfigError
+from torra.errors import MALFORMED, ConfigError
 from torra.store.tick_store import TickStore
 from torra.verdict import risk_engine
 from torra.verdict.deny_reasons import ENGINE
 from torra.verdict.risk_engine import (
+    OPENS,
     Account,
     Action,
     Decision,
     DenyReason,
     Intent,
+    Kind,
     Levels,
     SignalDraft,
 )
@@ -235,7 +237,7 @@ def reject(database: Database, sid: str, reason: str = "") -> Decided:
 
 def opens(row: Mapping[str, Any]) -> str | None:
     """Return the side that a proposal would open; None when it only closes."""
-    sides = (draft["side"] for draft in json.loads(row["drafts"]) if draft["kind"] == "open")
+    sides = (side for kind, side, _ in _meaning_of(row) if kind == "open")
     return next(sides, None)
 
 
@@ -352,7 +354,24 @@ def _meaning(drafts: Sequence[SignalDraft]) -> list[tuple[str, str, str | None]]
 
 
 def _meaning_of(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
-    return [(draft["kind"], draft["side"], draft["closes"]) for draft in json.loads(row["drafts"])]
+    """Return what the orders of a proposal do; raises ConfigError for one that cannot be read."""
+    try:
+        drafts = json.loads(row["drafts"])
+        found = [(draft["kind"], draft["side"], draft["closes"]) for draft in drafts]
+        # Whatever JSON can hold may stand there: an order has a kind and a side that are known.
+        known = all(kind in get_args(Kind) and side in OPENS for kind, side, _ in found)
+    except MALFORMED as error:
+        raise _unreadable(row) from error
+    if not found or not known:
+        raise _unreadable(row)
+    return found
+
+
+def _unreadable(row: Mapping[str, Any]) -> ConfigError:
+    return ConfigError(
+        f"the proposal {row['sid']} cannot be read: its orders are none, so nothing was sent; "
+        "reject it"
+    )
 
 
 def told(row: Mapping[str, Any]) -> dict[str, Any]:

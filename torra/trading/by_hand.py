@@ -28,7 +28,7 @@ from typing import Any, Final
 from instance_database import Database, open_home
 from torra.clock import System, iso
 from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile
-from torra.errors import ConfigError, DataUnavailable, StoreUnavailable, TorraError
+from torra.errors import MALFORMED, ConfigError, DataUnavailable, StoreUnavailable, TorraError
 from torra.home import DATABASE, HALT, lost
 from torra.store.standings import WarmUps
 from torra.tick import approval
@@ -365,7 +365,7 @@ def market_now(
     figures: dict[str, Any] = {}
     for row in database.bridges():
         if row["name"] == instance.route:
-            facts = json.loads(row["facts"])
+            facts = facts_of(row)
             named = ("free_margin", "leverage")
             figures = {name: facts[name] for name in named if facts.get(name)}
             figures["clock_ok"] = row["deny"] != DenyReason.CLOCK_SKEW.value
@@ -377,6 +377,15 @@ def market_now(
     if not len(bars):
         raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
     return float(bars["close"].iloc[-1]), figures
+
+
+def facts_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a bridge's row tells of its account; of a row that cannot be read nothing."""
+    try:
+        facts = json.loads(row["facts"])
+    except MALFORMED:
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def files_to_halt(home: Path, settings: Callable[[], DeskSettings]) -> dict[str, Path]:

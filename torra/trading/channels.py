@@ -29,6 +29,7 @@ from torra.feeds.registry import FeedPlace
 from torra.feeds.sample import SampleFeed
 from torra.home import HALT
 from torra.plugins.loading import of_desk
+from torra.regular_files import read_regular
 from torra.time_limit import of_folder
 from torra.trading.kill_switch import state_folder
 
@@ -98,7 +99,7 @@ def trouble(
         if not of_folder(folder).run(folder.is_dir):
             told = "is not there yet: start the Expert Advisor, or mend its path"
             return f"the folder {folder} {told}"
-        raw = of_folder(folder).run((folder / HEARTBEAT).read_bytes)
+        raw = of_folder(folder).run(partial(read_regular, folder / HEARTBEAT))
         beat = decode(raw, Heartbeat, key_of(channel, environment))
     except OSError as error:
         return f"the Expert Advisor has left no sign of life: {error.strerror}"
@@ -154,7 +155,7 @@ def quote(
     channel = settings.channels[instance.channel]
     folder = folder_of(instance.channel, channel, environment)
     try:
-        raw = of_folder(folder).run((folder / SYMBOLS).read_bytes)
+        raw = of_folder(folder).run(partial(read_regular, folder / SYMBOLS))
         told = decode(raw, Symbols, key_of(channel, environment))
         terms = {item.broker_symbol: item for item in map(read_symbol, told.rows)}
     except (OSError, MessageError):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from typing import Any, Final
 import signal_bridge
 from instance_database import Database
 from torra.bridges.guards import limits
+from torra.bridges.plausible import books_fault
 from torra.bridges.protocol import QUOTE_SECONDS, Bridge, Health, Order
 from torra.clock import Clock, parse
 from torra.config import Instance, Profile
@@ -59,6 +61,9 @@ NOTE_SECONDS: Final = 60.0
 
 ROWS: Final = 1000
 """Waiting signals that one turn looks at; an instance has two at most."""
+
+BEGINNING: Final = re.compile(r"[A-Za-z_./]*")
+"""The beginning of a bridge's word that names the file, without the numbers of a signal's file."""
 
 log = logging.getLogger("torra")
 
@@ -239,7 +244,8 @@ class Courier:
                 line.beaten = now
 
     def _take(self, line: _Line) -> bool:
-        return bool(signal_bridge.take_reports(self._database, line.bridge, self._ours))
+        now = self._clock().real_now()
+        return bool(signal_bridge.take_reports(self._database, line.bridge, self._ours, now=now))
 
     def _compare(self, line: _Line, name: str) -> None:
         books = line.bridge.books()
@@ -247,7 +253,13 @@ class Courier:
         # No comparison took place, so the next turn tries again.
         if books is None or abs(now - books.at) > BOOKS_AGE:
             return
+        key = f"ODD_BOOKS {line.bridge.name}"
         with self._fenced():
+            if fault := books_fault(books, now):
+                told = f"{line.bridge.name} tells of a {fault}: its books are not compared"
+                self._database.raise_alarm(key, "ODD_BOOKS", told)
+                return
+            self._database.end_alarm(key)
             settlement.settle(
                 self._database,
                 {item.instance.id: item.instance.magic for item in self._on(name)},
@@ -277,6 +289,7 @@ class Courier:
 
     def _note(self, line: _Line, now: float) -> None:
         health = _health(line)
+        self._pass_on(line.bridge.name, health.facts.get("last_alarm"))
         told = (str(health.deny or ""), health.detail if health.deny else "")
         # Else each bridge would be written to the database four times a second.
         if told == line.told and now - line.noted < NOTE_SECONDS:
@@ -290,6 +303,12 @@ class Courier:
                 facts=health.facts,
                 reconciled_at=line.compared_at,
             )
+
+    def _pass_on(self, name: str, said: object) -> None:
+        """Let a person hear what a bridge refused to believe: one alarm for each kind of file."""
+        if isinstance(said, str) and said:
+            key = f"BRIDGE {name} {BEGINNING.match(said)[0]}"  # type: ignore[index]
+            self._database.raise_alarm(key, "BRIDGE", f"{name}: {said}")
 
     def _paper(self) -> None:
         halted = bool(self._kill_switch.engaged())

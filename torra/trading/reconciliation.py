@@ -121,7 +121,7 @@ class _Index:
         self.traces = sorted(_traces(books))
         self._called: dict[tuple[int | None, str], list[_Trace]] = defaultdict(list)
         for trace in self.traces:
-            for name in {trace.comment, _head(trace.comment)}:
+            for name in {trace.comment, head(trace.comment)}:
                 self._called[trace.magic, name].append(trace)
 
     def knows(self, ticket: str) -> bool:
@@ -146,7 +146,7 @@ class _Desk:
         self._rows = {row["sid"]: row for row in rows}
         self._magics = magics
         self.openings = [row for row in rows if row["kind"] == "open"]
-        self._closes = {_head(row["sid"]): row["deal"] for row in rows if row["kind"] == "close"}
+        self._closes = {head(row["sid"]): row["deal"] for row in rows if row["kind"] == "close"}
         self._tickets = self._match()
         self._explained = set(self._tickets.values())
 
@@ -178,7 +178,7 @@ class _Desk:
         return self._called(row, _plain(row["sid"]))
 
     def _headed(self, row: Row) -> list[str]:
-        name = _head(row["sid"])
+        name = head(row["sid"])
         return self._called(row, name) if len(name) == SURE_PREFIX else []
 
     def _called(self, row: Row, name: str) -> list[str]:
@@ -309,10 +309,10 @@ class _Desk:
         return [deal for deal in outs if self._made(row, deal)]
 
     def _made(self, row: Row, deal: BrokerDeal) -> bool:
-        name = _head(deal.comment)
+        name = head(deal.comment)
         # A deal that another close has made, by name or number, is not this one's.
         if name in self._closes or deal.deal in self._closes.values():
-            return name == _head(row["sid"])
+            return name == head(row["sid"])
         decided = time_of(row["decided_at"]) - timedelta(seconds=SETTLE_SECONDS)
         ours = deal.magic == self._magics.get(row["instance"]) and deal.reason in BY_ADVISOR
         return ours and deal.time >= decided
@@ -434,5 +434,6 @@ def _plain(text: str) -> str:
     return text.strip().upper()
 
 
-def _head(text: str) -> str:
+def head(text: str) -> str:
+    """Return the part of a signal's id that a comment surely keeps."""
     return _plain(text)[:SURE_PREFIX]

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from instance_database import Database
+from torra.bridges.odd_rows import aside, comparing_fault, each_alone
 from torra.bridges.protocol import BrokerBooks
 from torra.trading.findings import (
     Closed,
@@ -28,7 +29,7 @@ from torra.trading.findings import (
     learned,
     missing_key,
 )
-from torra.trading.reconciliation import reconcile
+from torra.trading.reconciliation import head, reconcile
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.trade_outcome import r_of
 
@@ -44,18 +45,38 @@ def settle(
 ) -> Sequence[Finding]:
     """Compare the books of a bridge with its signals and book the findings; return them.
 
-    `magics` maps each instance of the bridge to its magic number, `now` is real time. Raises
-    StoreUnavailable and keeps nothing.
+    `magics` maps each instance of the bridge to its magic number, `now` is real time. A row that
+    cannot be read, and a finding that cannot be booked, are told once and stop no other; a position
+    of such a row is no stranger's. Raises StoreUnavailable and keeps nothing.
     """
     with database.transaction():
         # Read after the books: a row may know more than they do, never less.
         rows = database.unsettled(list(magics), ended_after=now - REMEMBERED)
-        findings = reconcile(rows, books, now=now, magics=magics)
-        openings = {row["sid"]: row for row in rows}
+        odd = {number: said for number, row in enumerate(rows) if (said := comparing_fault(row))}
+        for number, said in odd.items():
+            aside(database, rows[number], said)
+        legible = [row for number, row in enumerate(rows) if number not in odd]
+        known = _positions_of([rows[number] for number in odd], books)
+        findings = [
+            finding
+            for finding in reconcile(legible, books, now=now, magics=magics)
+            if not (isinstance(finding, External) and finding.ticket in known)
+        ]
+        openings = {row["sid"]: row for row in legible}
         for finding in findings:
-            _book(database, finding, openings.get(finding.sid))
-            _tell(database, finding)
+            row = openings.get(finding.sid)
+            # A transaction of its own inside the other: only this finding's part is undone.
+            with each_alone(database, row or {"sid": finding.sid}), database.transaction():
+                _book(database, finding, row)
+                _tell(database, finding)
     return findings
+
+
+def _positions_of(rows: Sequence[Mapping[str, Any]], books: BrokerBooks) -> set[str]:
+    """Return the numbers of the positions that bear the number or the id of some rows."""
+    tickets = {str(row["ticket"]) for row in rows if row["ticket"]}
+    names = {head(str(row["sid"])) for row in rows}
+    return tickets | {item.ticket for item in books.positions if head(item.comment) in names}
 
 
 def _book(database: Database, finding: Finding, row: Mapping[str, Any] | None) -> None:

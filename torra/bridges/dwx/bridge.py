@@ -31,7 +31,15 @@ from typing import Final
 
 from torra.bridges.at_most_once import CONFIRM_SECONDS, HISTORY, LOTS_SLACK, AtMostOnce
 from torra.bridges.dwx.deals import Opening, linked, position_of
-from torra.bridges.dwx.files import DealRow, DwxAccount, DwxFolder, Message, OrderRow
+from torra.bridges.dwx.files import (
+    ORDERS,
+    TRADES,
+    DealRow,
+    DwxAccount,
+    DwxFolder,
+    Message,
+    OrderRow,
+)
 from torra.bridges.dwx.outcome import (
     DwxView,
     filled,
@@ -57,7 +65,7 @@ from torra.bridges.protocol import (
     SymbolTerms,
 )
 from torra.clock import Clock
-from torra.config import Channel
+from torra.config import BROKER_SYMBOL, Channel
 from torra.errors import BridgeUnavailable, ConfigError
 from torra.market.broker_clock import ServerClock
 from torra.verdict.risk_engine import DenyReason
@@ -76,8 +84,6 @@ LOT_STEP: Final = 0.01
 
 COMMENT: Final = re.compile(r"[A-Za-z0-9]{1,26}")
 """Letters and digits: a comma, a bar or a quotation mark would break a command or an answer."""
-
-SYMBOL: Final = re.compile(r"[A-Za-z0-9.#_+&^!-]{1,31}")
 
 
 @dataclass(slots=True)
@@ -197,7 +203,13 @@ class Dwx(AtMostOnce[DwxAccount]):
             "quotes": sorted(self._folder.quotes.read() or {}),
             "symbols_refused": sorted(self._questions.refused),
             "command_waiting": self._folder.waiting() is not None,
+            "last_alarm": self._odd(),
         }
+
+    def _odd(self) -> str:
+        """Say what the files tell that cannot be, and in which; "" for nothing."""
+        told = {ORDERS: self._folder.account.odd, TRADES: self._folder.trades.odd}
+        return next((f"{name}: {odd}" for name, odd in told.items() if odd), "")
 
     def _obstacle(self) -> tuple[DenyReason | None, str]:
         """Return why nothing may be handed over, with the remedy."""
@@ -226,7 +238,8 @@ class Dwx(AtMostOnce[DwxAccount]):
             return f"DWX_Orders.txt in {folder} is {-age:.0f} s ahead of this computer's clock"
         account = self._folder.account.read()
         if account is None or self._folder.account_age() > ALIVE_SECONDS:
-            return f"DWX_Orders.txt in {folder} cannot be read"
+            odd = self._folder.account.odd
+            return f"DWX_Orders.txt in {folder} cannot be read{f': {odd}' if odd else ''}"
         if account.number != self._account:
             return self._wrong_account(account.number, self._account)
         return ""
@@ -269,7 +282,7 @@ class Dwx(AtMostOnce[DwxAccount]):
 
     def _objection(self, order: Order, account: DwxAccount) -> str:
         """Return the reason of the first guard that objects, with what DWX lets one know."""
-        named = COMMENT.fullmatch(order.sid) and SYMBOL.fullmatch(order.broker_symbol)
+        named = COMMENT.fullmatch(order.sid) and BROKER_SYMBOL.fullmatch(order.broker_symbol)
         prices = (self._folder.quotes.read() or {}).get(order.broker_symbol)
         if prices is None and order.kind == "open" and self._expects_quote(order):
             # The order stays pending: its quote may come within the next looks.

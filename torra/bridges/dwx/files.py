@@ -30,8 +30,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from torra.bridges.plausible import MOST_LOTS, MOST_PRICE, amount_fault
 from torra.clock import Clock
-from torra.errors import MALFORMED, BridgeUnavailable
+from torra.errors import MALFORMED, BridgeUnavailable, bounded
 from torra.failpoints import failpoint
 from torra.owner_only import make_folder
 from torra.regular_files import read_regular
@@ -49,6 +50,12 @@ NUMBER: Final = "dwx_command_number.txt"
 COMMAND: Final = re.compile(r"<:(\d+)\|([A-Z_]+)\|(.*):>", re.DOTALL)
 LARGEST_NUMBER: Final = 2**31 - 1
 """The Expert Advisor reads numbers into an int."""
+
+TRADE_KINDS: Final = ("buy", "sell")
+"""Kinds of rows that bought or sold something; the others wait, or are money paid in and out."""
+
+LONGEST_NAME: Final = 40
+"""Characters of a ticket's number that a message shows."""
 
 MAX_BYTES: Final = 16_000_000
 LOOSE_TEXT: Final = re.compile(
@@ -78,6 +85,10 @@ NOT_DONE: Final = frozenset(
 """Errors after which a file surely has no second name."""
 
 Parsed = TypeVar("Parsed")
+
+
+class OddRow(ValueError):
+    """A row that is whole and tells what cannot be (torra.bridges.plausible)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +126,7 @@ class DwxAccount:
     @property
     def positions(self) -> tuple[OrderRow, ...]:
         """The rows that are positions."""
-        return tuple(row for row in self.rows if row.kind in ("buy", "sell"))
+        return tuple(row for row in self.rows if row.kind in TRADE_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,7 @@ class LastGood(Generic[Parsed]):
     """One file of the Expert Advisor's, and the newest reading of it that was whole.
 
     `at` is when the file of that reading was written, seconds since 1970 by the clock of the disk.
+    `odd` says what the newest file tells that cannot be, "" for nothing: then it changed nothing.
     """
 
     path: Path
@@ -154,6 +166,7 @@ class LastGood(Generic[Parsed]):
     run: Run = at_once
     value: Parsed | None = None
     at: float = 0.0
+    odd: str = ""
     _seen: tuple[int, int] = field(default=(0, 0))
 
     def read(self) -> Parsed | None:
@@ -164,10 +177,12 @@ class LastGood(Generic[Parsed]):
                 value = self.parse(_json(_text(raw)))
                 seen = (found.st_mtime_ns, found.st_size)
                 # Noted with the reading only: a cut file is read again though it does not change.
-                self.value, self.at, self._seen = value, found.st_mtime, seen
+                self.value, self.at, self._seen, self.odd = value, found.st_mtime, seen, ""
         except FileNotFoundError:
             # Gone is not half-written: what the file said is over.
             self.value, self._seen = None, (0, 0)
+        except OddRow as error:
+            self.odd = bounded(str(error))
         except (OSError, *MALFORMED):
             pass
         return self.value
@@ -358,12 +373,12 @@ def parse_messages(told: Any) -> dict[str, Message]:
 def parse_trades(told: Any) -> tuple[DealRow, ...]:
     """Return the deals of DWX_Historic_Trades.txt that are trades, the oldest first."""
     rows = [_deal_row(str(deal), row) for deal, row in told.items()]
-    trades = [row for row in rows if row.kind in ("buy", "sell")]
+    trades = [row for row in rows if row.kind in TRADE_KINDS]
     return tuple(sorted(trades, key=lambda row: (row.time, int(row.deal))))
 
 
 def _order_row(ticket: str, row: Mapping[str, Any]) -> OrderRow:
-    return OrderRow(
+    found = OrderRow(
         ticket=ticket,
         magic=int(row["magic"]),
         symbol=str(row["symbol"]),
@@ -376,10 +391,19 @@ def _order_row(ticket: str, row: Mapping[str, Any]) -> OrderRow:
         profit=_number(row["pnl"]) + _number(row["swap"]),
         comment=str(row["comment"]),
     )
+    fault = (
+        amount_fault("lots", found.lots, MOST_LOTS, zero=False)
+        or amount_fault("open_price", found.price, MOST_PRICE, zero=False)
+        or amount_fault("SL", found.stop, MOST_PRICE, zero=True)
+        or amount_fault("TP", found.target, MOST_PRICE, zero=True)
+    )
+    if fault:
+        raise OddRow(f"order {ticket[:LONGEST_NAME]}: {fault}")
+    return found
 
 
 def _deal_row(deal: str, row: Mapping[str, Any]) -> DealRow:
-    return DealRow(
+    found = DealRow(
         deal=deal,
         magic=int(row["magic"]),
         symbol=str(row["symbol"]),
@@ -391,6 +415,14 @@ def _deal_row(deal: str, row: Mapping[str, Any]) -> DealRow:
         profit=_number(row["pnl"]) + _number(row["commission"]) + _number(row["swap"]),
         comment=str(row["comment"]),
     )
+    # Deposits, credits and corrections have neither lots nor a price.
+    fault = found.kind in TRADE_KINDS and (
+        amount_fault("lots", found.lots, MOST_LOTS, zero=False)
+        or amount_fault("deal_price", found.price, MOST_PRICE, zero=False)
+    )
+    if fault:
+        raise OddRow(f"deal {deal[:LONGEST_NAME]}: {fault}")
+    return found
 
 
 def _number(told: Any) -> float:

@@ -134,7 +134,7 @@ class Mt5Account:
             deal=str(deals[0].ticket),
             position=str(deals[0].position_id),
             # The mean of several deals lies between two ticks.
-            price=round(value / lots, entry.order.digits + 2),
+            price=round(value / lots, entry.order.digits + 2) if lots else 0.0,
             volume=lots,
             adopted=True,
         )

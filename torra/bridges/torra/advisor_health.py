@@ -67,8 +67,8 @@ class Latest(Generic[S]):
             found = self._read(raw)
         except MessageError as error:
             self.trouble = error
-            # Half a file is only being written; a whole one with a wrong signature is an alarm.
-            return str(error) if error.reason == "auth" and error.whole else ""
+            # Half a file is only being written; a whole one that is none is an alarm.
+            return str(error) if error.reason != "version" and error.whole else ""
         last = self.good
         # An Advisor that starts anew counts from 1 again, so a later time is an advance too.
         if last is None or found.n > last.n or found.gmt > last.gmt:

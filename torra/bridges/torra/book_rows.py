@@ -1,16 +1,17 @@
 """Reads and writes the rows of the Advisor's lists: positions, deals and symbols.
 
 A row is one text with bars between its columns. Reading raises ValueError for a row that is not
-exactly as it should be, so a list is taken as a whole or not at all. The Advisor writes these rows;
-writing them here serves whoever plays its part.
+exactly as it should be, or tells what cannot be (torra.bridges.plausible), so a list is taken as a
+whole or not at all. The Advisor writes these rows; writing them here serves whoever plays its part.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from torra.bridges.plausible import deal_fault, position_fault
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 from torra.bridges.torra.messages import DECIMAL, INTEGER, SIDES, moment, plain
 
@@ -18,14 +19,16 @@ POSITION_SIDES: Final = ("LONG", "SHORT")
 ENTRIES: Final = ("in", "out")
 OTHER: Final = "other"
 DEAL_REASONS: Final = ("sl", "tp", "stop_out", "expert", "client", OTHER)
+Row = TypeVar("Row")
+
 TRADE_MODES: Final = ("disabled", "long_only", "short_only", "close_only", "full")
 
 
 def read_position(row: str) -> BrokerPosition:
     """Read ticket|symbol|side|volume|price|sl|tp|magic|comment|profit|opened."""
     ticket, symbol, side, lots, price, stop, target, magic, comment, profit, opened = _cut(row, 11)
-    return BrokerPosition(
-        ticket=str(_integer(ticket)),
+    found = BrokerPosition(
+        ticket=str(_counted(ticket)),
         broker_symbol=symbol,
         side=_word(side, POSITION_SIDES),
         lots=_number(lots),
@@ -37,6 +40,7 @@ def read_position(row: str) -> BrokerPosition:
         profit=_number(profit),
         opened_at=moment(_integer(opened)),
     )
+    return _sound(found, position_fault(found))
 
 
 def position_row(position: BrokerPosition) -> str:
@@ -51,9 +55,9 @@ def read_deal(row: str) -> BrokerDeal:
     deal, position, symbol, entry, side, lots, price, profit, magic, comment, time, reason = _cut(
         row, 12
     )
-    return BrokerDeal(
-        deal=str(_integer(deal)),
-        position=str(_integer(position)),
+    found = BrokerDeal(
+        deal=str(_counted(deal)),
+        position=str(_counted(position)),
         broker_symbol=symbol,
         entry=_word(entry, ENTRIES),
         side=_word(side, SIDES),
@@ -65,6 +69,7 @@ def read_deal(row: str) -> BrokerDeal:
         time=moment(_integer(time)),
         reason=_word(reason, DEAL_REASONS).removesuffix(OTHER),
     )
+    return _sound(found, deal_fault(found))
 
 
 def deal_row(deal: BrokerDeal) -> str:
@@ -137,6 +142,19 @@ def _integer(text: str) -> int:
     if not INTEGER.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no integer")
     return int(text)
+
+
+def _counted(text: str) -> int:
+    number = _integer(text)
+    if number < 0:
+        raise ValueError(f"{number} is no number of a deal or a position")
+    return number
+
+
+def _sound(row: Row, fault: str) -> Row:
+    if fault:
+        raise ValueError(fault)
+    return row
 
 
 def _word(text: str, words: tuple[str, ...]) -> Any:

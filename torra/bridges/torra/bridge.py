@@ -56,7 +56,7 @@ from torra.bridges.torra.messages import (
 )
 from torra.clock import Clock, real_sleep
 from torra.config import Channel
-from torra.errors import BridgeUnavailable, ConfigError
+from torra.errors import BridgeUnavailable, ConfigError, bounded
 from torra.verdict.risk_engine import DenyReason, TradingState
 
 FRESH: Final = timedelta(seconds=30)
@@ -450,7 +450,7 @@ class TorraFiles:
 
     def _alarm(self, what: str) -> None:
         self._alarms += 1
-        self._last_alarm = what
+        self._last_alarm = bounded(what)
 
     def _prepare(self) -> None:
         if not self._prepared:

@@ -26,8 +26,9 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 from torra.advisor_protocol import PROTOCOL
 from torra.bridges.guards import KINDS
+from torra.bridges.plausible import MOST_LOTS, MOST_PRICE, amount_fault
 from torra.bridges.protocol import Order, Report, Status
-from torra.errors import TorraError
+from torra.errors import LONGEST_TEXT, TorraError, bounded
 from torra.verdict import order_seal
 
 Reason = Literal["auth", "version", "schema"]
@@ -57,6 +58,12 @@ LATEST: Final = 10**11
 
 TIMES: Final = frozenset({"created", "expires", "bar_time", "gmt", "since", "server_time"})
 
+AMOUNTS: Final[Mapping[str, float]] = {"price": MOST_PRICE, "volume": MOST_LOTS}
+"""Numbers of an ack that are not negative, and how big they may be."""
+
+COUNTED: Final = frozenset({"seq", "retcode", "ticket", "deal", "position"})
+"""Numbers of an ack that count or name something; prices of the market may have any sign."""
+
 LOT_DIGITS: Final = (2, 8)
 """Fewest and most decimals of a volume."""
 
@@ -76,7 +83,7 @@ class MessageError(TorraError):
         whole: bool = True,
         versions: tuple[int, int] = (0, 0),
     ) -> None:
-        super().__init__(f"{reason}: {detail}")
+        super().__init__(bounded(f"{reason}: {detail}"))
         self.reason: Reason = reason
         self.whole = whole
         self.versions = versions
@@ -298,6 +305,7 @@ def encode(message: Message, key: str, *, version: int = PROTOCOL) -> bytes:
     sealed = seal("{" + ",".join(f'"{name}":{text}' for name, text in pairs), key)
     if len(sealed) > limit_of(kind):
         raise MessageError("schema", f"{len(sealed)} characters are too many for {NAMES[kind]}")
+    _refuse_odd(kind, {name: getattr(message, name) for name in _schema(kind)})
     return sealed
 
 
@@ -376,7 +384,9 @@ def decode(raw: bytes, kind: type[M], key: str, *, version: int = PROTOCOL) -> M
     if not head or head[2] != NAMES[kind]:
         raise MessageError("schema", f"no message {NAMES[kind]}")
     # The first two, version and kind, are checked above.
-    return kind(**_fields(_pairs(body)[2:], kind))
+    values = _fields(_pairs(body)[2:], kind)
+    _refuse_odd(kind, values)
+    return kind(**values)
 
 
 def _text(raw: bytes) -> str:
@@ -451,6 +461,20 @@ def _value(name: str, hint: Any, text: str, choices: Mapping[str, tuple[str, ...
     if name in TIMES and not 0 <= value < LATEST:
         raise MessageError("schema", f"{name} is no time: {text}")
     return value
+
+
+def _refuse_odd(kind: type, values: Mapping[str, Any]) -> None:
+    """Raise MessageError(schema) for a text without end, and a number that no ack can have."""
+    for name, value in values.items():
+        fault = ""
+        if isinstance(value, str) and len(value) > LONGEST_TEXT:
+            fault = f"{name} has {len(value)} characters, {LONGEST_TEXT} at most"
+        elif kind is Ack and name in AMOUNTS and isinstance(value, Decimal):
+            fault = amount_fault(name, float(value), AMOUNTS[name], zero=True)
+        elif kind is Ack and name in COUNTED and isinstance(value, int) and value < 0:
+            fault = f"{name} is {value}"
+        if fault:
+            raise MessageError("schema", fault)
 
 
 def _rows(pairs: list[tuple[str, str]], prefix: str) -> tuple[str, ...]:

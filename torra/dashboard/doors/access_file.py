@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Final
 
 from torra.clock import token as new_token
-from torra.errors import MALFORMED, ConfigError
+from torra.errors import MALFORMED, ConfigError, no_key_twice
 from torra.home import ACCESS
 from torra.owner_only import FILE, OTHERS, make_folder
+from torra.regular_files import lies, open_regular
 from torra.whole_files import write_whole
 
 SCOPES: Final = ("read", "approve", "admin")
@@ -80,11 +81,13 @@ def replace(home: Path) -> Tokens:
 def read(path: Path) -> Tokens:
     """Return the tokens of a file; raises FileNotFoundError and ConfigError."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with open_regular(path) as file:
             # of the open file: the path may name another file by now
             mode = os.fstat(file.fileno()).st_mode
-            text = file.read()
-    except FileNotFoundError:
+            text = file.read().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        if lies(path):  # a link to nothing: new tokens would be written elsewhere
+            raise ConfigError(f"cannot read {path}: {error}; for new tokens {RENEW}") from None
         raise
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}; for new tokens {RENEW}") from None
@@ -99,7 +102,7 @@ def read(path: Path) -> Tokens:
 
 def _understood(path: Path, text: str) -> Tokens:
     try:
-        told = json.loads(text)
+        told = json.loads(text, object_pairs_hook=no_key_twice)
         by_scope = {scope: told["tokens"][scope] for scope in SCOPES}
         key = told["key"]
     except MALFORMED:

@@ -30,6 +30,7 @@ from instance_database import Database
 from torra.clock import Clock, System
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.trade.stored_rows import json_of
 from torra.dashboard.view.rendering import backing, state
 from torra.dashboard.view.stream_slots import LIFE_SECONDS
 from torra.desk.event_stream import EventStream
@@ -117,7 +118,7 @@ class Follower:
                 continue
             for row in rows:
                 seq, terminal = row["seq"], bool(row["terminal"])
-                payload = cleaned(json.loads(row["payload"]))
+                payload = cleaned(json_of(row["payload"]) or {})
                 yield self._told(seq, row["event"], payload, terminal=terminal)
                 if terminal:
                     return

@@ -8,7 +8,6 @@ and answers 404. Nothing here writes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, Literal, NotRequired, TypedDict
@@ -19,6 +18,7 @@ from flask.typing import ResponseReturnValue
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.screens import watched
+from torra.dashboard.trade.stored_rows import json_of
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.exhibits import figures
@@ -198,7 +198,7 @@ def _events(
     behind: Backing, row: StreamRow, after: int = 0, limit: int = MOST_EVENTS
 ) -> Iterable[watched.DebateEvent]:
     for event in behind.database.events_after(row.stream_id, after, limit):
-        yield watched.DebateEvent.read({**event, "payload": json.loads(event["payload"])})
+        yield watched.DebateEvent.read({**event, "payload": json_of(event["payload"]) or {}})
 
 
 def _end(row: StreamRow, behind: Backing) -> tuple[str, str, Literal["decision", "error"]]:

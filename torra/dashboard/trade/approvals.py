@@ -235,7 +235,7 @@ def _more(rows: Iterable[ProposalRow]) -> list[FoldedLine]:
     return [
         FoldedLine(
             sid=figures.clean(row.sid, 40),
-            name=figures.clean(f"{row.action} {row.instance} {row.timeframe}", 80),
+            name=figures.clean(f"{row.action} {proposals.name_of(row)}", 100),
             created=figures.moment(row.created_at),
         )
         for row in rows

@@ -9,7 +9,6 @@ torra.tick.approval decides.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.record.arithmetic import DecisionStep, Step
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED
-from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
+from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
 from torra.tick.tick_record import GATE, DebateRecord, ReportRecord, TickRecord
@@ -138,6 +137,9 @@ def standing(row: ProposalRow, now: datetime) -> str:
     return "EXPIRED" if due else row.state
 
 
+UNREADABLE: Final = " (cannot be read)"
+
+
 def listed(row: ProposalRow, now: datetime, digits: int) -> ProposalLine:
     """Return a line of the queue."""
     at, state = row.first.levels, standing(row, now)
@@ -145,7 +147,7 @@ def listed(row: ProposalRow, now: datetime, digits: int) -> ProposalLine:
     reason = row.reason or (DenyReason.SIGNAL_EXPIRED.value if state != row.state else "")
     return ProposalLine(
         sid=figures.clean(row.sid, 40),
-        name=figures.clean(f"{row.instance} {row.timeframe}", 60),
+        name=name_of(row),
         instance=row.instance,
         timeframe=row.timeframe,
         bar_time=row.bar_time,
@@ -161,6 +163,13 @@ def listed(row: ProposalRow, now: datetime, digits: int) -> ProposalLine:
         meaning=MEANINGS.get(reason, ""),
         decided=figures.moment(row.decided_at, seconds=True),
     )
+
+
+def name_of(row: ProposalRow) -> str:
+    """Return what a line calls a proposal: of one whose orders cannot be read it says so."""
+    known = any(draft.kind in ("open", "close") for draft in row.drafts)
+    odd = "" if known else UNREADABLE
+    return figures.clean(f"{row.instance} {row.timeframe}", 60) + odd
 
 
 def left(seconds: float) -> Cell:
@@ -510,7 +519,8 @@ def told(row: Mapping[str, JsonValue], now: datetime) -> dict[str, JsonValue]:
     )  # fmt: skip
     found = {name: row[name] for name in names}
     state = standing(ProposalRow.read(row), now)
-    return {**found, "state": state, "drafts": json.loads(str(row["drafts"]))}
+    # None for orders that cannot be read: the others of the list are told all the same
+    return {**found, "state": state, "drafts": json_of(row["drafts"])}
 
 
 def foreseen(preview: Preview | None, trouble: str) -> dict[str, JsonValue]:

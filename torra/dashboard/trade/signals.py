@@ -29,6 +29,7 @@ from torra.dashboard.trade.stored_rows import (
     SignalRow,
     SignalStep,
     TradingStateRow,
+    without_bytes,
 )
 from torra.dashboard.trade.trade_rows import AlarmLine, BridgeLine, PositionLine
 from torra.dashboard.view.rendering import backing, desk_view, page, state
@@ -159,7 +160,7 @@ def api_signals() -> ResponseReturnValue:
         shape="signals",
         cells=found.cells,
         version=_version(found, listed),
-        signals=listed.stored[:SHOWN],
+        signals=[without_bytes(row) for row in listed.stored[:SHOWN]],
         before=listed.older,
         positions=found.held,
         bridges=database.bridges(),
@@ -208,7 +209,7 @@ def api_signal(sid: str) -> ResponseReturnValue:
         shape="signal",
         cells=symbol_cells.strip(desk_view().desk()),
         version=found.version,
-        signal=found.row,
+        signal=without_bytes(found.row),
         events=found.events,
         closes=found.closes,
         opening=found.opening,

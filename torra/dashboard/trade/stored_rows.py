@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic import Field, JsonValue, model_validator
 
+from torra.errors import MALFORMED
 from torra.tick.tick_record import Number, Numbers, RecordPart, Word
 from torra.verdict.order_levels import Levels
 
@@ -147,10 +149,18 @@ class TradingStateRow(RecordPart):
 
 def unpacked(told: object, name: str) -> object:
     """Return a row with a column of JSON as what it holds; None for text that is no JSON."""
-    if not isinstance(told, Mapping):
-        return told
+    return {**told, name: json_of(told.get(name))} if isinstance(told, Mapping) else told
+
+
+def json_of(text: object) -> JsonValue:
+    """Return what a column of JSON holds; None for what is no JSON, or too deep to read."""
     try:
-        value = json.loads(told[name])
-    except (KeyError, TypeError, ValueError):
-        value = None
-    return {**told, name: value}
+        found: JsonValue = json.loads(text)  # type: ignore[arg-type]
+    except MALFORMED:
+        return None
+    return found
+
+
+def without_bytes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for an answer in JSON: None for a column that holds bytes, which none has."""
+    return {name: None if isinstance(value, bytes) else value for name, value in row.items()}

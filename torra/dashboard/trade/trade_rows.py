@@ -112,6 +112,14 @@ ADVICE: Final[Mapping[str, str]] = {
     "terminal or keep it knowingly; then resume.",
     "LATE_EXECUTION": "The market executed what had ended here. Close the position in the terminal "
     "or keep it knowingly; then resume.",
+    "ODD_REPORT": "The bridge reports an execution that cannot be. Nothing was booked from it; "
+    "comparing the books ends this. If the order never was, settle the signal.",
+    "ODD_BOOKS": "The broker's list tells what cannot be, so it is not compared. Look at that row "
+    "in the terminal; a list without it ends the alarm.",
+    "ODD_SIGNAL": "This row of the database cannot be read. It is never sent. Look in the terminal "
+    "for its id, and restore a backup if you did not change the database yourself.",
+    "BRIDGE": "The bridge was told what it does not believe: forged, damaged or impossible. See "
+    "who may write into the channel's folder; then resume.",
     "UNPROTECTED": "The position has no stop at the broker. Set one in the terminal, or close it.",
 }
 """What to do about an alarm, by its kind."""
