@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -85,6 +86,9 @@ LARGER = {"torra/store": 23, "torra/evaluation": 31}
 """Rooms with more files at one level: a file per noun of the database, a file per measure."""
 
 
+CONDITIONAL: Final = (ast.If, ast.IfExp, ast.While)
+
+
 def modules() -> dict[str, Path]:
     """Return every module of the product by its path without ending; a package by its folder."""
     paths = [
@@ -130,6 +134,25 @@ def may_import(name: str, target: str) -> bool:
     return beside <= place if floor in (5, 6) else beside == place
 
 
+class Told(NamedTuple):
+    """What the rules below ask of a file: each is read once."""
+
+    docstring: str | None
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    conditions: tuple[str, ...]
+
+
+@cache
+def told(path: Path) -> Told:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    return Told(
+        ast.get_docstring(tree),
+        tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)),
+        tuple(ast.unparse(node.test) for node in nodes if isinstance(node, CONDITIONAL)),
+    )
+
+
 @cache
 def imports(path: Path, name: str) -> tuple[str, ...]:
     """Return every imported module, those inside functions and TYPE_CHECKING too."""
@@ -137,7 +160,7 @@ def imports(path: Path, name: str) -> tuple[str, ...]:
 
 
 def _imports(path: Path, name: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in told(path).imports:
         if isinstance(node, ast.Import):
             yield from (item.name for item in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -271,16 +294,12 @@ DEMO = re.compile(r"\b(is_)?demo\b\s*(:|and|or|if|else|==)|\bif\b.*\bdemo\b", re
 def test_there_is_no_demo_branch(name: str) -> None:
     if name in {"torra/clock", "torra/feeds/sample"}:
         return
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    tests = [
-        node.test for node in ast.walk(tree) if isinstance(node, ast.If | ast.IfExp | ast.While)
-    ]
-    for test in tests:
-        text = ast.unparse(test).lower()
+    for condition in told(MODULES[name]).conditions:
+        text = condition.lower()
         assert "demo" not in text and "scaled" not in text, f"{name}: if {text}"
 
 
 def test_every_module_says_what_it_is_for() -> None:
     for name, path in MODULES.items():
         text = path.read_text(encoding="utf-8")
-        assert ast.get_docstring(ast.parse(text)) or not text.strip(), f"{name} has no docstring"
+        assert told(path).docstring or not text.strip(), f"{name} has no docstring"

@@ -16,7 +16,7 @@ from tests.conftest import Scale
 from tests.worlds import legacy_database
 from tests.worlds.stores import NOON, PROFILE, Hand, count, frame, open_database, save
 from torra.config import ROOT
-from torra.errors import ConfigError
+from torra.errors import ConfigError, StoreBroken
 from torra.store import connection as store_connection
 from torra.store import migrations
 
@@ -319,4 +319,38 @@ def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> N
     database.close()
     database = open_database(tmp_path)
     assert database.connection().execute(rows).fetchall() == want
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (" ", []),
+        ("SELECT 1", ["SELECT 1"]),
+        ("SELECT 1;\n\nSELECT 2;\n", ["SELECT 1;", "SELECT 2;"]),
+        ("SELECT ';'; SELECT 2 -- not; yet\n;", ["SELECT ';';", "SELECT 2 -- not; yet\n;"]),
+        (
+            "CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM b; DELETE FROM c; END; SELECT 1",
+            [
+                "CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM b; DELETE FROM c; END;",
+                "SELECT 1",
+            ],
+        ),
+        *((text, None) for text in migrations.SCRIPTS.values()),
+    ],
+)
+def test_a_script_is_taken_apart_as_sqlite_utils_does(
+    script: str, expected: list[str] | None
+) -> None:
+    """Its own way asks after each letter."""
+    theirs = list(sqlite_utils.db._iter_complete_sql_statements(script))
+    assert list(store_connection.statements(script)) == theirs
+    assert expected is None or theirs == expected
+
+
+def test_a_script_in_a_transaction_goes_back_with_it(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    with pytest.raises(StoreBroken, match="no such table"), database.transaction():
+        database.connection().executescript("CREATE TABLE one (a); DROP TABLE two")
+    assert "one" not in set(database.connection().table_names())
     database.close()

@@ -632,6 +632,34 @@ def to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+class _Connected(sqlite_utils.Database):
+    """In a transaction sqlite-utils looks after each letter of a script whether a statement ends.
+
+    That is two thirds of the time in which a new database is made. A statement ends at a semicolon.
+    """
+
+    def executescript(self, sql: str) -> sqlite3.Cursor:
+        if not self.conn.in_transaction:
+            return super().executescript(sql)
+        cursor = self.conn.cursor()
+        for statement in statements(sql):
+            cursor.execute(statement)
+        return cursor
+
+
+def statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script, and what is left behind the last semicolon."""
+    begun = ""
+    *parts, rest = script.split(";")
+    for part in parts:
+        begun += f"{part};"
+        if sqlite3.complete_statement(begun):
+            yield begun.strip()
+            begun = ""
+    if left := f"{begun}{rest}".strip():
+        yield left
+
+
 def _plain(place: Path | str, busy_seconds: float, *, uri: bool = False) -> sqlite_utils.Database:
     connection = sqlite3.connect(
         # isolation_level=None: Python begins no transaction behind our back.
@@ -644,7 +672,7 @@ def _plain(place: Path | str, busy_seconds: float, *, uri: bool = False) -> sqli
     )
     # What lies in a file may not call functions that reach beyond it.
     connection.execute("PRAGMA trusted_schema = OFF")
-    return sqlite_utils.Database(connection, execute_plugins=False)
+    return _Connected(connection, execute_plugins=False)
 
 
 def _be_patient(db: sqlite_utils.Database, seconds: float) -> None:
