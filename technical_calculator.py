@@ -435,8 +435,8 @@ MACD_COLUMNS: Final = {
 }
 """Our names of the columns of the library's frame."""
 
-WILDER_BARS: Final = 14
-"""Length of RSI, ATR, ADX and its two directions."""
+DIRECTION_BARS: Final = 14
+"""Length of ADX, its two directions, and ATR."""
 
 LEAST_MOVE: Final = sys.float_info.epsilon
 """What moves less has not moved."""
@@ -467,8 +467,8 @@ def _indicators(bars: pd.DataFrame) -> Columns:
 def _from_library(bars: pd.DataFrame) -> Columns:
     """Return the library's columns under our names; those of a frame are found by name.
 
-    RSI, ADX and Ichimoku are computed here, the same to the bit: the library takes half of the time
-    of a tick's scores for them.
+    ADX and Ichimoku are computed here, the same to the bit: the library takes half of the time of a
+    tick's scores for them.
 
     The library returns None for a frame that is shorter than a length, so `score_frame` calls this
     with at least WARM_UP bars.
@@ -476,33 +476,16 @@ def _from_library(bars: pd.DataFrame) -> Columns:
     high, low, close = bars["high"], bars["low"], bars["close"]
     # talib=False: the library would else compute with TA-Lib wherever that is installed.
     macd = ta.macd(close, fast=12, slow=26, signal=9, talib=False)
-    prices = high.to_numpy(), low.to_numpy(), close.to_numpy()
-    true_range = _true_range(*prices)
+    true_range = ta.true_range(high, low, close, talib=False)
     series = {
+        "rsi14": ta.rsi(close, length=14, talib=False),
         "ema20": ta.ema(close, length=20, talib=False),
-        "atr14": ta.rma(pd.Series(true_range), length=WILDER_BARS),
+        "atr14": ta.rma(true_range, length=DIRECTION_BARS),
         **{ours: macd[theirs] for ours, theirs in MACD_COLUMNS.items()},
     }
     found = {name: np.array(values, dtype=np.float64) for name, values in series.items()}
-    found["rsi14"] = _strength(prices[2])
-    return found | _directions(*prices[:2], true_range) | _ichimoku(*prices[:2])
-
-
-def _true_range(high: Array, low: Array, close: Array) -> Array:
-    """Return the true range to the bit the library's: never 0, and NaN on the first bar."""
-    span, before = high - low, _before(close, 1)
-    span[span == 0.0] = LEAST_MOVE
-    return np.maximum(np.maximum(np.abs(span), np.abs(high - before)), np.abs(before - low))
-
-
-def _strength(close: Array) -> Array:
-    """Return RSI to the bit the library's; NaN where no bar of its memory has moved."""
-    change = close - _before(close, 1)
-    ups, downs = np.where(change < 0.0, 0.0, change), np.where(change > 0.0, 0.0, change)
-    up, down = (ta.rma(pd.Series(one), length=WILDER_BARS).to_numpy() for one in (ups, downs))
-    with np.errstate(invalid="ignore"):
-        strength: Array = 100.0 * up / (up + np.abs(down))
-    return strength
+    prices = high.to_numpy(), low.to_numpy()
+    return found | _directions(*prices, true_range.to_numpy()) | _ichimoku(*prices)
 
 
 def _directions(high: Array, low: Array, true_range: Array) -> Columns:
@@ -513,9 +496,9 @@ def _directions(high: Array, low: Array, true_range: Array) -> Columns:
         plus = 100.0 * _wilder(_moved(up, down)) / span
         minus = 100.0 * _wilder(_moved(down, up)) / span
         # The library leaves out the bar of the seed.
-        plus[WILDER_BARS - 1] = minus[WILDER_BARS - 1] = np.nan
+        plus[DIRECTION_BARS - 1] = minus[DIRECTION_BARS - 1] = np.nan
         apart = 100.0 * np.abs(plus - minus) / (plus + minus)
-    average = ta.rma(pd.Series(apart), length=WILDER_BARS)
+    average = ta.rma(pd.Series(apart), length=DIRECTION_BARS)
     return {"adx14": np.array(average), "plus_di": plus, "minus_di": minus}
 
 
@@ -529,12 +512,12 @@ def _moved(one: Array, other: Array) -> Array:
 def _wilder(values: Array) -> Array:
     """Return Wilder's sum: less a part of itself and plus the new value, from bar to bar.
 
-    The first value is NaN; the sum begins with those up to the bar before WILDER_BARS.
+    The first value is NaN; the sum begins with those up to the bar before DIRECTION_BARS.
     """
-    total = float(np.nansum(values[1:WILDER_BARS]))
+    total = float(np.nansum(values[1:DIRECTION_BARS]))
     sums = [total]
-    for value in values[WILDER_BARS:].tolist():
-        total = total - total / WILDER_BARS + value
+    for value in values[DIRECTION_BARS:].tolist():
+        total = total - total / DIRECTION_BARS + value
         sums.append(total)
     return _late(np.array(sums), len(values))
 

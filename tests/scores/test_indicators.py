@@ -260,7 +260,6 @@ def of_the_library(bars: pd.DataFrame) -> pd.DataFrame:
     adx = ta.adx(high, low, close, length=14, talib=False)
     lines = ta.ichimoku(high, low, close, 9, 26, 52, include_chikou=False, as_dataframe=True)
     columns = {
-        "rsi14": ta.rsi(close, length=14, talib=False),
         "atr14": ta.atr(high, low, close, length=14, talib=False),
         "adx14": adx["ADX_14"],
         "plus_di": adx["DMP_14"],
