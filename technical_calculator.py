@@ -5,8 +5,8 @@ the last row of the newest `HISTORY` bars, and a replay is one pass over all of 
 either valid, with every score in [-1, +1], or empty. `explain` turns a valid row into evidence.
 docs/scores.md has every formula.
 
-Indicators are those of pandas-ta-classic. What it leaves undefined in a flat market is defined
-here, and so are plain means.
+Indicators come from pandas-ta-classic. What it leaves undefined in a flat market is defined here,
+and so are plain means.
 
 Bars are taken as checked: finite, positive, high and low consistent, oldest first. Too few bars are
 no error: the rows are not valid. ath_calculator has the all-time high; the brain weighs the vectors
@@ -15,7 +15,6 @@ into a composite.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -428,21 +427,19 @@ def _before(values: Array, bars: int) -> Array:
 
 # --- indicators -----------------------------------------------------------------------------
 
-MACD_COLUMNS: Final = {
+LIBRARY_COLUMNS: Final = {
     "macd": "MACD_12_26_9",
     "macd_signal": "MACDs_12_26_9",
     "macd_hist": "MACDh_12_26_9",
+    "adx14": "ADX_14",
+    "plus_di": "DMP_14",
+    "minus_di": "DMN_14",
+    "tenkan": "ITS_9",
+    "kijun": "IKS_26",
+    "span_a": "ISA_9",
+    "span_b": "ISB_26",
 }
-"""Our names of the columns of the library's frame."""
-
-DIRECTION_BARS: Final = 14
-"""Length of ADX, its two directions, and ATR."""
-
-LEAST_MOVE: Final = sys.float_info.epsilon
-"""What moves less has not moved."""
-
-TENKAN, KIJUN, SENKOU = 9, 26, 52
-"""Bars of the lines of Ichimoku; both spans are drawn KIJUN bars later."""
+"""Our names of the columns of the library's frames."""
 
 
 def _indicators(bars: pd.DataFrame) -> Columns:
@@ -465,77 +462,26 @@ def _indicators(bars: pd.DataFrame) -> Columns:
 
 
 def _from_library(bars: pd.DataFrame) -> Columns:
-    """Return the library's columns under our names; those of a frame are found by name.
-
-    ADX and Ichimoku are computed here, the same to the bit: the library takes half of the time of a
-    tick's scores for them.
+    """Return the library's columns under our names; they are found by name, never by place.
 
     The library returns None for a frame that is shorter than a length, so `score_frame` calls this
     with at least WARM_UP bars.
     """
     high, low, close = bars["high"], bars["low"], bars["close"]
     # talib=False: the library would else compute with TA-Lib wherever that is installed.
-    macd = ta.macd(close, fast=12, slow=26, signal=9, talib=False)
-    true_range = ta.true_range(high, low, close, talib=False)
+    frames = (
+        ta.macd(close, fast=12, slow=26, signal=9, talib=False),
+        ta.adx(high, low, close, length=14, talib=False),
+        ta.ichimoku(high, low, close, 9, 26, 52, include_chikou=False, as_dataframe=True),
+    )
     series = {
         "rsi14": ta.rsi(close, length=14, talib=False),
         "ema20": ta.ema(close, length=20, talib=False),
-        "atr14": ta.rma(true_range, length=DIRECTION_BARS),
-        **{ours: macd[theirs] for ours, theirs in MACD_COLUMNS.items()},
+        "atr14": ta.atr(high, low, close, length=14, talib=False),
     }
-    found = {name: np.array(values, dtype=np.float64) for name, values in series.items()}
-    prices = high.to_numpy(), low.to_numpy()
-    return found | _directions(*prices, true_range.to_numpy()) | _ichimoku(*prices)
-
-
-def _directions(high: Array, low: Array, true_range: Array) -> Columns:
-    """Return ADX and its two directions: to the bit the library's `adx`, in a tenth of its time."""
-    up, down = high - _before(high, 1), _before(low, 1) - low
-    span = _wilder(true_range)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        plus = 100.0 * _wilder(_moved(up, down)) / span
-        minus = 100.0 * _wilder(_moved(down, up)) / span
-        # The library leaves out the bar of the seed.
-        plus[DIRECTION_BARS - 1] = minus[DIRECTION_BARS - 1] = np.nan
-        apart = 100.0 * np.abs(plus - minus) / (plus + minus)
-    average = ta.rma(pd.Series(apart), length=DIRECTION_BARS)
-    return {"adx14": np.array(average), "plus_di": plus, "minus_di": minus}
-
-
-def _moved(one: Array, other: Array) -> Array:
-    """Return how far prices moved one way, where that is further than the other way."""
-    moved = np.where((one > other) & (one >= LEAST_MOVE), one, 0.0)
-    moved[0] = np.nan
-    return moved
-
-
-def _wilder(values: Array) -> Array:
-    """Return Wilder's sum: less a part of itself and plus the new value, from bar to bar.
-
-    The first value is NaN; the sum begins with those up to the bar before DIRECTION_BARS.
-    """
-    total = float(np.nansum(values[1:DIRECTION_BARS]))
-    sums = [total]
-    for value in values[DIRECTION_BARS:].tolist():
-        total = total - total / DIRECTION_BARS + value
-        sums.append(total)
-    return _late(np.array(sums), len(values))
-
-
-def _ichimoku(high: Array, low: Array) -> Columns:
-    """Return the lines of Ichimoku, to the bit the library's."""
-
-    def middle(length: int) -> Array:
-        lowest, highest = _window(low, length).min(axis=1), _window(high, length).max(axis=1)
-        return _late(0.5 * (lowest + highest), len(high))
-
-    tenkan, kijun = middle(TENKAN), middle(KIJUN)
-    return {
-        "tenkan": tenkan,
-        "kijun": kijun,
-        "span_a": _before(0.5 * (tenkan + kijun), KIJUN),
-        "span_b": _before(middle(SENKOU), KIJUN),
-    }
+    named = {str(name): frame[name] for frame in frames for name in frame}
+    series |= {ours: named[theirs] for ours, theirs in LIBRARY_COLUMNS.items()}
+    return {name: np.array(values, dtype=np.float64) for name, values in series.items()}
 
 
 def _from_means(bars: pd.DataFrame) -> Columns:

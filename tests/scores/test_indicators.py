@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
-import pandas_ta_classic as ta
 import pytest
 
 import technical_calculator
@@ -252,39 +251,6 @@ def assert_agrees(bars: pd.DataFrame) -> None:
 def test_indicators_agree_with_the_slow_reference(scaled: Callable[..., int]) -> None:
     for seed in range(scaled(200, 3)):
         assert_agrees(walk(420 + 37 * (seed % 5), seed))
-
-
-def of_the_library(bars: pd.DataFrame) -> pd.DataFrame:
-    """What is computed here because it takes a fraction of the library's time."""
-    high, low, close = bars["high"], bars["low"], bars["close"]
-    adx = ta.adx(high, low, close, length=14, talib=False)
-    lines = ta.ichimoku(high, low, close, 9, 26, 52, include_chikou=False, as_dataframe=True)
-    columns = {
-        "atr14": ta.atr(high, low, close, length=14, talib=False),
-        "adx14": adx["ADX_14"],
-        "plus_di": adx["DMP_14"],
-        "minus_di": adx["DMN_14"],
-        "tenkan": lines["ITS_9"],
-        "kijun": lines["IKS_26"],
-        "span_a": lines["ISA_9"],
-        "span_b": lines["ISB_26"],
-    }
-    return pd.DataFrame(columns)
-
-
-def test_what_is_computed_faster_is_the_library_s_to_the_bit(scaled: Callable[..., int]) -> None:
-    """On walks, on real bars, and where prices stand still for a while and for ever."""
-    still = walk(420, 1)
-    still.loc[:, ["open", "high", "low", "close"]] = 100.0
-    rests = walk(420, 2)
-    for name in ("open", "high", "low", "close"):
-        rests.iloc[230:300, rests.columns.get_loc(name)] = float(rests["close"].iloc[229])
-    real = [sample(name).iloc[1000:1750] for name in ("EURUSD_H1", "BTCUSD_M15")]
-    for bars in (still, rests, *real, *(walk(420, seed) for seed in range(scaled(200, 3)))):
-        plain = bars.astype(np.float64).reset_index(drop=True)
-        theirs, ours = of_the_library(plain), technical_calculator._from_library(plain)
-        for name in map(str, theirs):
-            np.testing.assert_array_equal(ours[name], theirs[name].to_numpy(), err_msg=name)
 
 
 @pytest.mark.parametrize("name", ["EURUSD_H1", "BTCUSD_M15"])
