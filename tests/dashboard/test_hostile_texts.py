@@ -27,7 +27,7 @@ from tests.worlds.hostile_home import Home, supply
 from tests.worlds.hostile_texts import TEXTS
 from torra.config import ROOT
 from torra.dashboard.doors.routes import by_name, every_route
-from torra.exhibits.figures import HOSTILE
+from torra.harmless_text import HOSTILE
 
 AGAIN = ("a plain word", "another one", "buyers hold the line", "https://news.example.com/a")
 HARMLESS = [f"word {number}" if number % 3 else AGAIN[number % 4] for number in range(5000)]

@@ -16,6 +16,7 @@ from agents.contracts import VECTORS
 from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds.demo_view import HOSTILE, SOURCES, ScriptedView, bars
+from torra import harmless_text
 from torra.config import ROOT
 from torra.dashboard.app import HEADERS, create_app
 from torra.dashboard.cells import chart_data, skips, symbol_cells
@@ -673,7 +674,7 @@ def test_text_of_models_stays_text() -> None:
     assert "<b onmouseover" not in raw
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in raw
     assert "{{ 7*7 }}" in raw
-    assert not figures.HOSTILE.search(raw)
+    assert not harmless_text.HOSTILE.search(raw)
     assert 'href="https://evil.test' not in raw
     page = Page(raw)
     assert all(

@@ -40,6 +40,7 @@ from torra.dashboard.view.stream_reading import LISTED, OWN, StreamReading
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.exhibits import figures
+from torra.harmless_text import HOSTILE
 from torra.market.regime import REGIME_READS, REGIMES, TRIAGE_FLAGS
 from torra.tick.record import told_events, told_news
 from torra.tick.tick_record import DebateRecord, PanelTold
@@ -286,7 +287,7 @@ def test_an_attack_in_a_headline_stays_text() -> None:
     assert not any(name.startswith("on") for _, a in page.tags for name in a)
     assert "&lt;script&gt;alert(&#34;headline&#34;)" in raw
     assert "{{ 7*7 }}" in raw
-    assert not figures.HOSTILE.search(raw)
+    assert not HOSTILE.search(raw)
     shown = figures.clean(ATTACK)
     assert page.text.count(shown) == 1 + 2 * 8  # the headline; what each agent said, and feared
     outside = [a for a in page.all("a") if not a.get("href", "").startswith(("/", "#"))]

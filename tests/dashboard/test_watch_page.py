@@ -43,6 +43,7 @@ from torra.dashboard.view.rendering import MENU
 from torra.desk.event_stream import EventStream
 from torra.desk.schedule import Desk
 from torra.exhibits import figures
+from torra.harmless_text import HOSTILE
 from torra.providers.rules.provider import RulesProvider
 from torra.store import envelopes
 
@@ -206,7 +207,7 @@ def test_strangers_words_are_cleaned_and_odd_events_passed_over() -> None:
         ("synthesis", {}), ("error", {"code": None, "message": ATTACK}),
     )  # fmt: skip
     text = json.dumps(picture, ensure_ascii=False)
-    assert not figures.HOSTILE.search(text)
+    assert not HOSTILE.search(text)
     assert "<script>alert(" in text  # text stays text: the page escapes it
     assert picture["over"]
 
@@ -392,7 +393,7 @@ def test_attacks_in_a_debate_stay_text(desk: Desk, client: FlaskClient, key: str
     raw = client.get(address).text
     assert "<script>alert" not in raw
     assert "&lt;script&gt;alert(" in raw
-    assert not figures.HOSTILE.search(raw)
+    assert not HOSTILE.search(raw)
     assert not any(name.startswith("on") for _, a in Page(raw).tags for name in a)
 
 

@@ -30,7 +30,7 @@ from torra.errors import ConfigError
 from torra.evaluation.exhibits import Exhibit
 from torra.exhibits import pages, report
 from torra.exhibits.documents import LARGEST, Document, ReplayShelf
-from torra.exhibits.figures import HOSTILE
+from torra.harmless_text import HOSTILE
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 PLAIN = exhibit_of("plain", "Plain", ("a", "b"), (("x", 1.5),), "It says so.")
