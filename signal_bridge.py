@@ -25,7 +25,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from torra.bridges.guards import DECISION
 from torra.bridges.odd_rows import aside, each_alone, sending_fault
@@ -185,7 +185,7 @@ def publish_pending(
     EXPIRED. Closes go first; an opening in WAITING follows its close.
     """
     with store.transaction():
-        halted = set_aside(store, UNDONE, instance) or halted
+        halted = set_aside(store, UNDONE, instance).halts or halted
         # Cancel before publishing: a halt must also stop what this very call would send.
         for row in _rows(store, UNDONE, instance):
             if halted:
@@ -293,17 +293,26 @@ def doubt(store: Outbox, ours: Callable[[], bool], instance: str | None = None) 
             store.note_signal(row["sid"], DenyReason.CLOCK_SKEW.value)
 
 
-def set_aside(store: Outbox, states: Sequence[str], instance: str | None = None) -> bool:
-    """Cancel each order in these states that is not what was decided; return whether it halts.
+class Looked(NamedTuple):
+    """What a look at orders found: the ids of those that are as decided, and whether it halts."""
+
+    whole: frozenset[str]
+    halts: bool
+
+
+def set_aside(store: Outbox, states: Sequence[str], instance: str | None = None) -> Looked:
+    """Cancel each order in these states that is not what was decided; return what is left.
 
     For orders that no bridge has yet. Joins the open transaction.
     """
-    found = False
+    whole, halts = set(), False
     for row in _rows(store, states, instance):
         if reason := _not_as_decided(store, row):
             store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
-            found = found or reason is DenyReason.ORDER_ALTERED
-    return found
+            halts = halts or reason is DenyReason.ORDER_ALTERED
+        else:
+            whole.add(row["sid"])
+    return Looked(frozenset(whole), halts)
 
 
 def _not_as_decided(store: Outbox, row: Mapping[str, Any]) -> DenyReason | None:

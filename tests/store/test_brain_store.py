@@ -548,7 +548,7 @@ def run_a_tick(database: Database) -> None:
     database.records("BTCUSD", "M15", as_of=NOON)
     database.set_paper_cursor("BTCUSD", NOON)
     database.paper_cursor("BTCUSD")
-    database.paper_orders("BTCUSD")
+    database.paper_orders("BTCUSD", ())
     database.paper_position("BTCUSD")
     memory(database, NOON)
     with database.transaction(1.0):

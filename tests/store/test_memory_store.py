@@ -286,7 +286,7 @@ BOOKS: tuple[Callable[[Any, datetime], Any], ...] = (
     lambda store, _: store.signals(("PENDING", "PUBLISHED"), "I1"),
     lambda store, _: sorted(store.positions(), key=lambda item: item.instance),
     lambda store, _: [store.position("I0"), store.paper_position("I1")],
-    lambda store, _: store.paper_orders("I0"),
+    lambda store, _: store.paper_orders("I0", {row["sid"] for row in store.signals()}),
     lambda store, now: recalled(store, "I0", now),
     lambda store, now: recalled(store, "I1", now),
     lambda store, now: recalled(store, "I1", now + timedelta(minutes=1)),

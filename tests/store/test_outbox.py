@@ -256,9 +256,9 @@ def test_what_the_paper_bridge_reads(database: Database) -> None:
     database.set_paper_cursor("BTCUSD", NOON + STEP)
     assert database.paper_cursor("BTCUSD") == NOON + STEP
     database.enqueue_signal(opening())
-    assert database.paper_orders("BTCUSD") == [], "not published yet"
+    assert database.paper_orders("BTCUSD", {"T1"}) == [], "not published yet"
     database.move_signal("T1", "PUBLISHED")
-    (order,) = database.paper_orders("BTCUSD")
+    (order,) = database.paper_orders("BTCUSD", {"T1"})
     assert order == {
         "sid": "T1", "kind": "open", "side": "BUY", "lots": 0.5, "stop": 90.0, "target": 120.0,
         "decided_at": NOON, "after": None, "entry": 100.0, "closes": None, "atr": 5.0,

@@ -222,6 +222,7 @@ def test_what_was_decided_is_never_taken_for_altered(
     for number in range(count):
         spec = SYMBOLS[GOLD.symbol] if number % 2 else chance.choice(list(SYMBOLS.values()))
         price = chance.uniform(0.3, 90_000) if spec.digits < 4 else chance.uniform(0.3, 2)
+        price = max(price, 200 * spec.spread)
         side: Side = chance.choice(("BUY", "SELL"))
         atr = price * chance.uniform(0.001, 0.01) + spec.spread
         found = order_levels.levels(side, price, atr, spec)

@@ -81,10 +81,13 @@ class PositionStore(Outbox):
         rows = self._live(EXECUTED, instance, "open")
         return as_position(rows[0], set()) if rows else None
 
-    def paper_orders(self, instance: str) -> list[dict[str, Any]]:
-        """Return the orders that the paper bridge has: fields of its PaperOrder, and their ATR."""
+    def paper_orders(self, instance: str, only: Collection[str]) -> list[dict[str, Any]]:
+        """Return orders that the paper bridge has: fields of its PaperOrder, and their ATR.
+
+        Those of the ids `only`: of a row that cannot be read no order can be made.
+        """
         rows = self.signals(("PUBLISHED", "WAITING"), instance)
-        return [_paper_order(row) for row in reversed(rows)]
+        return [_paper_order(row) for row in reversed(rows) if row["sid"] in only]
 
     def close_position(
         self,

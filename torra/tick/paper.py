@@ -44,11 +44,11 @@ def advance(
         database.set_paper_cursor(instance.id, as_of - duration(instance.shortest))
         return
     # Once more, right before they fill: between its publication and its bar lies a while.
-    signal_bridge.set_aside(database, ("PUBLISHED", "WAITING"), instance.id)
+    looked = signal_bridge.set_aside(database, ("PUBLISHED", "WAITING"), instance.id)
     held = database.paper_position(instance.id)
     spec = profile.symbol(instance.symbol)
     result, reached = paper.advance_all(
-        [_order(row, profile, spec) for row in database.paper_orders(instance.id)],
+        [_order(row, profile, spec) for row in database.paper_orders(instance.id, looked.whole)],
         paper.PaperPosition.of(held) if held else None,
         bars,
         cursor=cursor,
