@@ -226,7 +226,7 @@ def open_position(desk, side, price=None):
     """Write an opening of BTCUSD and, with a price, its fill; return its id."""
     now = desk.clock.now()
     row = {"sid": f"T{side}", "kind": "open", "side": side, "lots": 0.5, "entry": 60_000.0}
-    where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15"}
+    where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15", "authority": "tick"}
     sign = 1 if side == "BUY" else -1
     levels = {"stop": 60_000.0 - sign * 900, "target": 60_000.0 + sign * 1800}
     times = {"bar_time": now - timedelta(minutes=15), "decided_at": now}
@@ -289,7 +289,7 @@ def test_a_close_leads_to_the_trade_that_it_ended(quick: Desk) -> None:
     sid = open_position(quick, "BUY", 60_020.0)
     now = quick.clock.now()
     row = {"sid": "C1", "kind": "close", "side": "SELL", "lots": 0.5, "closes": sid}
-    where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15"}
+    where = {"instance": "BTCUSD", "symbol": "BTCUSD", "timeframe": "M15", "authority": "tick"}
     quick.database.enqueue_signal({**row, **where, "bar_time": now, "decided_at": now})
     how: dict[str, Any] = {
         "price": 60_120.0,

@@ -462,10 +462,10 @@ class Broker:
         for row in self.database.signals(("PUBLISHED", "FILLED"), instance):
             now = self.clock.now()
             if row["state"] == "PUBLISHED":
-                signal_bridge.apply_report(
-                    self.database,
-                    Report(row["sid"], "FILLED", price=100.0, volume=row["lots"], at=now, deal="7"),
-                )
+                priced = row if row["kind"] == "open" else self.database.signal(row["closes"])
+                fill = {"price": priced["entry"], "volume": row["lots"], "deal": "7"}
+                report = Report(row["sid"], "FILLED", at=now, **fill)
+                signal_bridge.apply_report(self.database, report)
             elif row["kind"] == "open" and now >= parse(row["opened_at"]) + timedelta(minutes=45):
                 self.database.close_position(
                     row["sid"], price=90.0, time=now, profit=-10.0, r_multiple=-1.0,

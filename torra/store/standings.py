@@ -73,15 +73,18 @@ class StandingStore(Store):
 
         False too when another setting took this trial's number meanwhile.
         """
-        row = (fingerprint, profile, trial, look, promoted, reason, to_json(figures))
-        changed = self._change(
-            # IGNORE: two desks that come to the same look write it once.
-            "INSERT OR IGNORE INTO agent_standing "
-            "(fingerprint, profile, trial, look, promoted, reason, figures, at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            *row, self._moment(),
-        )  # fmt: skip
-        return changed > 0
+        row = {
+            "fingerprint": fingerprint, "profile": profile, "trial": trial, "look": look,
+            "promoted": promoted, "reason": reason, "figures": to_json(figures),
+            "at": self._moment(),
+        }  # fmt: skip
+        taken = "look = ? AND (fingerprint = ? OR trial = ?)"
+        with self.transaction():
+            # Two desks that come to the same look write it once: the schema refuses a second.
+            if self._count("agent_standing", taken, look, fingerprint, trial):
+                return False
+            self._add("agent_standing", row)
+            return True
 
     def standings(self, fingerprint: str) -> list[dict[str, Any]]:
         """Return every look of a setting in order: profile, trial, look, promoted, reason, at.
