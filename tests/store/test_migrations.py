@@ -19,6 +19,7 @@ from torra.config import ROOT
 from torra.errors import ConfigError, StoreBroken
 from torra.store import connection as store_connection
 from torra.store import migrations
+from torra.store.migrations import STEPS, steps
 
 TABLES = {
     "sentiment", "chains", "journal", "instructions", "calls", "ticks", "bars", "record_highs",
@@ -354,3 +355,25 @@ def test_a_script_in_a_transaction_goes_back_with_it(tmp_path: Path) -> None:
         database.connection().executescript("CREATE TABLE one (a); DROP TABLE two")
     assert "one" not in set(database.connection().table_names())
     database.close()
+
+
+def test_a_file_that_is_migrated_meanwhile_is_not_taken_for_altered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number is read before the migration of another program, its structure after it."""
+    path = tmp_path / "torra.db"
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("PRAGMA journal_mode = WAL")
+        steps.apply(sqlite_utils.Database(made, execute_plugins=False), stop_before=STEPS[6:])
+    asked = migrations.schema
+
+    def schema(db: sqlite_utils.Database) -> int:
+        number = asked(db)
+        with closing(sqlite3.connect(path)) as other:
+            steps.apply(sqlite_utils.Database(other, execute_plugins=False))
+        return number
+
+    monkeypatch.setattr(migrations, "schema", schema)
+    with closing(sqlite3.connect(path, isolation_level=None)) as ours:
+        found = migrations.compared(sqlite_utils.Database(ours, execute_plugins=False))
+    assert found == ((), ())

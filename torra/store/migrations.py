@@ -549,7 +549,15 @@ def compared(db: sqlite_utils.Database, ignored: Collection[str] = ()) -> struct
 
     Tables of the names `ignored` are not looked at.
     """
-    return structure.compare(db, _made(schema(db)), ignored)
+    alone = not db.conn.in_transaction
+    # One moment for number and structure: another program may be migrating the file.
+    if alone:
+        db.execute("BEGIN")
+    try:
+        return structure.compare(db, _made(schema(db)), ignored)
+    finally:
+        if alone:
+            db.execute("COMMIT")
 
 
 @cache
