@@ -210,6 +210,18 @@ class Database(
                 # The steps before their signal: they reference it.
                 self._change("DELETE FROM signal_events WHERE sid = ?", row["sid"])
                 self._change("DELETE FROM signals WHERE sid = ?", row["sid"])
+        # A signal's state is that of its last step: what is taken back, its steps are too.
+        self._change(
+            "DELETE FROM signal_events WHERE to_state = 'CLOSED' AND sid IN "
+            "(SELECT sid FROM signals WHERE kind = 'open' AND state = 'CLOSED' AND closed_at >= ?)",
+            now,
+        )
+        self._change(
+            "DELETE FROM signal_events WHERE to_state IN ('FILLED', 'PARTIAL', 'CLOSED') "
+            "AND sid IN (SELECT sid FROM signals WHERE state IN ('FILLED', 'PARTIAL', 'CLOSED') "
+            "AND opened_at >= ?)",
+            now,
+        )
         self._change(
             "UPDATE signals SET state = 'FILLED', closed_at = NULL, close_price = NULL, "
             "profit = NULL, r_multiple = NULL, close_reason = NULL, "

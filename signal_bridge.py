@@ -245,12 +245,8 @@ def send_pending(
             break
         with each_alone(store, row):
             # Before health: a bridge that is not well must not keep a stopped signal alive.
-            reason = (
-                (row["state"] == "PENDING" and _not_as_decided(store, row))
-                or stopped(row["kind"])
-                or _doomed(row)
-            )
-            if reason:
+            reason = _altered_now(store, row, ours) or stopped(row["kind"]) or _doomed(row)
+            if reason is not None:
                 _take_back(store, bridge, row, "CANCELLED", reason)
             elif _over(row, now()):
                 _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
@@ -328,6 +324,22 @@ def _not_as_decided(store: Outbox, row: Mapping[str, Any]) -> DenyReason | None:
     told = ALTERED if last == row["state"] else f"it is {row['state']}, its last step is {last}"
     halt_for(store, row, told)
     return DenyReason.ORDER_ALTERED
+
+
+def _altered_now(
+    store: Outbox, row: Mapping[str, Any], ours: Callable[[], bool]
+) -> DenyReason | None:
+    """Judge a signal that waits for its bridge, in a transaction of the desk that holds the lease.
+
+    One that another desk, or a report, has moved since it was read is none of ours to judge.
+    """
+    if row["state"] != "PENDING":
+        return None
+    with store.transaction():
+        now = store.signal(row["sid"])
+        if not ours() or (now is not None and now["state"] != "PENDING"):
+            return None
+        return _not_as_decided(store, row)
 
 
 def halt_for(store: Outbox, row: Mapping[str, Any], what: str) -> None:
@@ -464,10 +476,15 @@ def take_reports(
     taken: list[Report] = []
     for report in bridge.poll():
         failpoint("ack_read")
+        booked = False
         with store.transaction():
             if not ours():
                 return taken
-            apply_report(store, report, now=now)
+            with each_alone(store, store.signal(report.sid) or {"sid": report.sid}):
+                apply_report(store, report, now=now)
+                booked = True
+        if not booked:
+            continue  # not settled either: it comes again, for whoever has mended the row
         failpoint("ack_committed")
         # Settled only now: a report that is settled before it is committed would be lost by a kill.
         bridge.settle(report)

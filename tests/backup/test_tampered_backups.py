@@ -212,6 +212,27 @@ def test_a_scorer_s_own_file_is_taken_over_with_all_that_it_holds(tmp_path: Path
     assert start_check.of_strangers(path)[0].endswith("the table my_notes, which is not Torra's")
 
 
+@pytest.mark.parametrize(
+    "body",
+    ["UPDATE sentiment SET verdict = 'HOLD'", "INSERT INTO my_notes (note) SELECT 'signals'"],
+)
+def test_a_scorer_s_file_is_refused_before_it_is_taken_over_and_not_after(
+    tmp_path: Path, body: str
+) -> None:
+    path = legacy_database.build(tmp_path / "torra.db")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executescript(f"{NOTES}; {trigger('sentiment', body, name='mine')}")
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="the trigger mine on sentiment"):
+        stores.open_database(tmp_path)
+    with pytest.raises(ConfigError, match="does not start"):
+        start_check.check(tmp_path, lambda _: None)
+    with closing(sqlite3.connect(path)) as db:
+        tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
+    assert "signals" not in tables and not (tmp_path / "backups").exists()
+    assert len(before) == len(path.read_bytes())
+
+
 def test_every_schema_of_before_is_as_torra_made_it(tmp_path: Path) -> None:
     """Seen again after each step, as a file of that program is before it is migrated."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as connection:

@@ -10,6 +10,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing as closed
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ import pytest
 import signal_bridge
 from instance_database import Database
 from tests.trading.test_courier import GOLD, PAPER, ROW, World
+from tests.worlds.channels import Stage, order
 from tests.worlds.stores import NOON, closing, open_database, opening
 from torra.bridges.paper import Bar
-from torra.bridges.torra.messages import Signal, decode, encode, signal_of
+from torra.bridges.torra.messages import MessageError, Signal, decode, encode, signal_of
 from torra.clock import iso
 from torra.config import SYMBOLS, Profile
 from torra.tick import paper
@@ -202,6 +204,44 @@ def test_what_a_bridge_refuses_as_altered_halts_too(tmp_path: Path) -> None:
     world.database.close()
 
 
+def test_a_report_of_a_row_that_cannot_be_judged_stops_no_other(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.database.enqueue_signal(opening("T1", **ROW))
+    world.turn()
+    world.database.enqueue_signal(opening("T2"))
+    with world.database.transaction():
+        world.database.move_signal("T2", "PUBLISHED")
+    alter(world.database, "T1", {"decided_at": "soon"})
+    world.bridge.say("T1", "FILLED", NOON, price=2000.1, volume=0.1, position="77")
+    world.bridge.say("T2", "FILLED", NOON, price=100.0, volume=0.5, position="78")
+    world.turn()
+    assert (world.state("T1"), world.state("T2")) == ("PUBLISHED", "FILLED")
+    assert [report.sid for report in world.bridge.reports] == ["T1"], "it waits for a person"
+    assert seen(world) == "ODD_SIGNAL"
+    world.database.close()
+
+
+def test_a_trial_on_a_copy_takes_back_the_steps_too(tmp_path: Path) -> None:
+    """`torra tick` goes back to a moment at which the order was published and not filled."""
+    with closed(open_database(tmp_path)) as database:
+        database.enqueue_signal(opening("T1", decided_at=NOON - timedelta(hours=1)))
+        database.move_signal("T1", "PUBLISHED")
+        database.move_signal("T1", "FILLED", fields={"price": 100.0, "opened_at": NOON})
+        database.rewind("BTCUSD", NOON)
+        row = database.signal("T1")
+        assert row is not None and row["state"] == database.last_state("T1") == "PUBLISHED"
+        signal_bridge.publish_pending(database, now=NOON, halted=False)
+        assert database.trading_state() == "ACTIVE"
+
+
+def test_prices_that_the_digits_cannot_say_are_refused_here_without_a_halt(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.wake()
+    with pytest.raises(MessageError, match="mend digits of EURUSD"):
+        stage.bridge.submit(replace(order(), entry=1.100125, digits=5))
+    assert stage.names("inbox") == []
+
+
 def test_nobody_decides_in_another_s_name(tmp_path: Path) -> None:
     with closed(open_database(tmp_path)) as database:
         with pytest.raises(ValueError, match="nobody decided"):
@@ -244,9 +284,9 @@ def test_what_was_decided_is_never_taken_for_altered(
         assert row is not None and row["authority"] == authority
         assert not order_seal.altered(row)
         profile = Profile(symbols={GOLD.symbol: spec})
-        order = order_of(row, GOLD.model_copy(update={"name": f"I{number}"}), profile)
-        assert order.as_decided
-        message = signal_of(order, channel="main", account=7)
+        sent = order_of(row, GOLD.model_copy(update={"name": f"I{number}"}), profile)
+        assert sent.as_decided
+        message = signal_of(sent, channel="main", account=7)
         assert decode(encode(message, "k"), Signal, "k").as_decided, (row, spec)
     assert iso(NOON) and database.trading_state() == "ACTIVE"
     record_property("seen", f"{count} orders: none taken for altered")

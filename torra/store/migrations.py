@@ -549,12 +549,13 @@ def compared(db: sqlite_utils.Database, ignored: Collection[str] = ()) -> struct
 
     Tables of the names `ignored` are not looked at.
     """
+    tables = {row.table.lower() for row in _made(NEWEST)}
     alone = not db.conn.in_transaction
     # One moment for number and structure: another program may be migrating the file.
     if alone:
         db.execute("BEGIN")
     try:
-        return structure.compare(db, _made(schema(db)), ignored)
+        return structure.compare(db, _made(schema(db)), tables, ignored)
     finally:
         if alone:
             db.execute("COMMIT")

@@ -26,6 +26,9 @@ OWN: Final = re.compile("sqlite_|_sqlite_migrations")
 """How the names of SQLite and of sqlite-utils begin: they keep their own tables."""
 
 SPACE: Final = re.compile(r"\s+")
+QUOTES: Final = re.compile(r'["`\[\]]')
+"""Around names: whether there are any is the wording of a library."""
+
 BODY: Final = re.compile(r"\bBEGIN\b", re.IGNORECASE)
 
 
@@ -49,12 +52,18 @@ class Structure(NamedTuple):
 
 
 def compare(
-    db: sqlite_utils.Database, made: Sequence[Thing], ignored: Collection[str] = ()
+    db: sqlite_utils.Database,
+    made: Sequence[Thing],
+    tables: Collection[str],
+    ignored: Collection[str] = (),
 ) -> Structure:
-    """Compare a database with what its schema made; tables of the names `ignored` do not count."""
+    """Compare a database with what its schema made; tables of the names `ignored` do not count.
+
+    No foreign trigger may touch one of `tables` (lower case): those that the present program makes,
+    so that a file is refused before it is taken over and not after.
+    """
     there = {(row.kind, row.name.lower()): row for row in things(db) if row.name not in ignored}
     ours = {(row.kind, row.name.lower()): row for row in made}
-    tables = {row.table.lower() for row in ours.values()}
     refused, told = [], []
     for key, row in ours.items():
         if key == ("table", SENTIMENT):
@@ -93,7 +102,7 @@ def things(db: sqlite_utils.Database) -> list[Thing]:
 
 def _plain(row: Thing) -> tuple[str, str]:
     """Return what counts of a thing: its table and its words, however they are spaced."""
-    return row.table.lower(), SPACE.sub(" ", row.sql).strip()
+    return row.table.lower(), SPACE.sub(" ", QUOTES.sub("", row.sql)).strip()
 
 
 def _touches(trigger: Thing, tables: Collection[str]) -> bool:
