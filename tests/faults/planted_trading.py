@@ -244,7 +244,7 @@ TRADING: Final[Table] = {
         "order-sealed": fault(
             "the seal of an order does not hear of its lots",
             At("torra.verdict.order_seal:seal", without("lots")),
-            "test_no_altered_order_reaches_a_bridge",
+            "test_the_seal_hears_every_column",
         ),
         "paper-compared": fault(
             "an order that was altered after its publication is filled on paper",
@@ -253,7 +253,7 @@ TRADING: Final[Table] = {
                 replace("looked.whole", "{row['sid'] for row in database.signals()}"),
             ),
             At("torra.tick.paper:advance", drop("set_aside(...)")),
-            "test_no_altered_order_fills_on_paper",
+            "test_a_published_order_of_more_lots_is_not_filled_on_paper",
         ),
         "altered-halts": fault(
             "an order that was altered does not halt the desk",

@@ -127,27 +127,52 @@ def test_no_altered_order_reaches_a_bridge(
     record_property("seen", f"{count} altered orders: 0 sent, {halted} halted the desk")
 
 
+FAIR: dict[str, Any] = {"entry": 60_000.0, "stop": 59_000.0, "target": 62_000.0, "atr": 500.0}
+"""An opening that fills on paper at the next bar, where nobody alters it."""
+
+
+def lived(database: Database) -> set[str]:
+    """Let the next bar fill what is published; return the states of all signals."""
+    bar, before = Bar(NOON, 60_000.0, 60_010.0, 59_990.0, 60_000.0), NOON - timedelta(minutes=15)
+    database.set_paper_cursor("BTCUSD", before)
+    with database.transaction():
+        paper.advance(PAPER, Profile(), database, [bar], before, NOON + timedelta(minutes=15))
+    return {row["state"] for row in database.signals()}
+
+
 def test_no_altered_order_fills_on_paper(tmp_path: Path, scaled: Callable[..., int]) -> None:
     chance = random.Random(28)
-    bar = Bar(NOON, 100.0, 100.5, 99.5, 100.0)
     for number in range(scaled(300, least=20)):
         database = open_database(tmp_path / str(number))
-        database.enqueue_signal(opening("T1"))
+        database.enqueue_signal(opening("T1", **FAIR))
         published = chance.random() < 0.5
         if published:
             signal_bridge.publish_pending(database, now=NOON, halted=False)
         drawn = altered(database, "T1", chance)
         if not published:
             assert signal_bridge.publish_pending(database, now=NOON, halted=False) == [], drawn
-        database.set_paper_cursor("BTCUSD", NOON - timedelta(minutes=15))
-        with database.transaction():
-            paper.advance(
-                PAPER, Profile(), database, [bar], NOON - timedelta(minutes=15),
-                NOON + timedelta(minutes=15),
-            )  # fmt: skip
-        states = {row["state"] for row in database.signals()}
-        assert not states & {"FILLED", "PARTIAL", "CLOSED"}, drawn
+        assert not lived(database) & {"FILLED", "PARTIAL", "CLOSED"}, drawn
         database.close()
+
+
+def test_a_published_order_of_more_lots_is_not_filled_on_paper(tmp_path: Path) -> None:
+    for lots, state in ((0.5, "FILLED"), (0.6, "CANCELLED")):
+        database = open_database(tmp_path / str(lots))
+        database.enqueue_signal(opening("T1", **FAIR))
+        signal_bridge.publish_pending(database, now=NOON, halted=False)
+        alter(database, "T1", {"lots": lots})
+        assert lived(database) == {state}
+        database.close()
+
+
+@pytest.mark.parametrize("column", [name for name in ALTERATIONS if name != "state"])
+def test_the_seal_hears_every_column(tmp_path: Path, column: str) -> None:
+    with closed(open_database(tmp_path)) as database:
+        database.enqueue_signal(opening("T1", **ROW))
+        row = database.signal("T1")
+    assert row is not None and not order_seal.altered(row)
+    others = [value for value in ALTERATIONS[column] if value != row[column]]
+    assert others and all(order_seal.altered({**row, column: value}) for value in others)
 
 
 def test_a_trigger_that_enlarges_an_order_stops_it(tmp_path: Path) -> None:
