@@ -345,9 +345,9 @@ def _altered_now(
 def halt_for(store: Outbox, row: Mapping[str, Any], what: str) -> None:
     """Halt the desk, with an alarm, because an order is not the one that was decided."""
     with store.transaction():
-        key = f"{DenyReason.ORDER_ALTERED} {row['sid']}"
+        key = f"ORDER_ALTERED {row['sid']}"
         told = f"{row['sid']} {row['kind']} {row['side']} of {row['instance']} was not sent: {what}"
-        if store.raise_alarm(key, DenyReason.ORDER_ALTERED, told):
+        if store.raise_alarm(key, "ORDER_ALTERED", told):
             store.halt(key)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from tests import ROOT
 from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import demo_orders, stores
 from tests.worlds.demo_view import HOSTILE
@@ -77,8 +78,11 @@ def test_every_code_and_every_alarm_is_explained() -> None:
     kinds = {alarm.kind for alarm in map(alarm_of, findings) if alarm is not None}
     assert len(kinds) == len(findings)
     of_the_desk = {"UNKNOWN", "UNKNOWN_NOT_SENT", adoption.ALARM, timeframe_clocks.ALARM}
-    told = {"ODD_REPORT", "ODD_BOOKS", "BRIDGE", odd_rows.KIND}
-    assert set(trade_rows.ADVICE) == kinds | of_the_desk | told
+    raised = r'raise_alarm\([^,]+, "([A-Z_]+)"'
+    files = (ROOT / "signal_bridge.py", *(ROOT / "torra").rglob("*.py"))
+    told = {kind for file in files for kind in re.findall(raised, file.read_text("utf-8"))}
+    assert {"ODD_REPORT", "ODD_BOOKS", "BRIDGE", "ORDER_ALTERED"} <= told
+    assert set(trade_rows.ADVICE) == kinds | of_the_desk | told | {odd_rows.KIND}
 
 
 def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> None:

@@ -112,6 +112,9 @@ ADVICE: Final[Mapping[str, str]] = {
     "terminal or keep it knowingly; then resume.",
     "LATE_EXECUTION": "The market executed what had ended here. Close the position in the terminal "
     "or keep it knowingly; then resume.",
+    "ORDER_ALTERED": "This order is not the one that was decided: it was not sent, and trading is "
+    "halted. Find out who writes to the database besides Torra, and compare the positions with the "
+    "terminal; then resume.",
     "ODD_REPORT": "The bridge reports an execution that cannot be. Nothing was booked from it; "
     "comparing the books ends this. If the order never was, settle the signal.",
     "ODD_BOOKS": "The broker's list tells what cannot be, so it is not compared. Look at that row "
