@@ -128,12 +128,12 @@ QUORUM_FROM: Final = 4
 """Desks of so many analysts and more need a quorum of reports before the researchers are asked."""
 
 OPPOSITION_COST: Final = 0.60
-"""Share of the conviction that is lost when every analyst that took a side opposes the debate's
-(document 000).
+"""Share of the conviction in an opening that is lost when every analyst that takes a side, or all
+that pushes either way, is against it (document 000).
 """
 
-SIDE_FROM: Final = 0.02
-"""Mean score of a view from which it takes a side; nearer to 0 it is neutral."""
+LEANING_SHARE: Final = 0.50
+"""Most that is left of it where the desk as a whole pushes against it."""
 
 FALLBACK_SHARE: Final = 0.20
 """Share of the whole that is kept for the fallback while nobody has answered."""
@@ -391,7 +391,12 @@ class AgentSettings(Section):
 
 
 class DebateSettings(Section):
-    """What `deliberate` is configured with: the agents and the gate's numbers."""
+    """What `deliberate` is configured with: the agents, the gate's numbers, the vectors' weights.
+
+    `weights` says how much each vector weighs in the composite, for the panel's arithmetic alone;
+    without any they weigh equally much.
+    """
 
     agents: AgentSettings = AgentSettings()
     gate: GateSettings = GateSettings()
+    weights: dict[str, float] = {}

@@ -181,7 +181,7 @@ def deliberate(
         debate = synthesise(opinions)
         # a gate that fails leaves the rules standing: it is nobody's missing opinion
         failed = tuple(name for name in sitting.failures if name != GATE_ID)
-        agreed = measure(opinions, debate.debate, context.scores, failed)
+        agreed = measure(opinions, failed, config.weights)
         source = _source(sitting, config.agents)
     return _record(sitting, context, source, debate, agreed, ruling=ruling, rule=rules.ruling)
 

@@ -77,7 +77,7 @@ ADJUSTMENT_DECIMALS: Final = 2
 LARGEST: Final = 1e10
 """From here on a number is written with an exponent, so that none fills a prompt."""
 
-OWN_FLAGS: Final = frozenset({"clamped", "ungrounded", "out_of_focus"})
+OWN_FLAGS: Final = frozenset({"clamped", "ungrounded", "out_of_focus", "conceded"})
 """Flags that only the framework sets; a model's own flags are prose."""
 
 _SHOWN_MEMORY: Final[Mapping[str, tuple[str, slice, int]]] = {
@@ -216,10 +216,10 @@ ANALYST_TASK: Final = (
 )
 RESEARCHER_TASK: Final = (
     "Make the {lean} case: what in evidence and reports speaks for {way} prices and is understated "
-    "by the scores. Argue from evidence, not from your seat: an adjustment is {sign} where it is "
-    "more {lean} than the score, 0 where the score already says it, {countersign} where more "
-    "{counterlean}, null where there is nothing to go on. Another researcher argues the "
-    "{counterlean} case; that is no reason to weaken yours."
+    "by the scores. An adjustment is {sign} where the evidence is more {lean} than the score, 0 "
+    "where it is not, never {countersign} (that counts as 0), null where there is nothing to go "
+    "on. Without a case say so: 0 and low confidence. Another researcher argues the {counterlean} "
+    "case; that is no reason to weaken yours."
 )
 RESEARCHER_ANSWER: Final = (
     "The {other} researcher has made its case: meet its strongest point with evidence, or grant it "

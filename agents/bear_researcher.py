@@ -1,6 +1,6 @@
 """The bear researcher: argues for lower prices from the evidence and the analysts' reports.
 
-Its adjustment of a score may have any sign. In a further round its context also holds the other
+Its adjustment of a score is never above 0. In a further round its context also holds the other
 side's case. It abstains when there is no score to argue about.
 """
 

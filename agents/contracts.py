@@ -31,6 +31,9 @@ Logic").
 RESEARCHER_BOUND: Final = 0.15
 """No researcher, and so no debate, shifts a score further than this (document 001)."""
 
+SIDES: Final[Mapping[str, int]] = MappingProxyType({"bull_researcher": 1, "bear_researcher": -1})
+"""The two seats of the debate, and the way in which each of them argues."""
+
 BLEND_WEIGHT: Final = 0.20
 """Share of layer 2 in the blended score; the deterministic layer keeps 0.80 (document 001)."""
 

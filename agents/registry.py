@@ -23,8 +23,7 @@ from . import (
     sentiment_agent,
     technical_agent,
 )
-from .contracts import VECTORS, Analyze, Role
-from .debate.synthesis import SIDES
+from .contracts import SIDES, VECTORS, Analyze, Role
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 

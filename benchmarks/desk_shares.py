@@ -2,8 +2,9 @@
 
 Runs the newest ticks of a CSV of bars (gzip or plain) through the real `run_tick` with the rules
 provider and mode full, on a database in a temporary folder, and prints how often each agent
-abstained or failed, how often the gate attenuated and vetoed, the verdicts, the regimes, and the
-speed. docs/agents.md quotes it.
+abstained or failed, how often the gate attenuated and vetoed, the verdicts, the regimes, the speed,
+and of the ticks that give BUY or SELL how the agents stand to them: quartiles of conviction and of
+what is left of a size. docs/agents.md and docs/debate.md quote it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from torra.providers.registry import open_provider
 
 TICKS = 5000
 HALF = 0.5
-SHARES = ("attenuated", "halved", "vetoed", "conviction_lowered")
+QUARTILES = ("a quarter below", "half below", "three quarters below")
+SHARES = ("attenuated", "halved", "vetoed")
 TALLIES = (
     "verdicts",
     "l1_verdicts",
@@ -87,18 +89,19 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
     """Return what the stored ticks of a stream came to."""
     tallies: dict[str, Counter[str]] = {name: Counter() for name in TALLIES}
     plain: Counter[str] = Counter()
-    multipliers, convictions = [], []
+    multipliers: list[float] = []
+    agreed: list[dict[str, Any]] = []
     for row in database.ticks(instance, timeframe, limit=10**6):
         tick = database.tick(TickKey(instance, timeframe, parse(row["bar_time"]))) or {}
         spoken, gate = tick["deliberation"], tick["gate"]
-        panel = spoken["panel"]
+        if tick["verdict"] != "HOLD":
+            side = spoken["panel"][tick["verdict"].lower()]
+            agreed.append({**side, "size": gate["multiplier"] * side["conviction"]})
         plain["ticks"] += 1
         multipliers.append(gate["multiplier"])
-        convictions.append(panel["conviction"])
         plain["attenuated"] += gate["multiplier"] < 1.0
         plain["halved"] += gate["multiplier"] < HALF
         plain["vetoed"] += gate["veto"]
-        plain["conviction_lowered"] += panel["conviction"] < panel["conviction_raw"]
         tallies["reasons"].update(gate["reasons"])
         tallies["failed"].update(spoken["failures"])
         tallies["abstained"].update(
@@ -112,9 +115,21 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
     return {
         **plain,
         "median_multiplier": round(statistics.median(multipliers), 3),
-        "median_conviction": round(statistics.median(convictions), 3),
+        "agreement": agreement(agreed),
         **{name: dict(tally.most_common()) for name, tally in tallies.items()},
     }
+
+
+def agreement(agreed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how the agents stood to the ticks that gave BUY or SELL; quartiles of each number."""
+    if len(agreed) < len(QUARTILES):
+        return {"ticks": len(agreed)}
+    against = sum(row["leans_against"] for row in agreed)
+    found: dict[str, Any] = {"ticks": len(agreed), "leans_against": round(against / len(agreed), 3)}
+    for name in ("opposition", "dissent", "raw", "conviction", "size"):
+        cuts = statistics.quantiles((row[name] for row in agreed), n=4)
+        found[name] = dict(zip(QUARTILES, (round(cut, 2) for cut in cuts), strict=True))
+    return found
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -125,7 +140,9 @@ def table(found: Mapping[str, Any]) -> str:
         f"{ticks / found['seconds']:.1f} ticks/s"
     ]
     for name, value in found.items():
-        if isinstance(value, dict):
+        if name == "agreement":
+            lines += [f"BUY or SELL, {what}: {told}" for what, told in value.items()]
+        elif isinstance(value, dict):
             shares = ", ".join(f"{key} {100 * n / ticks:.1f} %" for key, n in value.items())
             lines.append(f"{name}: {shares or 'none'}")
         elif name.startswith("median_"):

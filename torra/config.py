@@ -288,7 +288,8 @@ class Profile(Section):
     @once
     def debate(self) -> DebateSettings:
         """Return the part of the profile that the overlay reads."""
-        return DebateSettings(agents=self.agents, gate=self.gate)
+        weights = self.sentiment_weights.model_dump(exclude={"ath"})
+        return DebateSettings(agents=self.agents, gate=self.gate, weights=weights)
 
     def symbol(self, name: str) -> SymbolSpec:
         """Return the trading conditions of a symbol; raises ConfigError naming the remedy."""

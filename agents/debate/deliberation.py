@@ -64,7 +64,7 @@ class Deliberation:
 
         1 when no opinion answered. (agents.debate.panel)
         """
-        return self.panel.conviction_for(side)
+        return self.panel.agreement(side).conviction
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as JSON values, for the `agent_deliberation` column."""

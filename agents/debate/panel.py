@@ -1,132 +1,139 @@
-"""The panel: how far the desk agrees, as arithmetic (spread, opposition, conviction, quorum).
+"""The panel: how far the desk agrees, as arithmetic (spread, push, agreement, conviction, quorum).
 
-    view         L1 + adjustment: how an analyst, or the debate, scores a vector
-    stance       focus-weighted mean of an analyst's views of the vectors that it scored
-    side         sign of a stance, or of the mean of the debate's views; 0 nearer than SIDE_FROM
-    opposition   analysts on the other side than the debate / analysts that took one; 0 without any
-    raw          mean trust of the analysts and of the surer researcher, one that failed counted as
-                 of low confidence; 1 when no opinion was heard
-    conviction   raw x (1 - OPPOSITION_COST x opposition), never above raw
+    push         which way an opinion's own words lean: over the vectors, the weight of the vector x
+                 f k a (an analyst's) or x k a / 2 (a researcher's); the desk's is their sum
 
-Only analysts that took a side count, so abstainers and the neutral dilute nothing: one that opposes
-beside three that abstain is full opposition (document 000). By design one of the two researchers
-has no case, so the surer one speaks for both. An agent that failed makes nobody surer. Where nobody
-was heard there is no conviction to go by, and the size is the deterministic one.
+Per side of an opening, BUY or SELL:
+
+    opposition   analysts that push against it / analysts that push at all; 0 without any
+    dissent      what pushes against it / all that pushes either way; 0 when nothing does
+    raw          mean trust of the analysts and of the surer researcher; who pushes against it, or
+                 failed, lends 0; 1 when no opinion was heard
+    conviction   raw x (1 - OPPOSITION_COST x the greater of opposition and dissent), and at most
+                 LEANING_SHARE of raw where the desk as a whole pushes against it
+
+An abstainer changes nothing. Who opposes, opposes more strongly or fails never makes an opening
+larger. By office one of the two researchers has no case for a side, so the surer one speaks for
+both. Where nobody was heard there is no conviction to go by, and the size is the deterministic one.
 
 Conviction scales the size of an opening, downwards only; it leaves the scores alone. Sums are exact
-and every number is rounded to 1e-8, so neither order nor names change one. Nothing here asks, waits
-or fails. The falsifiers, which are prose, are for pages only. (docs/debate.md, "Disagreement and
-conviction".)
+and every number is rounded to 1e-8, so neither order nor names change one, and the mirrored market
+has the mirrored panel. Nothing here asks, waits or fails. The falsifiers, which are prose, are for
+pages only. (docs/debate.md, "Disagreement and conviction".)
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import fsum
 from types import MappingProxyType
 from typing import Any, Final
 
-from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, OPPOSITION_COST, QUORUM_FROM, SIDE_FROM
+from agent_config import FOCUS_WEIGHT, LEANING_SHARE, OPPOSITION_COST, QUORUM_FROM
 
-from ..contracts import SCORE_DECIMALS, VECTORS
-from .synthesis import SIDES, Answer, spreads, trust
+from ..contracts import EMPTY, RESEARCHER_BOUND, SCORE_DECIMALS, SIDES, VECTORS
+from .synthesis import Answer, clamp, spreads, trust
 
 APART_FROM: Final = 0.05
 """Two adjustments of opposite sign, each at least this large, are a key disagreement."""
 
 DIRECTIONS: Final[Mapping[str, int]] = MappingProxyType({"BUY": 1, "SELL": -1})
 
+STEPS: Final = 10**SCORE_DECIMALS
+"""Steps of a push in 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far the desk agrees with an opening of one side.
+
+    `opposed` counts the analysts that push against it; `opposition`, `dissent`, `raw` and
+    `conviction` lie in [0, 1]. `leans_against`: the desk as a whole pushes against it.
+    """
+
+    opposed: int = 0
+    opposition: float = 0.0
+    dissent: float = 0.0
+    raw: float = 1.0
+    conviction: float = 1.0
+    leans_against: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
     """The agreement and disagreement among the answers of a desk.
 
-    `spread` is the range of the analysts' adjustments per vector. `side` is which way the debate
-    sees the market (-1, 0, +1), `stances` how each analyst that scored something does. `sided`,
-    `opposed` and `abstained` count analysts. `disagreements` are made of ids and numbers alone;
-    `falsifiers`, by researcher, are prose and enter no prompt. Without any answer it is `NEUTRAL`.
+    `spread` is the range of the analysts' adjustments per vector, `pushes` says which way each
+    opinion leans, in [-0.3, +0.3], and `push` which way all of them do. `sided` and `abstained`
+    count analysts, `sided` those that push at all. `disagreements` are made of ids and numbers
+    alone; `falsifiers`, by researcher, are prose and enter no prompt. Without any answer it is
+    `NEUTRAL`.
     """
 
     spread: Mapping[str, float]
-    side: int = 0
-    stances: Mapping[str, float] = field(default_factory=dict)
+    pushes: Mapping[str, float] = field(default_factory=dict)
+    push: float = 0.0
     sided: int = 0
-    opposed: int = 0
     abstained: int = 0
-    opposition: float = 0.0
-    conviction_raw: float = 1.0
-    conviction: float = 1.0
+    buy: Agreement = Agreement()
+    sell: Agreement = Agreement()
     disagreements: tuple[str, ...] = ()
     falsifiers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def conviction_for(self, side: str) -> float:
-        """Return the share, in [0, 1], that conviction leaves of an opening BUY or SELL.
+    def agreement(self, side: str) -> Agreement:
+        """Return how far the desk agrees with an opening BUY or SELL; in full with anything else.
 
-        It is the conviction where the debate sees the market that way or nowhere. Where the debate
-        sees it the other way, it is the conviction under full opposition. It is 1 where nobody
-        answered.
+        So it is where nobody answered.
         """
-        if self.side * DIRECTIONS.get(side, 0) >= 0:
-            return self.conviction
-        return _calibrated(self.conviction_raw, 1.0)
+        return {"BUY": self.buy, "SELL": self.sell}.get(side, IN_FULL)
 
     def as_json(self) -> dict[str, Any]:
         """Return the panel as JSON values."""
         return {
             "spread": dict(self.spread),
-            "side": self.side,
-            "stances": dict(self.stances),
+            "pushes": dict(self.pushes),
+            "push": self.push,
             "sided": self.sided,
-            "opposed": self.opposed,
             "abstained": self.abstained,
-            "opposition": self.opposition,
-            "conviction_raw": self.conviction_raw,
-            "conviction": self.conviction,
+            "buy": asdict(self.buy),
+            "sell": asdict(self.sell),
             "disagreements": list(self.disagreements),
             "falsifiers": {name: list(told) for name, told in self.falsifiers.items()},
         }
 
 
+IN_FULL: Final = Agreement()
 NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
 """The panel of a tick on which no opinion answered: nothing is known against an opening."""
 
 
 def measure(
     answers: Iterable[Answer],
-    debate: Mapping[str, float],
-    scores: Mapping[str, float],
     failed: Collection[str] = (),
+    weights: Mapping[str, float] = EMPTY,
 ) -> Panel:
-    """Return the panel of the answers that count and of the debate that resulted from them.
+    """Return the panel of the answers that count.
 
-    `scores` are the four of L1; `failed` names the opinions that were asked and gave no report.
+    `failed` names the opinions that were asked and gave no report; `weights` says how much each
+    vector weighs in the composite (their sum does not matter; equally much without any).
     """
     # By id, so that the record does not depend on which model answered first.
     told = sorted(answers, key=lambda answer: answer.role.id)
     analysts = [answer for answer in told if answer.role.kind == "analyst"]
     heard = [answer for answer in told if not answer.report.abstained]
     opinions = [answer for answer in heard if answer.role.kind != "gate"]
-    side = _side(fsum(scores[vector] + debate[vector] for vector in VECTORS) / len(VECTORS))
-    stances = {
-        answer.role.id: stance
-        for answer in heard
-        if answer.role.kind == "analyst" and (stance := _stance(answer, scores)) is not None
-    }
-    sides = [taken for stance in stances.values() if (taken := _side(stance))]
-    opposed = sum(taken == -side for taken in sides) if side else 0
-    opposition = round(opposed / len(sides), SCORE_DECIMALS) if sides else 0.0
-    raw = _raw(opinions, failed)
+    shares = _shares(weights)
+    steps = {answer.role.id: _push(answer, shares) for answer in opinions}
+    sided = [steps[a.role.id] for a in opinions if a.role.kind == "analyst" and steps[a.role.id]]
     return Panel(
         spread={v: round(apart, SCORE_DECIMALS) for v, apart in spreads(told).items()},
-        side=side,
-        stances=stances,
-        sided=len(sides),
-        opposed=opposed,
+        pushes={name: step / STEPS for name, step in steps.items()},
+        push=sum(steps.values()) / STEPS,
+        sided=len(sided),
         abstained=sum(answer.report.abstained for answer in analysts),
-        opposition=opposition,
-        conviction_raw=raw,
-        conviction=_calibrated(raw, opposition),
+        buy=_agreement(opinions, failed, steps, sided, DIRECTIONS["BUY"]),
+        sell=_agreement(opinions, failed, steps, sided, DIRECTIONS["SELL"]),
         disagreements=tuple(_disagreements(opinions)),
         falsifiers={
             answer.role.id: answer.report.falsifiers
@@ -144,41 +151,79 @@ def quorate(heard: int, seats: int, quorum: int) -> bool:
     return seats < QUORUM_FROM or heard >= quorum
 
 
-def _calibrated(raw: float, opposition: float) -> float:
-    return round(raw * (1.0 - OPPOSITION_COST * opposition), SCORE_DECIMALS)
+def _shares(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of the vectors, made to sum to 1; equal ones where there are none."""
+    given = {vector: weights.get(vector, 0.0) for vector in VECTORS}
+    whole = fsum(given.values())
+    if whole <= 0.0:
+        return dict.fromkeys(VECTORS, 1.0 / len(VECTORS))
+    return {vector: weight / whole for vector, weight in given.items()}
 
 
-def _raw(opinions: Sequence[Answer], failed: Collection[str]) -> float:
-    """Return the mean trust of the analysts and the surer researcher; 1 without any opinion."""
+def _push(answer: Answer, shares: Mapping[str, float]) -> int:
+    """Return which way an opinion's own words lean, in steps of 1e-8.
+
+    Counted in whole steps, so that sums and shares of them are exact and keep their order.
+    """
+    report = answer.report
+    words = (
+        shares[vector] * _word(answer, vector, value)
+        for vector in VECTORS
+        if (value := report.adjustments.get(vector)) is not None
+    )
+    return round(trust(report) * fsum(words) * STEPS)
+
+
+def _word(answer: Answer, vector: str, value: float) -> float:
+    """Return an adjustment as the synthesis counts it, its trust aside."""
+    if answer.role.kind == "researcher":
+        return clamp(value, RESEARCHER_BOUND) / len(SIDES)
+    return FOCUS_WEIGHT[answer.role.focus[vector]] * value
+
+
+def _agreement(
+    opinions: Sequence[Answer],
+    failed: Collection[str],
+    steps: Mapping[str, int],
+    sided: Sequence[int],
+    side: int,
+) -> Agreement:
+    """Return how far the desk agrees with an opening of a side, +1 or -1."""
     if not opinions:
-        return 1.0
-    low = CONFIDENCE_WEIGHT["low"]
-    words = [trust(answer.report) for answer in opinions if answer.role.kind == "analyst"]
-    words += [low for name in failed if name not in SIDES]
-    cases = [trust(answer.report) for answer in opinions if answer.role.kind == "researcher"]
+        return IN_FULL
+    opposed = sum(side * step < 0 for step in sided)
+    against = sum(abs(step) for step in steps.values() if side * step < 0)
+    opposition = _share(opposed, len(sided))
+    dissent = _share(against, sum(map(abs, steps.values())))
+    raw = _raw(opinions, failed, steps, side)
+    leans_against = side * sum(steps.values()) < 0
+    conviction = raw * (1.0 - OPPOSITION_COST * max(opposition, dissent))
+    if leans_against:
+        conviction = min(conviction, LEANING_SHARE * raw)
+    return Agreement(
+        opposed, opposition, dissent, raw, round(conviction, SCORE_DECIMALS), leans_against
+    )
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole, SCORE_DECIMALS) if whole else 0.0
+
+
+def _raw(
+    opinions: Sequence[Answer], failed: Collection[str], steps: Mapping[str, int], side: int
+) -> float:
+    """Return the mean trust of the analysts and the surer researcher in an opening of a side."""
+
+    def lent(answer: Answer) -> float:
+        return 0.0 if side * steps[answer.role.id] < 0 else trust(answer.report)
+
+    words = [lent(answer) for answer in opinions if answer.role.kind == "analyst"]
+    words += [0.0 for name in failed if name not in SIDES]
+    cases = [lent(answer) for answer in opinions if answer.role.kind == "researcher"]
     if cases or any(name in SIDES for name in failed):
         # One word for the two: by their office one of them has no case.
-        words.append(max(cases, default=low))
+        words.append(max(cases, default=0.0))
     return round(fsum(words) / len(words), SCORE_DECIMALS)
-
-
-def _stance(answer: Answer, scores: Mapping[str, float]) -> float | None:
-    """Return the mean of an analyst's views by its focus; None when it scored nothing."""
-    scored = [
-        (FOCUS_WEIGHT[answer.role.focus[vector]], scores[vector] + value)
-        for vector in VECTORS
-        if (value := answer.report.adjustments.get(vector)) is not None
-    ]
-    if not scored:
-        return None
-    mean = fsum(focus * value for focus, value in scored) / fsum(focus for focus, _ in scored)
-    return round(mean, SCORE_DECIMALS)
-
-
-def _side(lean: float) -> int:
-    if abs(lean) < SIDE_FROM:
-        return 0
-    return 1 if lean > 0 else -1
 
 
 def _disagreements(opinions: Sequence[Answer]) -> Iterable[str]:

@@ -9,7 +9,8 @@ missing key, a lone surrogate, anything around the JSON object, and more than 64
 another symbol is `wrong_symbol`. A key that nobody asked for is ignored.
 
 A reply that fits is then held to its role. A finite number outside its bound is clamped and flagged
-`clamped`, and so is an ordinal. A vector outside its focus is dropped and flagged `out_of_focus`.
+`clamped`, and so is an ordinal. A vector outside its focus is dropped and flagged `out_of_focus`. A
+researcher's number against its own side counts as 0, flagged `conceded`.
 Citations that are not in the evidence flag the report `ungrounded`; so does scoring without any
 citation, because nothing can be checked. Fields are parsed, prose never is: prose may be in any
 language, keys and enumerated words may not.
@@ -40,6 +41,7 @@ from scoring_rubric import OWN_FLAGS
 from ..contracts import (
     EMPTY,
     ORDINALS,
+    SIDES,
     VECTORS,
     AgentReport,
     Confidence,
@@ -66,6 +68,7 @@ CITATIONS_KEPT: Final = 40
 """Citations that a report keeps; all of them are checked."""
 
 CLAMPED: Final = "clamped"
+CONCEDED: Final = "conceded"
 OUT_OF_FOCUS: Final = "out_of_focus"
 UNGROUNDED: Final = "ungrounded"
 
@@ -385,9 +388,14 @@ def _held(drawn: AgentReport, role: Role) -> AgentReport:
         if vector not in role.focus:
             flags[OUT_OF_FOCUS] = None
             continue
-        adjustments[vector] = _within(_finite(value), role.bound)
-        if adjustments[vector] != value:
+        held = _within(_finite(value), role.bound)
+        if held != value:
             flags[CLAMPED] = None
+        # By its office: a bull's word is never below 0, a bear's never above.
+        if role.kind == "researcher" and held * SIDES.get(role.id, 0) < 0:
+            held = 0.0
+            flags[CONCEDED] = None
+        adjustments[vector] = held
     ordinals = {
         name: max(least, min(most, drawn.ordinals[name]))
         for name, (least, most) in ORDINALS.items()

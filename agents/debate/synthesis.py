@@ -1,23 +1,25 @@
 """Synthesis: turns reports into four adjustments. Pure arithmetic; no prompt, no clock, no failure.
 
     f_i          focus weight of analyst i on the vector: primary 1.0, secondary 0.5
-    k_i          trust of a report: confidence (high 1.0, medium 0.75, low 0.5), x 0.3 if ungrounded
+    k_i          trust of a report: confidence (high 1.0, medium 0.75, low 0.5; conceded at most
+                 0.5), x 0.3 if ungrounded
     analyst_avg  sum(f_i k_i a_i) / sum(f_i) over the analysts that scored the vector, else 0
     debate       analyst_avg + (k_bull bull + k_bear bear) / 2, each side clamped to +-0.15
     adjustment   clamp(debate x multiplier, -0.3, +0.3)
 
 Trust is in the numerator only, so it shrinks an adjustment towards L1, also at a desk of one
-analyst. Abstainers and failures leave both sums. A missing side removes both sides, and a
-researcher's null is a missing side on that vector. Only when a single opinion answered at the whole
-desk is it used alone, times its trust, within its role's bound. Sums are exact (fsum), so the order
-and the names of the agents change nothing. (docs/debate.md, "Synthesis".)
+analyst. A researcher argues its own side: an adjustment against it is 0 by the time that it comes
+here (agents.debate.replies). Abstainers and failures leave both sums. A missing side removes both
+sides, and a researcher's null is a missing side on that vector. Only when a single opinion answered
+at the whole desk is it used alone, times its trust, within its role's bound. Sums are exact (fsum),
+so the order and the names of the agents change nothing. (docs/debate.md, "Synthesis".)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, UNGROUNDED_WEIGHT
 
@@ -26,14 +28,12 @@ from ..contracts import (
     BLEND_WEIGHT,
     RESEARCHER_BOUND,
     SCORE_DECIMALS,
+    SIDES,
     VECTORS,
     AgentReport,
     Kind,
     Role,
 )
-
-SIDES: Final = ("bull_researcher", "bear_researcher")
-"""The two seats of the debate."""
 
 
 class Answer(NamedTuple):
@@ -102,8 +102,9 @@ def spreads(answers: Iterable[Answer], kind: Kind = "analyst") -> dict[str, floa
 
 
 def trust(report: AgentReport) -> float:
-    """Return the weight of a report's word, in [0, 1]."""
-    weight = CONFIDENCE_WEIGHT[report.confidence]
+    """Return the weight of a report's word, in [0, 1]; a researcher that conceded has a low one."""
+    word = "low" if "conceded" in report.flags else report.confidence
+    weight = CONFIDENCE_WEIGHT[word]
     return weight * UNGROUNDED_WEIGHT if "ungrounded" in report.flags else weight
 
 

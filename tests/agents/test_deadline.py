@@ -139,8 +139,8 @@ def test_a_deadline_that_has_passed_makes_no_call(seconds: float, tries: Tries) 
     [
         (DESK, ("L1_ONLY", 0.0)),
         (DESK[1:], ("AGENT_PARTIAL", 0.2)),
-        (DESK[3:], ("AGENT_PARTIAL", 0.3)),
-        ((), ("AGENT_BUDGET", 0.3)),
+        (DESK[3:], ("AGENT_PARTIAL", 0.25)),
+        ((), ("AGENT_BUDGET", 0.25)),
     ],
 )
 def test_after_every_stage_a_valid_result_stands(

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from agent_config import MODES
+from agent_config import CONFIDENCE_WEIGHT, MODES
 from agent_framework import blend
-from agents.contracts import VECTORS, Focus, GateRuling, SourceType
+from agents.contracts import SIDES, VECTORS, Focus, GateRuling, SourceType
 from agents.debate.deliberation import Deliberation
-from agents.debate.synthesis import SIDES, Answer, adjust, synthesise
+from agents.debate.synthesis import Answer, adjust, synthesise, trust
 from agents.registry import AGENTS
 from agents.risk_gate import merged
 from tests.doubles.scripted import (
@@ -179,7 +179,8 @@ def test_a_desk_of_one_mind_goes_to_every_bound_and_not_beyond(way: float) -> No
     final = blend(l1, record.scores)
     for vector in VECTORS:
         assert record.analyst_avg[vector] == pytest.approx(0.3 * way)
-        assert record.debate[vector] == pytest.approx(0.45 * way)
+        # by its office the other researcher can only vote 0
+        assert record.debate[vector] == pytest.approx((0.3 + 0.15 / 2) * way)
         assert record.adjustments[vector] == pytest.approx(0.3 * way)
         assert final[vector]["score"] == pytest.approx(0.06 * way)
 
@@ -200,7 +201,7 @@ def holds(record: Deliberation, l1: Mapping[str, float]) -> None:
     assert 0.0 <= record.ruling.multiplier <= record.rule_ruling.multiplier
     assert record.ruling.veto or not record.rule_ruling.veto
     for side in ("BUY", "SELL"):
-        assert 0.0 <= record.conviction_for(side) <= record.panel.conviction_raw <= 1.0
+        assert 0.0 <= record.conviction_for(side) <= record.panel.agreement(side).raw <= 1.0
     if record.source_type is SourceType.L1_ONLY:
         chart_scores = {vector: record.scores[vector]["score"] for vector in VECTORS}
         final = blend(l1, record.scores)
@@ -274,44 +275,68 @@ seats = st.builds(
 )
 
 
-def test_swapping_bull_and_bear_changes_nothing_and_they_shift_little(scaled: Scaled) -> None:
+def test_the_mirrored_desk_debates_the_mirror_and_the_sides_shift_little(scaled: Scaled) -> None:
+    def turned(said: dict[str, Any]) -> dict[str, Any]:
+        moves = {v: None if value is None else -value for v, value in said["adjustments"].items()}
+        return {**said, "adjustments": moves}
+
     @cases(scaled(10_000))
     @given(seats, seats, seats)
     def check(first: Any, second: Any, third: Any) -> None:
-        def desk(bull, bear):
+        def desk(technical, bull, bear):
             return answers(
                 {
-                    "technical": a_report(**first),
+                    "technical": a_report(**technical),
                     "bull_researcher": a_report("bull_researcher", **bull),
                     "bear_researcher": a_report("bear_researcher", **bear),
                 }
             )
 
-        expected = synthesise(desk(second, third))
-        assert synthesise(desk(third, second)) == expected
+        expected = synthesise(desk(first, second, third))
+        mirrored = synthesise(desk(turned(first), turned(third), turned(second)))
         for vector in VECTORS:
+            assert mirrored.debate[vector] == -expected.debate[vector]
+            assert mirrored.analyst_avg[vector] == -expected.analyst_avg[vector]
             assert abs(expected.debate[vector] - expected.analyst_avg[vector]) <= 0.15 + 1e-12
-        for order in itertools.permutations(desk(second, third)):
+        for order in itertools.permutations(desk(first, second, third)):
             assert synthesise(order) == expected
 
     check()
 
 
-def test_the_order_of_the_desk_and_the_names_of_the_sides_change_nothing() -> None:
+def test_the_order_of_the_desk_changes_nothing() -> None:
     bull = reporting(value=0.12, confidence="medium")
     bear = reporting(value=-0.31, reasoning="Lower highs.")
 
-    def scores(first, second, order):
-        provider = Scripted({"bull_researcher": first, "bear_researcher": second})
+    def scores(order):
+        provider = Scripted({"bull_researcher": bull, "bear_researcher": bear})
         record = debate(provider, config=settings(active_agents=order))
         return {vector: record.scores[vector]["score"] for vector in VECTORS}
 
     desk = ("technical", "bull_researcher", "bear_researcher")
-    expected = scores(bull, bear, desk)
+    expected = scores(desk)
     assert expected != dict(context().scores)
     for order in itertools.permutations(desk):
-        assert scores(bull, bear, order) == expected
-        assert scores(bear, bull, order) == expected
+        assert scores(order) == expected
+
+
+@pytest.mark.parametrize(("side", "way"), SIDES.items())
+def test_a_researcher_argues_its_own_side_and_concedes_the_other(side: str, way: int) -> None:
+    """Its number against its office counts as 0, and the rest of its report as of low trust."""
+    mixed = {"price_action": -0.1 * way, "key_levels": 0.1 * way, "momentum": 0.0}
+    said = reporting(adjustments={**mixed, "structure": None}, confidence="high", flags=["own"])
+    record = debate(Scripted({side: said}))
+    (report,) = [one for one in record.reports if one.agent_id == side]
+    assert report.adjustments == {
+        "price_action": 0.0, "key_levels": 0.1 * way, "momentum": 0.0, "structure": None,
+    }  # fmt: skip
+    assert report.flags == ("own", "conceded")
+    assert trust(report) == CONFIDENCE_WEIGHT["low"] == 0.5
+    pushed = record.panel.pushes[side]
+    assert pushed == pytest.approx(0.1 * way / 2 / 4 * 0.5)
+    forged = debate(Scripted({side: reporting(value=0.1 * way, flags=["conceded"])}))
+    (told,) = [one for one in forged.reports if one.agent_id == side]
+    assert (told.flags, trust(told)) == ((), 1.0), "a model sets no flag of ours"
 
 
 def test_the_order_of_several_analysts_changes_nothing(scaled: Scaled) -> None:

@@ -16,7 +16,7 @@ from hypothesis import settings as hypothesis_settings
 
 from agent_config import MODES, UNGROUNDED_WEIGHT
 from agent_framework import deliberate
-from agents.contracts import VECTORS, AgentReport, Feature
+from agents.contracts import SIDES, VECTORS, AgentReport, Feature
 from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS
 from docs import generate
@@ -114,11 +114,12 @@ def test_evidence_turned_round_turns_round_what_every_agent_says() -> None:
     """With the scores turned too, so that up is down; the gate, which has no side, rules alike."""
     check_mirrored(BULLISH, dict.fromkeys(VECTORS, 0.125))
     told = reports(by_rules(BULLISH, dict.fromkeys(VECTORS, 0.125)))
-    for role in VOICES:
-        assert sum(value or 0.0 for value in told[role].adjustments.values()) > 0.01, role
     fallen = reports(by_rules(mirrored(BULLISH), dict.fromkeys(VECTORS, -0.125)))
     for role in VOICES:
-        assert sum(value or 0.0 for value in fallen[role].adjustments.values()) < -0.01, role
+        up = sum(value or 0.0 for value in told[role].adjustments.values())
+        down = sum(value or 0.0 for value in fallen[role].adjustments.values())
+        assert up > 0.01 or (SIDES.get(role) == -1 and up <= 0.0), role
+        assert down < -0.01 or (SIDES.get(role) == 1 and down >= 0.0), role
 
 
 @hypothesis_settings(deadline=None, max_examples=25)
@@ -146,8 +147,10 @@ def test_a_value_that_is_not_in_the_bundle_moves_the_score_less(role: str, cited
     seen = context(features={**FULL_FEATURES, "technical.unknown": None})
     alone = settings(active_agents=(role,), second_look="never")
 
+    way = SIDES.get(role, 1)
+
     def moved(**changes: Any) -> Deliberation:
-        provider = Scripted({role: lambda request: report(request, **changes)})
+        provider = Scripted({role: lambda request: report(request, value=0.1 * way, **changes)})
         return debate(provider, about=seen, config=alone)
 
     honest, invented = moved(), moved(evidence=cited)
@@ -156,7 +159,7 @@ def test_a_value_that_is_not_in_the_bundle_moves_the_score_less(role: str, cited
     )
     assert "ungrounded" in reports(invented)[role].flags
     for vector in AGENTS[role].role.focus:
-        assert honest.adjustments[vector] > 0.0
+        assert honest.adjustments[vector] * way > 0.0
         assert invented.adjustments[vector] == pytest.approx(
             UNGROUNDED_WEIGHT * honest.adjustments[vector]
         )

@@ -12,7 +12,7 @@ import pytest
 
 from agent_config import MODES
 from agent_framework import Fallback, blend, undebated
-from agents.contracts import VECTORS, AgentReport, ModelUnavailable, SourceType
+from agents.contracts import SIDES, VECTORS, AgentReport, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
 from tests.doubles.scripted import (
     FULL_FEATURES,
@@ -132,10 +132,10 @@ def test_one_abstention_is_enough_to_be_no_legacy() -> None:
 
 def test_abstaining_counts_as_answering_and_leaves_the_sums() -> None:
     silent = report(abstained=True, value=None, abstain_reason="flat market")
-    record = debate(Scripted({"technical": silent}))
+    record = debate(Scripted({"technical": silent, "bear_researcher": reporting(value=-0.02)}))
     assert record.source_type is SourceType.AGENT_BUDGET
     assert set(record.analyst_avg.values()) == {0.0}
-    assert record.debate["momentum"] == pytest.approx(0.1)
+    assert record.debate["momentum"] == pytest.approx((0.1 - 0.02) / 2)
 
 
 def test_garbage_is_never_an_abstention_nor_neutral() -> None:
@@ -177,11 +177,12 @@ def test_a_null_is_a_missing_side_on_its_vector() -> None:
 @pytest.mark.parametrize("agent", sorted(OPINIONS))
 def test_a_sole_answer_is_used_alone_within_its_bound(agent: str, value: float) -> None:
     provider = everything_fails()
-    provider.script[agent] = [reporting(value=value, confidence="medium")]
+    way = SIDES.get(agent, 1)
+    provider.script[agent] = [reporting(value=value * way, confidence="medium")]
     record = debate(provider)
     bound = 0.3 if agent == "technical" else 0.15
     assert record.source_type is SourceType.AGENT_PARTIAL
-    assert record.adjustments["momentum"] == pytest.approx(0.75 * min(value, bound))
+    assert record.adjustments["momentum"] == pytest.approx(0.75 * min(value, bound) * way)
 
 
 RULE_VETO = {"market.spread_atr": 0.2}
@@ -237,11 +238,11 @@ def test_the_rules_stand_when_the_gates_model_fails() -> None:
 def test_the_gates_model_can_only_be_stricter(
     told: dict[str, Any], multiplier: float, veto: bool, reasons: tuple[Any, ...]
 ) -> None:
-    record = debate(Scripted({"risk_gate": told}))
+    record = debate(Scripted({"risk_gate": told, "bear_researcher": reporting(value=-0.05)}))
     assert (record.ruling.multiplier, record.ruling.veto) == (multiplier, veto)
     assert record.ruling.reasons == reasons
-    assert record.adjustments["momentum"] == pytest.approx(0.2 * multiplier)
-    assert record.ungated["momentum"]["score"] == pytest.approx(0.3 + 0.2)
+    assert record.adjustments["momentum"] == pytest.approx(0.125 * multiplier)
+    assert record.ungated["momentum"]["score"] == pytest.approx(0.3 + 0.125)
 
 
 @pytest.mark.parametrize(
@@ -442,11 +443,11 @@ def test_each_further_round_shows_each_side_the_others_case(rounds: int) -> None
 
 
 def test_the_last_answered_round_counts() -> None:
-    first, second = reporting(value=0.1), reporting(value=0.02)
-    script = {"bull_researcher": [first, second], "bear_researcher": [first, TimeoutError()]}
+    first, second, bear = (reporting(value=value) for value in (0.1, 0.02, -0.04))
+    script = {"bull_researcher": [first, second], "bear_researcher": [bear, TimeoutError()]}
     record = debate(Scripted(script), config=settings(debate_rounds=2))
     assert record.source_type is SourceType.AGENT_BUDGET
-    assert record.debate["momentum"] == pytest.approx(0.1 + (0.02 + 0.1) / 2)
+    assert record.debate["momentum"] == pytest.approx(0.1 + (0.02 - 0.04) / 2)
     assert "round_2_without:bear_researcher" in record.flags
 
 

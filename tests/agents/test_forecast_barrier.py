@@ -71,7 +71,12 @@ def ticks(
 ) -> list[Mapping[str, Any]]:
     """Run a desk that opens and closes often; None for the rules provider."""
     folder.mkdir()
-    words = {"thresholds": {"buy": 0.05, "sell": 0.05}, "agents": {"mode": mode}}
+    words = {
+        "thresholds": {"buy": 0.05, "sell": 0.05},
+        "agents": {"mode": mode},
+        # what agents that lean against an opening leave of it is still a lot
+        "risk": {"capital": 1_000_000.0, "exposure_cap_pct": 1e6, "max_notional_pct": 1e6},
+    }
     profile = validate(Profile, words, "a test")
     provider = None if script is None else scripted.Scripted(script)
     desk = desks.open_desk(folder, (desks.EUR,), profile=profile, provider=provider)

@@ -130,7 +130,7 @@ def check(record: Deliberation, expected: Expected, kind: str, requests: list[Re
     assert note.startswith(expected.source)
     assert ("DEGRADED" in note) is bool(expected.degraded)
     for side in ("BUY", "SELL"):
-        assert 0.0 <= record.conviction_for(side) <= record.panel.conviction_raw <= 1.0
+        assert 0.0 <= record.conviction_for(side) <= record.panel.agreement(side).raw <= 1.0
     json.dumps(record.as_json(), allow_nan=False)
 
 
@@ -248,7 +248,9 @@ def row(desk: Any, record: dict[str, Any], expected: Expected, kind: str) -> Non
         assert stored[0][vector] == record["scores"][vector]["score"]
     assert record["verdict"] in ("BUY", "SELL", "HOLD")
     assert ("DEGRADED" in record["scores"]["composite_bias"]["note"]) is bool(expected.degraded)
-    assert 0.0 <= told["panel"]["conviction"] <= told["panel"]["conviction_raw"] <= 1.0
+    for side in ("buy", "sell"):
+        agreed = told["panel"][side]
+        assert 0.0 <= agreed["conviction"] <= agreed["raw"] <= 1.0
 
 
 # --- eight roles in three stages ------------------------------------------------------------------

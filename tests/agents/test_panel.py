@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -17,22 +17,21 @@ from hypothesis import strategies as st
 from agent_config import (
     CONFIDENCE_WEIGHT,
     FOCUS_WEIGHT,
+    LEANING_SHARE,
     OPPOSITION_COST,
-    SIDE_FROM,
     UNGROUNDED_WEIGHT,
 )
 from agent_framework import Fallback, undebated
 from agents.contracts import VECTORS, AgentReport, Focus, Role, SourceType
-from agents.debate.panel import APART_FROM, NEUTRAL, Panel, measure
-from agents.debate.synthesis import Answer, spread, synthesise
+from agents.debate.panel import APART_FROM, DIRECTIONS, NEUTRAL, Agreement, Panel, measure
+from agents.debate.synthesis import Answer, spread
 from agents.registry import AGENTS
 from tests.doubles.scripted import Scripted, a_report, context, debate, reporting, settings
+from torra.config import Profile
 from torra.tick.chart_scorer import score_chart
 
 Scaled = Callable[..., int]
 BULL, BEAR = (AGENTS[f"{side}_researcher"].role for side in ("bull", "bear"))
-UP = dict.fromkeys(VECTORS, 0.1)
-DOWN = dict.fromkeys(VECTORS, -0.1)
 LEVEL = dict.fromkeys(VECTORS, 0.0)
 
 
@@ -85,151 +84,226 @@ def desks(draw: st.DrawFn) -> list[Answer]:
 
 
 failures = st.lists(st.sampled_from(["f0", "f1", "f2", BULL.id, BEAR.id]), unique=True, max_size=5)
-thoughts = st.fixed_dictionaries(dict.fromkeys(VECTORS, st.floats(-0.45, 0.45)))
+weights: st.SearchStrategy[dict[str, float]] = st.just({}) | st.fixed_dictionaries(
+    dict.fromkeys(VECTORS, st.floats(0.0, 1.0))
+)
+ways = st.sampled_from(["BUY", "SELL"])
+TINY = 1e-8
+"""The step to which every number is rounded."""
 
 
 def numbers(panel: Panel) -> tuple[Any, ...]:
     """Everything of a panel that no name is part of."""
     told = panel.as_json()
     return (
-        *(told[name] for name in ("spread", "side", "sided", "opposed", "abstained")),
-        *(told[name] for name in ("opposition", "conviction_raw", "conviction")),
-        sorted(told["stances"].values()),
-        [panel.conviction_for(side) for side in ("BUY", "SELL", "HOLD")],
+        *(told[name] for name in ("spread", "push", "sided", "abstained", "buy", "sell")),
+        sorted(told["pushes"].values()),
     )
 
 
 def by_hand(
-    answers: Sequence[Answer],
-    debated: dict[str, float],
-    scores: dict[str, float],
-    failed: Sequence[str],
+    answers: Sequence[Answer], failed: Sequence[str], given: Mapping[str, float], side: str
 ) -> dict[str, Any]:
     """The rule once more, in exact fractions and from its words alone."""
-    mean = sum(Fraction(scores[v]) + Fraction(debated[v]) for v in VECTORS) / 4
-    lean = 0 if abs(float(mean)) < SIDE_FROM else (1 if mean > 0 else -1)
-    sides = []
+    way = 1 if side == "BUY" else -1
+    whole = sum(map(Fraction, given.values()))
+    share = {v: Fraction(given[v]) / whole if whole else Fraction(1, 4) for v in VECTORS}
+    pushes: dict[str, Fraction] = {}
+    trusts: dict[str, float] = {}
+    kinds: dict[str, str] = {}
     for role, report in answers:
-        if role.kind != "analyst" or report.abstained:
+        if report.abstained:
             continue
-        pairs = [
-            (
-                Fraction(FOCUS_WEIGHT[role.focus[v]]),
-                Fraction(scores[v]) + Fraction(report.adjustments[v]),
-            )
-            for v in VECTORS
-            if report.adjustments[v] is not None
-        ]
-        if not pairs:
-            continue
-        stance = sum(f * a for f, a in pairs) / sum(f for f, _ in pairs)
-        if abs(float(stance)) >= SIDE_FROM - 5e-9:
-            sides.append(1 if stance > 0 else -1)
-    trusted = [
-        (
-            role.kind,
-            CONFIDENCE_WEIGHT[report.confidence]
-            * (UNGROUNDED_WEIGHT if "ungrounded" in report.flags else 1.0),
+        kinds[role.id] = role.kind
+        trusts[role.id] = CONFIDENCE_WEIGHT[report.confidence] * (
+            UNGROUNDED_WEIGHT if "ungrounded" in report.flags else 1.0
         )
-        for role, report in answers
-        if not report.abstained
-    ]
-    sides_failed = [name for name in failed if name in (BULL.id, BEAR.id)]
-    words = [trust for kind, trust in trusted if kind == "analyst"]
-    words += [0.5] * (len(failed) - len(sides_failed))
-    cases = [trust for kind, trust in trusted if kind == "researcher"]
-    words += [max(cases)] if cases else [0.5] if sides_failed else []
-    words = words if trusted else []
-    opposed = sum(taken == -lean for taken in sides) if lean else 0
-    raw = sum(words) / len(words) if words else 1.0
-    share = opposed / len(sides) if sides else 0.0
-    return {"side": lean, "sided": len(sides), "opposed": opposed, "raw": raw, "share": share}
+        step = Fraction(0)
+        for v in VECTORS:
+            value = report.adjustments[v]
+            if value is None:
+                continue
+            if role.kind == "researcher":
+                said = Fraction(max(-0.15, min(0.15, value))) / 2
+            else:
+                said = Fraction(FOCUS_WEIGHT[role.focus[v]]) * Fraction(value)
+            step += share[v] * said * Fraction(trusts[role.id])
+        # what is nearer to nothing than half a step is nothing
+        pushes[role.id] = Fraction(round(step * 10**8), 10**8)
+    analysts = [name for name, kind in kinds.items() if kind == "analyst"]
+    sided = [name for name in analysts if pushes[name]]
+    opposed = [name for name in sided if way * pushes[name] < 0]
+    moved = sum(abs(p) for p in pushes.values())
+    against = sum(abs(p) for p in pushes.values() if way * p < 0)
+    lent = {name: 0.0 if way * pushes[name] < 0 else trusts[name] for name in kinds}
+    words = [lent[name] for name in analysts]
+    words += [0.0 for name in failed if name not in (BULL.id, BEAR.id)]
+    cases = [lent[name] for name, kind in kinds.items() if kind == "researcher"]
+    if cases or {BULL.id, BEAR.id} & set(failed):
+        words.append(max(cases, default=0.0))
+    opposition = len(opposed) / len(sided) if sided else 0.0
+    dissent = float(against / moved) if moved else 0.0
+    raw = sum(words) / len(words) if kinds else 1.0
+    kept = raw * (1 - 0.6 * max(opposition, dissent)) if kinds else 1.0
+    leans = way * sum(pushes.values()) < 0
+    return {
+        "opposed": len(opposed),
+        "opposition": opposition,
+        "dissent": dissent,
+        "raw": raw,
+        "conviction": min(kept, 0.5 * raw) if leans else kept,
+        "leans_against": leans,
+    }
 
 
-def test_conviction_is_in_bounds_and_never_above_raw(scaled: Scaled) -> None:
+def test_conviction_is_in_bounds_and_as_the_rule_says(scaled: Scaled) -> None:
     seen = set()
 
-    @cases(scaled(5_000))
-    @given(desks(), thoughts | st.just(None), thoughts, failures)
-    def check(answers, debated, scores, failed) -> None:
-        debated = synthesise(answers).debate if debated is None else debated
+    @cases(scaled(10_000))
+    @given(desks(), failures, weights, ways)
+    def check(answers, failed, given, side) -> None:
         failed = [name for name in failed if name not in {role.id for role, _ in answers}]
-        panel = measure(answers, debated, scores, failed)
-        assert 0.0 <= panel.conviction <= panel.conviction_raw <= 1.0
-        assert 0.0 <= panel.opposition <= 1.0
-        for side in ("BUY", "SELL", "HOLD"):
-            assert 0.0 <= panel.conviction_for(side) <= panel.conviction_raw
-        assert panel.opposed <= panel.sided <= len(panel.stances)
-        expected = by_hand(answers, debated, scores, failed)
-        assert (panel.side, panel.sided, panel.opposed) == tuple(
-            expected[name] for name in ("side", "sided", "opposed")
-        )
-        assert panel.conviction_raw == pytest.approx(expected["raw"], abs=1e-8)
-        calibrated = expected["raw"] * (1 - 0.6 * expected["share"])
-        assert panel.conviction == pytest.approx(calibrated, abs=2e-8)
-        assert max(panel.spread.values()) == pytest.approx(spread(answers), abs=1e-8)
+        panel = measure(answers, failed, given)
+        found, expected = panel.agreement(side), by_hand(answers, failed, given, side)
+        assert 0.0 <= found.conviction <= found.raw <= 1.0
+        assert found.opposed == expected["opposed"] <= panel.sided
+        assert found.leans_against is expected["leans_against"]
+        for name in ("opposition", "dissent", "raw"):
+            assert getattr(found, name) == pytest.approx(expected[name], abs=TINY), name
+        assert found.conviction == pytest.approx(expected["conviction"], abs=3 * TINY)
+        if found.leans_against:
+            assert found.conviction <= 0.5 * found.raw + TINY
+        assert max(panel.spread.values()) == pytest.approx(spread(answers), abs=TINY)
+        assert panel.agreement("HOLD").conviction == 1.0
         json.dumps(panel.as_json(), allow_nan=False)
-        seen.add((panel.side, bool(panel.opposed)))
+        seen.add((side, found.leans_against, bool(found.dissent), bool(found.opposed)))
 
     check()
-    assert {(-1, True), (1, True), (1, False)} <= seen
+    assert {(leans, loud, many) for _, leans, loud, many in seen} >= {
+        (True, True, True), (True, True, False), (False, True, False), (False, False, False),
+    }  # fmt: skip
 
 
 def test_neither_order_nor_names_change_a_number(scaled: Scaled) -> None:
-    @cases(scaled(5_000))
-    @given(desks(), thoughts, st.randoms(use_true_random=False))
-    def check(answers, debated, dice: random.Random) -> None:
-        expected = measure(answers, debated, LEVEL)
+    @cases(scaled(10_000))
+    @given(desks(), failures, weights, st.randoms(use_true_random=False))
+    def check(answers, failed, given, dice: random.Random) -> None:
+        expected = measure(answers, failed, given)
         shuffled = dice.sample(answers, len(answers))
-        assert measure(shuffled, debated, LEVEL) == expected
+        assert measure(shuffled, failed, given) == expected
         names = dice.sample([f"z{n}" for n in range(9)], len(answers))
         renamed = [
             Answer(replace(role, id=name), replace(report, agent_id=name))
             for name, (role, report) in zip(names, shuffled, strict=True)
         ]
-        assert numbers(measure(renamed, debated, LEVEL)) == numbers(expected)
-        swapped = {BULL.id: BEAR, BEAR.id: BULL}
-        mirrored = [
-            Answer(swapped.get(role.id, role), replace(report, agent_id=role.id))
-            for role, report in answers
-        ]
-        assert numbers(measure(mirrored, debated, LEVEL)) == numbers(expected)
+        assert numbers(measure(renamed, failed, given)) == numbers(expected)
 
     check()
 
 
-def test_abstainers_and_the_neutral_dilute_nothing(scaled: Scaled) -> None:
-    @cases(scaled(2_500))
-    @given(desks(), thoughts, st.integers(1, 4))
-    def check(answers, debated, count) -> None:
-        before = measure(answers, debated, LEVEL)
+def test_the_mirrored_desk_has_the_mirrored_panel(scaled: Scaled) -> None:
+    """All signs and both offices turned round: BUY and SELL change places, and nothing else."""
+    swapped = {BULL.id: BEAR, BEAR.id: BULL}
+
+    def turned(answer: Answer) -> Answer:
+        role, report = swapped.get(answer.role.id, answer.role), answer.report
+        moves = {v: None if value is None else -value for v, value in report.adjustments.items()}
+        return Answer(role, replace(report, agent_id=role.id, adjustments=moves))
+
+    @cases(scaled(10_000))
+    @given(desks(), failures, weights)
+    def check(answers, failed, given) -> None:
+        panel = measure(answers, failed, given)
+        names = [swapped[name].id if name in swapped else name for name in failed]
+        mirrored = measure([turned(answer) for answer in answers], names, given)
+        assert (mirrored.buy, mirrored.sell) == (panel.sell, panel.buy)
+        assert mirrored.push == -panel.push
+        assert mirrored.spread == panel.spread
+
+    check()
+
+
+def test_an_abstainer_changes_nothing(scaled: Scaled) -> None:
+    @cases(scaled(10_000))
+    @given(desks(), failures, weights, st.integers(1, 4))
+    def check(answers, failed, given, count) -> None:
+        before = measure(answers, failed, given)
         quiet = [silent(f"q{n}") for n in range(count)]
-        after = measure([*answers, *quiet], debated, LEVEL)
-        assert after.abstained == before.abstained + count
-        assert after.opposition == before.opposition
-        assert (after.conviction_raw, after.conviction) == (
-            before.conviction_raw,
-            before.conviction,
-        )
-        assert after.spread == before.spread
-        level = [says(f"n{n}", 0.0) for n in range(count)]
-        assert measure([*answers, *level], debated, LEVEL).opposition == before.opposition
+        after = measure([*answers, *quiet], failed, given)
+        assert after == replace(before, abstained=before.abstained + count)
 
     check()
 
 
-def test_one_more_opponent_never_raises_conviction(scaled: Scaled) -> None:
-    @cases(scaled(2_500))
-    @given(desks(), st.sampled_from([UP, DOWN]), st.sampled_from(["high", "medium", "low"]))
-    def check(answers, debated, confidence) -> None:
-        before = measure(answers, debated, LEVEL)
-        against = says("zz", -0.1 if debated is UP else 0.1, confidence=confidence)
-        after = measure([*answers, against], debated, LEVEL)
-        assert after.opposition >= before.opposition
-        ratio = 1.0 - OPPOSITION_COST * after.opposition
-        assert ratio <= 1.0 - OPPOSITION_COST * before.opposition
-        if confidence == "low" and not any("ungrounded" in a.report.flags for a in answers):
-            assert after.conviction <= before.conviction
+def test_an_opinion_against_an_opening_never_makes_it_larger(scaled: Scaled) -> None:
+    """Added, or strengthened by a factor: analysts and researchers alike."""
+
+    @cases(scaled(10_000))
+    @given(desks(), failures, weights, ways, reports, st.integers(0, 9), st.floats(1.0, 30.0))
+    def check(answers, failed, given, side, more, which, factor) -> None:
+        way = DIRECTIONS[side]
+
+        def kept(told: Sequence[Answer]) -> float:
+            return measure(told, failed, given).agreement(side).conviction
+
+        def against(value: float | None, factor: float = 1.0) -> float | None:
+            return None if value is None else -way * min(abs(value) * factor, 0.3)
+
+        before = kept(answers)
+        said = a_report("zz", **more)
+        said = replace(
+            said, adjustments={v: against(value) for v, value in said.adjustments.items()}
+        )
+        if measure([Answer(analyst("zz"), said)], (), given).push:
+            assert kept([*answers, Answer(analyst("zz"), said)]) <= before + TINY
+        if answers:
+            # strengthened where it stands, if it stands against the opening with all that it says
+            role, report = answers[which % len(answers)]
+            moves = {v: against(value) for v, value in report.adjustments.items()}
+            there = [*answers]
+            there[which % len(answers)] = Answer(role, replace(report, adjustments=moves))
+            stronger = {v: against(value, factor) for v, value in moves.items()}
+            louder = [*there]
+            louder[which % len(answers)] = Answer(role, replace(report, adjustments=stronger))
+            assert kept(louder) <= kept(there) + TINY
+
+    check()
+
+
+def test_a_failed_seat_never_makes_an_opening_larger(scaled: Scaled) -> None:
+    """Against the desk where it abstained, or, while another opinion was heard, agreed."""
+
+    @cases(scaled(10_000))
+    @given(desks(), failures, weights, ways, st.integers(0, 9), st.floats(0.0, 0.3))
+    def check(answers, failed, given, side, which, strength) -> None:
+        if not answers:
+            return
+        taken = answers[which % len(answers)]
+        name, rest = taken.role.id, [one for one in answers if one is not taken]
+        failed = [one for one in failed if one not in {role.id for role, _ in answers}]
+
+        def kept(told: Sequence[Answer], missing: Sequence[str]) -> float:
+            return measure(told, missing, given).agreement(side).conviction
+
+        broken = kept(rest, [*failed, name])
+        quiet = Answer(taken.role, AgentReport.abstain(name, "no evidence"))
+        assert broken <= kept([*rest, quiet], failed)
+        if all(report.abstained for _, report in rest):
+            return
+        way = DIRECTIONS[side]
+        for confidence in CONFIDENCE_WEIGHT:
+            agreed = a_report(name, way * strength, confidence=confidence)
+            assert broken <= kept([*rest, Answer(taken.role, agreed)], failed) + TINY
+
+    check()
+
+
+def test_where_nobody_was_heard_the_size_is_the_deterministic_one(scaled: Scaled) -> None:
+    @cases(scaled(1_000))
+    @given(failures, weights, st.integers(0, 3))
+    def check(failed, given, count) -> None:
+        panel = measure([silent(f"q{n}") for n in range(count)], failed, given)
+        assert panel.buy == panel.sell == Agreement()
 
     check()
 
@@ -245,87 +319,96 @@ def test_opposition_counts_only_those_that_took_a_side(
     answers = [
         *(says(f"o{n}", -0.1) for n in range(opponents)),
         *(says(f"s{n}", 0.1) for n in range(supporters)),
+        *(says(f"n{n}", 0.0) for n in range(2)),
         *(silent(f"q{n}") for n in range(abstainers)),
     ]
-    panel = measure(answers, UP, LEVEL)
-    assert panel.opposition == share
-    assert panel.conviction == pytest.approx(1.0 - 0.6 * share)
-    assert (panel.sided, panel.opposed, panel.abstained) == (
+    panel = measure(answers)
+    buy, sell = panel.buy, panel.sell
+    assert (buy.opposition, buy.dissent) == (share, share), "all push equally"
+    assert sell.opposed == supporters
+    assert (panel.sided, buy.opposed, panel.abstained) == (
         opponents + supporters,
         opponents,
         abstainers,
     )
 
 
-def test_full_opposition_costs_sixty_percent() -> None:
-    panel = measure([says("one", -0.1, confidence="medium"), *map(silent, "abc")], UP, LEVEL)
-    assert (panel.opposition, panel.conviction_raw, panel.conviction) == (1.0, 0.75, 0.3)
+def test_a_loud_minority_is_heard_by_its_loudness() -> None:
+    """One of four analysts opposes, with as much as the other three together."""
+    answers = [says("o", -0.3), *(says(f"s{n}", 0.1) for n in range(3))]
+    buy = measure(answers).buy
+    assert (buy.opposition, buy.dissent) == (0.25, 0.5)
+    assert (buy.raw, buy.conviction) == (0.75, 0.525)
+    assert not buy.leans_against
 
 
-@pytest.mark.parametrize(
-    ("value", "sided"), [(SIDE_FROM, 1), (-SIDE_FROM, 1), (SIDE_FROM - 1e-6, 0), (0.0, 0)]
-)
-def test_a_side_is_taken_from_a_mean_view_on(value: float, sided: int) -> None:
-    assert measure([says("one", value)], UP, LEVEL).sided == sided
+def test_researchers_dissent_too() -> None:
+    """They are no analysts, so opposition does not hear them."""
+    answers = [says("a", 0.1), Answer(BEAR, a_report(BEAR.id, -0.15))]
+    buy = measure(answers).buy
+    assert buy.opposition == 0.0
+    assert buy.dissent == pytest.approx(0.075 / 0.175, abs=TINY)
+    assert buy.raw == 0.5, "the only researcher lends nothing"
 
 
-def test_a_stance_weighs_each_vector_by_the_focus() -> None:
+@pytest.mark.parametrize(("strength", "kept"), [(-0.1, 0.0), (0.1, 0.75)])
+def test_an_opening_that_all_oppose_keeps_nothing(strength: float, kept: float) -> None:
+    panel = measure([says("one", strength, confidence="medium"), *map(silent, "abc")])
+    assert panel.buy.conviction == kept
+    assert panel.sell.conviction == 0.75 - kept
+
+
+def test_an_opening_that_the_desk_leans_against_keeps_half_of_raw_at_most() -> None:
+    """Two small voices for it, a great one against it: dissent alone would leave 0.64 of raw."""
+    buy = measure([says("a", 0.1), says("b", 0.1), says("c", -0.3)]).buy
+    assert (buy.leans_against, buy.dissent, buy.opposed) == (True, 0.6, 1)
+    assert 1 - OPPOSITION_COST * buy.dissent > LEANING_SHARE
+    assert buy.conviction == pytest.approx(0.5 * buy.raw, abs=TINY)
+
+
+def test_a_push_weighs_each_vector_by_focus_trust_and_weight() -> None:
     role = analyst("one", ("primary", "secondary", "secondary", "primary"))
     given = {"price_action": 0.2, "key_levels": -0.2, "momentum": None, "structure": 0.0}
-    panel = measure([Answer(role, a_report("one", adjustments=given))], UP, LEVEL)
-    assert panel.stances == {"one": pytest.approx((0.2 - 0.1) / 2.5)}
-    nothing = Answer(role, a_report("one", None))
-    assert measure([nothing], UP, LEVEL).stances == {}
+    told = a_report("one", adjustments=given, confidence="medium")
+    answer = Answer(role, told)
+    assert measure([answer]).pushes == {"one": pytest.approx((0.2 - 0.1) / 4 * 0.75)}
+    heavy = {"price_action": 3.0, "key_levels": 1.0, "momentum": 0.0, "structure": 0.0, "ath": 9.0}
+    assert measure([answer], (), heavy).pushes == {
+        "one": pytest.approx((0.75 * 0.2 - 0.25 * 0.1) * 0.75)
+    }
+    bull = Answer(BULL, a_report(BULL.id, 0.3))
+    assert measure([bull]).pushes == {BULL.id: pytest.approx(0.15 / 2)}, "clamped, and shared"
+    assert measure([bull], (), dict.fromkeys(VECTORS, 0.0)).push == pytest.approx(0.075)
 
 
-@pytest.mark.parametrize(
-    ("debated", "buy", "sell"),
-    [(UP, 0.75 * (1 - 0.6 / 3), 0.3), (DOWN, 0.3, 0.75 * (1 - 0.6 * 2 / 3)), (LEVEL, 0.75, 0.75)],
-    ids=["up", "down", "level"],
-)
-def test_an_opening_against_the_debate_counts_as_fully_opposed(
-    debated: dict[str, float], buy: float, sell: float
-) -> None:
-    medium = {"confidence": "medium"}
-    answers = [says("a", 0.1, **medium), says("b", 0.1, **medium), says("c", -0.1, **medium)]
-    panel = measure(answers, debated, LEVEL)
-    assert panel.conviction_for("BUY") == pytest.approx(buy)
-    assert panel.conviction_for("SELL") == pytest.approx(sell)
-
-
-@pytest.mark.parametrize(
-    ("lean", "side"), [(SIDE_FROM, 1), (-SIDE_FROM, -1), (SIDE_FROM - 1e-6, 0), (0.0, 0)]
-)
-def test_a_debate_has_a_side_from_a_least_mean_on(lean: float, side: int) -> None:
-    assert measure([says("a", 0.1)], dict.fromkeys(VECTORS, lean), LEVEL).side == side
-
-
-def test_a_side_is_how_the_market_is_seen_not_how_a_score_is_corrected() -> None:
-    """Everybody sees a bullish market; half of them less bullish than L1 does."""
-    bullish = dict.fromkeys(VECTORS, 0.6)
-    answers = [says("a", 0.1), says("b", -0.2), says("c", -0.2)]
-    panel = measure(answers, dict.fromkeys(VECTORS, -0.1), bullish)
-    assert (panel.side, panel.sided, panel.opposed) == (1, 3, 0)
-    assert panel.stances == {"a": 0.7, "b": 0.4, "c": 0.4}
-    assert panel.conviction_for("BUY") == panel.conviction_raw == 1.0
-    assert panel.conviction_for("SELL") == pytest.approx(0.4)
+def test_a_side_is_what_the_words_push_not_what_l1_says() -> None:
+    """A bullish market that the analysts find less bullish: they are against a BUY."""
+    record = debate(
+        Scripted({name: reporting(value=-0.1) for name in ("technical", BULL.id, BEAR.id)}),
+        about=context(scores=dict.fromkeys(VECTORS, 0.6)),
+    )
+    assert record.panel.buy.leans_against
+    assert record.panel.buy.raw == 0.25, "the bull conceded: of low trust, and the analyst lends 0"
+    assert record.conviction_for("BUY") == pytest.approx(0.25 * 0.4)
+    assert record.conviction_for("SELL") == record.panel.sell.raw == 1.0
 
 
 def test_the_surer_researcher_speaks_for_both() -> None:
     technical = says("technical", 0.1)
     cases = [Answer(role, a_report(role.id, 0.1)) for role in (BULL, BEAR)]
     unsure = Answer(BEAR, a_report(BEAR.id, 0.1, confidence="low"))
-    for sides in (cases, [cases[0], unsure], [cases[0]]):
-        assert measure([technical, *sides], UP, LEVEL).conviction_raw == 1.0
-    assert measure([technical, unsure], UP, LEVEL).conviction_raw == 0.75
+    opposed = Answer(BEAR, a_report(BEAR.id, -0.1))
+    for sides in (cases, [cases[0], unsure], [cases[0], opposed], [cases[0]]):
+        assert measure([technical, *sides]).buy.raw == 1.0
+    assert measure([technical, unsure]).buy.raw == 0.75
 
 
 def test_an_agent_that_failed_makes_nobody_surer() -> None:
     answers = [says("a", 0.1), says("b", 0.1)]
-    assert measure(answers, UP, LEVEL).conviction == 1.0
-    assert measure(answers, UP, LEVEL, ["c", "d"]).conviction == 0.75
-    assert measure(answers, UP, LEVEL, [BULL.id, BEAR.id]).conviction == pytest.approx(2.5 / 3)
-    assert measure([silent("a")], UP, LEVEL, ["c"]).conviction == 1.0, "nobody to go by"
+    assert measure(answers).buy.conviction == 1.0
+    assert measure(answers, ["c", "d"]).buy.conviction == 0.5
+    assert measure(answers, [BULL.id, BEAR.id]).buy.conviction == pytest.approx(2 / 3)
+    assert measure([silent("a")], ["c"]).buy.conviction == 1.0, "nobody to go by"
 
 
 def test_key_disagreements_name_ids_vectors_and_numbers() -> None:
@@ -342,7 +425,7 @@ def test_key_disagreements_name_ids_vectors_and_numbers() -> None:
         told("bull_researcher", BULL, structure=0.1, momentum=0.15),
         told("bear_researcher", BEAR, structure=-0.15, momentum=-0.05),
     ]
-    assert measure(answers, UP, LEVEL).disagreements == (
+    assert measure(answers).disagreements == (
         "momentum: technical +0.2000 against momentum -0.1200",
         "structure: bull_researcher +0.1000 against bear_researcher -0.1500",
     )
@@ -350,14 +433,14 @@ def test_key_disagreements_name_ids_vectors_and_numbers() -> None:
         Answer(role, AgentReport.abstain(role.id, "no")) if role is BEAR else Answer(role, report)
         for role, report in answers
     ]
-    assert len(measure(quiet, UP, LEVEL).disagreements) == 1
+    assert len(measure(quiet).disagreements) == 1
 
 
 def test_falsifiers_are_listed_by_researcher() -> None:
     bull = a_report(BULL.id, falsifiers=("a close below 2020",))
     bear = replace(AgentReport.abstain(BEAR.id, "nothing"), falsifiers=("a close above",))
     technical = says("technical", 0.1)
-    panel = measure([technical, Answer(BULL, bull), Answer(BEAR, bear)], UP, LEVEL)
+    panel = measure([technical, Answer(BULL, bull), Answer(BEAR, bear)])
     assert panel.as_json()["falsifiers"] == {BULL.id: ["a close below 2020"]}
 
 
@@ -375,16 +458,37 @@ def test_a_deliberation_carries_its_panel() -> None:
     script = {
         "technical": reporting(value=-0.05, confidence="medium"),
         BULL.id: reporting(value=0.15),
-        BEAR.id: reporting(value=0.15, confidence="low"),
+        BEAR.id: reporting(value=-0.03, confidence="low"),
     }
     record = debate(Scripted(script), about=context(scores=LEVEL))
-    assert record.debate["momentum"] == pytest.approx(-0.0375 + (0.15 + 0.075) / 2)
+    assert record.debate["momentum"] == pytest.approx(-0.0375 + (0.15 - 0.015) / 2)
     panel = record.panel
-    assert (panel.side, panel.opposition) == (1, 1.0)
-    assert panel.conviction_raw == 0.875
-    assert panel.conviction == pytest.approx(0.35)
-    assert record.conviction_for("BUY") == record.conviction_for("SELL") == panel.conviction
+    # the technical analyst has two vectors as primary ones and two as secondary ones
+    pushes = {"technical": -0.75 * 0.05 * 0.75, BULL.id: 0.075, BEAR.id: -0.0075}
+    assert panel.pushes == pytest.approx(pushes, abs=TINY)
+    buy = panel.buy
+    assert (panel.push > 0, buy.opposition, buy.raw) == (True, 1.0, 0.5)
+    assert buy.conviction == pytest.approx(0.2)
+    # half of it is dissent, and nearly all: the bull has twice as much to say as the others
+    assert panel.sell.raw == 0.625 and panel.sell.leans_against
+    assert (record.conviction_for("BUY"), record.conviction_for("SELL")) == (
+        0.2,
+        panel.sell.conviction,
+    )
     assert record.as_json()["panel"] == panel.as_json()
+
+
+def test_the_weights_of_the_scores_are_handed_in_with_the_settings() -> None:
+    script = dict.fromkeys((BULL.id, BEAR.id), reporting(value=0.0))
+    said = {"price_action": 0.2, "key_levels": 0.0, "momentum": 0.0, "structure": 0.0}
+    script["technical"] = reporting(adjustments=said)
+    weighed = settings().model_copy(update={"weights": {"price_action": 1.0}})
+    assert debate(Scripted(script)).panel.push == pytest.approx(0.05)
+    assert debate(Scripted(script), config=weighed).panel.push == pytest.approx(0.2)
+    shipped = Profile().debate().weights
+    assert shipped == {
+        "price_action": 0.25, "key_levels": 0.20, "momentum": 0.25, "structure": 0.20,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("fallback", [None, score_chart])
@@ -400,7 +504,7 @@ def test_with_no_opinion_there_is_nothing_against_an_opening(fallback: Fallback 
 def test_a_desk_that_abstains_says_nothing_against_an_opening() -> None:
     quiet = reporting(value=None, abstained=True, abstain_reason="flat")
     record = debate(Scripted(dict.fromkeys(("technical", BULL.id, BEAR.id), quiet)))
-    assert (record.panel.abstained, record.panel.opposed) == (1, 0)
+    assert (record.panel.abstained, record.panel.sided) == (1, 0)
     assert record.conviction_for("BUY") == 1.0
 
 

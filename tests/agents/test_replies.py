@@ -38,6 +38,7 @@ from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, cha
 
 TECHNICAL = AGENTS["technical"].role
 BULL = AGENTS["bull_researcher"].role
+BEAR = AGENTS["bear_researcher"].role
 NEWS = AGENTS["news"].role
 GATE = AGENTS["risk_gate"].role
 FOUND = {name: Feature(name, value) for name, value in FEATURES.items()}
@@ -228,7 +229,7 @@ def test_another_symbol_fails_closed(symbol: str) -> None:
         (10**30, 0.3, TECHNICAL),
         (0.15, 0.15, BULL),
         (0.3, 0.15, BULL),
-        (-0.2, -0.15, BULL),
+        (-0.2, -0.15, BEAR),
     ],
 )
 def test_a_finite_number_outside_the_bound_is_clamped_and_flagged(

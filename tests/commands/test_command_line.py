@@ -36,8 +36,8 @@ KEYS = [
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
     "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
-    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "conviction_raw",
-    "conviction", "abstained", "failures", "flags", "news", "events",
+    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
+    "abstained", "failures", "flags", "news", "events",
 ]  # fmt: skip
 VECTORS = {"price_action", "key_levels", "momentum", "structure"}
 

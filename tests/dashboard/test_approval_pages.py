@@ -328,7 +328,7 @@ def test_real_money_asks_for_the_size(backing: Backing) -> None:
     page = read(backing, f"/approvals/{waiting(backing, 'XAUUSD')}")
     (field,) = [one for one in page.all("input") if one.get("name") == "lots"]
     assert {"required", "data-approve"} <= set(field)
-    assert "Real money on main: type 0.03 lots" in page.text
+    assert "Real money on main: type 0.37 lots" in page.text
     page = read(backing, f"/approvals/{waiting(backing)}")
     assert not [one for one in page.all("input") if one.get("name") == "lots"]
     assert [one["id"] for one in page.all("button") if "data-approve" in one] == ["approve"]
@@ -358,8 +358,9 @@ RECORD = TickRecord.read({
     "gate": {"multiplier": 0.5, "reasons": ["HIGH_VOLATILITY"]},
     "deliberation": {
         "panel": {
-            "side": 1, "conviction_raw": 0.8, "conviction": 0.6, "opposition": 0.5,
-            "stances": {"technical": 0.5, "sentiment": -0.4},
+            "buy": {"raw": 0.8, "conviction": 0.6, "opposition": 0.5},
+            "sell": {"raw": 0.4, "conviction": 0.16, "dissent": 0.8, "leans_against": True},
+            "pushes": {"technical": 0.5, "sentiment": -0.4},
             "disagreements": ["momentum technical +0.1 sentiment -0.1"],
         },
         "reports": [
@@ -382,6 +383,8 @@ RECORD = TickRecord.read({
 def test_conviction_tells_what_was_taken_off() -> None:
     told = proposals.conviction(RECORD, "BUY")
     assert (told.text, told.note) == ("0.60", "raw 0.80, \u221225% panel split")
+    other = proposals.conviction(RECORD, "SELL")
+    assert other.note == ("raw 0.40, \u221260% panel split; agents lean against it")
     assert proposals.conviction(TickRecord(), "BUY").text == "—"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +13,9 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from agent_config import OPPOSITION_COST, SIDE_FROM
+from agent_config import OPPOSITION_COST
 from agents.contracts import EVENT_CLASSES, ORDINALS, VECTORS
-from agents.debate.panel import Panel
+from agents.debate.panel import Agreement, Panel
 from instance_database import Database
 from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
 from tests.worlds.demo_full_desk import (
@@ -113,13 +113,13 @@ def test_every_word_of_the_desk_has_its_meaning() -> None:
         assert meaning in page.text
     words = (
         "Abstained", "Failed", "Not asked", "DEGRADED", "Second look", "Ordinals",
-        "Proved wrong by", "Stance, side", "Spread", "Opposition", "Conviction",
+        "Proved wrong by", "Push, side", "Spread", "Opposition", "Dissent", "Conviction",
         "Size of an opening", "Scheduled event", "Headline score", "Headline weight",
         "Headline age", "Calendar cannot be read", "Which veto", "Markov state",
     )  # fmt: skip
     heads = {row[0].strip() for row in page.rows if len(row) == 2}
     assert set(words) <= heads
-    assert f"1 − {OPPOSITION_COST:.2f} × opposition" in page.text
+    assert f"1 − {OPPOSITION_COST:.2f} × the greater of opposition and dissent" in page.text
     assert f"{NewsSettings().half_life_hours:g} h unless set" in page.text
     assert "half after one half-life" in page.text
     assert "of this desk's own consensus" in page.text
@@ -360,82 +360,116 @@ def test_the_news_agents_ordinals_and_the_researchers_falsifiers() -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if case != "mute"])
 def test_conviction_follows_from_what_the_page_shows(case: str) -> None:
     page = page_of(case)
-    shown = re.search(
-        r"Conviction, raw ([\d.]+) Calibrated: raw × \(1 − ([\d.]+) × opposition\) ([\d.]+)",
+    way, push = re.search(
+        r"The agents as a whole push \S (up|down|neutral) (\S+)", page.text
+    ).groups()
+    assert (number(push) > 0) is (way == "up")
+    rows = [r for r in page.rows if len(r) == 4 and r[1][:1] in "▲▼■" and r[1]]
+    pushes = {r[0]: number(r[2]) for r in rows}
+    assert number(push) == pytest.approx(sum(pushes.values()), abs=5e-3)
+    analysts = [value for name, value in pushes.items() if "researcher" not in name]
+    found = re.findall(
+        r"Conviction in a \S (BUY|SELL) ([\d.]+) of raw ([\d.]+)(; the agents lean against it)? "
+        r"Against it (\d) of (\d) analysts , opposition ([\d.]+); of all that is said, "
+        r"dissent ([\d.]+) Size of it × ([\d.]+) gate ([\d.]+) × conviction ([\d.]+)",
         page.text,
     )
-    raw, cost, kept = map(float, shown.groups())
-    leans = re.search(r"The desk sees the market \S (up|down|neutral)", page.text)[1]
-    sides = [r[1].split()[1] for r in page.rows if len(r) == 4 and r[1][:1] in "▲▼■" and r[1]]
-    sides = [side for side in sides if side in ("up", "down")]
-    opposed = sum(side != leans for side in sides) if leans != "neutral" else 0
-    assert f"See it the other way {opposed} " in page.text
-    share = opposed / len(sides) if sides else 0.0
-    assert kept == pytest.approx(raw * (1 - cost * share), abs=2e-3)
-    assert page.text.count("Size of an opening") == 1
-    sizes = re.findall(r"[▲▼] (\w+) × ([\d.]+) gate ([\d.]+) × conviction ([\d.]+)", page.text)
     verdict = record_of(case)["verdict"]
-    assert [size[0] for size in sizes] == (["BUY", "SELL"] if verdict == "HOLD" else [verdict])
-    for _, size, gate, conviction in sizes:
+    assert [one[0] for one in found] == (["BUY", "SELL"] if verdict == "HOLD" else [verdict])
+    for side, kept, raw, leans, opposed, sided, *shares, size, gate, conviction in found:
+        against = [value for value in analysts if value * {"BUY": 1, "SELL": -1}[side] < 0]
+        assert (int(opposed), int(sided)) == (len(against), sum(map(bool, analysts)))
+        assert bool(leans) is (number(push) * {"BUY": 1, "SELL": -1}[side] < 0)
+        expected = float(raw) * (1 - OPPOSITION_COST * max(map(float, shares)))
+        expected = min(expected, 0.5 * float(raw)) if leans else expected
+        assert float(kept) == pytest.approx(expected, abs=5e-3)
+        assert conviction == kept
         assert float(size) == pytest.approx(float(gate) * float(conviction), abs=2e-3)
 
 
-@pytest.mark.parametrize("side", [-1, 0, 1])
+@pytest.mark.parametrize("against", [False, True])
 @pytest.mark.parametrize("verdict", ["BUY", "SELL"])
-def test_the_size_is_what_the_tick_multiplied(side: int, verdict: str) -> None:
-    panel = Panel(dict.fromkeys(VECTORS, 0.1), side=side, conviction_raw=0.9, conviction=0.7)
+def test_the_size_is_what_the_tick_multiplied(against: bool, verdict: str) -> None:
+    buy = Agreement(raw=0.9, conviction=0.7, leans_against=against)
+    panel = Panel(dict.fromkeys(VECTORS, 0.1), buy=buy, sell=replace(buy, conviction=0.3))
     record = ShownTick.read({"verdict": verdict, "gate": {"multiplier": 0.5}})
-    (size,) = agreement.sizes(record, PanelTold.read(panel.as_json()))
-    assert size["size"] == figures.plain(0.5 * panel.conviction_for(verdict), 3)
-    assert size["against"] == (side * {"BUY": 1, "SELL": -1}[verdict] < 0)
+    (row,) = agreement.sides(record, PanelTold.read(panel.as_json()))
+    assert row["size"] == figures.plain(0.5 * panel.agreement(verdict).conviction, 3)
+    assert row["against"] is against
 
 
-def test_disagreements_and_stances_are_listed() -> None:
+PANEL_OF_OLD = {
+    "spread": {"momentum": 0.2}, "side": 1, "stances": {"technical": 0.5, "sentiment": -0.4},
+    "sided": 2, "opposed": 1, "abstained": 0, "opposition": 0.5, "conviction_raw": 0.8,
+    "conviction": 0.56, "disagreements": [], "falsifiers": {},
+}  # fmt: skip
+"""The panel of a record by version 4 of the rules or before."""
+
+
+@pytest.mark.parametrize(("verdict", "kept"), [("BUY", "0.560"), ("SELL", "0.320")])
+def test_a_panel_of_old_says_what_it_said(verdict: str, kept: str) -> None:
+    """Also that an opening against the market as the debate saw it counted as fully opposed."""
+    told: dict[str, Any] = {
+        "panel": PANEL_OF_OLD,
+        "reports": [{"agent_id": "technical", "confidence": "high"}],
+    }
+    gate = {"multiplier": 1.0}
+    record = ShownTick.read({"verdict": verdict, "gate": gate, "deliberation": told})
+    shown: Any = agreement.panel(record)
+    assert shown["of_old"] and shown["side"].word == "up"
+    (row,) = shown["sides"]
+    assert (row["raw"], row["size"], row["dissent"]) == ("0.800", kept, "—")
+    assert [stance["title"] for stance in shown["stances"]] == ["Technical", "Sentiment"]
+    assert not [name for name in arithmetic.failed_checks(record) if "conviction" in name]
+
+
+def test_disagreements_and_pushes_are_listed() -> None:
     page = page_of("whole")
     panel = record_of("whole")["deliberation"]["panel"]
     assert panel["disagreements"]
     for said in panel["disagreements"]:
         assert said.replace("_", " ").replace(" -", " −") in page.text
-    for name, value in panel["stances"].items():
+    for name, value in panel["pushes"].items():
         (row,) = [r for r in page.rows if len(r) == 4 and r[0] == figures.title(name)]
         assert number(row[2]) == pytest.approx(value, abs=5e-4)
-        word = "neutral" if abs(value) < SIDE_FROM else "up" if value > 0 else "down"
+        word = "neutral" if not value else "up" if value > 0 else "down"
         assert word in row[1]
     for vector in VECTORS:
         assert figures.plain(panel["spread"][vector], 3) in page.text
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("side", "name", "told"),
     [
-        ("conviction", ["conviction"]),
-        ("conviction_raw", ["raw conviction"]),
-        ("opposition", ["opposition"]),
-        ("side", ["side of the desk"]),
+        ("buy", "conviction", ["conviction, buy"]),
+        ("sell", "raw", ["raw conviction, sell"]),
+        ("buy", "opposition", ["opposition to buy"]),
+        ("sell", "dissent", ["dissent to sell"]),
+        ("", "push", ["push of the desk"]),
     ],
 )
-def test_a_panel_that_does_not_come_out_is_named(name: str, told: list[str]) -> None:
+def test_a_panel_that_does_not_come_out_is_named(side: str, name: str, told: list[str]) -> None:
     record = record_of("whole")
-    record["deliberation"]["panel"][name] += 0.01
+    panel = record["deliberation"]["panel"]
+    (panel[side] if side else panel)[name] += 0.01
     assert arithmetic.failed_checks(ShownTick.read(record)) == told
 
 
-def test_a_panel_is_recomputed_from_l1_and_from_who_failed() -> None:
+def test_a_panel_is_recomputed_from_the_reports_and_from_who_failed() -> None:
     record = record_of("silent")
     less = {**record["deliberation"], "failures": {}}
     assert arithmetic.failed_checks(ShownTick.read({**record, "deliberation": less})) == [
-        "raw conviction",
-        "conviction",
+        f"{name}, {side}" for side in ("buy", "sell") for name in ("raw conviction", "conviction")
     ]
-    record["deliberation"]["panel"]["stances"]["technical"] = 0.1
+    record["deliberation"]["panel"]["pushes"]["technical"] = 0.1
     told = arithmetic.failed_checks(ShownTick.read(record))
-    assert told == ["stance of technical"]
+    assert told == ["push of technical"]
 
 
 def test_nobody_heard_is_no_conviction() -> None:
     page = page_of("mute")
     assert "None heard: deterministic size." in page.text
-    assert "Conviction, raw" not in page.text
+    assert "Conviction in a" not in page.text
     record = record_of("whole")
     gate = [r for r in record["deliberation"]["reports"] if r["agent_id"] == "risk_gate"]
     silent = [{**r, "abstained": True} for r in record["deliberation"]["reports"][:2]]

@@ -197,7 +197,7 @@ def test_a_tick_whose_headlines_are_gone_is_told_and_left_out(tmp_path: Path) ->
 
 # --- scheduled events -----------------------------------------------------------------------------
 
-EAGER = {"thresholds": {"buy": 0.0001, "sell": 0.0001}}
+EAGER = {"thresholds": {"buy": 0.0001, "sell": 0.0001}, "risk": {"capital": 100_000.0}}
 """Every tick has a verdict, so that something is there to be vetoed."""
 
 

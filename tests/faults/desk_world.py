@@ -63,6 +63,8 @@ def profile(**changes: Any) -> Profile:
             "price_action": 0.5, "momentum": 0.5, "key_levels": 0.0, "structure": 0.0, "ath": 0.0
         },
         **changes,
+        # agents that lean against an opening leave little of it, so there has to be much
+        "risk": {"capital": 100_000.0, **changes.get("risk", {})},
     }  # fmt: skip
     return validate(Profile, values, "a test")
 

@@ -64,7 +64,7 @@ DEBATE: Final[Table] = {
                 "agents.debate.synthesis:_shift",
                 replace("trust(...) * clamp(...)", "2.0 * trust(report) * value"),
             ),
-            "test_swapping_bull_and_bear_changes_nothing_and_they_shift_little",
+            "test_the_mirrored_desk_debates_the_mirror_and_the_sides_shift_little",
         ),
     },
     "L5": {
@@ -148,9 +148,32 @@ DEBATE: Final[Table] = {
     "L13": {
         "ungrounded": fault(
             "a citation that is not true costs nothing",
-            At("agents.debate.synthesis:trust", never("flags")),
+            At("agents.debate.synthesis:trust", never("'ungrounded'")),
             "test_trust_only_shrinks_at_a_desk_of_one_analyst",
             "test_a_value_that_is_not_in_the_bundle_moves_the_score_less",
+        ),
+    },
+    "L14": {
+        "dissent-unheard": fault(
+            "conviction hears no researcher that dissents",
+            At("agents.debate.panel:_agreement", replace("max(opposition, dissent)", "opposition")),
+            "test_conviction_is_in_bounds_and_as_the_rule_says",
+            "test_a_loud_minority_is_heard_by_its_loudness",
+        ),
+        "leaning-unheard": fault(
+            "a desk that leans against an opening leaves most of its size",
+            At("agents.debate.panel:_agreement", never("leans_against")),
+            "test_an_opening_that_the_desk_leans_against_keeps_half_of_raw_at_most",
+        ),
+        "failure-counts": fault(
+            "an analyst that failed lends its trust",
+            At("agents.debate.panel:_raw", drop("failed")),
+            "test_a_failed_seat_never_makes_an_opening_larger",
+        ),
+        "office": fault(
+            "a researcher pushes against its own side",
+            At("agents.debate.replies:_held", never("SIDES")),
+            "test_a_researcher_argues_its_own_side_and_concedes_the_other",
         ),
     },
     "M1": {

@@ -300,7 +300,12 @@ def test_a_feed_that_lies_costs_its_own_closes_and_nothing_else(
 
 
 PROFILE = validate(
-    Profile, {"timeframe_weights": dict.fromkeys(TIMEFRAMES, 1.0)}, "a test of every timeframe"
+    Profile,
+    {
+        "timeframe_weights": dict.fromkeys(TIMEFRAMES, 1.0),
+        "risk": {"capital": 1_000_000.0, "max_notional_pct": 1e6, "exposure_cap_pct": 1e6},
+    },
+    "a test of every timeframe",
 )
 LIMIT = PROFILE.gate.max_bar_age
 NEWEST_STALE = 2

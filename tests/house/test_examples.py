@@ -50,7 +50,7 @@ def test_the_debate_returns_the_shape_of_score_chart(after: Any) -> None:
 def test_the_hosts_blend_of_the_debate_is_torras(after: Any) -> None:
     chart = after.debate("XAUUSD", TIME, L1, INDICATORS)
     torra = blend(L1, chart)
-    assert chart["momentum"]["score"] == pytest.approx(0.3 + 0.15)
+    assert chart["momentum"]["score"] == pytest.approx(0.3 + 0.1125)
     assert after.blend(L1, chart) == {vector: torra[vector]["score"] for vector in VECTORS}
     assert after.tick("XAUUSD", TIME, L1, INDICATORS) == after.blend(L1, chart)
     assert [{"symbol": "XAUUSD", "time": TIME, **after.blend(L1, chart)}] == after.ROWS

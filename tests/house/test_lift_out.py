@@ -72,7 +72,7 @@ def test_the_overlay_runs_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     scores, modules = json.loads(done.stdout)
     assert scores["composite_bias"]["note"].startswith("AGENT_BUDGET: 3 of 3 opinions")
-    assert scores["momentum"]["score"] == 0.29
+    assert scores["momentum"]["score"] == 0.28
     roots = {name.split(".")[0] for name in modules}
     assert {"agents", "pydantic"} <= roots
     ours = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or path.is_dir()}

@@ -33,7 +33,9 @@ from torra.tick import record as tick_record
 from torra.tick.ladder import SpendingAccount, tick_worst_case
 
 PRICES = PriceList({"flat": {"input": 10, "output": 10}}, now=lambda: desks.START)
-EAGER: dict[str, Any] = {"thresholds": {"buy": 0.01, "sell": 0.01}}
+EAGER: dict[str, Any] = {
+    "thresholds": {"buy": 0.01, "sell": 0.01}, "risk": {"capital": 100_000.0},
+}  # fmt: skip
 """Each tick opens or holds something."""
 
 

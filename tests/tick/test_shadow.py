@@ -221,8 +221,8 @@ def test_a_blend_that_is_not_l1_is_found_out(told: dict[str, Any]) -> None:
 
 def test_sizes_and_rulings_are_those_that_counted(told: dict[str, Any]) -> None:
     shown: Any = agreement.panel(TickRecord.read(told))
-    sizes = shown["sizes"]
-    assert {row["conviction"] for row in sizes} == {"1.000"}
+    assert {row["counted"] for row in shown["sides"]} == {"1.000"}
+    assert not any(row["against"] for row in shown["sides"])
     story = reasoning.story(ShownTick.read(told))
     assert story["shadow"] and story["gate"][-1]["name"] == "In force: the rules alone, in shadow"
     rule = told["deliberation"]["rule_ruling"]

@@ -18,7 +18,7 @@ from typing import Any
 from agents.contracts import VECTORS
 from agents.debate import panel, synthesis
 from agents.registry import AGENTS
-from tests.worlds.demo_view import ScriptedView, as_report, bars, call, record, report
+from tests.worlds.demo_view import WEIGHTS, ScriptedView, as_report, bars, call, record, report
 from torra import clock
 
 CASES = (
@@ -243,7 +243,7 @@ def debate(
         "failures": failures,
         "unasked": unasked,
         "panel": panel.measure(
-            answers, result.debate, l1, [name for name in failures if name != "risk_gate"]
+            answers, [name for name in failures if name != "risk_gate"], WEIGHTS
         ).as_json(),
         "calls": calls,
         "stages": stages(reports, failures, unasked, case),

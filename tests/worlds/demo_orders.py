@@ -25,7 +25,7 @@ from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds import desks, stores
 from tests.worlds.demo_view import ScriptedView
 from torra.clock import Scaled, Simulated, System
-from torra.config import Channel, DeskSettings, Instance, Profile, Thresholds
+from torra.config import Channel, DeskSettings, Instance, Profile, Risk, Thresholds
 from torra.dashboard.app import create_app
 from torra.dashboard.doors import access
 from torra.dashboard.view.backing import Backing
@@ -43,7 +43,11 @@ SLOW = Instance(
     symbol="XAUUSD", name="gold-h1", timeframes=("H1",), feed="store", bridge="torra_files",
     channel="main",
 )  # fmt: skip
-PROFILE = Profile(execution="approve", thresholds=Thresholds(buy=0.15, sell=0.15))
+PROFILE = Profile(
+    execution="approve",
+    thresholds=Thresholds(buy=0.15, sell=0.15),
+    risk=Risk(capital=100_000.0),  # the agents lean against BTCUSD: a little is left of that
+)
 START = datetime.fromisoformat("2021-11-10T12:45:00+00:00")
 QUARTER = timedelta(minutes=15)
 STEPS = 6

@@ -37,7 +37,10 @@ LATE = {4: 420, 7: 40, 10: 1300}
 
 def a_profile(**changes: Any) -> Profile:
     """A profile that trades often, so that positions open and close."""
-    values = {"thresholds": {"buy": 0.1, "sell": 0.1}, "on_opposite": "reverse", **changes}
+    values = {
+        "thresholds": {"buy": 0.1, "sell": 0.1}, "on_opposite": "reverse",
+        "risk": {"capital": 100_000.0}, **changes,
+    }  # fmt: skip
     return validate(Profile, values, "a test")
 
 

@@ -21,10 +21,11 @@ from typing import Any, Final
 from agents.contracts import VECTORS, Completion, Request
 from tests.doubles import scripted
 from tests.worlds import desks
+from torra.clock import parse
 from torra.config import ROOT, Profile, validate
 from torra.news.lexicon import score
 from torra.providers.registry import open_provider
-from torra.store.connection import to_json
+from torra.store.connection import TickKey, to_json
 from torra.tick.record import versions
 from torra.tick.rules_version import RULES_VERSION
 
@@ -37,7 +38,7 @@ PROFILES: Final = {
     "budget": {
         "thresholds": {"buy": 0.02, "sell": 0.02},
         "on_opposite": "reverse",
-        "risk": {"exposure_cap_pct": 60.0},
+        "risk": {"capital": 100_000.0, "exposure_cap_pct": 60.0},
     },
     "full": {
         "thresholds": {"buy": 0.1, "sell": 0.1},
@@ -57,6 +58,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 """Fields of a record by the part of the rules that makes them."""
 
 FIELDS: Final = "fields of a record"
+AGREED: Final = "agreement of the desk"
 NUMBERED: Final = "paper bridge"
 ASKED: Final = "prompts"
 ANSWERED: Final = "rules provider"
@@ -115,8 +117,10 @@ def _ran(folder: Path, profile: Profile, voice: Any, closes: int) -> Iterator[tu
     for instance in desk.setups:
         for key in database.journalled(instance):
             record, _ = database.journal_row(key)
+            place = TickKey(instance, record["timeframe"], parse(record["bar_time"]))
             yield from ((part, {n: record[n] for n in names}) for part, names in PARTS.items())
             yield FIELDS, sorted(record)
+            yield AGREED, _panel(database.tick(place))
             asked = database.twins(key)["calls"]
             yield ASKED, {name: call["request_hash"] for name, call in asked.items()}
             if voice.name == "rules":
@@ -126,6 +130,11 @@ def _ran(folder: Path, profile: Profile, voice: Any, closes: int) -> Iterator[tu
         for row in database.signals(instance=instance, limit=1000):
             yield NUMBERED, {name: row[name] for name in ("sid", "state", "price", "profit")}
     desk.close()
+
+
+def _panel(tick: Mapping[str, Any] | None) -> dict[str, Any]:
+    panel = (tick or {})["deliberation"]["panel"]
+    return {name: panel[name] for name in ("pushes", "push", "sided", "buy", "sell")}
 
 
 def digests(found: Mapping[str, list[Any]], digits: int | None = None) -> dict[str, str]:

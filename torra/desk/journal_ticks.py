@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from agent_config import FOCUS_WEIGHT
 from agents.contracts import VECTORS, AgentReport
-from agents.debate.panel import Panel
 from agents.debate.synthesis import trust
 from agents.registry import AGENTS
 from torra.clock import parse
-from torra.evaluation.observations import NOTHING, Four, Opinion, TickSeen, four
+from torra.evaluation.observations import NOTHING, Four, Opinion, TickSeen, four, side_of
 from torra.tick.debate import SHADOW
+from torra.tick.tick_record import PanelTold
 
 Row = Mapping[str, Any]
 
@@ -56,7 +56,9 @@ def tick_of(row: Row) -> TickSeen | None:
         rule_multiplier=gate["rule"]["multiplier"],
         rule_veto=gate["rule"]["veto"],
         # In shadow the tick was sized without its agents.
-        conviction=1.0 if SHADOW in flags else _conviction(said, row["verdict"]),
+        conviction=1.0
+        if SHADOW in flags
+        else _conviction(said["panel"], side_of(row["verdict"], row["consensus"])),
         calls=record["calls"] or 0,
         cost_usd=row["cost_usd"],
         regime=record["regime.name"] or "",
@@ -107,9 +109,6 @@ def focus_of(name: str) -> Four:
     return four({v: FOCUS_WEIGHT[role.focus[v]] if v in role.focus else 0.0 for v in VECTORS})
 
 
-def _conviction(said: Row, verdict: str) -> float:
-    raw, kept = said["panel.conviction_raw"], said["panel.conviction"]
-    if raw is None or kept is None:
-        return 1.0
-    told = Panel({}, side=said["panel.side"] or 0, conviction_raw=raw, conviction=kept)
-    return told.conviction_for(verdict)
+def _conviction(panel: object, side: str) -> float:
+    found = PanelTold.read(panel or {}).agreement(side)
+    return 1.0 if found is None or found.conviction is None else found.conviction

@@ -271,6 +271,13 @@ def _bits(value: Any) -> Any:
     return type(value)
 
 
+def side_of(verdict: str, consensus: float) -> str:
+    """Return the side whose size a tick tells: the verdict's, or that to which a HOLD leans."""
+    if verdict != "HOLD":
+        return verdict
+    return "BUY" if consensus >= 0.0 else "SELL"
+
+
 def four(values: Mapping[str, float]) -> Four:
     """Return the numbers of the four vectors in their order."""
     first, second, third, fourth = (float(values[vector]) for vector in VECTORS)

@@ -41,7 +41,7 @@ from agents.contracts import (
     is_immediate,
 )
 from agents.debate.deliberation import score_chart_shape
-from agents.debate.panel import NEUTRAL
+from agents.debate.panel import NEUTRAL, Agreement
 from agents.registry import AGENTS
 from torra.clock import iso
 from torra.config import Profile
@@ -253,6 +253,7 @@ def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -
     before = dict(zip(VECTORS, said.debate or said.adjustments, strict=True))
     # Only the size: the adjustments are those after a gate, and are not scaled a second time.
     size = round(alone.ruling.multiplier * said.multiplier, SCORE_DECIMALS)
+    agreed = Agreement(raw=said.conviction, conviction=said.conviction)
     ruling = replace(alone.ruling, multiplier=size)
     if said.veto and not ruling.veto:
         ruling = replace(ruling, veto=True, reasons=(*ruling.reasons, "PLACEBO"))
@@ -263,7 +264,7 @@ def _with(alone: Deliberation, context: DebateContext, said: Words, note: str) -
         adjustments=moves,
         debate=before,
         ruling=ruling,
-        panel=replace(NEUTRAL, conviction_raw=said.conviction, conviction=said.conviction),
+        panel=replace(NEUTRAL, buy=agreed, sell=agreed),
     )
 
 

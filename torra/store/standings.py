@@ -27,8 +27,7 @@ OF_RECORD: Final = (
     "versions.torra", "regime.name", "memory.session", "memory.current_markov_state",
 )  # fmt: skip
 OF_DELIBERATION: Final = (
-    "adjustments", "debate", "reports", "failures", "flags", "panel.conviction_raw",
-    "panel.conviction", "panel.side",
+    "adjustments", "debate", "reports", "failures", "flags", "panel",
 )  # fmt: skip
 """Parts of a tick's JSON that an observation is made of, by their path."""
 

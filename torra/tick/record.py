@@ -33,6 +33,7 @@ from torra.market.bar_view import BarView
 from torra.plugins import loading as plugins
 from torra.tick.late_answers import LateAnswers
 from torra.tick.rules_version import RULES_VERSION
+from torra.tick.tick_record import LEAN_AGAINST
 from torra.verdict.risk_engine import Action
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
@@ -147,6 +148,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "signal": _opening(result.signals),
         "signals": [dict(signal) for signal in result.signals],
         "source_type": str(debated.deliberation.source_type),
+        "flags": _flags(debated, result.saved.verdict),
         "calls": len(debated.deliberation.calls),
         "cost_usd": debated.deliberation.cost_usd,
         "elapsed_ms": round(result.elapsed_ms, 3),
@@ -317,6 +319,12 @@ def _gate(debated: TickDebate) -> dict[str, Any]:
             },
         }
     }
+
+
+def _flags(debated: TickDebate, verdict: str) -> list[str]:
+    """Return what is to be known of the tick as a whole; `deliberation.flags` are the debate's."""
+    against = debated.counted.panel.agreement(verdict).leans_against
+    return [LEAN_AGAINST] if against else []
 
 
 def _opening(signals: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

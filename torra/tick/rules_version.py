@@ -17,6 +17,7 @@ RULES: Final = {
     2: "what closes together on an instance debates on the state before that close",
     3: "the record score counts the record low beside the record high",
     4: "a headline is scored by Torra's own list of words",
+    5: "conviction hears every opinion: which way its own words push, for or against an opening",
 }
 """By number, what each version changed, in one line."""
 

@@ -24,10 +24,17 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from agent_config import OPPOSITION_COST
+from agents.contracts import SCORE_DECIMALS
+from agents.debate.panel import DIRECTIONS
+
 GATE: Final = "risk_gate"
 
 SHADOW: Final = "shadow"
 """Flag of a tick whose agents were asked and recorded, and not counted."""
+
+LEAN_AGAINST: Final = "AGENTS_LEAN_AGAINST"
+"""Flag of a tick that gives BUY or SELL while the desk's own words push the other way."""
 
 
 class Else:
@@ -209,20 +216,57 @@ class StageRecord(RecordPart):
         return told
 
 
+class AgreementTold(RecordPart):
+    """How far the desk agreed with an opening of one side; older records know no dissent."""
+
+    opposed: Number = None
+    opposition: Number = None
+    dissent: Number = None
+    raw: Number = None
+    conviction: Number = None
+    leans_against: Flag = False
+
+
 class PanelTold(RecordPart):
-    """How far the desk agreed (agents.debate.panel)."""
+    """How far the desk agreed (agents.debate.panel).
+
+    Up to version 4 of the rules there was one conviction for both sides, and `side`, the way in
+    which the debate saw the market: L1 with its adjustments. `agreement` reads both.
+    """
 
     spread: Numbers = {}
+    pushes: Numbers = {}
+    push: Number = None
+    sided: Number = None
+    abstained: Number = None
+    buy: AgreementTold = AgreementTold()
+    sell: AgreementTold = AgreementTold()
+    disagreements: Words = ()
+    falsifiers: dict[str, Annotated[Words, Else(())]] = {}
     side: Number = None
     stances: Numbers = {}
-    sided: Number = None
     opposed: Number = None
-    abstained: Number = None
     opposition: Number = None
     conviction_raw: Number = None
     conviction: Number = None
-    disagreements: Words = ()
-    falsifiers: dict[str, Annotated[Words, Else(())]] = {}
+
+    @property
+    def of_old(self) -> bool:
+        """Whether it is a panel of the time before the opinions' own pushes counted."""
+        return bool(self) and not self.buy and self.conviction is not None
+
+    def agreement(self, side: str) -> AgreementTold | None:
+        """Return how far the desk agreed with an opening BUY or SELL; None where it is not told."""
+        if not self.of_old:
+            found = {"BUY": self.buy, "SELL": self.sell}.get(side)
+            return found or None
+        raw, kept, way = self.conviction_raw, self.conviction, DIRECTIONS.get(side, 0)
+        if raw is not None and way * (self.side or 0.0) < 0:
+            # then an opening against the market as the debate saw it counted as fully opposed
+            kept = round(raw * (1.0 - OPPOSITION_COST), SCORE_DECIMALS)
+        return AgreementTold(
+            opposed=self.opposed, opposition=self.opposition, raw=raw, conviction=kept
+        )
 
 
 class DebateRecord(RecordPart):
@@ -412,6 +456,7 @@ class DecisionRecord(RecordPart):
     reason: Word = None
     denied: Words = ()
     source_type: Word = None
+    flags: Words = ()
     features: tuple[Seen, ...] = ()
     events: Events | None = None
 

@@ -12,13 +12,20 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Required, TypedDict
 
-from agent_config import OPPOSITION_COST, SIDE_FROM
-from agents.contracts import ORDINALS, VECTORS
-from agents.debate.panel import DIRECTIONS, Panel
+from agent_config import LEANING_SHARE, OPPOSITION_COST
+from agents.contracts import ADJUSTMENT_BOUND, ORDINALS, VECTORS
+from agents.debate.panel import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark, cell
-from torra.tick.tick_record import GATE, DebateRecord, PanelTold, ReportRecord, TickRecord
+from torra.tick.tick_record import (
+    GATE,
+    AgreementTold,
+    DebateRecord,
+    PanelTold,
+    ReportRecord,
+    TickRecord,
+)
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""
@@ -47,30 +54,34 @@ class AgentTally(TypedDict):
     who: list[str]
 
 
-class Size(TypedDict):
-    """What gate and conviction leave of an opening of a side."""
+class SideShown(TypedDict):
+    """How far the desk agreed with an opening of a side, and what size that and the gate leave."""
 
     side: Mark
-    gate: str
-    conviction: str
-    size: str
+    opposed: str
+    opposition: str
+    dissent: str
+    raw: str
+    kept: str
+    bars: list[float]
     against: bool
+    gate: str
+    counted: str
+    size: str
 
 
 class PanelShown(TypedDict, total=False):
     """How far the desk agreed; only `heard` (False) where there was no opinion."""
 
     heard: Required[bool]
+    of_old: bool
     side: Mark
+    push: Cell
     sided: str
-    opposed: str
     abstained: str
-    opposition: str
-    raw: str
-    kept: str
-    bars: list[float]
     cost: str
-    sizes: list[Size]
+    leaning: str
+    sides: list[SideShown]
     stances: list[Stance]
     spread: list[Cell]
     disagreements: list[str]
@@ -152,20 +163,19 @@ def panel(record: TickRecord) -> PanelShown | None:
         return None
     if all(report.abstained or report.agent_id == GATE for report in deliberation.reports):
         return {"heard": False}
-    side = _side(told.side)
+    push = told.side if told.of_old else told.push
+    towards = DIRECTIONS.get(str(record.verdict), _side(push))
     return {
         "heard": True,
-        "side": figures.mark(SIDES[side]),
+        "of_old": told.of_old,
+        "side": figures.mark(SIDES[_side(push)]),
+        "push": cell(None if told.of_old else push),
         "sided": figures.plain(told.sided, 0),
-        "opposed": figures.plain(told.opposed, 0),
         "abstained": figures.plain(told.abstained, 0),
-        "opposition": figures.plain(told.opposition, 2),
-        "raw": figures.plain(told.conviction_raw, 3),
-        "kept": figures.plain(told.conviction, 3),
-        "bars": [_width(told.conviction_raw), _width(told.conviction)],
         "cost": figures.plain(OPPOSITION_COST, 2),
-        "sizes": sizes(record, told, counted=not deliberation.in_shadow),
-        "stances": [stance(*item, side) for item in told.stances.items()],
+        "leaning": figures.plain(LEANING_SHARE, 2),
+        "sides": sides(record, told, counted=not deliberation.in_shadow),
+        "stances": [stance(*item, towards) for item in (told.pushes or told.stances).items()],
         "spread": [_plain(told.spread.get(vector), 3) for vector in VECTORS],
         "disagreements": [
             figures.clean(said, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
@@ -174,45 +184,44 @@ def panel(record: TickRecord) -> PanelShown | None:
     }
 
 
-def sizes(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[Size]:
-    """Return the size that gate and conviction leave of an opening: by the verdict, else of both.
+def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[SideShown]:
+    """Return how far the desk agreed with the verdict's side, with both where it is HOLD.
 
-    A conviction that is not `counted` (shadow) leaves all of it.
+    A conviction that is not `counted` (shadow) leaves all of a size.
     """
     gate, verdict = record.gate.multiplier, str(record.verdict)
-    rows: list[Size] = []
+    rows: list[SideShown] = []
     for side in (verdict,) if verdict in DIRECTIONS else tuple(DIRECTIONS):
-        conviction = conviction_for(told, side) if counted else 1.0
-        if gate is None or conviction is None:
+        found = told.agreement(side)
+        if found is None:
             continue
+        kept = found.conviction if counted else 1.0
+        size = None if gate is None or kept is None else gate * kept
         rows.append(
             {
                 "side": figures.mark(side),
+                "opposed": figures.plain(found.opposed, 0),
+                "opposition": figures.plain(found.opposition, 2),
+                "dissent": figures.plain(found.dissent, 2),
+                "raw": figures.plain(found.raw, 3),
+                "kept": figures.plain(found.conviction, 3),
+                "bars": [_width(found.raw), _width(found.conviction)],
+                "against": counted and found.leans_against,
                 "gate": figures.plain(gate, 3),
-                "conviction": figures.plain(conviction, 3),
-                "size": figures.plain(gate * conviction, 3),
-                "against": counted and told.side == -DIRECTIONS[side],
+                "counted": figures.plain(kept, 3),
+                "size": figures.plain(size, 3),
             }
         )
     return rows
 
 
-def conviction_for(told: PanelTold, side: str) -> float | None:
-    """Return the conviction behind an opening of a side, None when the panel lacks a number."""
-    raw, kept = told.conviction_raw, told.conviction
-    if raw is None or kept is None:
-        return None
-    known = Panel({}, side=_side(told.side), conviction_raw=raw, conviction=kept)
-    return known.conviction_for(side)
-
-
 def stance(name: str, value: float | None, side: int = 0) -> Stance:
-    """Return which way an agent sees the market, and whether that is against the desk's side."""
-    taken = _side(value) if abs(value or 0.0) >= SIDE_FROM else 0
+    """Return which way an agent leans, and whether that is against a side."""
+    taken = _side(value)
     return {
         "title": figures.title(name),
         "value": cell(value),
-        "bar": figures.signed_bar(value),
+        "bar": figures.signed_bar(value, ADJUSTMENT_BOUND),
         "side": figures.mark(SIDES[taken]),
         "against": bool(side and taken == -side),
     }
@@ -224,16 +233,29 @@ def falsifiers(report: ReportRecord) -> list[str]:
 
 
 def checks(told: PanelTold, expected: Panel) -> Iterable[tuple[str, float | None, float | None]]:
-    """Yield each number of the panel: its name, as recomputed, as stored."""
-    yield "side of the desk", expected.side, told.side
-    for name, stance in expected.stances.items():
-        yield f"stance of {name}", stance, told.stances.get(name)
-    yield "opposition", expected.opposition, told.opposition
-    yield "raw conviction", expected.conviction_raw, told.conviction_raw
-    yield "conviction", expected.conviction, told.conviction
+    """Yield each number of the panel: its name, as recomputed, as stored.
+
+    Of a panel by the rules of old only the spread can be.
+    """
     for vector in VECTORS:
         name = f"spread of {figures.title(vector).lower()}"
         yield name, expected.spread.get(vector), told.spread.get(vector)
+    if told.of_old:
+        return
+    for name, push in expected.pushes.items():
+        yield f"push of {name}", push, told.pushes.get(name)
+    yield "push of the desk", expected.push, told.push
+    yield from _side_checks("buy", expected.buy, told.buy)
+    yield from _side_checks("sell", expected.sell, told.sell)
+
+
+def _side_checks(
+    side: str, expected: Agreement, told: AgreementTold
+) -> Iterable[tuple[str, float | None, float | None]]:
+    yield f"opposition to {side}", expected.opposition, told.opposition
+    yield f"dissent to {side}", expected.dissent, told.dissent
+    yield f"raw conviction, {side}", expected.raw, told.raw
+    yield f"conviction, {side}", expected.conviction, told.conviction
 
 
 def _silent(group: Sequence[TranscriptVoice]) -> list[str]:

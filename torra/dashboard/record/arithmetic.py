@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypedDict
 
 from agent_config import FOCUS_WEIGHT
-from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT, RESEARCHER_BOUND, VECTORS, AgentReport
+from agents.contracts import (
+    ADJUSTMENT_BOUND,
+    BLEND_WEIGHT,
+    RESEARCHER_BOUND,
+    SIDES,
+    VECTORS,
+    AgentReport,
+)
 from agents.debate import panel, synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import agreement
@@ -197,11 +204,9 @@ _CONFIDENCE: Final[dict[str, Literal["high", "medium", "low"]]] = {
 }
 
 
-def l1_scores(record: TickRecord) -> dict[str, float]:
-    """Return the four scores of L1; none unless all are known."""
-    known = {vector: record.l1.get(vector) for vector in VECTORS}
-    found = {vector: value for vector, value in known.items() if value is not None}
-    return found if len(found) == len(VECTORS) else {}
+def vector_weights(record: TickRecord) -> dict[str, float]:
+    """Return what each vector weighs in the composite, as far as the record says."""
+    return {v: weight for v in VECTORS if (weight := record.weights.get(v)) is not None}
 
 
 def trust(told: ReportRecord) -> float | None:
@@ -215,11 +220,10 @@ def _checks(record: TickRecord) -> Iterable[Check]:
     deliberation = record.deliberation
     answers = _answers(deliberation)
     debate = synthesis.synthesise(answers) if answers else None
-    scores = l1_scores(record)
-    if debate is not None and scores and deliberation.panel:
+    if debate is not None and deliberation.panel:
         # the gate is no voice of the panel: conviction does not fall with its failure
         failed = [name for name in deliberation.failures if name != GATE]
-        agreed = panel.measure(answers, debate.debate, scores, failed)
+        agreed = panel.measure(answers, failed, vector_weights(record))
         yield from agreement.checks(deliberation.panel, agreed)
     for vector in VECTORS:
         name = figures.title(vector).lower()
@@ -270,7 +274,7 @@ def _voices(deliberation: DebateRecord) -> list[Step]:
         weight, name = trust(told), told.author
         if weight is None or told.is_gate:
             continue
-        side = name in synthesis.SIDES
+        side = name in SIDES
         bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
         scaled = {v: _scaled(told.adjustments.get(v), weight, bound) for v in VECTORS}
         note = f"k a, k {figures.plain(weight, 3)}, "

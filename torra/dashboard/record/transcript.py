@@ -201,19 +201,12 @@ def _votes(said: ReportRecord, calls: Sequence[StoredCall]) -> list[Vote]:
 
 
 def _stance(name: str, said: ReportRecord, record: TickRecord) -> Stance | None:
-    """Return which way an agent sees the market, by the panel's own arithmetic; None without."""
+    """Return which way an agent leans, by the panel's own arithmetic; None without."""
     report, seat = arithmetic.as_report(said), AGENTS.get(name)
-    l1 = arithmetic.l1_scores(record)
-    if report is None or seat is None or report.abstained or not l1:
+    if report is None or seat is None or report.abstained or seat.role.kind == "gate":
         return None
-    if seat.role.kind == "analyst":
-        # alone: an analyst's stance depends on its own numbers only
-        alone = measure([Answer(seat.role, report)], dict.fromkeys(VECTORS, 0.0), l1)
-        mean = alone.stances.get(seat.role.id)
-    else:
-        views = [l1[v] + vote for v, vote in report.adjustments.items() if vote is not None]
-        mean = sum(views) / len(views) if views else None
-    return None if mean is None else agreement.stance(name, mean)
+    alone = measure([Answer(seat.role, report)], weights=arithmetic.vector_weights(record))
+    return agreement.stance(name, alone.pushes.get(name))
 
 
 def _scored(calls: Sequence[StoredCall]) -> ScorerAnswer:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, NotRequired, TypedDict
 
 from agent_config import FALLBACK_SHARE, FOCUS_WEIGHT, row_of
-from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, VECTORS
+from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS
 from agents.debate import synthesis
 from agents.registry import AGENTS
 from torra.dashboard.record import arithmetic, inputs
@@ -375,7 +375,7 @@ def _shares(deliberation: DebateRecord, vector: str) -> Iterable[tuple[str, floa
     focus = math.fsum(weight for _, weight, _, side in votes if not side)
     sides = [vote for vote in votes if vote[3]]
     opinions = [told for told in deliberation.reports if not told.is_gate and not told.abstained]
-    both = len(sides) == len(synthesis.SIDES)
+    both = len(sides) == len(SIDES)
     for who, weight, moved, side in votes:
         if not side and focus:
             yield who, weight * moved / focus
@@ -389,7 +389,7 @@ def _vote(told: ReportRecord, vector: str) -> tuple[str, float, float, bool] | N
     trust, seat = arithmetic.trust(told), AGENTS.get(name)
     if trust is None or value is None or seat is None or told.is_gate:
         return None
-    side = name in synthesis.SIDES
+    side = name in SIDES
     if not side and vector not in seat.role.focus:
         return None
     weight = 1.0 if side else FOCUS_WEIGHT[seat.role.focus[vector]]

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
-from agent_config import OPPOSITION_COST, SIDE_FROM
+from agent_config import LEANING_SHARE, OPPOSITION_COST
 from torra import clock
 from torra.dashboard.cells import chart_data, state_odds
 from torra.dashboard.cells import overview_cells as glance
@@ -158,7 +158,7 @@ def help_page() -> str:
         regimes=surroundings.REGIMES,
         triage=surroundings.TRIAGE,
         cost=OPPOSITION_COST,
-        side=SIDE_FROM,
+        leaning=LEANING_SHARE,
     )
 
 

@@ -28,7 +28,7 @@ from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
-from torra.tick.tick_record import GATE, DebateRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import GATE, AgreementTold, DebateRecord, ReportRecord, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import loss_of_one
@@ -197,8 +197,8 @@ class Conviction:
 
 def conviction(record: TickRecord, side: str) -> Conviction:
     """Return the calibrated conviction behind a side, the raw one, and the deduction."""
-    stored = record.deliberation.panel
-    kept, raw = agreement.conviction_for(stored, side), stored.conviction_raw
+    found = record.deliberation.panel.agreement(side) or AgreementTold()
+    kept, raw = found.conviction, found.raw
     if kept is None or raw is None:
         return Conviction(DASH, "no panel is stored for this tick")
     if record.deliberation.in_shadow:
@@ -206,6 +206,8 @@ def conviction(record: TickRecord, side: str) -> Conviction:
     off = 1 - kept / raw if raw else 0.0
     # less than half a per cent would be written as 0 %
     split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
+    if found.leans_against:
+        split += "; agents lean against it"
     width = round(kept * figures.BAR_WIDTH, 1)
     return Conviction(figures.plain(kept, 2), f"raw {raw:.2f}{split}", width)
 
@@ -335,7 +337,7 @@ class SeatLine:
 
 def panel(record: TickRecord) -> list[SeatLine]:
     """Return a row for each agent: whether it answered, its lean, its trust, one sentence."""
-    stances = record.deliberation.panel.stances
+    stances = leanings(record.deliberation)
     people = reasoning.people(record)
     limit = SENTENCE if len(people) <= SMALL_DESK else SHORT_SENTENCE
     known = {figures.title(name): value for name, value in stances.items()}
@@ -352,7 +354,7 @@ def _seat(person: TranscriptVoice, stance: float | None, limit: int, gate: bool)
         title=person["title"],
         mark=person["mark"],
         stance=cell(stance, 2, missing if spoke else person["mark"].word),
-        bar=figures.signed_bar(stance),
+        bar=figures.signed_bar(stance, ADJUSTMENT_BOUND),
         # the gate scores nothing, so no trust weighs its words
         confidence=person["trust"] if spoke and not gate else DASH,
         word=person["confidence"],
@@ -362,6 +364,12 @@ def _seat(person: TranscriptVoice, stance: float | None, limit: int, gate: bool)
         silent=not spoke,
         leans=spoke and stance is not None,
     )
+
+
+def leanings(deliberation: DebateRecord) -> Mapping[str, float | None]:
+    """Return which way each agent leans, as the panel stored it."""
+    panel = deliberation.panel
+    return panel.pushes or panel.stances
 
 
 def first_sentence(text: str, limit: int) -> str:
@@ -430,7 +438,7 @@ def _points(
 ) -> list[AgentPoint]:
     """Return the points of a side: its researcher's first, then the others', most sure first."""
     towards = TOWARDS.get(side, 0)
-    stances = deliberation.panel.stances
+    stances = leanings(deliberation)
     leaning = {name: _lean(name, said[name], stances) * towards for name in said if name != GATE}
     own = RESEARCHERS.get(side, "")
     order = sorted(

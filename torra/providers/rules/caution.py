@@ -20,12 +20,13 @@ from typing import Any, Final
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     RESEARCHER_BOUND,
+    SIDES,
     VECTORS,
     AgentReport,
     GateReason,
     Request,
 )
-from torra.providers.rules.opinions import SIDES, trust
+from torra.providers.rules.opinions import trust
 from torra.providers.rules.readings import number, ramp, word
 
 VETO_BELOW: Final = 0.25

@@ -3,7 +3,7 @@
 Each role measures the same thing: how far a reading stands from the score that was computed, so
 that 0 means that the score already says it. An analyst takes the weighted mean of those gaps. A
 researcher argues one side: gaps on that side are its case, and gaps on the other side count half
-against it. So bull and bear mirror each other, and an advocate without a case concedes. Thin
+against it. So bull and bear mirror each other, and an advocate without a case votes 0. Thin
 evidence shrinks every word towards 0.
 
 Mood and news lie over a score and do not measure it: they move it towards themselves, no further.
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agent_config import CONFIDENCE_WEIGHT, UNGROUNDED_WEIGHT
-from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, VECTORS, AgentReport, Request
+from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, SIDES, VECTORS, AgentReport, Request
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
@@ -62,7 +62,6 @@ POINTS: Final = 4
 FALSIFIERS: Final = 3
 """Falsifiers of a case."""
 
-SIDES: Final = {"bull_researcher": 1, "bear_researcher": -1}
 NOT_ANALYSTS: Final = {*SIDES, "risk_gate"}
 
 Reply = dict[str, Any]
@@ -142,7 +141,8 @@ def researcher(request: Request, side: int) -> Reply:
             continue
         score = _score(request, vector)
         case = _case(found, score, side, _analysts(request, vector))
-        own = side * _bounded(case, request.role.bound)
+        # never -0.0: bull and bear without a case say the same nothing
+        own = side * _bounded(max(0.0, case), request.role.bound) + 0.0
         cases.append(case)
         views.append(_view(vector, score, _conceded(request, vector, own, side), found, score))
     reports = f"{len(request.reports)} report{'' if len(request.reports) == 1 else 's'} read"
@@ -230,7 +230,8 @@ def _conceded(request: Request, vector: str, own: float, side: int) -> float:
     for report in request.reports:
         other = report.adjustments.get(vector)
         if SIDES.get(report.agent_id) == -side and other is not None:
-            return round(own + CONCESSION * (other - own), DECIMALS)
+            granted = round(own + CONCESSION * (other - own), DECIMALS)
+            return granted if granted * side > 0.0 else 0.0
     return own
 
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
-from agents.contracts import Completion, Kind, ModelUnavailable, Request, immediate
+from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, immediate
 from agents.lazy_text import later
 from torra.providers.rules.caution import gate
-from torra.providers.rules.opinions import SIDES, analyst, researcher, scorer
+from torra.providers.rules.opinions import analyst, researcher, scorer
 
 NAME: Final = "rules"
 

@@ -40,6 +40,8 @@ from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.record import TickResult
 from torra.tick.spending import Purse
+from torra.tick.tick_record import LEAN_AGAINST, PanelTold
+from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
 
 EARLIEST: Final = parse("1990-01-01")
@@ -47,8 +49,8 @@ DOCUMENT_KEYS: Final = (
     "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
     "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
-    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "conviction_raw",
-    "conviction", "abstained", "failures", "flags", "news", "events",
+    "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
+    "abstained", "failures", "flags", "news", "events",
 )  # fmt: skip
 """What `torra tick --json` prints, in this order."""
 
@@ -222,15 +224,14 @@ def _tick(
         on_result(outcome.result)
     stored = database.tick(outcome.key) or {}
     said = stored.get("deliberation") or {}
-    panel = said.get("panel") or {}
+    panel = PanelTold.read(said.get("panel") or {})
     return {
         **outcome.record,
         "regime": outcome.record["regime"]["name"],
-        "conviction_raw": panel.get("conviction_raw"),
-        "conviction": panel.get("conviction"),
+        "agreement": {side: told.model_dump() for side in SIDES if (told := panel.agreement(side))},
         "abstained": _abstained(said),
         "failures": _failures(stored),
-        "flags": said.get("flags", []),
+        "flags": [*outcome.record["flags"], *said.get("flags", [])],
     }
 
 
@@ -441,8 +442,8 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
         "action": f"{record['action']}: {record['reason']}{denied}",
         "regime": record["regime"],
     }
-    if record["conviction"] is not None:
-        rows["conviction"] = f"{record['conviction']:.2f}   (raw {record['conviction_raw']:.2f})"
+    if told := _convictions(record):
+        rows["conviction"] = told
     if degraded := [flag for flag in record["flags"] if flag.startswith("degraded:")]:
         rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"
     rows |= _outside(record)
@@ -458,3 +459,14 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
             f"target {signal['target']} (not sent: this was a trial)"
         )
     return [f"{name:<11}{text}" for name, text in rows.items()]
+
+
+def _convictions(record: Mapping[str, Any]) -> str:
+    """Return the conviction behind the verdict, without one that behind either side."""
+    told = record["agreement"]
+    sides = [side for side in told if record["verdict"] in (side, "HOLD")]
+    parts = [f"{told[side]['conviction']:.2f}   (raw {told[side]['raw']:.2f})" for side in sides]
+    if len(parts) == 1:
+        against = "; the agents lean against it" if LEAN_AGAINST in record["flags"] else ""
+        return f"{parts[0]}{against}"
+    return ", ".join(f"{side} {part}" for side, part in zip(sides, parts, strict=True))

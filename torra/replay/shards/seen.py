@@ -19,6 +19,7 @@ from torra.evaluation.observations import (
     TickSeen,
     TradeSeen,
     four,
+    side_of,
 )
 from torra.tick.debate import SHADOW
 from torra.tick.record import TickResult
@@ -53,7 +54,7 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
         veto=ruling.veto,
         rule_multiplier=rule.multiplier,
         rule_veto=rule.veto,
-        conviction=counted.conviction_for(saved.verdict),
+        conviction=counted.conviction_for(side_of(saved.verdict, saved.consensus)),
         calls=len(said.calls),
         cost_usd=said.cost_usd,
         regime=inputs.bundle.regime.name,
