@@ -40,19 +40,12 @@ FUNDAMENTALS: Final = tuple(
 
 CASE_EVIDENCE: Final = (
     "scores.",
-    "component.",
     *(
         f"technical.{name}"
         for name in (
-            "rsi14",
-            "macd_hist",
-            "stoch_k",
-            "cci20",
-            "support_distance_atr",
-            "resistance_distance_atr",
-            "trend_state",
-            "bos",
-            "volume_ratio",
+            *("close", "atr14", "ema20", "sma50", "sma200", "span_", "tenkan", "kijun", "bb_"),
+            *("support", "resistance", "swing_", "trend_state", "bos"),
+            *("rsi14", "macd", "stoch_k", "cci20", "volume_ratio", "body_atr"),
         )
     ),
     "forecast.",

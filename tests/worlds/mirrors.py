@@ -22,6 +22,10 @@ MARKET: Values = {
     },
     **{f"technical.{name}": 100.0 for name in ("span_a", "span_b")},
     **{f"technical.{name}": 100.0 for name in ("fib_382", "fib_500", "fib_618")},
+    "technical.support": 99.0,
+    "technical.resistance": 101.0,
+    "technical.swing_low": 98.5,
+    "technical.swing_high": 101.5,
     "technical.bb_lower": 98.0,
     "technical.bb_upper": 102.0,
     "technical.rsi14": 50.0,
@@ -83,6 +87,12 @@ SWAPPED = (
     ("technical.support_distance_atr", "technical.resistance_distance_atr"),
     ("memory.next_bullish", "memory.next_bearish"),
 )
+BELOW_AND_ABOVE = tuple(
+    (f"technical.{below}", f"technical.{above}")
+    for below, above in (
+        ("bb_lower", "bb_upper"), ("support", "resistance"), ("swing_low", "swing_high"),
+    )
+)  # fmt: skip
 HEADING = {"rising": "falling", "falling": "rising", "flat": "flat"}
 
 
@@ -99,8 +109,8 @@ def mirrored(values: Values) -> Values:
         made[name] = 1.0 - values[name]
     for one, other in SWAPPED:
         made[one], made[other] = values[other], values[one]
-    made["technical.bb_lower"] = 200.0 - values["technical.bb_upper"]
-    made["technical.bb_upper"] = 200.0 - values["technical.bb_lower"]
+    for below, above in BELOW_AND_ABOVE:
+        made[below], made[above] = 200.0 - values[above], 200.0 - values[below]
     made["forecast.drift_pct"] = -values["forecast.drift_pct"]
     made["forecast.low_pct"] = -values["forecast.high_pct"]
     made["forecast.high_pct"] = -values["forecast.low_pct"]

@@ -84,7 +84,6 @@ EMPTY: Final = re.compile(r"[^.;]*\b\d+ (?:reports?|items?|headlines?) (?:was |w
 """A sentence that says only who speaks and what was read, which the seat shows already."""
 
 BULLETS: Final = 3
-IDS: Final = 2
 SUMS: Final = (
     "L1 score", "Debate", "Gate multiplier", "Adjustment", "Agent score", "Blended score",
 )  # fmt: skip
@@ -207,7 +206,7 @@ def conviction(record: TickRecord, side: str) -> Conviction:
     # less than half a per cent would be written as 0 %
     split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
     if found.leans_against:
-        split += "; agents lean against it"
+        split = "; agents lean against it"
     width = round(kept * figures.BAR_WIDTH, 1)
     return Conviction(figures.plain(kept, 2), f"raw {raw:.2f}{split}", width)
 
@@ -467,7 +466,7 @@ def _of(name: str, report: ReportRecord, most: int) -> Iterable[AgentPoint]:
     points = report.key_points or (report.reasoning,)
     ids = [figures.clean(cited.id, 60) for cited in report.evidence]
     for place, text in enumerate(points[:most]):
-        words, cited = first_sentence(text or "", 140), ids[place * IDS : (place + 1) * IDS]
+        words, cited = first_sentence(text or "", 140), ids[place : place + 1]
         if words:
             yield AgentPoint(figures.title(name), words, cited)
 

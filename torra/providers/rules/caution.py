@@ -13,7 +13,7 @@ it names them. What cannot be seen is no danger.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,6 +54,13 @@ EVENT_MINUTES: Final = (30.0, 180.0)
 """Minutes to a scheduled event between which the factor rises from `EVENT_FACTOR` to 1."""
 
 EVENT_FACTOR: Final = 0.8
+SESSIONS: Final = {
+    "ASIA": "the Asian session",
+    "LONDON": "the London session",
+    "LONDON_NY_OVERLAP": "London and New York together",
+    "NEW_YORK": "the New York session",
+    "CLOSED": "a closed market",
+}
 LATE: Final = {("", "CLOSED"): 0.8, ("Friday", "NEW_YORK"): 0.9}
 """Factors of late hours by weekday ("" = any) and session: a gap may follow."""
 
@@ -82,9 +89,16 @@ def gate(request: Request) -> dict[str, Any]:
         "veto": multiplier < VETO_BELOW,
         "reason_code": str(dangers[0].reason if dangers else GateReason.NONE),
         "confidence": "low" if not seen else "high" if len(standing) == len(CAUTIONS) else "medium",
-        "reasoning": "; ".join(finding.says for finding in told) or "nothing to judge by",
+        "reasoning": _sentence(multiplier, told),
         "evidence": [{"id": name, "value": request.features[name].value} for name in cited],
     }
+
+
+def _sentence(multiplier: float, told: Sequence[Danger]) -> str:
+    """Return what the gate does to the size, and for what reasons, a sentence each."""
+    done = f"Size cut to {multiplier:.2f}" if multiplier < 1.0 else "No cut"
+    reasons = [finding.says for finding in told] or ["there is nothing to judge by"]
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in (done, *reasons))
 
 
 def _volatility(request: Request) -> Iterator[Danger]:
@@ -92,7 +106,9 @@ def _volatility(request: Request) -> Iterator[Danger]:
     value = number(request.features.get(name))
     if value is not None:
         factor = 1.0 - (1.0 - VOLATILE_FACTOR) * ramp(value, *VOLATILE)
-        words = f"volatility at percentile {value:.0f} of its past"
+        words = (
+            f"volatility ranks {value:.0f} of 100 in its past, and costs from {VOLATILE[0]:.0f} on"
+        )
         yield Danger(GateReason.HIGH_VOLATILITY, factor, words, (name,))
 
 
@@ -102,9 +118,11 @@ def _dispute(request: Request) -> Iterator[Danger]:
     if not pulls:
         return
     disputed = sum(pulls) / len(pulls)
-    words = "analysts and researchers agree"
+    words = "analysts and researchers pull the same way"
     if disputed > 0.0:
-        words = f"analysts and researchers contradict each other on {disputed:.0%} of the scores"
+        words = (
+            f"analysts and researchers contradict each other by {disputed:.1%}, until they agree"
+        )
     factor = 1.0 - (1.0 - DISPUTED_FACTOR) * disputed
     yield Danger(GateReason.DISAGREEMENT, factor, words)
 
@@ -144,7 +162,8 @@ def _weakness(request: Request) -> Iterator[Danger]:
     mean = sum(voices) / len(voices) if voices else 0.0
     factor = WEAK_FACTOR + (1.0 - WEAK_FACTOR) * ramp(mean, *TRUSTED)
     words = (
-        f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, trust {mean:.2f}"
+        f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, with a trust of "
+        f"{mean:.2f} where {TRUSTED[1]:.2f} costs nothing"
     )
     yield Danger(GateReason.WEAK_CASE, factor, words)
 
@@ -154,7 +173,8 @@ def _lateness(request: Request) -> Iterator[Danger]:
     day, session = (word(request.features.get(name)) for name in names)
     if day and session:
         factor = LATE.get(("", session), LATE.get((day, session), 1.0))
-        words = f"{day}, session {session.replace('_', ' ').lower()}"
+        late = ", until the next session" if factor < 1.0 else ""
+        words = f"{day}, {SESSIONS.get(session, session)}{late}"
         yield Danger(GateReason.SESSION_END, factor, words, names)
 
 

@@ -8,19 +8,20 @@ evidence shrinks every word towards 0.
 
 Mood and news lie over a score and do not measure it: they move it towards themselves, no further.
 
-Sentences are built from the readings that moved the number most, for and against, and cite exactly
-those. The falsifiers of a case are what would end the readings of its own side. The functions are
-pure; they return the reply as an object, and `torra.providers.rules.provider` sends it.
+What a report says is made by `torra.providers.rules.argument`. The functions are pure; they return
+the reply as an object, and `torra.providers.rules.provider` sends it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from itertools import islice
+from typing import Any, Final
 
-from agent_config import CONFIDENCE_WEIGHT, UNGROUNDED_WEIGHT
+from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, UNGROUNDED_WEIGHT
 from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, SIDES, VECTORS, AgentReport, Request
+from torra.providers.rules.argument import Argument, argue, falsifiers
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
@@ -53,60 +54,15 @@ AGREEMENT: Final = (("high", 0.75), ("medium", 0.45))
 CONVICTION: Final = (("high", 0.30), ("medium", 0.12))
 """Mean case of a researcher, 0 to 1, from which a confidence is used."""
 
+CITED: Final = 20
+"""Features that a report cites at most."""
+
 LEAST_STRENGTH: Final = 0.10
 """Mean strength of the readings below which confidence is low whatever they agree on."""
-
-POINTS: Final = 4
-"""Key points of a report."""
-
-FALSIFIERS: Final = 3
-"""Falsifiers of a case."""
 
 NOT_ANALYSTS: Final = {*SIDES, "risk_gate"}
 
 Reply = dict[str, Any]
-
-
-class _Said(NamedTuple):
-    """A reading that a report mentions: where it pulls the score, how hard, and its words."""
-
-    vector: str
-    reading: Reading
-    pull: float
-    words: str
-
-
-class _View(NamedTuple):
-    """One vector as one agent sees it: the score, its adjustment and the readings mentioned."""
-
-    vector: str
-    score: float
-    adjustment: float
-    said: list[_Said]
-
-    def sentence(self) -> str:
-        """Say the adjustment and what speaks for and against it."""
-        parts = [f"{said.words} reads {said.reading.lean:+.2f}" for said in self.said]
-        name = self.vector.replace("_", " ")
-        return f"{name} {self.score:+.2f} moved by {self.adjustment:+.2f}: {', '.join(parts)}"
-
-
-def _view(
-    vector: str, score: float, adjustment: float, heard: Sequence[Reading], base: float
-) -> _View:
-    """Choose the readings to mention: the one that pulls hardest, and the hardest against it.
-
-    `base` is what the readings are measured from: the score, or 0 for an overlay.
-    """
-    ranked = sorted(
-        [(reading.weight * (reading.lean - base), at) for at, reading in enumerate(heard)]
-    )
-    (against, low), (first, high) = ranked[0], ranked[-1]
-    if first < -against:
-        first, high, against, low = against, low, first, high
-    places = [(first, high), (against, low)] if first * against < 0 else [(first, high)]
-    said = [_Said(vector, heard[at], pull, heard[at].says) for pull, at in places]
-    return _View(vector, score, adjustment, said)
 
 
 def analyst(request: Request) -> Reply:
@@ -115,18 +71,16 @@ def analyst(request: Request) -> Reply:
     role = request.role
     heard = readings(request.features, now, _focus(request), TABLES.get(role.id))
     overlay = role.id in OVERLAYS
-    views = [
-        _view(
-            vector,
-            score,
-            _bounded(_overlaid(found, score) if overlay else _gap(found, score), role.bound),
-            found,
-            0.0 if overlay else score,
-        )
+    moves = {
+        vector: _bounded(_overlaid(found, score) if overlay else _gap(found, score), role.bound)
         for vector, found in heard.items()
         for score in (_score(request, vector),)
-    ]
-    reply = _report(request, now.name, views, _agreement(heard))
+    }
+    if not moves:
+        return _abstention(request)
+    side = _side(moves, role.focus)
+    said = argue(request, heard, moves, side, base=0.0 if overlay else None)
+    reply = _report(request, heard, moves, said, _agreement(heard))
     return reply | ({"ordinals": ordinals(request.features)} if role.id == "news" else {})
 
 
@@ -134,21 +88,23 @@ def researcher(request: Request, side: int) -> Reply:
     """Argue for higher (side 1) or lower (side -1) prices than the scores and reports say."""
     now = regime(request.features)
     heard = common_readings(request.features, now)
-    views, cases = [], []
+    moves, cases = {}, []
     for vector in _focus(request):
         found = heard.get(vector)
         if not found:
             continue
-        score = _score(request, vector)
-        case = _case(found, score, side, _analysts(request, vector))
+        case = _case(found, _score(request, vector), side, _analysts(request, vector))
         # never -0.0: bull and bear without a case say the same nothing
         own = side * _bounded(max(0.0, case), request.role.bound) + 0.0
         cases.append(case)
-        views.append(_view(vector, score, _conceded(request, vector, own, side), found, score))
-    reports = f"{len(request.reports)} report{'' if len(request.reports) == 1 else 's'} read"
-    opening = f"{request.role.title.capitalize()}, {reports}; {now.name}"
-    reply = _report(request, opening, views, _conviction(cases))
-    return reply | {"falsifiers": _falsifiers(views, side)}
+        moves[vector] = _conceded(request, vector, own, side)
+    if not moves:
+        return _abstention(request) | {"falsifiers": []}
+    told = {vector: heard[vector] for vector in moves}
+    said = argue(request, told, moves, side)
+    confidence = _conviction(cases) if any(moves.values()) else "low"
+    reply = _report(request, told, moves, said, confidence)
+    return reply | {"falsifiers": falsifiers(request, said)}
 
 
 def scorer(request: Request) -> Reply:
@@ -159,14 +115,15 @@ def scorer(request: Request) -> Reply:
     for vector in VECTORS:
         score = _score(request, vector)
         found = heard.get(vector, [])
-        moved_by = _bounded(_gap(found, score), ADJUSTMENT_BOUND)
+        move = _bounded(_gap(found, score), ADJUSTMENT_BOUND)
         note = "no evidence beyond the score"
         if found:
-            note = _view(vector, score, moved_by, found, score).sentence()
-        moved = max(-1.0, min(1.0, score + moved_by))
+            alone = {vector: move}
+            note = argue(request, {vector: found}, alone, _side(alone, {vector: "primary"})).claim
+        moved = max(-1.0, min(1.0, score + move))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
     mean = sum(reply[vector]["score"] for vector in VECTORS) / len(VECTORS)
-    reply["summary"] = f"{now.name}; the four scores average {mean:+.2f}."
+    reply["summary"] = f"The four scores average {mean:+.2f}."
     return reply
 
 
@@ -270,29 +227,26 @@ def _level(value: float, levels: Iterable[tuple[str, float]]) -> str:
     return next((name for name, least in levels if value >= least), "low")
 
 
-def _falsifiers(views: Sequence[_View], side: int) -> list[str]:
-    """Return what would end the strongest readings that a case rests on."""
-    own = [said for view in views for said in view.said if side * said.pull > 0.0]
-    ranked = sorted(own, key=lambda said: -abs(said.pull))
-    return list(dict.fromkeys([said.reading.falsifier for said in ranked]))[:FALSIFIERS]
+def _side(moves: Mapping[str, float], focus: Mapping[str, str]) -> int:
+    """Return which way a report pushes on the whole: +1, -1, 0 for nowhere."""
+    push = math.fsum(FOCUS_WEIGHT[focus[vector]] * move for vector, move in moves.items())
+    return (push > 0.0) - (push < 0.0)
 
 
-def _report(request: Request, opening: str, views: Sequence[_View], confidence: str) -> Reply:
-    if not views:
-        return _abstention(request)
-    ranked = sorted(views, key=lambda view: -abs(view.adjustment))
-    told = [said for view in ranked for said in view.said]
-    strongest = sorted(told, key=lambda said: -abs(said.pull))
-    sentences = ". ".join([view.sentence() for view in ranked])
+def _report(
+    request: Request,
+    heard: Mapping[str, Sequence[Reading]],
+    moves: Mapping[str, float],
+    said: Argument,
+    confidence: str,
+) -> Reply:
     return {
         "symbol": request.symbol,
-        "adjustments": dict.fromkeys(VECTORS) | {v.vector: v.adjustment for v in views},
+        "adjustments": dict.fromkeys(VECTORS) | dict(moves),
         "confidence": confidence,
-        "reasoning": f"{opening}. {sentences}.",
-        "key_points": [
-            f"{said.words}: {said.vector} {said.reading.lean:+.2f}" for said in strongest[:POINTS]
-        ],
-        "evidence": _cited(request, told),
+        "reasoning": said.paragraph(),
+        "key_points": [point.sentence() for point in said.points_for],
+        "evidence": _cited(request, said, heard),
         "flags": [],
         "abstained": False,
         "abstain_reason": "",
@@ -313,9 +267,15 @@ def _abstention(request: Request) -> Reply:
     }
 
 
-def _cited(request: Request, told: Iterable[_Said]) -> list[dict[str, Any]]:
-    """Return the features that were read aloud, and those that name the regime."""
-    names = dict.fromkeys((ADX, NAMED, *(name for said in told for name in said.reading.reads)))
+def _cited(
+    request: Request, said: Argument, heard: Mapping[str, Sequence[Reading]]
+) -> list[dict[str, Any]]:
+    """Return the features that the argument rests on, and those that name the regime.
+
+    One that makes no point rests on all that was read.
+    """
+    made = said.reads() if said.points_for else (r.main for one in heard.values() for r in one)
+    names = (*islice(made, CITED), ADX, NAMED)
     cited = ((name, request.features.get(name)) for name in names)
     return [
         {"id": name, "value": feature.value}

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import VECTORS, Feature
+from agents.feature_words import SAYINGS, Saying
 
 RANGE_ADX: Final = 20.0
 TREND_ADX: Final = 30.0
@@ -31,51 +30,28 @@ FULL_ADX: Final = 50.0
 """ADX at which a direction counts in full."""
 
 ADX: Final = "technical.adx14"
+CLOSE: Final = "technical.close"
 NAMED: Final = "market.regime"
-"""The regime by its name (torra.market.regime); it is said, the weights go by ADX."""
+"""The regime by its name (torra.market.regime); it is cited, the weights go by ADX."""
 
-NUMBERS: Final = re.compile(r"[ ,]*\{[0-9][^}]*\}")
-"""Values in a format, with what parts them.
-
-A component knows that EMA20 was passed, not where.
-"""
 HEADINGS: Final = {"rising": 1.0, "falling": -1.0, "flat": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
 class TrendStrength:
-    """How much of a trend there is, 0 (range) to 1, and the ADX that says so.
-
-    `named` is the market's regime as the evidence names it, "" when it does not.
-    """
+    """How much of a trend there is, 0 (range) to 1, and the ADX that says so; None without one."""
 
     trend: float
     adx: float | None
-    named: str = ""
-
-    @property
-    def name(self) -> str:
-        """The regime in words."""
-        return f"{self._ramp}; regime {self.named}" if self.named else self._ramp
-
-    @property
-    def _ramp(self) -> str:
-        if self.adx is None:
-            return "no ADX to tell trend from range"
-        if self.trend >= 0.75:
-            return f"ADX {self.adx:.1f}, a trend"
-        between = "between range and trend" if self.trend > 0.25 else "a range"
-        return f"ADX {self.adx:.1f}, {between}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
     """One row: what is read, how it leans, and its weight in a trend and in a range.
 
-    A negative weight fades: the lean counts against itself. `fact` is a format of the values read,
-    `turn` one of what would end it, with {way} for below (a bullish lean) or above. Where the
-    features are not shown, the score's own `component` stands for them. A `sparse` reader (an
-    event) weighs nothing while its lean is 0.
+    A negative weight fades: the lean counts against itself. Where the features are not shown, the
+    score's own `component` stands for them. A `sparse` reader (an event) weighs nothing while its
+    lean is 0. agents.feature_words has the words for what is read.
     """
 
     vector: str
@@ -83,8 +59,6 @@ class Reader:
     lean: Callable[..., float]
     trend: float
     range: float
-    fact: str
-    turn: str
     component: str = ""
     sparse: bool = False
     words: bool = False
@@ -97,20 +71,18 @@ class Reader:
         seen = self._seen(features)
         if seen is None:
             return None
-        reads, values, lean, fact, turn = seen
+        reads, values, lean = seen
         lean = max(-1.0, min(1.0, lean))
         if self.sparse and lean == 0.0:
             return None
         if weight < 0.0:
-            # A faded reading ends with the range, not with its own value.
-            turn = f"ADX above {TREND_ADX:.0f} with {fact}"
-            return Reading(reads, values, f"{fact} (faded)", -lean, -weight, turn)
-        return Reading(reads, values, fact, lean, weight, turn)
+            return Reading(reads, values, -lean, -weight, fades=True)
+        return Reading(reads, values, lean, weight)
 
     def _seen(
         self, features: Mapping[str, Feature]
-    ) -> tuple[tuple[str, ...], tuple[Any, ...], float, str, str] | None:
-        """Return what is read, the values, the lean, fact and turn; None without evidence."""
+    ) -> tuple[tuple[str, ...], tuple[Any, ...], float] | None:
+        """Return what is read, the values and the lean; None without evidence."""
         take = word if self.words else number
         values = []
         for name in self.reads:
@@ -118,20 +90,17 @@ class Reader:
             if value is None:
                 return self._component(features)
             values.append(value)
-        return self.reads, tuple(values), self.lean(*values), self.fact, self.turn
+        return self.reads, tuple(values), self.lean(*values)
 
     def _component(
         self, features: Mapping[str, Feature]
-    ) -> tuple[tuple[str, ...], tuple[Any, ...], float, str, str] | None:
+    ) -> tuple[tuple[str, ...], tuple[Any, ...], float] | None:
         """Return the same of the score's own component."""
         if not self.component:
             return None
         name = f"component.{self.component}"
         value = number(features.get(name))
-        if value is None:
-            return None
-        fact, turn = self.component + " {0:+.2f}", _without_numbers(self.turn)
-        return (name,), (value,), value, fact, turn
+        return None if value is None else ((name,), (value,), value)
 
 
 class Reading(NamedTuple):
@@ -139,34 +108,32 @@ class Reading(NamedTuple):
 
     reads: tuple[str, ...]
     values: tuple[Any, ...]
-    fact: str
     lean: float
     weight: float
-    turn: str
+    fades: bool = False
 
     @property
-    def says(self) -> str:
-        """The reading in words."""
-        return self.fact.format(*self.values)
+    def side(self) -> int:
+        """The side for which it speaks: +1, -1, 0 for neither."""
+        return (self.lean > 0.0) - (self.lean < 0.0)
 
     @property
-    def falsifier(self) -> str:
-        """What would end it, in words."""
-        turn = self.turn.replace("{way}", "below" if self.lean > 0.0 else "above")
-        return turn.format(*self.values)
+    def main(self) -> str:
+        """The feature that it is about: what price, which all are measured by, is held against."""
+        return self.reads[1] if self.reads[0] == CLOSE else self.reads[0]
 
-
-@lru_cache(maxsize=256)
-def _without_numbers(turn: str) -> str:
-    return NUMBERS.sub("", turn)
+    @property
+    def saying(self) -> Saying | None:
+        """The words for it; None for what is counted and not said."""
+        return SAYINGS.get(self.reads)
 
 
 def regime(features: Mapping[str, Feature]) -> TrendStrength:
     """Read the regime; half a trend when there is no ADX."""
-    adx, named = number(features.get(ADX)), word(features.get(NAMED)) or ""
+    adx = number(features.get(ADX))
     if adx is None:
-        return TrendStrength(0.5, None, named)
-    return TrendStrength(ramp(adx, RANGE_ADX, TREND_ADX), adx, named)
+        return TrendStrength(0.5, None)
+    return TrendStrength(ramp(adx, RANGE_ADX, TREND_ADX), adx)
 
 
 def readings(
@@ -277,8 +244,6 @@ READERS: Final = (
         distance(1.5),
         trend=1.0,
         range=0.3,
-        fact="close {0:.6g} against EMA20 {1:.6g}",
-        turn="close {way} EMA20 {1:.6g}",
         component="pa_trend",
     ),
     Reader(
@@ -287,8 +252,6 @@ READERS: Final = (
         math.tanh,
         trend=0.5,
         range=0.1,
-        fact="body {0:+.2f} ATR",
-        turn="the next close {way} this bar's body",
         component="pa_body",
     ),
     Reader(
@@ -297,8 +260,6 @@ READERS: Final = (
         lambda body, volume: math.tanh(body) * math.tanh(max(volume - 1.0, 0.0)),
         trend=0.4,
         range=0.2,
-        fact="volume {1:.1f} x its average behind a body of {0:+.2f} ATR",
-        turn="the next close {way} this bar of much volume",
         component="pa_volume",
         sparse=True,
     ),
@@ -308,8 +269,6 @@ READERS: Final = (
         lambda lower, upper: lower - upper,
         trend=0.2,
         range=0.7,
-        fact="lower wick {0:.0%} of the range, upper {1:.0%}",
-        turn="the next close {way} this bar's range",
         component="pa_wicks",
     ),
     Reader(
@@ -318,8 +277,6 @@ READERS: Final = (
         float,
         trend=0.4,
         range=0.4,
-        fact="engulfing bar {0:+.0f}",
-        turn="the next close {way} the engulfing bar",
         component="pa_pattern",
         sparse=True,
     ),
@@ -329,8 +286,6 @@ READERS: Final = (
         float,
         trend=0.2,
         range=0.5,
-        fact="hammer {0:+.0f}",
-        turn="the next close {way} the hammer",
         sparse=True,
     ),
     Reader(
@@ -339,8 +294,6 @@ READERS: Final = (
         lambda drift, low, high: squash(drift, (high - low) / 2.0),
         trend=0.3,
         range=0.1,
-        fact="drift {0:+.2f} % in a band of {1:+.2f} to {2:+.2f} %",
-        turn="a drift {way} 0 %",
     ),
     Reader(
         "key_levels",
@@ -348,8 +301,6 @@ READERS: Final = (
         _nearness,
         trend=0.4,
         range=0.9,
-        fact="support {0:.1f} ATR below",
-        turn="close {way} the support {0:.1f} ATR away",
     ),
     Reader(
         "key_levels",
@@ -357,8 +308,6 @@ READERS: Final = (
         lambda distance: -_nearness(distance),
         trend=0.4,
         range=0.9,
-        fact="resistance {0:.1f} ATR above",
-        turn="close {way} the resistance {0:.1f} ATR away",
     ),
     Reader(
         "key_levels",
@@ -366,8 +315,6 @@ READERS: Final = (
         lambda close, low, mid, high: squash(close - mid, (high - low) / 2.0),
         trend=0.5,
         range=-0.8,
-        fact="close {0:.6g} in Bollinger {1:.6g} to {3:.6g}",
-        turn="close {way} the Bollinger middle {2:.6g}",
         component="kl_bollinger",
     ),
     Reader(
@@ -376,8 +323,6 @@ READERS: Final = (
         outside,
         trend=0.9,
         range=0.2,
-        fact="close {0:.6g} against the cloud {1:.6g}, {2:.6g}",
-        turn="close {way} the cloud {1:.6g}, {2:.6g}",
         component="kl_cloud",
     ),
     Reader(
@@ -386,8 +331,6 @@ READERS: Final = (
         distance(1.0),
         trend=0.4,
         range=0.1,
-        fact="tenkan {0:.6g} against kijun {1:.6g}",
-        turn="tenkan {way} kijun {1:.6g}",
         component="kl_lines",
     ),
     Reader(
@@ -396,8 +339,6 @@ READERS: Final = (
         direction,
         trend=1.0,
         range=0.2,
-        fact="+DI {1:.1f} against -DI {2:.1f} at ADX {0:.1f}",
-        turn="+DI {1:.1f} {way} -DI {2:.1f}",
     ),
     Reader(
         "momentum",
@@ -405,8 +346,6 @@ READERS: Final = (
         lambda histogram, atr: squash(histogram, 0.25 * atr),
         trend=0.6,
         range=0.2,
-        fact="MACD histogram {0:+.4g}",
-        turn="MACD histogram {way} 0",
         component="mo_histogram",
     ),
     Reader(
@@ -415,8 +354,6 @@ READERS: Final = (
         squash,
         trend=0.7,
         range=0.1,
-        fact="MACD {0:+.4g}",
-        turn="MACD {way} 0",
         component="mo_macd",
     ),
     Reader(
@@ -425,8 +362,6 @@ READERS: Final = (
         lambda rsi: squash(rsi - 50.0, 15.0),
         trend=0.4,
         range=-0.9,
-        fact="RSI14 {0:.1f}",
-        turn="RSI14 {way} 50",
     ),
     Reader(
         "momentum",
@@ -434,8 +369,6 @@ READERS: Final = (
         lambda k: (k - 50.0) / 50.0,
         trend=0.1,
         range=-0.6,
-        fact="stochastic {0:.1f}",
-        turn="stochastic {way} 50",
     ),
     Reader(
         "momentum",
@@ -443,8 +376,6 @@ READERS: Final = (
         lambda cci: squash(cci, 100.0),
         trend=0.3,
         range=-0.3,
-        fact="CCI20 {0:+.0f}",
-        turn="CCI20 {way} 0",
     ),
     Reader(
         "momentum",
@@ -452,8 +383,6 @@ READERS: Final = (
         lambda heading: HEADINGS.get(heading, 0.0),
         trend=0.3,
         range=0.1,
-        fact="the consensus is {0}",
-        turn="a consensus {way} its last",
         sparse=True,
         words=True,
     ),
@@ -463,8 +392,6 @@ READERS: Final = (
         float,
         trend=0.7,
         range=0.3,
-        fact="trend state {0:+.0f}",
-        turn="trend state {way} 0",
     ),
     Reader(
         "structure",
@@ -472,8 +399,6 @@ READERS: Final = (
         float,
         trend=0.9,
         range=0.3,
-        fact="break of structure {0:+.0f}",
-        turn="close {way} the broken swing",
         sparse=True,
     ),
     Reader(
@@ -482,8 +407,6 @@ READERS: Final = (
         distance(3.0),
         trend=0.8,
         range=0.3,
-        fact="close {0:.6g} against SMA50 {1:.6g}",
-        turn="close {way} SMA50 {1:.6g}",
         component="st_medium",
     ),
     Reader(
@@ -492,8 +415,6 @@ READERS: Final = (
         distance(5.0),
         trend=0.6,
         range=0.4,
-        fact="SMA50 {0:.6g} against SMA200 {1:.6g}",
-        turn="SMA50 {way} SMA200 {1:.6g}",
         component="st_long",
     ),
     Reader(
@@ -502,8 +423,6 @@ READERS: Final = (
         lambda bullish, bearish: bullish - bearish,
         trend=0.4,
         range=0.4,
-        fact="the next state is bullish with {0:.0%}, bearish with {1:.0%}",
-        turn="the chance of a bullish next state {way} that of a bearish one",
     ),
 )
 """Everything that the rules can read, in the order of the vectors."""

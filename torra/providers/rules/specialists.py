@@ -50,8 +50,6 @@ MOOD: Final = tuple(
             lambda tone: squash(tone, TONE),
             trend=0.6,
             range=0.6,
-            fact="tone of the news {0:+.2f}",
-            turn="a tone of the news {way} 0",
         ),
         Reader(
             vector,
@@ -59,8 +57,6 @@ MOOD: Final = tuple(
             lambda share: squash(share - 0.5, SHARE),
             trend=0.5,
             range=-0.2,
-            fact="{0:.0%} of the closes rose",
-            turn="a share of rising closes {way} a half",
         ),
         Reader(
             vector,
@@ -68,8 +64,6 @@ MOOD: Final = tuple(
             lambda share: squash(share - 0.5, SHARE),
             trend=0.5,
             range=0.3,
-            fact="{0:.0%} of the volume lay on rising bars",
-            turn="a share of the volume on rising bars {way} a half",
         ),
         Reader(
             vector,
@@ -77,8 +71,6 @@ MOOD: Final = tuple(
             lambda closes: squash(closes, STREAK),
             trend=0.3,
             range=-0.4,
-            fact="a streak of {0:+.0f} closes",
-            turn="the next close {way} the last",
         ),
     )
 )
@@ -95,19 +87,11 @@ CLASSES: Final[Mapping[str, float]] = {
 """Weight of a class of event beside that of all the news; other news has no weight of its own."""
 
 TIDINGS: Final = tuple(
-    Reader(vector, reads, lambda tone: squash(tone, TONE), weight, weight, fact, turn)
+    Reader(vector, reads, lambda tone: squash(tone, TONE), weight, weight)
     for vector in VECTORS
-    for reads, weight, fact, turn in (
-        (("news.score",), 0.8, "all news {0:+.2f}", "a tone of all news {way} 0"),
-        *(
-            (
-                (f"news.{name}_score",),
-                weight,
-                f"{name} news {{0:+.2f}}",
-                f"a tone of {name} news {{way}} 0",
-            )
-            for name, weight in CLASSES.items()
-        ),
+    for reads, weight in (
+        (("news.score",), 0.8),
+        *(((f"news.{name}_score",), weight) for name, weight in CLASSES.items()),
     )
 )
 
@@ -118,8 +102,6 @@ LEVELS: Final = (
         outside,
         trend=0.6,
         range=0.3,
-        fact="close {0:.6g} against retracements {1:.6g} and {2:.6g}",
-        turn="close {way} the retracements {1:.6g} and {2:.6g}",
         component="kl_fibonacci",
     ),
     Reader(
@@ -128,8 +110,6 @@ LEVELS: Final = (
         distance(2.0),
         trend=0.3,
         range=0.3,
-        fact="close {0:.6g} against half the swing {1:.6g}",
-        turn="close {way} half the swing {1:.6g}",
     ),
     Reader(
         "structure",
@@ -137,8 +117,6 @@ LEVELS: Final = (
         outside,
         trend=0.6,
         range=0.2,
-        fact="close {0:.6g} against the cloud {1:.6g}, {2:.6g}",
-        turn="close {way} the cloud {1:.6g}, {2:.6g}",
     ),
     Reader(
         "structure",
@@ -146,8 +124,6 @@ LEVELS: Final = (
         distance(2.0),
         trend=0.6,
         range=0.3,
-        fact="close {0:.6g} against kijun {1:.6g}",
-        turn="close {way} kijun {1:.6g}",
     ),
 )
 
@@ -158,8 +134,6 @@ OSCILLATORS: Final = (
         lambda k, d: squash(k - d, CROSS),
         trend=0.3,
         range=0.4,
-        fact="stochastic {0:.1f} against its signal {1:.1f}",
-        turn="stochastic {way} its signal {1:.1f}",
     ),
     Reader(
         "momentum",
@@ -167,8 +141,6 @@ OSCILLATORS: Final = (
         distance(0.25),
         trend=0.3,
         range=0.1,
-        fact="MACD {0:+.4g} against its signal {1:+.4g}",
-        turn="MACD {way} its signal {1:+.4g}",
     ),
     Reader(
         "structure",
@@ -176,8 +148,6 @@ OSCILLATORS: Final = (
         direction,
         trend=0.8,
         range=0.2,
-        fact="+DI {1:.1f} against -DI {2:.1f} at ADX {0:.1f}",
-        turn="+DI {1:.1f} {way} -DI {2:.1f}",
     ),
     Reader(
         "structure",
@@ -185,8 +155,6 @@ OSCILLATORS: Final = (
         squash,
         trend=0.5,
         range=0.1,
-        fact="MACD {0:+.4g}",
-        turn="MACD {way} 0",
     ),
 )
 

@@ -1,0 +1,609 @@
+"""The words for the evidence: what each feature is called, which way it leans, how it is said.
+
+`FEATURES` names every feature of a bundle for people, with what a high and a low value of it mean,
+and says which way a value leans; `sides` is that as a check. `SAYINGS` says what one or several
+features together read, as a half-sentence with one number and, apart, why it matters for the next
+bars. Only the bullish wording is written down: the bearish one is its mirror, word by word, so the
+mirrored market is told in mirrored words.
+
+Pure values and functions. A feature that is not in the table, a host's own, has its id as its name
+and may stand on either side.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .contracts import EVENT_CLASSES, VECTORS, Feature
+
+UP: Final = 1
+DOWN: Final = -1
+EITHER: Final = (UP, DOWN)
+NEAR_ATR: Final = 1.0
+"""ATR up to which a support or a resistance is near: then it stands on its own side alone."""
+
+ALIKE: Final[Mapping[str, int]] = {
+    "rising": UP,
+    "BULLISH": UP,
+    "STRONG_BULLISH": UP,
+    "trend_up": UP,
+    "LONG": 0,
+    "SHORT": 0,
+    "falling": DOWN,
+    "BEARISH": DOWN,
+    "STRONG_BEARISH": DOWN,
+    "trend_down": DOWN,
+}
+"""Words of the evidence that lean; all others have no side."""
+
+_PAIRS: Final = (
+    ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("rising", "falling"),
+    ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
+    ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
+    ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
+)  # fmt: skip
+_SWAPPED: Final = {a: b for one, other in _PAIRS for a, b in ((one, other), (other, one))}
+_WORD: Final = re.compile(r"[+−]?[A-Za-z]+")
+
+
+def mirrored(text: str) -> str:
+    """Return the words for the other side: above for below, buyers for sellers."""
+    return _WORD.sub(_swapped, text)
+
+
+def _swapped(found: re.Match[str]) -> str:
+    word = found[0]
+    if word in _SWAPPED or not word[:1].isupper():
+        return _SWAPPED.get(word, word)
+    # the first of a sentence
+    other = _SWAPPED.get(word[:1].lower() + word[1:])
+    return word if other is None else other[:1].upper() + other[1:]
+
+
+Lean = Callable[[float, Mapping[str, Feature]], int | None]
+"""Which way a value leans: +1, -1, 0 for neither, None where it cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureWords:
+    """A feature for people: its name in a sentence, and what a high and a low value mean.
+
+    `lean` is None for a feature without a side; one that is `two_sided` may stand on either, as
+    strength is followed in a trend and faded in a range.
+    """
+
+    name: str
+    high: str
+    low: str
+    lean: Lean | None = None
+    two_sided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What features read, for the bullish side: a half-sentence with one number {n}, and why.
+
+    `number` makes it of the values read, `shown` is its format. `faded` and `faded_why` say the
+    same high value as an argument for lower prices. `line` is the place, among the values, of the
+    price that would end it, and `line_name` its name.
+    """
+
+    half: str
+    why: str
+    number: Callable[..., float]
+    shown: str
+    faded: str = ""
+    faded_why: str = ""
+    line: int | None = None
+    line_name: str = ""
+
+    def told(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
+        """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
+        text = self._side(self.faded if fades else self.half, side, fades=fades)
+        return text.format(n=self._number(values))
+
+    def reason(self, side: int, *, fades: bool = False) -> str:
+        """Return why it matters for the next bars."""
+        return self._side(self.faded_why if fades else self.why, side, fades=fades)
+
+    def _side(self, text: str, side: int, *, fades: bool) -> str:
+        # A high value that is faded argues for lower prices: that is how it is written down.
+        return mirrored(text) if (side == UP) is fades else text
+
+    def _number(self, values: tuple[Any, ...]) -> str:
+        return self.shown.format(self.number(*values) + 0.0)
+
+
+def name_of(feature: str) -> str:
+    """Return the name of a feature for people; its id where the table has none."""
+    found = FEATURES.get(feature)
+    return feature if found is None else found.name
+
+
+def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
+    """Return the sides for which a feature may be cited as a point; () when it has none.
+
+    A feature that the table does not know may stand for either.
+    """
+    words = FEATURES.get(feature)
+    if words is None:
+        return EITHER
+    if words.lean is None:
+        return ()
+    found = features.get(feature)
+    value = None if found is None else found.value
+    if value is None or isinstance(value, bool):
+        return ()
+    if words.two_sided:
+        return EITHER
+    if isinstance(value, str):
+        leans: int | None = ALIKE.get(value, 0)
+    else:
+        leans = words.lean(value, features) if math.isfinite(value) else 0
+    return EITHER if leans is None else (leans,) if leans else ()
+
+
+# --- which way a value leans ----------------------------------------------------------------------
+
+
+def _sign(value: float) -> int:
+    return (value > 0.0) - (value < 0.0)
+
+
+def _number(features: Mapping[str, Feature], name: str) -> float | None:
+    found = features.get(name)
+    value = None if found is None else found.value
+    return None if value is None or isinstance(value, str | bool) else float(value)
+
+
+def _positive(value: float, _: Mapping[str, Feature]) -> int:
+    return _sign(value)
+
+
+def _from(middle: float) -> Lean:
+    return lambda value, _: _sign(value - middle)
+
+
+def _over(other: str, way: int = UP) -> Lean:
+    def lean(value: float, features: Mapping[str, Feature]) -> int | None:
+        beside = _number(features, other)
+        return None if beside is None else way * _sign(value - beside)
+
+    return lean
+
+
+def _near(way: int) -> Lean:
+    return lambda value, _: way if value <= NEAR_ATR else None
+
+
+_LEVEL: Final = _over("technical.close", DOWN)
+"""A level leans up while the close is above it."""
+
+
+def _level(name: str) -> FeatureWords:
+    return FeatureWords(name, "it lies above the close", "it lies below the close", _LEVEL)
+
+
+def _sideless(name: str, high: str, low: str) -> FeatureWords:
+    return FeatureWords(name, high, low)
+
+
+def _either(name: str, high: str, low: str, lean: Lean) -> FeatureWords:
+    return FeatureWords(name, high, low, lean, two_sided=True)
+
+
+_PART: Final = ("it leans up", "it leans down")
+COMPONENTS: Final[Mapping[str, str]] = {
+    "pa_trend": "price against its 20-bar mean",
+    "pa_slope": "the slope of the 20-bar mean",
+    "pa_thrust": "the move of the last three bars",
+    "pa_body": "the body of the last bar",
+    "pa_wicks": "the wicks of the last bar",
+    "pa_pattern": "the candle pattern",
+    "pa_gap": "the opening gap",
+    "pa_volume": "the volume behind the last bar",
+    "kl_bollinger": "price within its Bollinger bands",
+    "kl_cloud": "price against the cloud",
+    "kl_fibonacci": "price against the Fibonacci retracements",
+    "kl_levels": "the nearest support and resistance",
+    "kl_lines": "the conversion line against the base line",
+    "mo_rsi": "RSI against its middle",
+    "mo_macd": "MACD against zero",
+    "mo_histogram": "the MACD histogram against zero",
+    "mo_stochastic": "the stochastic against its middle",
+    "mo_cci": "CCI against zero",
+    "mo_direction": "the directional movement",
+    "st_swings": "the order of the swings",
+    "st_state": "the state of the trend",
+    "st_break": "the last break of structure",
+    "st_medium": "price against the 50-bar mean",
+    "st_long": "the 50-bar mean against the 200-bar mean",
+}
+"""The parts of the four scores, by name; each lies between -1 and +1 and leans as its sign."""
+
+_TECHNICAL: Final[Mapping[str, FeatureWords]] = {
+    "close": _sideless("the close", "price is high", "price is low"),
+    "atr14": _sideless("the average true range", "bars are wide", "bars are narrow"),
+    "adx14": _sideless("ADX", "there is a trend", "there is a range"),
+    "volatility_percentile": _sideless(
+        "volatility's rank among the last 500 bars", "bars are wide for it", "bars are calm for it"
+    ),
+    "volume_sma20": _sideless("the usual volume", "the market is busy", "the market is thin"),
+    "volume_ratio": _sideless(
+        "volume against its usual", "more traded than usual", "less traded than usual"
+    ),
+    "ema20": _level("the 20-bar exponential mean"),
+    "sma20": _level("the 20-bar mean"),
+    "sma50": _level("the 50-bar mean"),
+    "sma200": _level("the 200-bar mean"),
+    "bb_mid": _either(
+        "the middle of the Bollinger bands", "it lies above the close", "it lies below it", _LEVEL
+    ),
+    "bb_upper": _either(
+        "the upper Bollinger band", "it is far above", "price presses against it", _LEVEL
+    ),
+    "bb_lower": _either(
+        "the lower Bollinger band", "price presses against it", "it is far below", _LEVEL
+    ),
+    "tenkan": _level("the conversion line"),
+    "kijun": _level("the base line"),
+    "span_a": _level("one edge of the cloud"),
+    "span_b": _level("the other edge of the cloud"),
+    "fib_382": _level("the 38 % retracement"),
+    "fib_500": _level("half of the last swing"),
+    "fib_618": _level("the 62 % retracement"),
+    "swing_high": _level("the last swing high"),
+    "swing_low": _level("the last swing low"),
+    "prev_swing_high": _level("the swing high before"),
+    "prev_swing_low": _level("the swing low before"),
+    "support": _either("the support", "it is near", "it is far", _LEVEL),
+    "resistance": _either("the resistance", "it is far", "it is near", _LEVEL),
+    "support_distance_atr": FeatureWords(
+        "the distance to support", "no floor is near", "a floor is near", _near(UP)
+    ),
+    "resistance_distance_atr": FeatureWords(
+        "the distance to resistance", "there is room above", "a ceiling is near", _near(DOWN)
+    ),
+    "rsi14": _either("RSI", "strength, or stretched", "weakness, or stretched", _from(50.0)),
+    "stoch_k": _either(
+        "the stochastic", "strength, or stretched", "weakness, or stretched", _from(50.0)
+    ),
+    "stoch_d": _either(
+        "the signal of the stochastic", "strength", "weakness", _from(50.0)
+    ),
+    "cci20": _either("CCI", "strength, or stretched", "weakness, or stretched", _positive),
+    "plus_di": FeatureWords(
+        "+DI", "buyers drive the move", "buyers are few", _over("technical.minus_di")
+    ),
+    "minus_di": FeatureWords(
+        "−DI", "sellers drive the move", "sellers are few", _over("technical.plus_di", DOWN)
+    ),
+    "macd": FeatureWords("MACD", "the faster mean leads up", "it leads down", _positive),
+    "macd_signal": FeatureWords("the signal of MACD", "it points up", "it points down", _positive),
+    "macd_hist": FeatureWords(
+        "the MACD histogram", "momentum grows up", "momentum grows down", _positive
+    ),
+    "gap_atr": FeatureWords("the opening gap", "it opened higher", "it opened lower", _positive),
+    "gap_pct": FeatureWords("the opening gap", "it opened higher", "it opened lower", _positive),
+    "body_atr": FeatureWords(
+        "the body of the last bar", "it closed above its open", "it closed below it", _positive
+    ),
+    "upper_wick": FeatureWords(
+        "the upper wick", "sellers came in above", "sellers did not", lambda *_: DOWN
+    ),
+    "lower_wick": FeatureWords(
+        "the lower wick", "buyers came in below", "buyers did not", lambda *_: UP
+    ),
+    "engulfing": FeatureWords(
+        "the engulfing pattern", "buyers took over", "sellers took over", _positive
+    ),
+    "hammer": FeatureWords("the hammer", "buyers came back", "sellers came back", _positive),
+    "trend_state": FeatureWords(
+        "the state of the trend", "swings rise", "swings fall", _positive
+    ),
+    "bos": FeatureWords(
+        "the last break of structure", "a swing high broke", "a swing low broke", _positive
+    ),
+}  # fmt: skip
+
+_OTHERS: Final[Mapping[str, FeatureWords]] = {
+    "forecast.drift_pct": FeatureWords(
+        "the forecast of the trend", "it drifts up", "it drifts down", _positive
+    ),
+    "forecast.low_pct": _sideless("the lower end of the forecast", "little risk", "much risk"),
+    "forecast.high_pct": _sideless("the upper end of the forecast", "much room", "little room"),
+    "market.spread_atr": _sideless("the spread", "trading is dear", "trading is cheap"),
+    "market.valid_bars": _sideless("the bars held", "enough history", "little history"),
+    "market.bar_age": _sideless("the age of the bar", "it is old", "it is fresh"),
+    "market.range_atr": _sideless("the range of the bar", "a wide bar", "a narrow bar"),
+    "market.session": _sideless("the session", "", ""),
+    "market.day_of_week": _sideless("the day", "", ""),
+    "market.regime": FeatureWords("the kind of market", "", "", _positive),
+    "market.triage": _sideless("what is odd about the bar", "", ""),
+    "memory.markov_state": FeatureWords("the state of the desk's consensus", "", "", _positive),
+    "memory.state_duration": _sideless("how long that state lasts", "it is old", "it is new"),
+    "memory.trend_direction": FeatureWords("the way of the consensus", "", "", _positive),
+    "memory.losing_streak": _sideless("the losing streak", "many losses in a row", "none"),
+    "memory.open_elsewhere": _sideless("the positions elsewhere", "much is open", "nothing is"),
+    "memory.position": _sideless("the position here", "", ""),
+    "memory.next_bullish": FeatureWords(
+        "the chance of a bullish next state", "likely", "unlikely", _over("memory.next_bearish")
+    ),
+    "memory.next_bearish": FeatureWords(
+        "the chance of a bearish next state", "likely", "unlikely",
+        _over("memory.next_bullish", DOWN),
+    ),
+    "memory.consensus_last": FeatureWords(
+        "the last consensus", "the desk saw it rise", "the desk saw it fall", _positive
+    ),
+    "events.available": _sideless("the calendar", "there is one", "there is none"),
+    "events.to_next_min": _sideless("the minutes to the next event", "far", "near"),
+    "events.since_last_min": _sideless("the minutes since the last event", "long ago", "just now"),
+    "news.available": _sideless("the source of news", "it brings some", "it brings none"),
+    "news.items": _sideless("the number of headlines", "many", "few"),
+    "news.score": FeatureWords("the tone of all the news", "good", "bad", _positive),
+    **{
+        name: words
+        for kind in EVENT_CLASSES
+        for name, words in (
+            (f"news.{kind}_items", _sideless(f"the number of {kind} headlines", "many", "few")),
+            (
+                f"news.{kind}_score",
+                FeatureWords(f"the tone of the {kind} news", "good", "bad", _positive),
+            ),
+        )
+    },
+    "sentiment.positioning_available": _sideless("a feed of positions", "there", "not there"),
+    "sentiment.news": FeatureWords("the tone of the news", "good", "bad", _positive),
+    "sentiment.news_items": _sideless("the number of headlines", "many", "few"),
+    "sentiment.up_bars": _either(
+        "the share of recent closes that rose", "a good mood", "a bad mood", _from(0.5)
+    ),
+    "sentiment.up_volume": FeatureWords(
+        "the share of the volume on rising bars", "money backs buyers", "money backs sellers",
+        _from(0.5),
+    ),
+    "sentiment.streak": _either(
+        "the run of closes one way", "a run up", "a run down", _positive
+    ),
+    "fundamentals.available": _sideless("the company's figures", "there", "not there"),
+    "fundamentals.pe": _sideless("the price of a unit of earnings", "dear", "cheap"),
+    "fundamentals.pb": _sideless("the price of a unit of book value", "dear", "cheap"),
+    "fundamentals.ev_ebitda": _sideless("the price of a unit of EBITDA", "dear", "cheap"),
+    "fundamentals.revenue_growth_pct": FeatureWords(
+        "the growth of revenue", "it grows", "it shrinks", _positive
+    ),
+    "fundamentals.net_margin_pct": FeatureWords(
+        "the net margin", "it earns", "it loses", _positive
+    ),
+    "source.news": _sideless("the state of the news", "", ""),
+    "source.events": _sideless("the state of the calendar", "", ""),
+    "source.events_ahead_min": _sideless("the minutes ahead that are kept free", "", ""),
+    "source.events_behind_min": _sideless("the minutes behind that are kept free", "", ""),
+    "source.fundamentals": _sideless("the state of the company's figures", "", ""),
+    "gate.multiplier": _sideless("the multiplier of the gate's rules", "much is left", "little is"),
+    "gate.veto": _sideless("the veto of the gate's rules", "vetoed", "free"),
+    "gate.reasons": _sideless("the reasons of the gate's rules", "", ""),
+    "gate.analyst_spread": _sideless("how far the analysts lie apart", "far", "near"),
+}  # fmt: skip
+
+FEATURES: Final[Mapping[str, FeatureWords]] = {
+    # A score is what an analyst measures its evidence by: it may be too high or too low.
+    **{
+        f"scores.{vector}": _either(
+            f"the {vector.replace('_', ' ')} score", "bullish", "bearish", _positive
+        )
+        for vector in VECTORS
+    },
+    **{
+        f"component.{name}": FeatureWords(words, *_PART, _positive)
+        for name, words in COMPONENTS.items()
+    },
+    **{f"technical.{name}": words for name, words in _TECHNICAL.items()},
+    **_OTHERS,
+}
+"""Every feature of a bundle, by id; the features of single headlines are not among them."""
+
+
+# --- how readings are said ------------------------------------------------------------------------
+
+
+def _size(value: float, *_: Any) -> float:
+    return abs(value)
+
+
+def _gap(one: float, other: float, atr: float) -> float:
+    return abs(one - other) / atr if atr > 0.0 else 0.0
+
+
+def _outside(close: float, one: float, other: float, atr: float) -> float:
+    return max(close - max(one, other), min(one, other) - close, 0.0) / atr if atr > 0.0 else 0.0
+
+
+def _in_atr(value: float, atr: float) -> float:
+    return abs(value) / atr if atr > 0.0 else 0.0
+
+
+def _apart(one: float, other: float, *_: Any) -> float:
+    return abs(one - other)
+
+
+def _stretch(close: float, low: float, mid: float, high: float) -> float:
+    half = (high - low) / 2.0
+    return abs(close - mid) / half if half > 0.0 else 0.0
+
+
+def _larger(share: float) -> float:
+    return max(share, 1.0 - share)
+
+
+def _itself(value: float, *_: Any) -> float:
+    return value
+
+
+def _fixed(number: float) -> Callable[..., float]:
+    return lambda *_: number
+
+
+def _ids(*names: str) -> tuple[str, ...]:
+    return tuple(f"technical.{name}" for name in names)
+
+
+_ATR: Final = "{:.1f} ATR"
+_FINE_ATR: Final = "{:.2f} ATR"
+_POINTS: Final = "{:.1f} points"
+_RANGE_TURNS: Final = "and a range tends to pull back from there"
+
+_SUPPORT: Final = Saying(
+    "support is {n} below", "a floor that buyers have defended", _size, _ATR
+)  # fmt: skip
+_CLOUD: Final = Saying(
+    "the close is {n} above the cloud", "so buyers hold the trend", _outside, _ATR,
+    line=1, line_name="an edge of the cloud",
+)  # fmt: skip
+_DIRECTION: Final = Saying(
+    "+DI leads −DI by {n}", "so buyers drive the move",
+    lambda _, plus, minus: abs(plus - minus), _POINTS,
+)  # fmt: skip
+_MACD: Final = Saying(
+    "MACD is {n} above zero", "so the faster mean leads upwards", _in_atr, _FINE_ATR
+)  # fmt: skip
+
+
+def _above(what: str, other: str, why: str, line_name: str = "") -> Saying:
+    return Saying(
+        f"{what} is {{n}} above {other}", why, _gap, _ATR, line=1, line_name=line_name or other
+    )
+
+
+SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
+    _ids("close", "ema20", "atr14"): _above(
+        "the close", "the 20-bar exponential mean", "so buyers hold the short trend"
+    ),
+    _ids("body_atr"): Saying(
+        "the bar closed {n} above its open", "so buyers had the last word", _size, _FINE_ATR
+    ),
+    _ids("body_atr", "volume_ratio"): Saying(
+        "the rising bar had {n} its usual volume", "so buyers meant it",
+        lambda _, volume: volume, "{:.1f} times",
+    ),
+    _ids("lower_wick", "upper_wick"): Saying(
+        "the lower wick takes {n} of the bar", "so buyers came in below it", max, "{:.0%}"
+    ),
+    _ids("engulfing"): Saying(
+        "the last {n} bars form a rising engulfing pattern", "so buyers took over",
+        _fixed(2.0), "{:.0f}",
+    ),
+    _ids("hammer"): Saying(
+        "within {n} bar price fell and came back up", "so buyers stand ready below",
+        _fixed(1.0), "{:.0f}",
+    ),
+    ("forecast.drift_pct", "forecast.low_pct", "forecast.high_pct"): Saying(
+        "the trend alone would carry price {n} up in four bars", "so it has not run dry",
+        _size, "{:.2f} %",
+    ),
+    _ids("support_distance_atr"): _SUPPORT,
+    _ids("resistance_distance_atr"): _SUPPORT,
+    _ids("close", "bb_lower", "bb_mid", "bb_upper"): Saying(
+        "the close is {n} of the way to the upper Bollinger band", "so buyers lead",
+        _stretch, "{:.0%}",
+        "the close is {n} of the way to the upper Bollinger band", _RANGE_TURNS,
+        line=2, line_name="the middle of the Bollinger bands",
+    ),
+    _ids("close", "span_a", "span_b", "atr14"): _CLOUD,
+    _ids("tenkan", "kijun", "atr14"): _above(
+        "the conversion line", "the base line", "so buyers gather pace"
+    ),
+    _ids("adx14", "plus_di", "minus_di"): _DIRECTION,
+    _ids("macd_hist", "atr14"): Saying(
+        "the MACD histogram is {n} above zero", "so momentum grows upwards", _in_atr, _FINE_ATR
+    ),
+    _ids("macd", "atr14"): _MACD,
+    _ids("rsi14"): Saying(
+        "RSI at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
+        "RSI at {n} is above its middle", _RANGE_TURNS,
+    ),
+    _ids("stoch_k"): Saying(
+        "the stochastic at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
+        "the stochastic at {n} is above its middle", _RANGE_TURNS,
+    ),
+    _ids("cci20"): Saying(
+        "CCI at {n} shows strength", "so buyers lead", _itself, "{:+.0f}",
+        "CCI at {n} is above its middle", _RANGE_TURNS,
+    ),
+    _ids("trend_state"): Saying(
+        "the last {n} swings went up, top and bottom", "so the trend points up",
+        _fixed(2.0), "{:.0f}",
+    ),
+    _ids("bos"): Saying(
+        "price broke {n} swing high", "so buyers took that level", _fixed(1.0), "{:.0f}"
+    ),
+    _ids("close", "sma50", "atr14"): _above(
+        "the close", "the 50-bar mean", "so buyers hold the middle trend"
+    ),
+    _ids("sma50", "sma200", "atr14"): _above(
+        "the 50-bar mean", "the 200-bar mean", "so buyers hold the long trend"
+    ),
+    ("memory.next_bullish", "memory.next_bearish"): Saying(
+        "a bullish next state is {n} likelier than a bearish one", "so the desk's view should hold",
+        lambda up, down: 100.0 * abs(up - down), _POINTS,
+    ),
+    ("sentiment.news",): Saying(
+        "the tone of the news is good at {n}", "so it backs buyers", _itself, "{:+.2f}"
+    ),
+    ("sentiment.up_bars",): Saying(
+        "{n} of the recent closes rose", "so the mood carries buyers", _larger, "{:.0%}",
+        "{n} of the recent closes rose", "and a range seldom goes on like that",
+    ),
+    ("sentiment.up_volume",): Saying(
+        "{n} of the volume lay on rising bars", "so money backs buyers", _larger, "{:.0%}"
+    ),
+    ("sentiment.streak",): Saying(
+        "{n} closes in a row rose", "so the mood carries buyers", _size, "{:.0f}",
+        "{n} closes in a row rose", "and a range seldom goes on like that",
+    ),
+    ("news.score",): Saying(
+        "all the news together is good at {n}", "so it backs buyers", _itself, "{:+.2f}"
+    ),
+    **{
+        (f"news.{kind}_score",): Saying(
+            f"the {kind} news is good at {{n}}", "so it backs buyers", _itself, "{:+.2f}"
+        )
+        for kind in EVENT_CLASSES
+    },
+    _ids("close", "fib_382", "fib_618", "atr14"): Saying(
+        "the close is {n} above both Fibonacci retracements", "so buyers hold the swing",
+        _outside, _ATR, line=1, line_name="a Fibonacci retracement",
+    ),
+    _ids("close", "fib_500", "atr14"): _above(
+        "the close", "half of the last swing", "so buyers hold the swing"
+    ),
+    _ids("close", "kijun", "atr14"): _above(
+        "the close", "the base line", "so buyers hold the middle trend"
+    ),
+    _ids("stoch_k", "stoch_d"): Saying(
+        "the stochastic is {n} above its signal", "so it turns up", _apart, _POINTS
+    ),
+    _ids("macd", "macd_signal", "atr14"): Saying(
+        "MACD is {n} above its signal", "so momentum turns up", _gap, _FINE_ATR
+    ),
+    **{
+        # The score beside its readings, for an analyst that has nothing else to point at.
+        (f"scores.{vector}",): Saying(
+            f"the {vector.replace('_', ' ')} score of {{n}} stands below what its readings carry",
+            "so some of the way back up is left", _itself, "{:+.2f}",
+        )
+        for vector in VECTORS
+    },
+    **{
+        (f"component.{name}",): Saying(
+            f"{words} leans up at {{n}} of 1", "so the score rests on it", _itself, "{:+.2f}"
+        )
+        for name, words in COMPONENTS.items()
+    },
+}  # fmt: skip
+"""What can be said of readings, by the features that they read."""

@@ -1,0 +1,309 @@
+"""What the rules' agents say: claims, points on their own side, falsifiers, in a trader's words."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+
+from agents.contracts import SIDES, VECTORS, Completion, Feature, Request, immediate
+from agents.debate import replies
+from agents.feature_words import (
+    COMPONENTS,
+    EITHER,
+    FEATURES,
+    SAYINGS,
+    mirrored,
+    name_of,
+    sides,
+)
+from agents.registry import AGENTS
+from technical_calculator import COMPONENTS as PARTS
+from tests.worlds import desks
+from tests.worlds.mirrors import MARKETS
+from tests.worlds.mirrors import mirrored as upside_down
+from torra.config import Profile, validate
+from torra.providers.rules.argument import FALSIFIERS
+from torra.providers.rules.provider import RulesProvider
+from torra.providers.rules.readings import READERS
+from torra.providers.rules.specialists import TABLES
+
+Scaled = Callable[..., int]
+LONGEST = 25
+"""Words of a sentence."""
+
+NUMBER = re.compile(r"[+−-]?\d[\d,.]*%?")
+CODE = re.compile(r"[a-z0-9]+_[a-z0-9_]*|[Α-Ωα-ω]|\b[a-z]+\.[a-z]")
+LINE = re.compile(r"a close (above|below) ([\d,.]+), .+, in the next 12 bars")
+
+
+class Listened:
+    """The rules, and every request with its reply."""
+
+    name = "rules"
+
+    def __init__(self) -> None:
+        self.rules = RulesProvider()
+        self.heard: list[tuple[Request, dict[str, Any]]] = []
+
+    @immediate
+    def submit(self, request: Request) -> Future[Completion]:
+        future = self.rules.submit(request)
+        reply = future.result().reply
+        assert reply is not None
+        self.heard.append((request, reply))
+        return future
+
+    def close(self) -> None: ...
+
+
+def listen(mode: str, steps: int) -> list[tuple[Request, dict[str, Any]]]:
+    """Return what was asked and said on so many closes of the shipped sample."""
+    provider = Listened()
+    profile = validate(Profile, {"agents": {"mode": mode, "debate_rounds": 2}}, "a test")
+    with tempfile.TemporaryDirectory() as folder:
+        desk = desks.open_desk(
+            Path(folder), (desks.BTC, desks.EUR), profile=profile, provider=provider
+        )
+        desks.take_lease(desk)
+        for _ in range(steps):
+            desks.step(desk)
+        desk.close()
+    return provider.heard
+
+
+def claim_of(reply: dict[str, Any]) -> str:
+    # the point inside a number ends no sentence
+    return re.split(r"(?<=\.)\s", reply["reasoning"])[0]
+
+
+def side_of(request: Request, reply: dict[str, Any]) -> int:
+    """Which way a report pushes, by its numbers; an advocate's side is its office."""
+    if request.role.id in SIDES:
+        return SIDES[request.role.id]
+    weight = {"primary": 1.0, "secondary": 0.5}
+    push = sum(
+        weight[request.role.focus[vector]] * value
+        for vector, value in reply["adjustments"].items()
+        if value is not None
+    )
+    return (push > 1e-12) - (push < -1e-12)
+
+
+def ids_of(point: str) -> list[tuple[str, ...]]:
+    """The readings that a point may be of: those whose words, for either side, are its own."""
+    found = []
+    bare = re.sub(NUMBER, "#", point)
+    for reads, saying in SAYINGS.items():
+        for half, why in ((saying.half, saying.why), (saying.faded, saying.faded_why)):
+            unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
+            text = f"{half}, {why}.".replace("{n}", unit)
+            text = re.sub(NUMBER, "#", text[:1].upper() + text[1:])
+            if bare.lower() in (text.lower(), mirrored(text).lower()):
+                found.append(reads)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["budget", "full"])
+def test_what_is_said_on_the_shipped_sample(
+    mode: str, scaled: Scaled, record_property: Any
+) -> None:
+    """Each claim has a side and a number, each point its author's side; no id or Greek."""
+    heard = listen(mode, scaled(5_000, least=16))
+    seen: Counter[str] = Counter()
+    claims: dict[tuple[str, ...], dict[str, str]] = {}
+    for request, reply in heard:
+        if request.role.kind == "gate":
+            check_words(reply["reasoning"])
+            continue
+        if reply["abstained"]:
+            continue
+        claim = claim_of(reply)
+        check_claim(request, reply, claim)
+        side = side_of(request, reply)
+        for point in reply["key_points"]:
+            check_words(point)
+            check_point(request, point, side)
+        check_falsifiers(request, reply)
+        place: tuple[str, ...] = (request.symbol, request.timeframe, request.bar_time)
+        claims.setdefault(place, {})[request.role.id] = claim
+        seen[claim.split(":")[0]] += 1
+    for tick, said in claims.items():
+        assert len(set(said.values())) == len(said), (tick, said)
+    assert min(seen["Up"], seen["Down"], seen["No case"]) > 0, seen
+    record_property("seen", f"{len(claims)} ticks, {sum(seen.values())} reports: {dict(seen)}")
+
+
+def check_words(text: str) -> None:
+    assert not CODE.search(text), text
+    for sentence in re.split(r"(?<=\.)\s", text):
+        assert len(sentence.split()) <= LONGEST, sentence
+
+
+def check_claim(request: Request, reply: dict[str, Any], claim: str) -> None:
+    check_words(reply["reasoning"])
+    assert NUMBER.search(claim), claim
+    head = claim.split(":", maxsplit=1)[0]
+    side = side_of(request, reply)
+    moved = any(reply["adjustments"].values())
+    if request.role.id in SIDES and not moved:
+        assert head == "No case" and not reply["key_points"] and reply["confidence"] == "low"
+    else:
+        assert head == {1: "Up", -1: "Down", 0: "No side"}[side], (claim, reply)
+        assert bool(reply["key_points"]) is bool(side)
+    assert len(reply["key_points"]) <= 4
+
+
+def check_point(request: Request, point: str, side: int) -> None:
+    """By the table's own sign of the feature that the words are of, not by who made them."""
+    assert NUMBER.search(point), point
+    candidates = ids_of(point)
+    assert candidates, point
+    allowed = {way for reads in candidates for way in _allowed(reads, request)}
+    assert side in allowed, (point, candidates)
+
+
+def _allowed(reads: tuple[str, ...], request: Request) -> set[int]:
+    """The sides for which the features of a reading may stand, those without a side aside."""
+    if SAYINGS[reads].faded:
+        return {1, -1}
+    named = [name for name in reads if name in request.features or name.startswith("scores.")]
+    found = [sides(name, request.features) or EITHER for name in named]
+    if reads in _ORDERED:
+        one, other = (float(request.features[name].value or 0) for name in reads[:2])
+        return {1 if one > other else -1}
+    return set.intersection(*map(set, found)) if found else set()
+
+
+_ORDERED = [
+    tuple(f"technical.{name}" for name in names)
+    for names in (
+        ("tenkan", "kijun", "atr14"), ("sma50", "sma200", "atr14"), ("stoch_k", "stoch_d"),
+        ("macd", "macd_signal", "atr14"), ("lower_wick", "upper_wick"),
+    )
+]  # fmt: skip
+"""Readings whose side is which of two features is the larger."""
+
+
+def check_falsifiers(request: Request, reply: dict[str, Any]) -> None:
+    told = reply.get("falsifiers", [])
+    assert len(told) <= FALSIFIERS
+    for text in told:
+        found = LINE.fullmatch(text)
+        assert found, text
+        way, price = found.groups()
+        assert way == ("below" if SIDES[request.role.id] > 0 else "above")
+        close = request.features["technical.close"].value
+        assert isinstance(close, float)
+        beyond = (float(price.replace(",", "")) - close) * SIDES[request.role.id]
+        assert beyond <= 0.51 * 10.0 ** -len(price.partition(".")[2]), "it holds already"
+        check_words(text)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_every_feature_of_a_bundle_has_its_words() -> None:
+    heard = listen("full", 1)
+    known = {name for request, _ in heard for name in request.features}
+    strangers = {name for name in known if name not in FEATURES and "news.item" not in name}
+    assert not strangers
+    with tempfile.TemporaryDirectory() as folder:
+        desk = desks.open_desk(Path(folder), (desks.EUR,))
+        desks.take_lease(desk)
+        desks.step(desk)
+        tick = desk.database.latest_tick("EURUSD", "H1")
+        desk.close()
+    assert tick is not None
+    assert {row["id"] for row in tick["features"]} <= set(FEATURES)
+    assert set(COMPONENTS) == {name for part in PARTS.values() for name in part}
+    assert name_of("host.own") == "host.own"
+
+
+def test_every_reading_of_the_rules_can_be_said() -> None:
+    readers = [reader for table in (READERS, *TABLES.values()) for reader in table]
+    silent = {reader.reads for reader in readers if reader.reads not in SAYINGS}
+    assert silent == {("memory.trend_direction",)}, "its number is not known"
+    faded = [reader for reader in readers if reader.range < 0.0]
+    assert all(SAYINGS[reader.reads].faded for reader in faded)
+    for reader in readers:
+        if reader.component:
+            assert (f"component.{reader.component}",) in SAYINGS
+
+
+def test_no_word_of_the_table_is_a_code() -> None:
+    for words in FEATURES.values():
+        check_words(f"{words.name}. {words.high}. {words.low}")
+    for saying in SAYINGS.values():
+        check_words(f"{saying.half}, {saying.why}. {saying.faded}")
+
+
+def test_the_mirror_of_the_mirror_is_the_text() -> None:
+    for saying in SAYINGS.values():
+        for text in (saying.half, saying.why, saying.faded, saying.faded_why):
+            assert mirrored(mirrored(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("technical.ema20", 99.0, (1,)), ("technical.ema20", 101.0, (-1,)),
+        ("technical.rsi14", 80.0, (1, -1)), ("technical.adx14", 40.0, ()),
+        ("technical.macd_hist", -0.1, (-1,)), ("technical.support_distance_atr", 0.4, (1,)),
+        ("technical.support_distance_atr", 5.0, (1, -1)), ("technical.bos", 0.0, ()),
+        ("technical.volume_ratio", 3.0, ()), ("memory.trend_direction", "rising", (1,)),
+        ("memory.position", "LONG", ()), ("host.own", 3.0, (1, -1)), ("news.score", None, ()),
+    ],
+)  # fmt: skip
+def test_a_feature_may_be_cited_for_its_side(
+    name: str, value: Any, allowed: tuple[int, ...]
+) -> None:
+    features = {"technical.close": Feature("technical.close", 100.0), name: Feature(name, value)}
+    assert sides(name, features) == allowed
+
+
+# --- the mirrored market --------------------------------------------------------------------------
+
+
+def said(values: dict[str, Any], scores: float) -> list[tuple[str, dict[str, Any]]]:
+
+    features = {name: Feature(name, value) for name, value in values.items()}
+    found = []
+    for agent in AGENTS.values():
+        if agent.role.kind == "gate":
+            continue
+        request = Request(
+            role=agent.role, round=1, attempt=1, symbol="X", timeframe="H1", bar_time="",
+            model="", system="", user="", schema=replies.SCHEMAS["report"], features=features,
+            reports=(), scores=dict.fromkeys(VECTORS, scores), max_output_tokens=1, limit_s=1.0,
+        )  # fmt: skip
+        reply = RulesProvider().submit(request).result().reply
+        assert reply is not None
+        found.append((agent.role.id, reply))
+    return found
+
+
+@hypothesis_settings(deadline=None, max_examples=30)
+@given(MARKETS)
+def test_the_mirrored_market_is_told_in_mirrored_words(market: dict[str, Any]) -> None:
+    twins = {"bull_researcher": "bear_researcher", "bear_researcher": "bull_researcher"}
+    here, there = dict(said(market, 0.125)), dict(said(upside_down(market), -0.125))
+
+    def bare(text: str) -> str:
+        return re.sub(NUMBER, "#", text).replace("Up:", "Down:")
+
+    for role, reply in here.items():
+        twin = there[twins.get(role, role)]
+        for text, other in zip(reply["key_points"], twin["key_points"], strict=True):
+            assert bare(mirrored(text)).lower() == bare(other).lower()
+        ends, others = (told.get("falsifiers", ()) for told in (reply, twin))
+        for text, other in zip(ends, others, strict=True):
+            assert bare(mirrored(text)) == bare(other)

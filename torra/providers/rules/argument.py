@@ -1,0 +1,275 @@
+"""What the rules say for their numbers: a claim, points for it, what they grant, what would end it.
+
+Every sentence is made from `agents.feature_words` alone. A point for a report leans to the report's
+own side, by its reading, and one against it leans the other way; what leans to neither is counted
+and not said. An analyst that finds a score too high while no reading leans down points at the score
+itself. An advocate without a case says so. A falsifier lies on the path of price and does not hold
+yet: a close beyond a line, within `AHEAD` bars.
+
+Pure functions; nothing raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agents.contracts import SIDES, Feature, Request
+from agents.feature_words import SAYINGS
+from torra.providers.rules.readings import CLOSE, Reading, number
+
+FOR: Final = 4
+"""Points for a report."""
+
+AGAINST: Final = 2
+"""Points that a report grants."""
+
+FALSIFIERS: Final = 3
+"""Falsifiers of a case."""
+
+CLAIM_WORDS: Final = 25
+"""Most words of a claim, and of any sentence."""
+
+AHEAD: Final = 12
+"""Bars within which a falsifier may come true."""
+
+STRONG: Final = 0.5
+"""Lean from which the other side's strongest point is granted."""
+
+ATR: Final = "technical.atr14"
+FLOORS: Final[Mapping[int, tuple[tuple[str, str], ...]]] = {
+    1: (("technical.support", "the support"), ("technical.swing_low", "the last swing low")),
+    -1: (
+        ("technical.resistance", "the resistance"),
+        ("technical.swing_high", "the last swing high"),
+    ),
+}
+"""Levels whose loss ends a case for a side, the nearest first, with their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One reading as an argument: the half-sentence and why it matters."""
+
+    reading: Reading
+    half: str
+    why: str
+
+    def sentence(self) -> str:
+        """Return it as a sentence."""
+        return f"{_capital(self.half)}, {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a report says: its claim, the points for it and against it, its answer to a rival."""
+
+    side: int
+    claim: str
+    points_for: tuple[Point, ...] = ()
+    points_against: tuple[Point, ...] = ()
+    answer: str = ""
+
+    def paragraph(self) -> str:
+        """Return claim, answer and what is granted, as one paragraph."""
+        granted = (f"Against it: {point.half}." for point in self.points_against)
+        return " ".join(filter(None, (self.claim, self.answer, *granted)))
+
+    def reads(self) -> Iterator[str]:
+        """Yield what is cited: the feature of each point for it in their order, then the others."""
+        made = [point.reading for point in (*self.points_for, *self.points_against)]
+        yield from (reading.main for reading in made)
+        yield from dict.fromkeys(name for one in made for name in one.reads if name != one.main)
+
+
+def argue(
+    request: Request,
+    heard: Mapping[str, Sequence[Reading]],
+    moves: Mapping[str, float],
+    side: int,
+    base: float | None = None,
+) -> Argument:
+    """Return the argument of a report that pushes to a side (+1, -1, 0) with these adjustments.
+
+    `heard` are its readings by vector; `base` is what they are measured from, None for the scores.
+    """
+    office = SIDES.get(request.role.id)
+    count, title = sum(map(len, heard.values())), request.role.title
+    if not any(moves.values()):
+        if office is None:
+            return Argument(0, f"No side: the {title}'s {count} readings say what the scores say.")
+        more = "more" if office > 0 else "less"
+        return Argument(
+            office, f"No case: none of its {count} readings asks for {more} than its score."
+        )
+    if side == 0:
+        return Argument(
+            0, f"No side: the {title}'s {count} readings pull both ways and cancel out."
+        )
+    found = _points(request, heard, side, base)[:FOR] or _of_scores(request, moves, side)
+    against = _points(request, heard, -side, base)
+    claim = _claim(request, _first(found, request, heard), side)
+    answer, granted = _answer(request, heard, side)
+    against = [
+        point for point in against if granted is None or point.reading.reads != granted.reads
+    ]
+    return Argument(side, claim, tuple(found), tuple(against[:AGAINST]), answer)
+
+
+def falsifiers(request: Request, said: Argument) -> list[str]:
+    """Return closes that would end a case, none of which has come yet; [] without a case."""
+    close, atr = (number(request.features.get(name)) for name in (CLOSE, ATR))
+    if not said.points_for or close is None:
+        return []
+    lines = [*_own_lines(said), *_floors(request.features, said.side)]
+    if atr:
+        lines.append((close - said.side * atr, "one average range from here"))
+    way = "below" if said.side > 0 else "above"
+    decimals = _decimals(request.features.get(CLOSE))
+    told = {
+        f"{price:,.{decimals}f}": name for price, name in lines if said.side * (close - price) > 0.0
+    }
+    texts = [
+        f"a close {way} {price}, {name}, in the next {AHEAD} bars" for price, name in told.items()
+    ]
+    return texts[:FALSIFIERS]
+
+
+def _points(
+    request: Request, heard: Mapping[str, Sequence[Reading]], side: int, base: float | None
+) -> list[Point]:
+    """Return the points for a side, those that pull hardest first, one for the same features."""
+    pulls: list[tuple[float, Reading]] = []
+    for vector, found in heard.items():
+        start = _score(request, vector) if base is None else base
+        pulls += [
+            (side * reading.weight * (reading.lean - start), reading)
+            for reading in found
+            if reading.side == side and reading.saying is not None
+        ]
+    points: dict[tuple[str, ...], Point] = {}
+    for _, reading in sorted(pulls, key=lambda pull: -pull[0]):
+        points.setdefault(reading.reads, _point(reading, side))
+    return list(points.values())
+
+
+def _point(reading: Reading, side: int) -> Point:
+    saying = SAYINGS[reading.reads]
+    fades = reading.fades and bool(saying.faded)
+    return Point(
+        reading, saying.told(reading.values, side, fades=fades), saying.reason(side, fades=fades)
+    )
+
+
+def _of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[Point]:
+    """Return the score that is furthest from its readings as the one point."""
+    vector = max(moves, key=lambda name: side * moves[name])
+    score = _score(request, vector)
+    return [_point(Reading((f"scores.{vector}",), (score,), float(side), 1.0), side)]
+
+
+def _first(
+    points: Sequence[Point], request: Request, heard: Mapping[str, Sequence[Reading]]
+) -> list[Point]:
+    """Return the points in the order for a claim: those of the role's own subject first.
+
+    Without any, one of each other subject: who reads only that one puts it in other words.
+    """
+    own = {vector for vector, focus in request.role.focus.items() if focus == "primary"}
+    subjects: dict[tuple[str, ...], set[str]] = {}
+    for vector, found in heard.items():
+        for reading in found:
+            subjects.setdefault(reading.reads, set()).add(vector)
+    first = [point for point in points if own & subjects.get(point.reading.reads, set())]
+    if first or not own or request.role.id in SIDES:
+        return [*first, *(point for point in points if point not in first)]
+    apart: dict[frozenset[str], Point] = {}
+    for point in points:
+        apart.setdefault(frozenset(subjects.get(point.reading.reads, ())), point)
+    return list(apart.values())
+
+
+def _claim(request: Request, points: Sequence[Point], side: int) -> str:
+    """Return the claim of at most CLAIM_WORDS words: the two strongest points, or the strongest.
+
+    A researcher's has the strongest, and how many of the analysts push its way.
+    """
+    way = "Up" if side > 0 else "Down"
+    second = [point.half for point in points[1:2]]
+    if request.role.id in SIDES:
+        second = _backers(request, side)
+    whole = f"{way}: {' and '.join([points[0].half, *second])}."
+    return whole if len(whole.split()) <= CLAIM_WORDS else f"{way}: {points[0].half}."
+
+
+def _backers(request: Request, side: int) -> list[str]:
+    """Return how many of the analysts that were heard push to a side."""
+    pushes = [
+        math.fsum(value for value in report.adjustments.values() if value is not None)
+        for report in request.reports
+        if report.agent_id not in SIDES and not report.abstained
+    ]
+    if not pushes:
+        return []
+    backing = sum(side * push > 0.0 for push in pushes)
+    return [f"{backing} of {len(pushes)} analysts push {'up' if side > 0 else 'down'}"]
+
+
+def _answer(
+    request: Request, heard: Mapping[str, Sequence[Reading]], side: int
+) -> tuple[str, Reading | None]:
+    """Return the answer to the other side's strongest point, and the reading that it grants.
+
+    ("", None) where there is no case of the other side to be read yet.
+    """
+    rival = next((r for r in request.reports if SIDES.get(r.agent_id) == -side), None)
+    if request.role.id not in SIDES or rival is None or not rival.evidence:
+        return "", None
+    cited = rival.evidence[0].id
+    mine = [
+        reading
+        for found in heard.values()
+        for reading in found
+        if reading.main == cited and reading.side and reading.saying is not None
+    ]
+    if not mine:
+        return "", None
+    strongest = max(mine, key=lambda reading: -side * reading.lean)
+    half = _point(strongest, strongest.side).half
+    if strongest.side == side:
+        return f"Not so on the other side: {half}.", None
+    if abs(strongest.lean) < STRONG:
+        return f"Weak on the other side: {half}.", strongest
+    return f"Granted to the other side: {half}.", strongest
+
+
+def _own_lines(said: Argument) -> Iterator[tuple[float, str]]:
+    for point in said.points_for:
+        saying = SAYINGS[point.reading.reads]
+        if saying.line is not None:
+            yield point.reading.values[saying.line], saying.line_name
+
+
+def _floors(features: Mapping[str, Feature], side: int) -> Iterator[tuple[float, str]]:
+    for name, words in FLOORS[side]:
+        price = number(features.get(name))
+        if price is not None:
+            yield price, words
+
+
+def _score(request: Request, vector: str) -> float:
+    value: Any = request.scores.get(vector, 0.0)
+    # No evidence may raise here; a score that is no number counts as 0.
+    return value if math.isfinite(value) else 0.0
+
+
+def _decimals(feature: Feature | None) -> int:
+    """Return the decimals with which a symbol's prices are quoted, as far as they are known."""
+    decimals = None if feature is None else feature.decimals
+    return 2 if decimals is None else max(0, decimals - 2)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
