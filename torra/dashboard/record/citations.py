@@ -16,6 +16,7 @@ from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
 from agents.contracts import VECTORS, DebateContext, Evidence, Feature, GateRuling, Role
 from agents.evidence import grounded
+from agents.feature_words import FEATURES, name_of
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import shown_features
 from torra.dashboard.record.rows import Chip, TranscriptEntry
@@ -51,10 +52,11 @@ class Citer(TypedDict):
 
 
 class CitedRow(TypedDict):
-    """A cited feature, and by whom."""
+    """A cited feature, its name for people, and who cites it."""
 
     key: str
     id: str
+    name: str
     anchor: str
     value: str
     unit: str
@@ -66,6 +68,7 @@ class Uncited(TypedDict):
     """A feature that nobody cites, with the codes of those that were shown it."""
 
     id: str
+    name: str
     value: str
     unit: str
     to: str
@@ -153,6 +156,7 @@ def uncited(
     return [
         {
             "id": figures.clean(name, 80),
+            "name": _name(name),
             "value": figures.loose(feature.value),
             "unit": figures.clean(feature.unit, 40),
             "to": " ".join(short[one] for one, seen in shown.items() if name in seen),
@@ -227,11 +231,17 @@ def _chip(item: Cited, features: Mapping[str, Feature], anchors: Anchors) -> Chi
     }
 
 
+def _name(feature: str) -> str:
+    """Return what people call a feature; empty where the table of words does not know it."""
+    return name_of(feature) if feature in FEATURES else ""
+
+
 def _row(chip: Chip, features: Mapping[str, Feature]) -> CitedRow:
     feature = features.get(chip["key"])
     return {
         "key": chip["key"],
         "id": chip["id"],
+        "name": _name(chip["key"]),
         "anchor": chip["anchor"],
         "value": chip["there"],
         "unit": figures.clean(feature.unit, 40) if feature is not None else "",
