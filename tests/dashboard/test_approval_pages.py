@@ -391,7 +391,7 @@ def test_conviction_tells_what_was_taken_off() -> None:
 
 def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
     rows = {row.title: row for row in proposals.panel(RECORD)}
-    assert rows["Technical"].stance["text"] == "+0.50"
+    assert rows["Technical"].stance["text"] == "+0.500"
     assert rows["Technical"].sentence == "Up."
     assert (rows["News"].silent, rows["News"].sentence) == (True, "no data source")
     assert rows["Risk gate"].ruling.startswith("× 0.5")

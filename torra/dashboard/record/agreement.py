@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Required, TypedDict
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST
-from agents.contracts import ADJUSTMENT_BOUND, ORDINALS, VECTORS
+from agents.contracts import ORDINALS, VECTORS
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
 from torra.exhibits import figures
@@ -29,6 +29,9 @@ from torra.tick.tick_record import (
 
 SMALL_DESK: Final = 4
 """Seats of the budget desk; only a larger desk gets a count of answers and silences."""
+
+WIDE_PUSH: Final = 0.1
+"""Push that fills its bar: an analyst seldom pushes further, a researcher cannot."""
 
 UNASKED: Final = {
     "quorum": "no quorum: too few analysts reported for a debate to rest on",
@@ -221,7 +224,7 @@ def stance(name: str, value: float | None, side: int = 0) -> Stance:
     return {
         "title": figures.title(name),
         "value": cell(value),
-        "bar": figures.signed_bar(value, ADJUSTMENT_BOUND),
+        "bar": figures.signed_bar(value, WIDE_PUSH),
         "side": figures.mark(SIDES[taken]),
         "against": bool(side and taken == -side),
     }

@@ -76,8 +76,8 @@ MEANINGS: Final[Mapping[str, str]] = {
 """Meanings of the reason codes; other reasons are a person's own words."""
 
 SMALL_DESK: Final = 4
-SENTENCE: Final = 90
-SHORT_SENTENCE: Final = 34
+SENTENCE: Final = 160
+SHORT_SENTENCE: Final = 90
 """Most characters of an agent's sentence; the second for a desk of more than SMALL_DESK."""
 
 EMPTY: Final = re.compile(r"[^.;]*\b\d+ (?:reports?|items?|headlines?) (?:was |were )?read[.;]?")
@@ -352,8 +352,8 @@ def _seat(person: TranscriptVoice, stance: float | None, limit: int, gate: bool)
     return SeatLine(
         title=person["title"],
         mark=person["mark"],
-        stance=cell(stance, 2, missing if spoke else person["mark"].word),
-        bar=figures.signed_bar(stance, ADJUSTMENT_BOUND),
+        stance=cell(stance, 3, missing if spoke else person["mark"].word),
+        bar=figures.signed_bar(stance, agreement.WIDE_PUSH),
         # the gate scores nothing, so no trust weighs its words
         confidence=person["trust"] if spoke and not gate else DASH,
         word=person["confidence"],
