@@ -84,6 +84,7 @@ _SHOWN_MEMORY: Final[Mapping[str, tuple[str, slice, int]]] = {
     "recent_transitions": ("newest first", slice(3), 0),
     "sentiment_trend": ("newest last", slice(-10, None), 2),
     "open_positions": ("here", slice(4), 2),
+    "recent_trades": ("closed here, newest first", slice(3), 2),
     "recent_signals": ("newest last", slice(-6, None), 0),
 }
 """Lists of the memory context: their order, what is shown, the decimals of their numbers. The
@@ -513,11 +514,22 @@ def _value(value: float | str | None, decimals: int | None) -> str:
 
 def _memory_lines(memory: Mapping[str, Any]) -> list[str]:
     lines = [
-        f"{key} ({order}): {', '.join(_entry(item, decimals) for item in memory[key][part])}"
+        f"{key} ({order}): "
+        + ", ".join(_remembered(key, item, decimals) for item in memory[key][part])
         for key, (order, part, decimals) in _SHOWN_MEMORY.items()
         if isinstance(memory.get(key), list | tuple) and memory[key]
     ]
     return [REMEMBERED, *lines] if lines else []
+
+
+def _remembered(key: str, item: Any, decimals: int) -> str:
+    """Return an entry of a list; of a closed trade what a trader says of it."""
+    if key != "recent_trades" or not isinstance(item, Mapping):
+        return _entry(item, decimals)
+    side, outcome, r, hours = (
+        _entry(item.get(name), decimals) for name in ("side", "outcome", "r_multiple", "hours_ago")
+    )
+    return f"{side} {outcome} {r} R {hours} h ago"[:NOTE_CHARS]
 
 
 def _entry(value: Any, decimals: int) -> str:

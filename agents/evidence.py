@@ -43,7 +43,7 @@ CASE_EVIDENCE: Final = (
     *(
         f"technical.{name}"
         for name in (
-            *("close", "atr14", "ema20", "sma50", "sma200", "span_", "tenkan", "kijun", "bb_"),
+            *("close", "atr14", "ema20", "sma50", "sma200", "span_"),
             *("support", "resistance", "swing_", "trend_state", "bos"),
             *("rsi14", "macd", "stoch_k", "cci20", "volume_ratio", "body_atr"),
         )

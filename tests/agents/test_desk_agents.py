@@ -228,7 +228,7 @@ def test_only_who_needs_the_calendar_or_a_companys_figures_is_shown_them() -> No
         readers("news.item.1") == readers("news.item_score.1") == readers("news.score") == {"news"}
     )
     assert readers("sentiment.up_bars") == {"sentiment"}
-    assert readers("forecast.drift_pct") == {"bull_researcher", "bear_researcher"}
+    assert readers("forecast.drift_pct") == {"technical", "bull_researcher", "bear_researcher"}
 
 
 def test_the_page_of_the_agents_is_written_from_their_roles() -> None:

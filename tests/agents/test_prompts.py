@@ -620,7 +620,15 @@ def wordy(tale: str):
     return entry
 
 
+TRADES = [
+    {"side": "SHORT", "outcome": "scratch", "r_multiple": -1.03, "hours_ago": 1234.56,
+     "evolution": "Inconclusive"},
+] * 3  # fmt: skip
+"""Closed trades that take as much room as any."""
+
+
 def prompts(about, tale: str, **more) -> dict[str, str]:
+    about = replace(about, memory={**about.memory, "recent_trades": TRADES})
     provider = Scripted(dict.fromkeys(AGENTS, wordy(tale)))
     debate(provider, about=about, **more)
     return {r.role.id: r.system + r.user for r in provider.requests}

@@ -30,7 +30,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 
 pytestmark = needs_browser
 
-WORDS_ABOVE_THE_FOLD = 120
+WORDS_ABOVE_THE_FOLD = 150
 PLACES = """(names) => names.map((name) => {
   const found = document.querySelector(name);
   if (!found) return [name, null, null];

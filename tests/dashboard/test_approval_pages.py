@@ -385,7 +385,7 @@ def test_conviction_tells_what_was_taken_off() -> None:
     told = proposals.conviction(RECORD, "BUY")
     assert (told.text, told.note) == ("0.60", "raw 0.80, \u221225% panel split")
     other = proposals.conviction(RECORD, "SELL")
-    assert other.note == "raw 0.40; agents lean against it"
+    assert other.note == "raw 0.40; agents against"
     assert proposals.conviction(TickRecord(), "BUY").text == "—"
 
 
@@ -420,7 +420,7 @@ def test_a_point_stands_where_its_own_numbers_put_it_and_is_made_once() -> None:
     told = proposals.case(TickRecord.read({"deliberation": {"reports": said}}), "BUY")
     assert [point.text for point in told.why] == ["a break", "no seller"]
     assert [point.text for point in told.why_not] == ["crowded"]
-    assert [point.who for point in told.why] == ["Bull researcher", "Bear researcher"]
+    assert [point.who for point in told.why] == ["Bull", "Bear"]
 
 
 def test_a_sentence_that_says_nothing_is_passed_over() -> None:

@@ -173,13 +173,20 @@ def test_what_the_database_kept_is_remembered(tmp_path: Path) -> None:
 # --- who is shown it ------------------------------------------------------------------------------
 
 
-def test_evidence_and_prompts_take_the_new_key_and_stay_the_same() -> None:
-    """Bundle and prompts name what they show: trades are for the record and the pages."""
-    more = {**MEMORY, "recent_trades": told(trade(), trade(3))}
+def test_who_is_shown_the_memory_is_shown_the_last_three_trades() -> None:
+    more = {**MEMORY, "recent_trades": told(*(trade(hours) for hours in (2, 3, 4, 5)))}
     assert bundle(memory=more).features == bundle(memory=MEMORY).features
-    for agent in AGENTS.values():
-        asked = build_interpretive_prompt(context(memory=more), agent.role)
-        assert asked == build_interpretive_prompt(context(memory=MEMORY), agent.role)
+    remember = set()
+    for name, agent in AGENTS.items():
+        asked = build_interpretive_prompt(context(memory=more), agent.role).user
+        if "recent_trades" in asked:
+            remember.add(name)
+            (line,) = [one for one in asked.splitlines() if one.startswith("recent_trades")]
+            assert line.count("LONG loss -1.03 R") == 3
+            assert line.endswith("LONG loss -1.03 R 4.00 h ago"), "no fourth one"
+        else:
+            assert asked == build_interpretive_prompt(context(memory=MEMORY), agent.role).user
+    assert remember == {"sentiment", "bull_researcher", "bear_researcher", "risk_gate"}
 
 
 def test_the_pages_tell_the_trades() -> None:

@@ -80,6 +80,8 @@ SENTENCE: Final = 160
 SHORT_SENTENCE: Final = 90
 """Most characters of an agent's sentence; the second for a desk of more than SMALL_DESK."""
 
+REASON: Final = re.compile(r", (?:so|and a range|a floor|a ceiling) ")
+CLAIM: Final = re.compile(r"(?:Up|Down): ")
 EMPTY: Final = re.compile(r"[^.;]*\b\d+ (?:reports?|items?|headlines?) (?:was |were )?read[.;]?")
 """A sentence that says only who speaks and what was read, which the seat shows already."""
 
@@ -206,7 +208,7 @@ def conviction(record: TickRecord, side: str) -> Conviction:
     # less than half a per cent would be written as 0 %
     split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
     if found.leans_against:
-        split = "; agents lean against it"
+        split = "; agents against"
     width = round(kept * figures.BAR_WIDTH, 1)
     return Conviction(figures.plain(kept, 2), f"raw {raw:.2f}{split}", width)
 
@@ -357,12 +359,30 @@ def _seat(person: TranscriptVoice, stance: float | None, limit: int, gate: bool)
         # the gate scores nothing, so no trust weighs its words
         confidence=person["trust"] if spoke and not gate else DASH,
         word=person["confidence"],
-        sentence=first_sentence(said, limit),
+        sentence=_first_half(first_sentence(said, limit)),
         whole=said,
         ruling=f"× {ruling['multiplier']}" if ruling else "",
         silent=not spoke,
         leans=spoke and stance is not None,
     )
+
+
+def _short(name: str) -> str:
+    """Return an agent's name in few words: Bull for the bull researcher."""
+    return figures.title(name.removesuffix("_researcher"))
+
+
+def _bare(point: str) -> str:
+    """Return a point without why it matters: the tick's page has that."""
+    found = REASON.search(point)
+    return point if found is None else f"{point[: found.start()]}."
+
+
+def _first_half(claim: str) -> str:
+    """Return a claim with its strongest point alone: the row is read in a glance."""
+    if not CLAIM.match(claim) or " and " not in claim:
+        return claim
+    return f"{claim.partition(' and ')[0]}."
 
 
 def leanings(deliberation: DebateRecord) -> Mapping[str, float | None]:
@@ -468,7 +488,7 @@ def _of(name: str, report: ReportRecord, most: int) -> Iterable[AgentPoint]:
     for place, text in enumerate(points[:most]):
         words, cited = first_sentence(text or "", 140), ids[place : place + 1]
         if words:
-            yield AgentPoint(figures.title(name), words, cited)
+            yield AgentPoint(_short(name), _bare(words), cited)
 
 
 def _doubts(record: TickRecord) -> Iterable[AgentPoint]:
