@@ -213,8 +213,10 @@ def _backers(request: Request, side: int) -> list[str]:
     ]
     if not pushes:
         return []
-    backing = sum(side * push > 0.0 for push in pushes)
-    return [f"{backing} of {len(pushes)} analysts push {'up' if side > 0 else 'down'}"]
+    backing, way = sum(side * push > 0.0 for push in pushes), "up" if side > 0 else "down"
+    if len(pushes) == 1:
+        return [f"the one analyst {'pushes' if backing else 'does not push'} {way}"]
+    return [f"{backing} of {len(pushes)} analysts push {way}"]
 
 
 def _answer(
