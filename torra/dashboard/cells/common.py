@@ -15,7 +15,6 @@ from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import SENTENCE, headline, why
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
-from torra.tick import sentence
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
 
 Cells = dict[str, Cell]
@@ -63,7 +62,7 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
         return cells | bar_cells(f"{key}.consensus", None, None)
     address = link(str(latest.instance), str(latest.timeframe), str(latest.bar_time))
     consensus, l1 = latest.consensus, latest.l1_consensus
-    said = figures.clean(sentence.told(latest), SENTENCE)
+    said = figures.clean(latest.sentence or "", SENTENCE)
     told: Cells = {
         "verdict": state_cell(latest.verdict),
         "l1_verdict": state_cell(latest.l1_verdict),
