@@ -93,7 +93,8 @@ function decided(end) {
     fact("Verdict", verdict), fact("L1 alone", mark(end.l1_verdict)), fact("Consensus", end.consensus),
     fact("Action", mark(end.action)), fact("Source", mark(end.source)), fact("Cost, took", `${end.cost}, ${end.took} ms`));
   const why = end.denied.length ? `${end.reason}: ${end.denied.join(", ")}` : end.reason;
-  return why ? [facts, element("p", { class: "reason" }, why)] : [facts];
+  const said = end.sentence ? [element("p", { class: "tick-says" }, end.sentence), facts] : [facts];
+  return why ? [...said, element("p", { class: "reason" }, why)] : said;
 }
 
 function failed(end) {

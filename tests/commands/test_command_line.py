@@ -33,7 +33,7 @@ from torra.replay.rerun import trial_tick
 from torra.tick.bar_window import LiveWindow
 
 KEYS = [
-    "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
+    "sentence", "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
     "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
     "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",

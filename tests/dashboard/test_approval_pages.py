@@ -27,7 +27,7 @@ from torra.dashboard.trade.stored_rows import ProposalRow
 from torra.dashboard.view import rendering
 from torra.dashboard.view.backing import Backing
 from torra.tick import approval
-from torra.tick.tick_record import TickRecord
+from torra.tick.tick_record import PROPOSED, TickRecord
 from torra.trading import by_hand
 
 MOST_WORDS = 150
@@ -194,10 +194,9 @@ def test_neighbours_that_expired_are_folded(backing: Backing) -> None:
 
 
 def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
-    assert summary.PROPOSED == approval.PROPOSED
     row = next(one for one in backing.database.proposals() if one["instance"] == "BTCUSD")
     record = {name: row[name] for name in ("instance", "symbol", "timeframe", "bar_time")}
-    record |= {"action": "HOLD", "reason": approval.PROPOSED, "as_of": row["created_at"]}
+    record |= {"action": "HOLD", "reason": PROPOSED, "as_of": row["created_at"]}
     known = TickRecord.read(record)
     told = cells.verdict_cells("k", known, lambda *_: "/x")
     assert told["k.action"]["text"] == "◔ proposed"
@@ -227,7 +226,7 @@ def test_the_page_of_a_proposing_tick_names_its_proposal(
     end = "waits for a person" if state == "WAITING" else "was decided"
     assert f"would {row['action']}, {end}" in page.text
     card = page.text[page.text.index("Verdict") : page.text.index("Who took part")]
-    assert approval.PROPOSED not in card
+    assert PROPOSED not in card
     links = [one.get("href") for one in page.all("a")]
     assert f"/approvals/{row['sid']}" in links
     assert (f"/signals/{row['sid']}" in links) == (state == "APPROVED")

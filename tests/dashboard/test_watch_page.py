@@ -79,6 +79,7 @@ SYNTHESIS = ("synthesis", {"phase": "decision", "source_type": "AGENT_BUDGET", "
                            "multiplier": 0.8, "veto": False})  # fmt: skip
 DECISION = ("decision", {"phase": "decision", "verdict": "BUY", "l1_verdict": "HOLD",
                          "consensus": 0.512, "action": "OPEN_BUY", "reason": "VERDICT",
+                         "sentence": "Buys 0.06 lots of BTCUSD on M15.",
                          "denied": [], "source_type": "AGENT_BUDGET", "cost_usd": 0.0123,
                          "elapsed_ms": 3120.5, "signals": []})  # fmt: skip
 WHOLE = (
@@ -156,6 +157,7 @@ def test_a_whole_debate_has_one_line_for_each_who_spoke() -> None:
     end = picture["end"]
     assert (end["kind"], end["verdict"].word, end["consensus"]) == ("decision", "BUY", "+0.512")
     assert end["reason"] == "VERDICT: the verdict opens a position"
+    assert end["sentence"] == "Buys 0.06 lots of BTCUSD on M15."
     assert (end["cost"], end["took"]) == ("$0.0123", "3,120")
     assert picture["log"][1]["votes"][0] == {"name": "Price action", **figures.cell(0.1)}
     assert "debate, round 1" in [line["where"] for line in picture["log"]]

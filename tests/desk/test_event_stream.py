@@ -124,7 +124,15 @@ def test_a_debate_can_be_followed_from_its_start_to_its_decision(desk: Desk) -> 
         "close_time": record["as_of"],
     }
     assert (end["event"], end["phase"]) == ("decision", "decision")
-    for name in ("verdict", "l1_verdict", "consensus", "action", "reason", "source_type"):
+    for name in (
+        "verdict",
+        "l1_verdict",
+        "consensus",
+        "action",
+        "reason",
+        "source_type",
+        "sentence",
+    ):
         assert end[name] == record[name], name
     assert [one["sid"] for one in end["signals"]] == [one["sid"] for one in record["signals"]]
     assert kinds(stream).count("debate_round") == 1 and kinds(stream)[-2] == "synthesis"

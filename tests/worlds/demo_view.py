@@ -25,6 +25,8 @@ from torra.config import Markov
 from torra.dashboard.view.desk_view import OverviewTold
 from torra.dashboard.view.stream_reading import OWN
 from torra.errors import StoreUnavailable
+from torra.tick.sentence import told
+from torra.tick.tick_record import TickRecord
 from torra.verdict import sentiment_rules
 
 NOW = datetime(2021, 12, 1, 10, 17, 30, tzinfo=UTC)
@@ -436,7 +438,7 @@ def record(
             "expires": clock.iso(as_of + timedelta(seconds=180)),
             "state": "PENDING",
         }
-    return {
+    made = {
         "instance": instance,
         "symbol": instance,
         "timeframe": timeframe,
@@ -506,6 +508,7 @@ def record(
         "skipped": None,
         "deliberation": deliberation | {"reports": reports},
     }
+    return made | {"sentence": told(TickRecord.read(made))}
 
 
 def readings(series: list[dict[str, Any]], place: int) -> tuple[dict[str, float], dict[str, Any]]:

@@ -52,7 +52,7 @@ AGENT: Final = {
 SYNTHESIS: Final = ("source_type", "adjustments", "multiplier", "veto", "shadow")
 DECISION: Final = (
     "verdict", "l1_verdict", "consensus", "action", "reason", "denied", "source_type", "cost_usd",
-    "elapsed_ms",
+    "elapsed_ms", "sentence",
 )  # fmt: skip
 SIGNAL: Final = ("sid", "kind", "side", "lots", "state")
 """The fields of each kind of event, besides its phase."""

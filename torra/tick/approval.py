@@ -39,9 +39,6 @@ from torra.verdict.risk_engine import (
     SignalDraft,
 )
 
-PROPOSED: Final = "AWAITS_APPROVAL"
-"""Reason of a HOLD whose signals wait for a person."""
-
 POSITION_CHANGED: Final = "POSITION_CHANGED"
 """Reason of a denial: what was proposed no longer fits what the instance holds."""
 

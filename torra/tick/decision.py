@@ -22,12 +22,10 @@ from torra.tick import approval
 from torra.tick import record as tick_record
 from torra.tick.edges import Edges
 from torra.tick.record import TickDebate, TickInputs, TickResult
+from torra.tick.tick_record import EXECUTION_OFF, PROPOSED
 from torra.verdict import risk_engine, sentiment_rules
-from torra.verdict.risk_engine import Account, Action, Decision, intent
+from torra.verdict.risk_engine import Account, Action, Decision, SignalDraft, intent
 from torra.verdict.signal_states import signal_life
-
-EXECUTION_OFF: Final = "EXECUTION_OFF"
-"""Reason of a HOLD that would have sent something, had the profile let it."""
 
 NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
     {"positions_open": 0, "gross_notional": 0.0, "day_loss": 0.0}
@@ -88,16 +86,18 @@ def decide(
         # In the same transaction: the halt of a runaway cannot be lost beside its tick.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
+        proposed: tuple[SignalDraft, ...] = ()
         # After the review, so that the record still says what the checks thought of it.
         if profile.execution == "off" and action.drafts:
             action = Action("HOLD", EXECUTION_OFF, denied=action.denied)
         elif profile.execution == "approve" and action.drafts:
+            proposed = action.drafts
             action = _propose(key, inputs, decision, action, edges, now)
         signals = _enqueue(instance, key, inputs, action, database, now)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk["decided"] = iso(now)
-        result = TickResult(inputs, debated, saved, action, signals, desk, elapsed)
+        result = TickResult(inputs, debated, saved, action, signals, desk, elapsed, proposed)
         record = tick_record.build(result, profile, edges.provider) if edges.recorded else None
         if inputs.news is not None:
             database.store_news(found.item for found in inputs.news.items)
@@ -202,7 +202,7 @@ def _propose(
         # A proposal lives until the next bar closes: then there is a newer verdict.
         expires=inputs.as_of + duration(key.timeframe),
     )
-    return Action("HOLD", approval.PROPOSED, denied=action.denied)
+    return Action("HOLD", PROPOSED, denied=action.denied)
 
 
 def _enqueue(

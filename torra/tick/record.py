@@ -33,8 +33,9 @@ from torra.market.bar_view import BarView
 from torra.plugins import loading as plugins
 from torra.tick.late_answers import LateAnswers
 from torra.tick.rules_version import RULES_VERSION
+from torra.tick.sentence import Finished, Order, sentence
 from torra.tick.tick_record import LEAN_AGAINST
-from torra.verdict.risk_engine import Action
+from torra.verdict.risk_engine import Action, SignalDraft
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
 """Libraries whose versions can change a score and are therefore stored with it."""
@@ -121,8 +122,9 @@ class TickDebate:
 class TickResult(NamedTuple):
     """The values of a finished tick, of which its record is made.
 
-    `signals` are the rows that it wrote, `desk` what the whole desk brought to the decision,
-    and when: trading state and exposure (NO_EXPOSURE for a HOLD of which no record is kept).
+    `signals` are the rows that it wrote, `proposed` the orders that wait for a person instead;
+    `desk` is what the whole desk brought to the decision, and when: trading state and exposure
+    (NO_EXPOSURE for a HOLD of which no record is kept).
     """
 
     inputs: TickInputs
@@ -132,6 +134,7 @@ class TickResult(NamedTuple):
     signals: tuple[Mapping[str, Any], ...]
     desk: Mapping[str, Any]
     elapsed_ms: float
+    proposed: tuple[SignalDraft, ...] = ()
 
 
 def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]:
@@ -147,6 +150,11 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "denied": [str(reason) for reason in action.denied],
         "signal": _opening(result.signals),
         "signals": [dict(signal) for signal in result.signals],
+        "proposed": [
+            {"kind": draft.kind, "side": draft.side, "lots": draft.lots}
+            for draft in result.proposed
+        ],
+        "sentence": sentence(finished(result, profile)),
         "source_type": str(debated.deliberation.source_type),
         "flags": _flags(debated, result.saved.verdict),
         "calls": len(debated.deliberation.calls),
@@ -172,6 +180,35 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "events": None if inputs.events is None else told_events(inputs.events),
         "skipped": None,
     }
+
+
+def finished(result: TickResult, profile: Profile) -> Finished:
+    """Return what the tick's sentence says of it."""
+    inputs, debated, saved = result.inputs, result.debated, result.saved
+    orders = (
+        [Order(draft.kind, draft.side, draft.lots) for draft in result.proposed]
+        if result.proposed
+        else [Order(row["kind"], row["side"], row["lots"]) for row in result.signals]
+    )
+    return Finished(
+        symbol=inputs.instance.symbol,
+        timeframe=inputs.timeframe,
+        verdict=saved.verdict,
+        l1_verdict=saved.l1_verdict,
+        consensus=saved.consensus,
+        l1_consensus=saved.l1_consensus,
+        buy=profile.thresholds.buy,
+        sell=profile.thresholds.sell,
+        action=result.action.name,
+        reason=result.action.reason,
+        denied=[str(reason) for reason in result.action.denied],
+        orders=orders,
+        vetoed=debated.counted.ruling.veto,
+        against=LEAN_AGAINST in _flags(debated, saved.verdict),
+        source=str(debated.deliberation.source_type),
+        flags=debated.deliberation.flags,
+        push=debated.deliberation.panel.push,
+    )
 
 
 def spoken(deliberation: Deliberation) -> dict[str, Any]:

@@ -33,6 +33,12 @@ GATE: Final = "risk_gate"
 SHADOW: Final = "shadow"
 """Flag of a tick whose agents were asked and recorded, and not counted."""
 
+PROPOSED: Final = "AWAITS_APPROVAL"
+"""Reason of a HOLD whose signals wait for a person."""
+
+EXECUTION_OFF: Final = "EXECUTION_OFF"
+"""Reason of a HOLD that would have sent something, had the profile let it."""
+
 LEAN_AGAINST: Final = "AGENTS_LEAN_AGAINST"
 """Flag of a tick that gives BUY or SELL while the desk's own words push the other way."""
 
@@ -349,6 +355,14 @@ class SignalRecord(RecordPart):
     after: Word = None
 
 
+class ProposedOrder(RecordPart):
+    """An order that the tick proposed to a person."""
+
+    kind: Word = None
+    side: Word = None
+    lots: Number = None
+
+
 class Bars(RecordPart):
     """The range of bars that was read, and the hash of their values."""
 
@@ -488,6 +502,10 @@ class TickRecord(DecisionRecord):
     weights: Numbers = {}
     signal: SignalRecord | None = None
     signals: tuple[SignalRecord, ...] = ()
+    proposed: tuple[ProposedOrder, ...] = ()
+    sentence: Word = None
+    """What it did and why, in words (torra.tick.sentence); older records have none."""
+
     calls: int | tuple[StoredCall, ...] = ()
     """How many were made; where a store has put them in, the calls themselves."""
 

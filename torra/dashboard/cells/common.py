@@ -12,7 +12,7 @@ from typing import Final, TypedDict
 from torra.dashboard.cells import skips, sources
 from torra.dashboard.cells.shown import Named, ShownInstance, ShownPosition, ShownTally, Skip, Timed
 from torra.dashboard.record import agreement, summary, vetoes
-from torra.dashboard.record.reasoning import headline, why
+from torra.dashboard.record.reasoning import SENTENCE, headline, why
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
@@ -57,10 +57,12 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
         cells = {f"{key}.{name}": value for name, value in empty.items()}
         why = "No tick has run yet: the first comes with the close of the next bar."
         cells[f"{key}.reason"] = words(why)
+        cells[f"{key}.sentence"] = words("") | showing(False)
         cells[f"{key}.when"] = dash()
         return cells | bar_cells(f"{key}.consensus", None, None)
     address = link(str(latest.instance), str(latest.timeframe), str(latest.bar_time))
     consensus, l1 = latest.consensus, latest.l1_consensus
+    said = figures.clean(latest.sentence or "", SENTENCE)
     told: Cells = {
         "verdict": state_cell(latest.verdict),
         "l1_verdict": state_cell(latest.l1_verdict),
@@ -68,6 +70,7 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
         "consensus": cell(consensus),
         "l1_consensus": cell(l1),
         "source": source_cell(latest.source_type),
+        "sentence": words(said) | showing(said),
         "reason": words(reason(latest)),
         "when": words(f"{latest.timeframe} tick of {figures.moment(latest.as_of)}")
         | {"set": {"href": address}},

@@ -344,6 +344,7 @@ def _instance(key: str, instance: ShownInstance, desk: Strip, link: TickLink) ->
 def _shorten(key: str, cells: Cells, instance: ShownInstance) -> None:
     """Remove from a row what its symbol's page shows, and cells without content."""
     del cells[f"{key}.changes"]
+    del cells[f"{key}.sentence"]
     cells[f"{key}.levels"] |= showing(instance.position)
     cells[f"{key}.when"] |= showing(instance.latest)
 

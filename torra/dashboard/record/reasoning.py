@@ -30,11 +30,13 @@ from torra.dashboard.record import (
 )
 from torra.dashboard.record.rows import RulingShown, StageShown, TranscriptVoice
 from torra.dashboard.record.shown import ShownTick, SignalOutcome, Trade
-from torra.dashboard.record.summary import PROPOSED, PROPOSED_WORDS
+from torra.dashboard.record.summary import PROPOSED_WORDS
 from torra.dashboard.record.surroundings import Pair
 from torra.exhibits import figures
 from torra.exhibits.figures import BarSpan, Cell, cell
+from torra.tick import sentence
 from torra.tick.tick_record import (
+    PROPOSED,
     ComponentRecord,
     DecisionRecord,
     ReportRecord,
@@ -52,6 +54,9 @@ REASONS: Final = {
     **{reason.value: denial.meaning for reason, denial in risk_engine.DENIALS.items()},
 }
 """Meanings of the reason word of an action (torra.verdict.risk_engine)."""
+
+SENTENCE: Final = 400
+"""Most characters of a tick's own sentence that are shown."""
 
 NEAR: Final = 0.005
 """A gap to the threshold below this is written with more decimals."""
@@ -104,6 +109,7 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
     calls, common = inputs.call_rows(record.made_calls)
     cited = citations.cited(transcript.entries_of(stages), features)
     return {
+        "sentence": figures.clean(sentence.told(record), SENTENCE),
         "headline": headline(record),
         "summary": summary.summary(record, agents),
         "note": summary.note(record),

@@ -16,10 +16,7 @@ from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.tick.tick_record import DecisionRecord, TickRecord
-
-PROPOSED: Final = "AWAITS_APPROVAL"
-"""Reason of a HOLD whose trade was proposed to a person (torra.tick.approval.PROPOSED)."""
+from torra.tick.tick_record import PROPOSED, DecisionRecord, TickRecord
 
 PROPOSED_WORDS: Final = "proposed: waits for a person's yes, or was decided: see Approvals"
 

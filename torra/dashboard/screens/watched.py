@@ -18,7 +18,7 @@ from pydantic import Field
 from agents.contracts import VECTORS
 from torra import clock
 from torra.dashboard.record import surroundings
-from torra.dashboard.record.reasoning import REASONS
+from torra.dashboard.record.reasoning import REASONS, SENTENCE
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark, cell
@@ -101,6 +101,7 @@ class Payload(RecordPart):
     action: Word = None
     consensus: Number = None
     reason: Word = None
+    sentence: Word = None
     denied: Words = ()
     cost_usd: Number = None
     elapsed_ms: Number = None
@@ -159,6 +160,7 @@ class DebateDecision(TypedDict):
     action: Mark
     consensus: str
     reason: str
+    sentence: str
     denied: list[str]
     source: Mark
     cost: str
@@ -338,6 +340,7 @@ class _Telling:
             "action": action,
             "consensus": consensus,
             "reason": _reason(payload.reason),
+            "sentence": figures.clean(payload.sentence, SENTENCE),
             "denied": denied,
             "source": figures.mark(payload.source_type),
             "cost": figures.money(payload.cost_usd),

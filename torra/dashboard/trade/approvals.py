@@ -25,7 +25,7 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import summary
-from torra.dashboard.trade import orders, proposals
+from torra.dashboard.trade import orders, proposals, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
@@ -84,6 +84,7 @@ class ShownProposal:
     checks: list[CheckLine]
     typing: bool
     channel: str
+    record: TickRecord
 
 
 def approvals() -> str:
@@ -127,7 +128,7 @@ def approval(sid: str) -> str:
     desk = desk_view().desk()
     found = _proposal(sid, symbol_cells.strip(desk))
     row = found.row
-    record, side = _record(row), row.verdict
+    record, side = found.record, row.verdict
     return page(
         "approval.html",
         desk,
@@ -259,6 +260,9 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
     preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
     typing = waits and instance is not None and orders.needs_typing(instance)
     cells = {**strip, **proposals.ladder(row, preview, profile, spec)}
+    record = _record(row)
+    levels = preview.levels if preview else row.first.levels
+    cells |= without_agents.line(row, record, without_agents.Terms(levels, profile, spec))
     if waits:
         cells |= proposals.head(preview, trouble, DIGITS if spec is None else spec.digits)
         cells |= {"p.left": proposals.left(_seconds_left(row))} | proposals.chips(preview)
@@ -278,6 +282,7 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
         checks=proposals.every_check(preview),
         typing=typing,
         channel=instance.channel if instance else "",
+        record=record,
     )
 
 

@@ -16,7 +16,8 @@ from pydantic import JsonValue
 from torra import clock as clocks
 from torra.dashboard.record import vetoes
 from torra.dashboard.view.kept import Kept
-from torra.tick.tick_record import RecordPart
+from torra.tick import sentence
+from torra.tick.tick_record import RecordPart, TickRecord
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -82,6 +83,8 @@ def brief(record: Json) -> Json:
     deliberation, news = _mapping(record.get("deliberation")), _mapping(record.get("news"))
     return {
         **{name: record[name] for name in BRIEF if name in record},
+        # made here for an older record: what is kept of it is too little
+        "sentence": record.get("sentence") or sentence.told(TickRecord.read(record)),
         "news": {"status": news.get("status")} if news else None,
         "features": [
             item

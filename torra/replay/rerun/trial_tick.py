@@ -46,7 +46,7 @@ from torra_trader import run_tick
 
 EARLIEST: Final = parse("1990-01-01")
 DOCUMENT_KEYS: Final = (
-    "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
+    "sentence", "symbol", "timeframe", "bar_time", "l1", "agents", "scores", "source_type", "ath",
     "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
     "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
@@ -371,7 +371,9 @@ def document(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def table(record: Mapping[str, Any]) -> str:
     """Return the record as a table for a terminal."""
-    return "\n".join([*_heading(record), *_vectors(record), "", *_decision(record)])
+    return "\n".join(
+        [record["sentence"], "", *_heading(record), *_vectors(record), "", *_decision(record)]
+    )
 
 
 def _outside(record: Mapping[str, Any]) -> dict[str, str]:

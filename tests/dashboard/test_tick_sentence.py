@@ -1,0 +1,76 @@
+"""The sentence of a tick is the first thing that its pages say, stored or made from the record."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.test_pages import TICKS
+from tests.doubles.page_reader import client, get
+from tests.worlds import demo_orders
+from torra.dashboard.cells import common
+from torra.dashboard.record import reasoning
+from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.view.stream_reading import brief
+from torra.tick.sentence import told
+from torra.tick.tick_record import TickRecord
+
+
+def stored(address: str) -> TickRecord:
+    return TickRecord.read(client().get(f"/api/v1{address}").get_json())
+
+
+def link(*parts: str) -> str:
+    return "/".join(parts)
+
+
+@pytest.mark.parametrize("source", TICKS)
+def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
+    address = f"/symbol/BTCUSD/M15/{TICKS[source]}"
+    sentence = told(stored(address))
+    text = get(address).text
+    assert "BTCUSD on M15" in sentence
+    assert text.index(sentence) < text.index("Verdict") < text.index("Who took part")
+
+
+def test_symbol_and_overview_say_it_of_the_newest_tick() -> None:
+    sentence = told(stored(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}"))
+    symbol = get("/symbol/BTCUSD/M15")
+    assert symbol.cells["head.sentence"] == sentence
+    assert symbol.text.index(sentence) < symbol.text.index("Verdict")
+    overview = get("/")
+    (key,) = (one for one in overview.cells if overview.cells[one] == sentence)
+    assert re.fullmatch(r"\w+\.sentence", key)
+    assert client().get("/api/v1/overview").get_json()["cells"][key]["text"] == sentence
+
+
+def test_a_sentence_from_a_store_is_cleaned_and_hidden_where_there_is_none() -> None:
+    known = {"symbol": "BTCUSD", "timeframe": "M15", "verdict": "HOLD", "action": "HOLD"}
+    odd = TickRecord.read({**known, "sentence": "Buys\u202e all.\x1b" + "x" * 900})
+    shown = common.verdict_cells("k", odd, link)["k.sentence"]
+    assert not shown["hidden"]
+    assert len(shown["text"]) <= 400 and not re.search(r"[\x1b\u202e]", shown["text"])
+    silent = common.verdict_cells("k", TickRecord.read(known), link)["k.sentence"]
+    assert silent["hidden"] and not silent["text"]
+
+
+def test_a_glance_keeps_the_sentence_of_a_record_or_makes_it() -> None:
+    record = client().get(f"/api/v1/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}").get_json()
+    said = record.pop("sentence")
+    assert brief(record)["sentence"] == said == told(TickRecord.read(record))
+    assert brief(record | {"sentence": "Said then."})["sentence"] == "Said then."
+    assert reasoning.story(ShownTick.read(record))["sentence"] == said
+
+
+def test_a_real_desk_says_it_of_its_newest_ticks(tmp_path: Path) -> None:
+    backing = demo_orders.build(tmp_path)
+    with closing(backing.database):
+        app = demo_orders.open_pages(backing).test_client()
+        cells = app.get("/api/v1/overview").get_json()["cells"]
+        shown = {cell["text"] for name, cell in cells.items() if name.endswith(".sentence")}
+        newest = backing.database.latest_tick("BTCUSD", "M15")
+    assert newest is not None and newest["sentence"] in shown
+    assert newest["sentence"].startswith("Wants to buy 0.05 lots of BTCUSD on M15, if approved: ")

@@ -1,0 +1,153 @@
+"""The approval page says what L1 alone would do in the place of a proposal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.doubles.page_reader import Page, check_structure
+from tests.worlds import demo_orders
+from torra.clock import Simulated, parse
+from torra.config import Profile, Risk
+from torra.dashboard.trade.stored_rows import ProposalRow
+from torra.dashboard.trade.without_agents import Terms, line
+from torra.dashboard.view.backing import Backing
+from torra.store.connection import TickKey
+from torra.tick.tick_record import TickRecord
+from torra.trading_terms import SYMBOLS
+from torra.verdict.order_levels import Levels, levels
+
+SPEC: Final = SYMBOLS["BTCUSD"]
+PROFILE: Final = Profile(risk=Risk(capital=10_000.0))
+ATR: Final = 200.0
+LONG: Final = {"kind": "open", "side": "BUY", "lots": 0.03}
+CLOSE: Final = {"kind": "close", "side": "BUY", "lots": 0.02}
+
+
+def row(*drafts: dict[str, Any]) -> ProposalRow:
+    stored = json.dumps(drafts or [LONG])
+    return ProposalRow.read({"verdict": "BUY", "price": 60_000.0, "drafts": stored})
+
+
+def record(verdict: str | None, consensus: float = 0.52, **rule: Any) -> TickRecord:
+    return TickRecord.read(
+        {
+            "l1_verdict": verdict,
+            "l1_consensus": consensus,
+            "thresholds": {"buy": 0.5, "sell": 0.45},
+            "gate": {"multiplier": 0.1, "rule": {"multiplier": 0.8, **rule}},
+        }
+    )
+
+
+def told(
+    of: ProposalRow, known: TickRecord, profile: Profile | None = PROFILE, price: float = 60_000.0
+) -> tuple[str, str]:
+    at = levels("BUY", price, ATR, SPEC)
+    assert isinstance(at, Levels)
+    cells = line(of, known, Terms(at, profile, SPEC))
+    return cells["p.without"]["text"], cells["p.without.why"]["text"]
+
+
+def test_the_same_trade_has_the_size_that_risk_and_the_rules_of_the_gate_leave() -> None:
+    # 0.5 % of 10,000 over a stop 400 away are 0.125 lots; x 0.80 of the rules, not x 0.10
+    assert told(row(), record("BUY")) == ("the same trade, 0.10 lots", "L1 +0.52, BUY from +0.50")
+
+
+def test_the_notional_limit_holds_at_the_price_of_the_proposal() -> None:
+    # 10,000 buy 0.166 at 60,000 and 0.055 at 180,000
+    assert told(row(), record("BUY", multiplier=1.0), price=180_000.0)[0].endswith("0.05 lots")
+
+
+@pytest.mark.parametrize(
+    ("consensus", "shown"),
+    [(0.12, "L1 +0.12"), (0.4996, "L1 +0.4996"), (-0.4499, "L1 \u22120.4499")],
+)
+def test_no_trade_shows_both_thresholds(consensus: float, shown: str) -> None:
+    trade, why = told(row(), record("HOLD", consensus))
+    assert trade == "no trade"
+    assert why == f"{shown}, BUY from +0.50, SELL from \u22120.45"
+
+
+def test_the_other_side_has_its_own_stop_and_size() -> None:
+    trade, why = told(row(), record("SELL", -0.61))
+    assert trade == "a sell instead, 0.10 lots"
+    assert why == "L1 \u22120.61, SELL from \u22120.45"
+
+
+def test_the_other_side_that_can_have_no_target_is_no_trade() -> None:
+    # a long of 600 stops at 200; a short would have its target at -200
+    assert told(row(), record("BUY"), price=600.0)[0] == "the same trade, 0.10 lots"
+    known = record("SELL", -0.61)
+    assert told(row(), known, price=600.0)[0] == "no trade, it could have no stop and target"
+
+
+@pytest.mark.parametrize("drafts", [(CLOSE,), (CLOSE, LONG)])
+def test_where_the_proposal_closes_the_other_side_keeps_the_position(drafts: Any) -> None:
+    assert told(row(*drafts), record("SELL", -0.61))[0] == "no trade, the open position stays"
+
+
+def test_a_close_alone_is_the_same_close() -> None:
+    assert told(row(CLOSE), record("BUY"))[0] == "the same close, 0.02 lots"
+
+
+def test_a_veto_of_the_rules_and_a_size_of_nothing_are_no_trade() -> None:
+    assert told(row(), record("BUY", veto=True))[0] == "no trade, the gate's rules veto it"
+    small = record("BUY", multiplier=0.01)
+    assert told(row(), small)[0] == "no trade, its size is below the smallest order"
+
+
+def test_what_is_not_stored_is_not_made_up() -> None:
+    unknown = ("not known: the tick behind this proposal is not stored", "")
+    assert told(row(), TickRecord()) == unknown
+    unsized = "the same trade, its size is not known"
+    assert told(row(), record("BUY"), None)[0] == unsized
+    assert told(row(), record("BUY", multiplier=None))[0] == unsized
+
+
+# --- on the page ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def backing(tmp_path: Path) -> Iterator[Backing]:
+    start = demo_orders.START + demo_orders.STEPS * demo_orders.QUARTER
+    made = demo_orders.build(tmp_path, clock=Simulated(start + timedelta(minutes=6)))
+    yield made
+    made.database.close()
+
+
+def pages(backing: Backing, instance: str) -> tuple[Page, dict[str, Any], dict[str, Any]]:
+    stored = next(one for one in backing.database.proposals() if one["instance"] == instance)
+    client = demo_orders.open_pages(backing).test_client()
+    page = Page(client.get(f"/approvals/{stored['sid']}").get_data(as_text=True))
+    answer = client.get(f"/api/v1/approvals/{stored['sid']}").get_json()
+    check_structure(page)
+    assert page.cells["p.without"] == answer["cells"]["p.without"]["text"]
+    return page, answer, stored
+
+
+def test_the_page_says_it_at_the_price_of_now(backing: Backing) -> None:
+    page, answer, stored = pages(backing, "BTCUSD")
+    key = TickKey("BTCUSD", stored["timeframe"], parse(stored["bar_time"]))
+    known = backing.database.tick(key)
+    assert known is not None and known["l1_verdict"] == stored["verdict"] == "BUY"
+    at, profile = answer["now"]["levels"], demo_orders.PROFILE
+    rule = known["gate"]["rule"]["multiplier"]
+    full = min(
+        profile.risk.capital * profile.risk.risk_per_trade_pct / 100 / (at["entry"] - at["stop"]),
+        profile.risk.capital / at["entry"],
+    )
+    lots = int(full * rule * 100 + 1e-9) / 100
+    assert lots > answer["now"]["lots"], "conviction has made the proposal smaller"
+    assert page.cells["p.without"] == f"the same trade, {lots:.2f} lots"
+    assert f"L1 {known['l1_consensus']:+.2f}, BUY from +0.15" in page.text
+    assert page.text.index("Panel") < page.text.index("Without agents") < page.text.index("Why not")
+
+
+def test_the_page_of_a_tick_that_is_gone_says_so(backing: Backing) -> None:
+    assert pages(backing, "XAUUSD")[0].cells["p.without"].startswith("not known")

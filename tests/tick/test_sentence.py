@@ -1,0 +1,371 @@
+"""The tick's own sentence: one for every kind of tick, short, in words, and true to its record."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.contracts import SourceType
+from tests.tick.test_shadow import VOICES, go_on, records
+from tests.worlds import desks, journals
+from torra.tick.sentence import CAUSES, MOST_WORDS, Finished, Order, number, sentence, told
+from torra.tick.tick_record import LEAN_AGAINST, TickRecord
+from torra.verdict.deny_reasons import DenyReason
+
+BUY: Final = Finished(
+    symbol="BTCUSD",
+    timeframe="M15",
+    verdict="BUY",
+    l1_verdict="BUY",
+    consensus=0.534,
+    l1_consensus=0.527,
+    buy=0.5,
+    sell=0.5,
+    action="OPEN_BUY",
+    reason="VERDICT",
+    orders=(Order("open", "BUY", 0.06),),
+    source="AGENT_BUDGET",
+    push=0.04,
+)
+HOLD: Final = replace(
+    BUY, verdict="HOLD", l1_verdict="HOLD", consensus=0.124, l1_consensus=0.11,
+    action="HOLD", reason="THRESHOLD", orders=(),
+)  # fmt: skip
+HELD: Final = replace(BUY, action="HOLD", orders=())
+TURN: Final = (Order("close", "SELL", 0.02), Order("open", "SELL", 0.03))
+SELL: Final = replace(
+    BUY, verdict="SELL", l1_verdict="SELL", consensus=-0.61, l1_consensus=-0.6, push=-0.1,
+    action="REVERSE", reason="OPPOSITE_VERDICT", orders=TURN,
+)  # fmt: skip
+
+LONG: Final = replace(
+    SELL, action="HOLD", reason="AWAITS_APPROVAL", orders=TURN[:1], l1_verdict="HOLD",
+    l1_consensus=-0.49, denied=("DAILY_LOSS_CAP", "MARGIN"),
+)  # fmt: skip
+
+REACHED: Final = "the consensus +0.53 reaches the buy threshold +0.50"
+FALLEN: Final = "the consensus -0.61 reaches the sell threshold -0.50"
+INSIDE: Final = "the consensus +0.12 is between the thresholds -0.50 and +0.50"
+
+CASES: Final[dict[str, tuple[Finished, str]]] = {
+    "opened": (BUY, f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; L1 and the agents agree."),
+    "against": (
+        replace(BUY, against=True, push=-0.04),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; L1 carries the buy, and the agents "
+        "lean against it.",
+    ),
+    "no side": (
+        replace(BUY, push=0.0),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; L1 carries the buy, and the agents "
+        "take no side.",
+    ),
+    "made from a hold": (
+        replace(BUY, l1_verdict="HOLD", l1_consensus=0.4996),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; the agents made the buy verdict; L1 alone "
+        "(+0.4996) would hold.",
+    ),
+    "made from the other side": (
+        replace(BUY, l1_verdict="SELL", l1_consensus=-0.52),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; the agents made the buy verdict; L1 alone "
+        "(-0.52) would sell.",
+    ),
+    "prevented": (
+        replace(HOLD, l1_verdict="SELL", consensus=-0.499, l1_consensus=-0.503, push=0.02),
+        "Does nothing in BTCUSD on M15: the consensus -0.499 is between the thresholds -0.50 and "
+        "+0.50; the agents prevented the sell verdict; L1 alone (-0.503) would sell.",
+    ),
+    "nothing": (
+        HOLD,
+        f"Does nothing in BTCUSD on M15: {INSIDE}; the agents lean up, and L1 alone would hold "
+        "too.",
+    ),
+    "nobody heard": (
+        replace(HOLD, source="L1_ONLY"),
+        f"Does nothing in BTCUSD on M15: {INSIDE}; no agent was heard.",
+    ),
+    "nobody to ask": (
+        replace(HOLD, source="L1_ONLY", flags=("not_asked",)),
+        f"Does nothing in BTCUSD on M15: {INSIDE}; no agent was asked.",
+    ),
+    "skipped": (
+        replace(HOLD, source="AGENT_SKIPPED"),
+        f"Does nothing in BTCUSD on M15: {INSIDE}; no agent was asked, as no answer could change "
+        "it.",
+    ),
+    "shadow": (
+        replace(BUY, flags=("shadow",), push=-0.2),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; the agents only looked on.",
+    ),
+    "earlier answers": (
+        replace(BUY, source="L1_ONLY", l1_verdict="HOLD", l1_consensus=0.49),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; no agent was heard, yet agents' earlier "
+        "answers made the buy verdict.",
+    ),
+    "one model": (
+        replace(BUY, source="LEGACY", push=0.0),
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; L1 and the one model in the agents' place "
+        "agree.",
+    ),
+    "reversed": (
+        SELL,
+        f"Turns short in BTCUSD on M15, closing 0.02 lots and selling 0.03 lots: {FALLEN}; L1 and "
+        "the agents agree.",
+    ),
+    "closed": (
+        replace(SELL, action="CLOSE", orders=TURN[:1]),
+        f"Closes the long of 0.02 lots in BTCUSD on M15: {FALLEN}; L1 and the agents agree.",
+    ),
+    "closed and not turned": (
+        replace(SELL, action="CLOSE", orders=TURN[:1], denied=("DAILY_LOSS_CAP", "MARGIN")),
+        "Closes the long of 0.02 lots in BTCUSD on M15 without turning short, as the day's loss "
+        f"limit is reached (and 1 more): {FALLEN}; L1 and the agents agree.",
+    ),
+    "position held": (
+        replace(HELD, reason="POSITION_HELD"),
+        f"Keeps the open position in BTCUSD on M15: {REACHED}; L1 and the agents agree.",
+    ),
+    "execution off": (
+        replace(HELD, reason="EXECUTION_OFF"),
+        f"Sends no order for BTCUSD on M15, as execution is off: {REACHED}; L1 and the agents "
+        "agree.",
+    ),
+    "proposed": (
+        replace(BUY, action="HOLD", reason="AWAITS_APPROVAL"),
+        f"Wants to buy 0.06 lots of BTCUSD on M15, if approved: {REACHED}; L1 and the "
+        "agents agree.",
+    ),
+    "proposed to turn": (
+        replace(SELL, action="HOLD", reason="AWAITS_APPROVAL"),
+        f"Wants to turn short in BTCUSD on M15 with 0.03 lots, if approved: {FALLEN}; L1 "
+        "and the agents agree.",
+    ),
+    "proposed, orders not recorded": (
+        replace(HELD, reason="AWAITS_APPROVAL"),
+        f"Has an order for BTCUSD on M15 and asks for approval: {REACHED}; L1 and the agents "
+        "agree.",
+    ),
+    "denied": (
+        replace(HELD, reason="SPREAD", denied=("SPREAD",)),
+        f"Does not buy BTCUSD on M15, as the spread is too wide: {REACHED}; L1 and the agents "
+        "agree.",
+    ),
+    "vetoed": (
+        replace(HELD, reason="GATE_VETO", denied=("GATE_VETO",), vetoed=True),
+        f"Does not buy BTCUSD on M15, as the gate vetoes it: {REACHED}; L1 and the agents agree.",
+    ),
+    "vetoed before": (
+        replace(HELD, reason="GATE_VETO", denied=("GATE_VETO",)),
+        f"Does not buy BTCUSD on M15, as the gate's veto of this side holds: {REACHED}; L1 and the "
+        "agents agree.",
+    ),
+    "too long for the threshold": (
+        LONG,
+        "Wants to close the long of 0.02 lots in BTCUSD on M15 without turning short, as the day's "
+        "loss limit is reached, if approved: consensus -0.61; the agents made the sell verdict; L1 "
+        "alone would hold.",
+    ),
+    "too long for the consensus": (
+        replace(LONG, against=True),
+        "Wants to close the long of 0.02 lots in BTCUSD on M15 without turning short, as the day's "
+        "loss limit is reached, if approved: the agents made the sell verdict, though their words "
+        "lean against it.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_each_kind_of_tick_has_its_sentence(kind: str) -> None:
+    tick, expected = CASES[kind]
+    assert sentence(tick) == expected
+    check(expected)
+
+
+def test_every_deny_reason_has_its_words() -> None:
+    assert set(CAUSES) == set(DenyReason)
+    assert all(len(words.split()) <= 7 for words in CAUSES.values())
+
+
+def check(text: str) -> None:
+    """Require one short sentence without any code."""
+    assert len(text.split()) <= MOST_WORDS, text
+    assert text.endswith(".") and not re.search(r"\.\s|\n|[!?]", text), text
+    assert "_" not in text and not re.search(r"[\u0370-\u03ff]", text), text
+    capitals = set(re.findall(r"\b[A-Z][A-Z0-9]+\b", text))
+    assert capitals <= {"BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "L1"}, text
+
+
+scores = st.none() | st.floats(-1, 1) | st.sampled_from((0.5, -0.5, 0.49999999, -0.00000001))
+sizes = st.none() | st.sampled_from((1.0, 0.01, 1234.56, 0.1 + 0.2))
+verdicts = st.sampled_from(("BUY", "SELL", "HOLD"))
+words = st.sampled_from(("", "odd_word", "VERDICT", "POSITION_HELD", "AWAITS_APPROVAL"))
+orders = st.lists(
+    st.fixed_dictionaries(
+        {
+            "kind": st.sampled_from(("open", "close", None)),
+            "side": st.sampled_from(("BUY", "SELL", None)),
+            "lots": sizes,
+        }
+    ),
+    max_size=3,
+)
+any_record = st.fixed_dictionaries(
+    {
+        "symbol": st.just("BTCUSD"),
+        "timeframe": st.sampled_from(("M15", "H1")),
+        "verdict": verdicts,
+        "l1_verdict": st.none() | verdicts | st.just("odd_word"),
+        "consensus": scores,
+        "l1_consensus": scores,
+        "thresholds": st.fixed_dictionaries(
+            {"buy": st.sampled_from((0.5, 0.02, 0.123456)), "sell": st.sampled_from((0.5, 0.3))}
+        ),
+        "action": st.sampled_from(("HOLD", "OPEN_BUY", "OPEN_SELL", "CLOSE", "REVERSE", "ODD_ONE")),
+        "reason": words | st.sampled_from(["EXECUTION_OFF", *(str(one) for one in DenyReason)]),
+        "denied": st.lists(st.sampled_from([*map(str, DenyReason), "NEW_CHECK"]), max_size=4),
+        "signals": orders,
+        "proposed": orders,
+        "gate": st.fixed_dictionaries({"veto": st.booleans()}),
+        "flags": st.lists(st.sampled_from((LEAN_AGAINST, "odd_flag")), max_size=2),
+        "source_type": st.sampled_from([*map(str, SourceType), "", "ODD_ONE"]),
+        "deliberation": st.fixed_dictionaries(
+            {
+                "flags": st.lists(st.sampled_from(("shadow", "budget", "late:bull")), max_size=2),
+                "panel": st.fixed_dictionaries({"push": scores}),
+            }
+        ),
+    }
+)
+
+
+@settings(max_examples=3000, deadline=None)
+@given(any_record)
+def test_any_record_has_one_short_sentence_in_words(record: dict[str, Any]) -> None:
+    check(told(TickRecord.read(record)))
+
+
+@pytest.mark.parametrize("lost", ["symbol", "timeframe", "verdict", "action"])
+def test_a_record_that_says_too_little_has_none(lost: str) -> None:
+    known = {"symbol": "BTCUSD", "timeframe": "M15", "verdict": "HOLD", "action": "HOLD"}
+    assert told(TickRecord.read(known))
+    assert told(TickRecord.read(known | {lost: None})) == ""
+    assert told(TickRecord.read(known | {"skipped": {"reason": "no_bar"}})) == ""
+
+
+def test_a_stored_sentence_is_told_as_it_is() -> None:
+    assert told(TickRecord.read({"sentence": "Said then."})) == "Said then."
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1).map(lambda value: round(value, 2)))
+def test_a_written_score_stays_on_its_side_of_a_limit(value: float, limit: float) -> None:
+    value = round(value, 8)
+    shown = float(number(value, (limit,)))
+    assert (shown > limit, shown < limit) == (value > limit, value < limit)
+
+
+# --- the facts of real ticks ----------------------------------------------------------------------
+
+VERB = {"BUY": "buy", "SELL": "sell", "HOLD": "hold"}
+
+
+def agrees(record: dict[str, Any]) -> set[str]:
+    """Require that what a sentence says is what its record holds; return what it spoke of."""
+    text = record["sentence"]
+    check(text)
+    said = set()
+    assert f"{record['symbol']} on {record['timeframe']}" in text
+    for order in record["signals"] or record["proposed"]:
+        assert f"{order['lots']:g} lot" in text or order["kind"] == "close", text
+    opening = [one for one in record["signals"] if one["kind"] == "open"]
+    closing = [one for one in record["signals"] if one["kind"] == "close"]
+    first = text.split()[0]
+    expected = {
+        (True, False): {"BUY": "Buys", "SELL": "Sells"}.get(record["verdict"]),
+        (True, True): "Turns",
+        (False, True): "Closes",
+    }.get((bool(opening), bool(closing)))
+    if expected:
+        assert first == expected, text
+    else:
+        assert first in ("Does", "Keeps", "Wants", "Sends"), text
+        assert (first == "Wants") == bool(record["proposed"])
+        assert (first == "Keeps") == (record["reason"] == "POSITION_HELD")
+        assert text.startswith("Does nothing") == (record["verdict"] == "HOLD")
+    said.add(first)
+    limits = record["thresholds"]
+    if match := re.search(r"consensus (\S+) reaches the (buy|sell) threshold (\S+);", text):
+        shown, side, limit = float(match[1]), match[2], float(match[3])
+        assert side == VERB[record["verdict"]]
+        assert limit == (limits["buy"] if side == "buy" else -limits["sell"])
+        assert abs(shown - record["consensus"]) <= 0.005 and abs(shown) >= abs(limit)
+    else:
+        match = re.search(r"consensus (\S+) is between the thresholds (\S+) and (\S+);", text)
+        assert match and record["verdict"] == "HOLD", text
+        assert abs(float(match[1]) - record["consensus"]) <= 0.005
+        assert (float(match[2]), float(match[3])) == (-limits["sell"], limits["buy"])
+        assert float(match[2]) < float(match[1]) < float(match[3])
+    if record["denied"] and not expected:
+        assert f"as {CAUSES[record['denied'][0]]}" in text or "the gate vetoes it" in text
+        assert ("gate" in text.split(":")[0]) == record["denied"][0].startswith("GATE")
+        said.add("denied")
+    differs = record["verdict"] != record["l1_verdict"]
+    assert ("made the" in text or "prevented the" in text) == differs, text
+    if differs:
+        said.add("made" if "made the" in text else "prevented")
+        assert ("prevented" in text) == (record["verdict"] == "HOLD")
+        assert "earlier" in text or f"would {VERB[record['l1_verdict']]}." in text
+    assert ("lean against it" in text) == (LEAN_AGAINST in record["flags"]), text
+    if "lean against it" in text:
+        said.add("against")
+    if "L1 and the agents agree" in text:
+        said.add("agree")
+    return said
+
+
+def lived(folder: Path, provider: Any, bars: int, **profile: Any) -> list[dict[str, Any]]:
+    """Return the records of so many bars of the sample, with thresholds that trade often."""
+    values = {"risk": {"capital": 100_000.0, "max_signals_per_hour": 60}} | profile
+    desk = desks.open_desk(
+        folder,
+        (desks.BTC,),
+        profile=journals.a_profile(**values),
+        provider=provider,
+        lease_seconds=36_000.0,
+    )
+    with closing(desk.database):
+        desk._hold_lease()
+        go_on(desk, bars)
+        return records(desk)
+
+
+KINDS: Final[dict[str, tuple[str, dict[str, Any], set[str]]]] = {
+    "rules": ("rules", {}, {"Buys", "Sells", "Turns", "agree"}),
+    "scripted": (
+        "wild",
+        {"on_opposite": "close"},
+        {"Buys", "Closes", "made", "prevented", "against", "denied"},
+    ),
+    "proposed": ("rules", {"execution": "approve"}, {"Wants"}),
+    "shadow": ("wild", {"agents": {"influence": "shadow"}}, {"Turns"}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path) -> None:
+    voice, profile, wanted = KINDS[kind]
+    found = lived(tmp_path, VOICES[voice](), 160, **profile)
+    spoken = set().union(*(agrees(record) for record in found))
+    assert len(found) == 200
+    assert spoken >= wanted
+    for record in found:
+        # whoever has only the record makes the same of it
+        again = TickRecord.read({**record, "sentence": None})
+        assert told(again) == record["sentence"]
+        looked_on = "the agents only looked on" in record["sentence"]
+        assert looked_on == (kind == "shadow")

@@ -1,0 +1,99 @@
+"""What L1 alone would do in the place of a proposal: the same trade, another one, or none.
+
+    Without agents: the same trade, 0.09 lots   L1 +0.53, BUY from +0.50
+
+The size is that of the sizing code (torra.verdict.position_size), at the price of the proposal and
+with the multiplier of the gate's rules alone: no agent has lowered it, and no conviction counts.
+Where a part of it is not stored, the line says so. Pure functions.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from torra.config import Profile, SymbolSpec
+from torra.dashboard.cells.common import Cells, words
+from torra.dashboard.trade.stored_rows import ProposalRow
+from torra.exhibits import figures
+from torra.tick.sentence import number
+from torra.tick.tick_record import TickRecord
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.order_levels import Levels, Side, levels
+from torra.verdict.position_size import size
+
+NAME: Final = "p.without"
+OTHER: Final[dict[str, Side]] = {"BUY": "SELL", "SELL": "BUY"}
+VERBS: Final = {"BUY": "buy", "SELL": "sell"}
+
+
+class Terms(NamedTuple):
+    """At what the sizes are made: the levels of the proposal, None for one that only closes."""
+
+    levels: Levels | None
+    profile: Profile | None
+    spec: SymbolSpec | None
+
+
+def line(row: ProposalRow, record: TickRecord, at: Terms) -> Cells:
+    """Return what L1 alone would do instead of a proposal, and where its consensus stands."""
+    if record.l1_verdict is None:
+        told = words("not known: the tick behind this proposal is not stored")
+        return {NAME: told, f"{NAME}.why": words("")}
+    return {NAME: words(_trade(row, record, at)), f"{NAME}.why": words(_standing(record))}
+
+
+def _trade(row: ProposalRow, record: TickRecord, at: Terms) -> str:
+    """Return the trade of L1 alone, in words."""
+    alone = record.l1_verdict
+    if alone not in OTHER:
+        return "no trade"
+    first = row.first
+    if alone == row.verdict and first.kind == "close":
+        return f"the same close, {_lots(first.lots)}"
+    if alone != row.verdict and any(draft.kind == "close" for draft in row.drafts):
+        # what the proposal closes is on the side of L1
+        return "no trade, the open position stays"
+    return _opening(OTHER[OTHER[alone]], row, record, at)
+
+
+def _opening(side: Side, row: ProposalRow, record: TickRecord, at: Terms) -> str:
+    """Return what L1 alone would open, in words."""
+    what = "the same trade" if side == row.verdict else f"a {VERBS[side]} instead"
+    rule = record.gate.rule
+    if rule.veto:
+        return "no trade, the gate's rules veto it"
+    if at.levels is None or at.profile is None or at.spec is None:
+        return f"{what}, its size is not known"
+    found = _levels(side, row, at.levels, at.spec)
+    if isinstance(found, DenyReason):
+        return "no trade, it could have no stop and target"
+    if rule.multiplier is None:
+        return f"{what}, its size is not known"
+    lots = size(found, at.spec, at.profile.risk, rule.multiplier)
+    if not lots:
+        return "no trade, its size is below the smallest order"
+    return f"{what}, {_lots(lots)}"
+
+
+def _levels(side: Side, row: ProposalRow, of: Levels, spec: SymbolSpec) -> Levels | DenyReason:
+    """Return the levels of a side at the price of the proposal, whose own levels are `of`."""
+    return of if side == row.verdict else levels(side, of.entry, of.atr, spec)
+
+
+def _lots(lots: float | None) -> str:
+    return f"{figures.plain(lots, 2)} lots"
+
+
+def _standing(record: TickRecord) -> str:
+    """Return the consensus of L1 and the threshold that it reaches; both where it reaches none."""
+    consensus, limits = record.l1_consensus, record.thresholds
+    if consensus is None or limits.buy is None or limits.sell is None:
+        return ""
+    ends = {"BUY": limits.buy, "SELL": -limits.sell}
+    shown = [name for name in ends if record.l1_verdict not in OTHER or name == record.l1_verdict]
+    told = ", ".join(f"{name} from {_signed(ends[name])}" for name in shown)
+    return f"L1 {_signed(consensus, *ends.values())}, {told}"
+
+
+def _signed(value: float, *limits: float) -> str:
+    return number(value, limits).replace("-", figures.MINUS)

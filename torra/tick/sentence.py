@@ -1,0 +1,370 @@
+"""The tick's own sentence: what it did and why, and what the agents had to do with it.
+
+    Buys 0.06 lots of BTCUSD on M15: the consensus +0.53 reaches the buy threshold +0.50; the agents
+    agree.
+
+At most MOST_WORDS words, made of the values of a finished tick by code, so that no model tells how
+its own word counted. It says what was decided, not what became of it: an order may still be
+refused. Names of codes and components stay out. Pure functions; a tick of which verdict or action
+is not known has no sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from agents.contracts import SCORE_DECIMALS, SourceType
+from agents.debate.panel import DIRECTIONS
+from torra.tick.tick_record import (
+    EXECUTION_OFF,
+    LEAN_AGAINST,
+    PROPOSED,
+    SHADOW,
+    ProposedOrder,
+    SignalRecord,
+    TickRecord,
+)
+from torra.verdict.deny_reasons import DenyReason
+
+MOST_WORDS: Final = 40
+
+UNASKED: Final = ("budget", "not_asked")
+"""Flags of a debate to which nobody was asked."""
+
+BRIEFEST: Final = 3
+"""How often a sentence can be shortened."""
+
+FEWEST_DECIMALS: Final = 2
+
+VERBS: Final[Mapping[str, str]] = MappingProxyType({"BUY": "buy", "SELL": "sell", "HOLD": "hold"})
+DOING: Final[Mapping[str, str]] = MappingProxyType({"BUY": "Buys", "SELL": "Sells"})
+CLOSED: Final[Mapping[str, str]] = MappingProxyType({"SELL": "long", "BUY": "short"})
+"""What an order of this side closes."""
+
+TURNED: Final[Mapping[str, str]] = MappingProxyType({"BUY": "long", "SELL": "short"})
+
+_R = DenyReason
+CAUSES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        _R.TRADING_HALTED: "trading is halted",
+        _R.TRADING_REDUCING: "the desk may only close",
+        _R.GATE_VETO: "the gate's veto of this side holds",
+        _R.GATE_CANNOT_OPEN: "only the gate's cut would open it",
+        _R.DUPLICATE_SIGNAL: "its order is out already",
+        _R.COOLDOWN: "this side rests after a losing trade",
+        _R.STALE_BAR: "the bar is too old",
+        _R.STALE_SCORE: "the verdict is too old",
+        _R.CLOCK_SKEW: "the clocks of both sides differ",
+        _R.MARKET_CLOSED: "the market is closed",
+        _R.BAD_NUMBER: "a price or account figure is unusable",
+        _R.PRICE_COLLAR: "the price has moved too far",
+        _R.STOP_WRONG_SIDE: "the stop lies on the wrong side",
+        _R.STOP_TOO_CLOSE: "the stop is too close",
+        _R.STOP_TOO_FAR: "the stop is too far away",
+        _R.TARGET_WRONG_SIDE: "the target lies on the wrong side",
+        _R.SIZE_ZERO: "its size is below the smallest order",
+        _R.LOT_BELOW_MIN: "its size is below the smallest order",
+        _R.LOT_ABOVE_MAX: "its size is above the largest order",
+        _R.LOT_STEP: "its size fits no lot step",
+        _R.RISK_PER_TRADE: "its stop could lose too much",
+        _R.MAX_NOTIONAL: "the position would be worth too much",
+        _R.EXPOSURE_CAP: "the desk would hold too much",
+        _R.MARGIN: "the margin is too small",
+        _R.MAX_POSITIONS: "the desk holds all its positions",
+        _R.DAILY_LOSS_CAP: "the day's loss limit is reached",
+        _R.MESSAGE_RATE: "the hour's orders are used up",
+        _R.REPEATED_EXECUTION: "the hour's openings are used up",
+        _R.NEGATIVE_EV: "such trades have not paid",
+        _R.SPREAD: "the spread is too wide",
+        _R.BRIDGE_DEAD: "the broker's side does not answer",
+        _R.VERSION_MISMATCH: "the versions of both sides differ",
+        _R.SIGNAL_EXPIRED: "its time has passed",
+        _R.ORDER_ALTERED: "the stored order was altered",
+        _R.OLDER_PROGRAM: "an older program decided it",
+    }
+)
+"""Each deny reason as the half-sentence after "as", at most seven words."""
+
+OTHER_CAUSE: Final = "a check objects"
+VETOED_NOW: Final = "the gate vetoes it"
+
+
+class Order(NamedTuple):
+    """An order that a tick wrote or proposed."""
+
+    kind: str
+    side: str
+    lots: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What the sentence says of a tick; `sell` is the threshold as a size.
+
+    `orders` were written, or proposed where the reason is PROPOSED. `vetoed`: the gate vetoed on
+    this very tick. `flags` are the debate's. `push` is which way the agents' own words lean, None
+    where that is not told.
+    """
+
+    symbol: str
+    timeframe: str
+    verdict: str
+    l1_verdict: str | None
+    consensus: float | None
+    l1_consensus: float | None
+    buy: float | None
+    sell: float | None
+    action: str
+    reason: str
+    denied: Sequence[str] = ()
+    orders: Sequence[Order] = ()
+    vetoed: bool = False
+    against: bool = False
+    source: str = ""
+    flags: Sequence[str] = ()
+    push: float | None = None
+
+
+def told(record: TickRecord) -> str:
+    """Return the sentence of a record: the stored one, or that which its values make.
+
+    Empty where they make none: of a skipped tick, or one that is not stored.
+    """
+    if record.sentence:
+        return record.sentence
+    known = finished(record)
+    return sentence(known) if known else ""
+
+
+def finished(record: TickRecord) -> Finished | None:
+    """Return what the sentence says of a recorded tick; None where too little is recorded."""
+    symbol, timeframe = record.symbol, record.timeframe
+    if not (symbol and timeframe and record.verdict and record.action) or record.skipped:
+        return None
+    orders: Sequence[SignalRecord | ProposedOrder] = record.proposed or record.written
+    return Finished(
+        symbol=symbol,
+        timeframe=timeframe,
+        verdict=record.verdict,
+        l1_verdict=record.l1_verdict,
+        consensus=record.consensus,
+        l1_consensus=record.l1_consensus,
+        buy=record.thresholds.buy,
+        sell=record.thresholds.sell,
+        action=record.action,
+        reason=record.reason or "",
+        denied=record.denied,
+        orders=[Order(one.kind or "", one.side or "", one.lots) for one in orders],
+        vetoed=record.gate.veto,
+        against=LEAN_AGAINST in record.flags,
+        source=record.source_type or "",
+        flags=record.deliberation.flags,
+        push=record.deliberation.panel.push,
+    )
+
+
+def sentence(tick: Finished) -> str:
+    """Return the sentence of a finished tick, without its lesser facts where it would be long."""
+    for brief in range(BRIEFEST):
+        said = _said(tick, brief)
+        if len(said.split()) <= MOST_WORDS:
+            return said
+    return _said(tick, BRIEFEST)
+
+
+def _said(tick: Finished, brief: int) -> str:
+    """Return the sentence; the numbers beside L1 and the denial go first, the consensus last."""
+    standing = "" if brief == BRIEFEST else _standing(tick, short=brief > 1)
+    return f"{_done(tick, brief)}: {standing}{_agents(tick, brief)}."
+
+
+# --- what it did ----------------------------------------------------------------------------------
+
+
+def _done(tick: Finished, brief: int) -> str:
+    """Return what happened, up to the colon."""
+    where = f"{tick.symbol} on {tick.timeframe}"
+    orders = {order.kind: order for order in tick.orders if order.side in TURNED}
+    opening, closing = orders.get("open"), orders.get("close")
+    proposed = tick.reason == PROPOSED
+    if opening is None and closing is None:
+        return _asks(where) if proposed else _nothing(tick, where, brief)
+    if proposed:
+        return f"Wants to {_wish(tick, opening, closing, where, brief)}, if approved"
+    if opening and closing:
+        lots = f"closing {_lots(closing)} and {VERBS[opening.side]}ing {_lots(opening)}"
+        return f"Turns {TURNED[opening.side]} in {where}, {lots}"
+    if opening:
+        return f"{DOING[opening.side]} {_lots(opening)} of {where}"
+    return f"Closes {_closed(closing, where)}{_unturned(tick, brief)}" if closing else ""
+
+
+def _wish(
+    tick: Finished, opening: Order | None, closing: Order | None, where: str, brief: int
+) -> str:
+    if opening and closing:
+        return f"turn {TURNED[opening.side]} in {where} with {_lots(opening)}"
+    if opening:
+        return f"{VERBS[opening.side]} {_lots(opening)} of {where}"
+    return f"close {_closed(closing, where)}{_unturned(tick, brief)}" if closing else ""
+
+
+def _asks(where: str) -> str:
+    # records of an older version do not have the orders
+    return f"Has an order for {where} and asks for approval"
+
+
+def _nothing(tick: Finished, where: str, brief: int) -> str:
+    """Return what happened on a tick that wrote no order."""
+    if tick.verdict not in DIRECTIONS:
+        return f"Does nothing in {where}"
+    if tick.reason == EXECUTION_OFF:
+        return f"Sends no order for {where}, as execution is off"
+    if tick.denied:
+        return f"Does not {VERBS[tick.verdict]} {where}, as {_cause(tick, brief)}"
+    if tick.reason == "POSITION_HELD":
+        return f"Keeps the open position in {where}"
+    return f"Sends no order for {where}"
+
+
+def _closed(order: Order, where: str) -> str:
+    size = "" if order.lots is None else f" of {_lots(order)}"
+    return f"the {CLOSED[order.side]}{size} in {where}"
+
+
+def _unturned(tick: Finished, brief: int) -> str:
+    """Return why a close is no reversal, where its opening was denied."""
+    if not tick.denied or tick.verdict not in TURNED:
+        return ""
+    return f" without turning {TURNED[tick.verdict]}, as {_cause(tick, brief)}"
+
+
+def _cause(tick: Finished, brief: int) -> str:
+    """Return why an order was denied: the first reason in words, and how many more there are."""
+    first = tick.denied[0]
+    said = CAUSES.get(first, OTHER_CAUSE)
+    if first == DenyReason.GATE_VETO and tick.vetoed:
+        said = VETOED_NOW
+    more = len(tick.denied) - 1
+    return f"{said} (and {more} more)" if more and not brief else said
+
+
+def _lots(order: Order) -> str:
+    if order.lots is None:
+        return "an unknown size"
+    return f"{order.lots:.10g} lot{'' if order.lots == 1 else 's'}"
+
+
+# --- where the consensus stands -------------------------------------------------------------------
+
+
+def _standing(tick: Finished, *, short: bool) -> str:
+    """Return where the consensus stands, with what parts it from the agents' clause."""
+    value, limits = tick.consensus, _limits(tick)
+    if value is None or limits is None:
+        return ""
+    sell, buy = limits
+    shown = number(value, limits)
+    if short:
+        return f"consensus {shown}; "
+    if value >= buy:
+        return f"the consensus {shown} reaches the buy threshold {number(buy)}; "
+    if value <= sell:
+        return f"the consensus {shown} reaches the sell threshold {number(sell)}; "
+    return f"the consensus {shown} is between the thresholds {number(sell)} and {number(buy)}; "
+
+
+def _limits(tick: Finished) -> tuple[float, float] | None:
+    if tick.buy is None or tick.sell is None:
+        return None
+    return -tick.sell, tick.buy
+
+
+def number(value: float, limits: Sequence[float] = ()) -> str:
+    """Return a score with its sign, and as many decimals as its place among the limits needs.
+
+    Without limits it is written in full.
+    """
+    for decimals in range(FEWEST_DECIMALS, SCORE_DECIMALS + 1):
+        shown = round(value, decimals)
+        if all(_order(shown, one) == _order(value, one) for one in limits or (value,)):
+            break
+    # zero has no sign
+    return f"{shown:+.{decimals}f}" if shown else f"{0:.{decimals}f}"
+
+
+def _order(value: float, limit: float) -> int:
+    return (value > limit) - (value < limit)
+
+
+# --- what the agents had to do with it ------------------------------------------------------------
+
+
+def _agents(tick: Finished, brief: int) -> str:
+    """Return what the agents had to do with the verdict."""
+    differs = tick.l1_verdict in VERBS and tick.l1_verdict != tick.verdict
+    if silent := _silent(tick):
+        return f"{silent}{_earlier(tick)}" if differs else silent
+    if differs:
+        return _made(tick, brief)
+    return _carried(tick) if tick.verdict in DIRECTIONS else _holding(tick)
+
+
+def _carried(tick: Finished) -> str:
+    """Return what the agents say of a verdict that L1 gives as well."""
+    if tick.against:
+        return f"L1 carries the {VERBS[tick.verdict]}, and the agents lean against it"
+    if tick.source == SourceType.LEGACY:
+        return "L1 and the one model in the agents' place agree"
+    if tick.push is None:
+        return "L1 alone would do the same"
+    if tick.push * DIRECTIONS[tick.verdict] > 0:
+        return "L1 and the agents agree"
+    return f"L1 carries the {VERBS[tick.verdict]}, and the agents take no side"
+
+
+def _silent(tick: Finished) -> str:
+    """Return why no agent counted on this tick; empty where one did."""
+    if tick.source == SourceType.AGENT_SKIPPED:
+        return "no agent was asked, as no answer could change it"
+    if SHADOW in tick.flags:
+        return "the agents only looked on"
+    if tick.source == SourceType.L1_ONLY:
+        unasked = any(flag in UNASKED for flag in tick.flags)
+        return "no agent was asked" if unasked else "no agent was heard"
+    return ""
+
+
+def _earlier(tick: Finished) -> str:
+    """Return how answers on other ticks, which the consensus holds, changed this verdict."""
+    done = "made" if tick.verdict in DIRECTIONS else "prevented"
+    return f", yet agents' earlier answers {done} {_call(tick)}"
+
+
+def _made(tick: Finished, brief: int) -> str:
+    """Return that the agents made this verdict, or prevented that of L1."""
+    who = "the model in the agents' place" if tick.source == SourceType.LEGACY else "the agents"
+    done = "made" if tick.verdict in DIRECTIONS else "prevented"
+    said = f"{who} {done} {_call(tick)}"
+    if tick.against:
+        said += ", though their words lean against it"
+    alone, limits = tick.l1_consensus, _limits(tick)
+    if brief == BRIEFEST:
+        return said
+    at = f" ({number(alone, limits)})" if alone is not None and limits and not brief else ""
+    return f"{said}; L1 alone{at} would {VERBS[str(tick.l1_verdict)]}"
+
+
+def _call(tick: Finished) -> str:
+    side = tick.verdict if tick.verdict in DIRECTIONS else str(tick.l1_verdict)
+    return f"the {VERBS[side]} verdict"
+
+
+def _holding(tick: Finished) -> str:
+    if tick.source == SourceType.LEGACY or not tick.push:
+        return "L1 alone would hold too"
+    lean = "up" if tick.push > 0 else "down"
+    return f"the agents lean {lean}, and L1 alone would hold too"
