@@ -230,6 +230,8 @@ def _level(value: float, levels: Iterable[tuple[str, float]]) -> str:
 def _side(moves: Mapping[str, float], focus: Mapping[str, str]) -> int:
     """Return which way a report pushes on the whole: +1, -1, 0 for nowhere."""
     push = math.fsum(FOCUS_WEIGHT[focus[vector]] * move for vector, move in moves.items())
+    # Moves have so few decimals that what is left of a balance is the machine's.
+    push = round(push, SCORE_DECIMALS)
     return (push > 0.0) - (push < 0.0)
 
 
