@@ -399,4 +399,4 @@ class DebateSettings(Section):
 
     agents: AgentSettings = AgentSettings()
     gate: GateSettings = GateSettings()
-    weights: dict[str, float] = {}
+    weights: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = {}

@@ -23,6 +23,9 @@ from .contracts import EVENT_CLASSES, VECTORS, Feature
 UP: Final = 1
 DOWN: Final = -1
 EITHER: Final = (UP, DOWN)
+LARGEST: Final = 1e6
+"""A number from here on is not said: no market has one."""
+
 NEAR_ATR: Final = 1.0
 """ATR up to which a support or a resistance is near: then it stands on its own side alone."""
 
@@ -89,7 +92,7 @@ class Saying:
 
     `number` makes it of the values read, `shown` is its format. `faded` and `faded_why` say the
     same high value as an argument for lower prices. `line` is the place, among the values, of the
-    price that would end it, and `line_name` its name.
+    price that would end it, and `line_name` its name; a number below `least` is not said.
     """
 
     half: str
@@ -100,6 +103,15 @@ class Saying:
     faded_why: str = ""
     line: int | None = None
     line_name: str = ""
+    least: float = 0.0
+
+    def fits(self, values: tuple[Any, ...]) -> bool:
+        """Return whether the number can be said: finite, not monstrous, and not less than `least`.
+
+        One close is no row of closes.
+        """
+        number = abs(self.number(*values))
+        return self.least <= number < LARGEST
 
     def told(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
         """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
@@ -143,7 +155,7 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
     if isinstance(value, str):
         leans: int | None = ALIKE.get(value, 0)
     else:
-        leans = words.lean(value, features) if math.isfinite(value) else 0
+        leans = words.lean(value, features) if _finite(value) else 0
     return EITHER if leans is None else (leans,) if leans else ()
 
 
@@ -157,7 +169,14 @@ def _sign(value: float) -> int:
 def _number(features: Mapping[str, Feature], name: str) -> float | None:
     found = features.get(name)
     value = None if found is None else found.value
-    return None if value is None or isinstance(value, str | bool) else float(value)
+    return float(value) if not isinstance(value, str | bool | None) and _finite(value) else None
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
 def _positive(value: float, _: Mapping[str, Feature]) -> int:
@@ -511,7 +530,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     _ids("close", "bb_lower", "bb_mid", "bb_upper"): Saying(
         "the close is {n} of the way to the upper Bollinger band", "so buyers lead",
         _stretch, "{:.0%}",
-        "the close is {n} of the way to the upper Bollinger band", _RANGE_TURNS,
+        "the close is high for a range, {n} of the way to the upper Bollinger band", _RANGE_TURNS,
         line=2, line_name="the middle of the Bollinger bands",
     ),
     _ids("close", "span_a", "span_b", "atr14"): _CLOUD,
@@ -525,15 +544,15 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     _ids("macd", "atr14"): _MACD,
     _ids("rsi14"): Saying(
         "RSI at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
-        "RSI at {n} is above its middle", _RANGE_TURNS,
+        "RSI at {n} is high for a range", _RANGE_TURNS,
     ),
     _ids("stoch_k"): Saying(
         "the stochastic at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
-        "the stochastic at {n} is above its middle", _RANGE_TURNS,
+        "the stochastic at {n} is high for a range", _RANGE_TURNS,
     ),
     _ids("cci20"): Saying(
         "CCI at {n} shows strength", "so buyers lead", _itself, "{:+.0f}",
-        "CCI at {n} is above its middle", _RANGE_TURNS,
+        "CCI at {n} is high for a range", _RANGE_TURNS,
     ),
     _ids("trend_state"): Saying(
         "the last {n} swings went up, top and bottom", "so the trend points up",
@@ -557,14 +576,15 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     ),
     ("sentiment.up_bars",): Saying(
         "{n} of the recent closes rose", "so the mood carries buyers", _larger, "{:.0%}",
-        "{n} of the recent closes rose", "and a range seldom goes on like that",
+        "{n} of the recent closes rose, much for a range", "and a range seldom goes on like that",
     ),
     ("sentiment.up_volume",): Saying(
         "{n} of the volume lay on rising bars", "so money backs buyers", _larger, "{:.0%}"
     ),
     ("sentiment.streak",): Saying(
         "{n} closes in a row rose", "so the mood carries buyers", _size, "{:.0f}",
-        "{n} closes in a row rose", "and a range seldom goes on like that",
+        "{n} closes in a row rose, long for a range", "and a range seldom goes on like that",
+        least=2.0,
     ),
     ("news.score",): Saying(
         "all the news together is good at {n}", "so it backs buyers", _itself, "{:+.2f}"

@@ -136,14 +136,23 @@ def once(ask: Callable[[T], R]) -> Callable[[T], R]:
     return asked
 
 
+Weight = Annotated[float, Field(ge=0, le=1e6)]
+
+
 class SentimentWeights(Section):
     """Weights of the composite; they need not sum to one."""
 
-    price_action: float = Field(0.25, ge=0, description="weight of price action in the composite")
-    key_levels: float = Field(0.20, ge=0, description="weight of key levels in the composite")
-    momentum: float = Field(0.25, ge=0, description="weight of momentum in the composite")
-    structure: float = Field(0.20, ge=0, description="weight of structure in the composite")
-    ath: float = Field(0.10, ge=0, description="weight of the record score in the composite")
+    price_action: float = Field(
+        0.25, ge=0, le=1e6, description="weight of price action in the composite"
+    )
+    key_levels: float = Field(
+        0.20, ge=0, le=1e6, description="weight of key levels in the composite"
+    )
+    momentum: Weight = Field(0.25, description="weight of momentum in the composite")
+    structure: Weight = Field(0.20, description="weight of structure in the composite")
+    ath: float = Field(
+        0.10, ge=0, le=1e6, description="weight of the record score in the composite"
+    )
 
     @model_validator(mode="after")
     def _some_weight(self) -> SentimentWeights:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -478,19 +479,46 @@ BULL_RUN = {"close": 104.0, "sma50": 101.0, "ema20": 102.0, "macd_hist": 0.3, "r
 def test_a_case_says_what_would_end_it() -> None:
     bull = said(request(BULL, MARKET | named(BULL_RUN)))
     assert bull.falsifiers == tuple(answer(request(BULL, MARKET | named(BULL_RUN)))["falsifiers"])
-    line = "a close below 102.00, the 20-bar exponential mean, in the next 12 bars"
+    line = "a close below 102, the 20-bar exponential mean, in the next 12 bars"
     assert line in bull.falsifiers
     assert 1 <= len(bull.falsifiers) <= 3
     fallen = mirrored(MARKET | named(BULL_RUN))
     bear = said(request(BEAR, fallen))
-    line = "a close above 98.00, the 20-bar exponential mean, in the next 12 bars"
+    line = "a close above 98, the 20-bar exponential mean, in the next 12 bars"
     assert line in bear.falsifiers
     alone = {ADX: TREND, "technical.close": 104.0, "technical.atr14": 1.0, "technical.sma50": 101.0}
     assert said(request(BULL, alone)).falsifiers == (
-        "a close below 101.00, the 50-bar mean, in the next 12 bars",
-        "a close below 103.00, one average range from here, in the next 12 bars",
+        "a close below 103, one average range from here, in the next 12 bars",
+        "a close below 101, the 50-bar mean, in the next 12 bars",
     )
     assert said(request(BEAR, alone)).falsifiers == (), "no case, nothing to prove wrong"
+    small = {**alone, "technical.close": 0.00066653, "technical.atr14": 1e-6}
+    (line, *_) = said(request(BULL, {**small, "technical.sma50": 0.000664})).falsifiers
+    assert line.startswith("a close below 0.00066553, "), "not 0.00, which no close can be below"
+    far = {**alone, "technical.sma50": 90.0}
+    assert not [text for text in said(request(BULL, far)).falsifiers if "50-bar" in text]
+
+
+def test_a_monstrous_number_is_counted_and_not_said() -> None:
+    for value in (1e300, 10**400, -(10**400), float("inf")):
+        features: Values = MARKET | {"technical.macd": value, "component.kl_cloud": value}
+        for role in (TECHNICAL, BULL, BEAR, *SPECIALISTS):
+            told = answer(request(role, features))
+            assert "inf" not in told["reasoning"] and "0000000" not in told["reasoning"]
+
+
+def test_one_close_is_no_row_of_closes() -> None:
+    for streak, said_so in ((1.0, False), (4.0, True)):
+        told = answer(request(SENTIMENT, MARKET | {"sentiment.streak": streak}))
+        assert ("in a row" in " ".join((told["reasoning"], *told["key_points"]))) is said_so
+
+
+def test_an_advocate_that_is_outweighed_says_so() -> None:
+    up = answer(request(BEAR, MARKET | named({"close": 104.0, "rsi14": 65.0})))
+    assert re.match(
+        r"No case: \d+ of \d+ readings ask for less, and the others outweigh them\.",
+        up["reasoning"],
+    )
 
 
 def test_the_regime_is_cited_and_not_said() -> None:

@@ -33,6 +33,9 @@ SMALL_DESK: Final = 4
 WIDE_PUSH: Final = 0.1
 """Push that fills its bar: an analyst seldom pushes further, a researcher cannot."""
 
+OLD_NEUTRAL: Final = 0.02
+"""Stance of old below which it took no side."""
+
 UNASKED: Final = {
     "quorum": "no quorum: too few analysts reported for a debate to rest on",
     "budget": "no money: the budget of the hour left none for it",
@@ -178,7 +181,10 @@ def panel(record: TickRecord) -> PanelShown | None:
         "cost": figures.plain(OPPOSITION_COST, 2),
         "leaning": figures.plain(LEANING_SHARE, 2),
         "sides": sides(record, told, counted=not deliberation.in_shadow),
-        "stances": [stance(*item, towards) for item in (told.pushes or told.stances).items()],
+        "stances": [
+            stance(*item, towards, of_old=told.of_old)
+            for item in (told.stances if told.of_old else told.pushes).items()
+        ],
         "spread": [_plain(told.spread.get(vector), 3) for vector in VECTORS],
         "disagreements": [
             figures.clean(said, 200).replace("_", " ").replace(" -", f" {figures.MINUS}")
@@ -218,13 +224,16 @@ def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[
     return rows
 
 
-def stance(name: str, value: float | None, side: int = 0) -> Stance:
-    """Return which way an agent leans, and whether that is against a side."""
-    taken = _side(value)
+def stance(name: str, value: float | None, side: int = 0, *, of_old: bool = False) -> Stance:
+    """Return which way an agent leans, and whether that is against a side.
+
+    One of old is how it saw the market, from -1 to +1, and neutral near 0.
+    """
+    taken = 0 if of_old and abs(value or 0.0) < OLD_NEUTRAL else _side(value)
     return {
         "title": figures.title(name),
         "value": cell(value),
-        "bar": figures.signed_bar(value, WIDE_PUSH),
+        "bar": figures.signed_bar(value, 1.0 if of_old else WIDE_PUSH),
         "side": figures.mark(SIDES[taken]),
         "against": bool(side and taken == -side),
     }

@@ -205,6 +205,13 @@ def _stance(name: str, said: ReportRecord, record: TickRecord) -> Stance | None:
     report, seat = arithmetic.as_report(said), AGENTS.get(name)
     if report is None or seat is None or report.abstained or seat.role.kind == "gate":
         return None
+    told = record.deliberation.panel
+    if told.of_old:
+        return (
+            agreement.stance(name, told.stances[name], of_old=True)
+            if name in told.stances
+            else None
+        )
     alone = measure([Answer(seat.role, report)], weights=arithmetic.vector_weights(record))
     return agreement.stance(name, alone.pushes.get(name))
 

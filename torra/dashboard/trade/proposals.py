@@ -343,19 +343,25 @@ def panel(record: TickRecord) -> list[SeatLine]:
     limit = SENTENCE if len(people) <= SMALL_DESK else SHORT_SENTENCE
     known = {figures.title(name): value for name, value in stances.items()}
     gate = figures.title(GATE)
-    return [_seat(one, known.get(one["title"]), limit, one["title"] == gate) for one in people]
+    widest = 1.0 if record.deliberation.panel.of_old else agreement.WIDE_PUSH
+    return [
+        _seat(one, known.get(one["title"]), limit, widest, gate=one["title"] == gate)
+        for one in people
+    ]
 
 
-def _seat(person: TranscriptVoice, stance: float | None, limit: int, gate: bool) -> SeatLine:
+def _seat(
+    person: TranscriptVoice, stance: float | None, limit: int, widest: float, *, gate: bool
+) -> SeatLine:
     spoke = person["mark"].word == "answered"
     ruling = person["ruling"]
     said = person["reasoning"] if spoke else person["why_silent"]
-    missing = "the gate takes no side" if gate else "no stance is stored"
+    missing = "the gate takes no side" if gate else "no push is stored"
     return SeatLine(
         title=person["title"],
         mark=person["mark"],
         stance=cell(stance, 3, missing if spoke else person["mark"].word),
-        bar=figures.signed_bar(stance, agreement.WIDE_PUSH),
+        bar=figures.signed_bar(stance, widest),
         # the gate scores nothing, so no trust weighs its words
         confidence=person["trust"] if spoke and not gate else DASH,
         word=person["confidence"],

@@ -35,6 +35,9 @@ CLAIM_WORDS: Final = 25
 AHEAD: Final = 12
 """Bars within which a falsifier may come true."""
 
+FAR_ATR: Final = 4.0
+"""ATR beyond which a line is not on the path of price within those bars."""
+
 STRONG: Final = 0.5
 """Lean from which the other side's strongest point is granted."""
 
@@ -95,22 +98,22 @@ def argue(
 
     `heard` are its readings by vector; `base` is what they are measured from, None for the scores.
     """
-    office = SIDES.get(request.role.id)
-    count, title = sum(map(len, heard.values())), request.role.title
+    office, title = SIDES.get(request.role.id), request.role.title
+    count = len({reading.reads for found in heard.values() for reading in found})
     if not any(moves.values()):
-        if office is None:
-            return Argument(0, f"No side: the {title}'s {count} readings say what the scores say.")
-        more = "more" if office > 0 else "less"
-        return Argument(
-            office, f"No case: none of its {count} readings asks for {more} than its score."
+        if office is not None:
+            return Argument(office, _no_case(request, heard, office))
+        known = (
+            "say what the scores say" if base is None else "ask for no more than the scores have"
         )
+        return Argument(0, f"No side: the {title}'s {count} readings {known}.")
     if side == 0:
-        return Argument(
-            0, f"No side: the {title}'s {count} readings pull both ways and cancel out."
-        )
+        return Argument(0, f"No side: the {title}'s {count} readings pull both ways, evenly.")
     found = _points(request, heard, side, base)[:FOR] or _of_scores(request, moves, side)
     against = _points(request, heard, -side, base)
-    claim = _claim(request, _first(found, request, heard), side)
+    first = _first(found, request, heard)
+    found = [first[0], *(point for point in found if point is not first[0])]
+    claim = _claim(request, first, side)
     answer, granted = _answer(request, heard, side)
     against = [
         point for point in against if granted is None or point.reading.reads != granted.reads
@@ -118,23 +121,36 @@ def argue(
     return Argument(side, claim, tuple(found), tuple(against[:AGAINST]), answer)
 
 
+def _no_case(request: Request, heard: Mapping[str, Sequence[Reading]], office: int) -> str:
+    """Return what an advocate says that votes 0: who asks for its side, and that it is too little."""
+    asked = [
+        office * (reading.lean - _score(request, vector)) > 0.0
+        for vector, found in heard.items()
+        for reading in found
+    ]
+    more = "more" if office > 0 else "less"
+    if not any(asked):
+        return f"No case: none of {len(asked)} readings asks for {more} than its score."
+    return f"No case: {sum(asked)} of {len(asked)} readings ask for {more}, and the others outweigh them."
+
+
 def falsifiers(request: Request, said: Argument) -> list[str]:
     """Return closes that would end a case, none of which has come yet; [] without a case."""
     close, atr = (number(request.features.get(name)) for name in (CLOSE, ATR))
     if not said.points_for or close is None:
         return []
+    near = FAR_ATR * atr if atr else math.inf
     lines = [*_own_lines(said), *_floors(request.features, said.side)]
     if atr:
         lines.append((close - said.side * atr, "one average range from here"))
     way = "below" if said.side > 0 else "above"
-    decimals = _decimals(request.features.get(CLOSE))
-    told = {
-        f"{price:,.{decimals}f}": name for price, name in lines if said.side * (close - price) > 0.0
-    }
-    texts = [
-        f"a close {way} {price}, {name}, in the next {AHEAD} bars" for price, name in told.items()
-    ]
-    return texts[:FALSIFIERS]
+    told: dict[str, str] = {}
+    for price, name in sorted(lines, key=lambda line: abs(line[0] - close)):
+        text = _price(price, request.features.get(CLOSE))
+        # as it is written: rounded, it may lie on the other side of the close
+        if 0.0 < said.side * (close - float(text.replace(",", ""))) <= near:
+            told.setdefault(text, f"a close {way} {text}, {name}, in the next {AHEAD} bars")
+    return list(told.values())[:FALSIFIERS]
 
 
 def _points(
@@ -177,13 +193,17 @@ def _first(
 
     Without any, one of each other subject: who reads only that one puts it in other words.
     """
+    if request.role.id in SIDES:
+        told = {report.evidence[0].id for report in request.reports if report.evidence}
+        # what an analyst has said already is no claim of its own
+        return sorted(points, key=lambda point: point.reading.main in told)
     own = {vector for vector, focus in request.role.focus.items() if focus == "primary"}
     subjects: dict[tuple[str, ...], set[str]] = {}
     for vector, found in heard.items():
         for reading in found:
             subjects.setdefault(reading.reads, set()).add(vector)
     first = [point for point in points if own & subjects.get(point.reading.reads, set())]
-    if first or not own or request.role.id in SIDES:
+    if first or not own:
         return [*first, *(point for point in points if point not in first)]
     apart: dict[frozenset[str], Point] = {}
     for point in points:
@@ -194,18 +214,18 @@ def _first(
 def _claim(request: Request, points: Sequence[Point], side: int) -> str:
     """Return the claim of at most CLAIM_WORDS words: the two strongest points, or the strongest.
 
-    A researcher's has the strongest, and how many of the analysts push its way.
+    A researcher's has the strongest, and how many of the analysts push its way where most do.
     """
     way = "Up" if side > 0 else "Down"
     second = [point.half for point in points[1:2]]
     if request.role.id in SIDES:
-        second = _backers(request, side)
+        second = _backers(request, side) or second
     whole = f"{way}: {' and '.join([points[0].half, *second])}."
     return whole if len(whole.split()) <= CLAIM_WORDS else f"{way}: {points[0].half}."
 
 
 def _backers(request: Request, side: int) -> list[str]:
-    """Return how many of the analysts that were heard push to a side."""
+    """Return how many of the analysts push to a side, where more than half of them do."""
     pushes = [
         math.fsum(value for value in report.adjustments.values() if value is not None)
         for report in request.reports
@@ -214,8 +234,10 @@ def _backers(request: Request, side: int) -> list[str]:
     if not pushes:
         return []
     backing, way = sum(side * push > 0.0 for push in pushes), "up" if side > 0 else "down"
+    if 2 * backing <= len(pushes):
+        return []
     if len(pushes) == 1:
-        return [f"the one analyst {'pushes' if backing else 'does not push'} {way}"]
+        return [f"the one analyst pushes {way}"]
     return [f"{backing} of {len(pushes)} analysts push {way}"]
 
 
@@ -267,10 +289,12 @@ def _score(request: Request, vector: str) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def _decimals(feature: Feature | None) -> int:
-    """Return the decimals with which a symbol's prices are quoted, as far as they are known."""
-    decimals = None if feature is None else feature.decimals
-    return 2 if decimals is None else max(0, decimals - 2)
+def _price(price: float, quoted: Feature | None) -> str:
+    """Return a price with the decimals of the symbol; eight digits where these are not known."""
+    decimals = None if quoted is None else quoted.decimals
+    if decimals is None:
+        return f"{price:,.8g}"
+    return f"{price:,.{max(0, decimals - 2)}f}"
 
 
 def _capital(text: str) -> str:

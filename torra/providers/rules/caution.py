@@ -32,6 +32,9 @@ from torra.providers.rules.readings import number, ramp, word
 VETO_BELOW: Final = 0.25
 """Multiplier below which an opening is vetoed."""
 
+NO_CUT: Final = 0.995
+"""Multiplier from which nothing is cut that two decimals could show."""
+
 DECIMALS: Final = 4
 VOLATILE: Final = (80.0, 100.0)
 """Percentiles of volatility between which the factor falls from 1 to `VOLATILE_FACTOR`."""
@@ -96,7 +99,7 @@ def gate(request: Request) -> dict[str, Any]:
 
 def _sentence(multiplier: float, told: Sequence[Danger]) -> str:
     """Return what the gate does to the size, and for what reasons, a sentence each."""
-    done = f"Size cut to {multiplier:.2f}" if multiplier < 1.0 else "No cut"
+    done = f"Size cut to {multiplier:.2f}" if multiplier < NO_CUT else "No cut"
     reasons = [finding.says for finding in told] or ["there is nothing to judge by"]
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in (done, *reasons))
 

@@ -195,7 +195,8 @@ def _conceded(request: Request, vector: str, own: float, side: int) -> float:
 def trust(report: AgentReport) -> float:
     """Return the weight of a report, by its confidence and grounding."""
     grounded = UNGROUNDED_WEIGHT if "ungrounded" in report.flags else 1.0
-    return CONFIDENCE_WEIGHT[report.confidence] * grounded
+    word = "low" if "conceded" in report.flags else report.confidence
+    return CONFIDENCE_WEIGHT[word] * grounded
 
 
 def _bounded(share: float, bound: float) -> float:

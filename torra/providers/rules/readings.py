@@ -125,7 +125,8 @@ class Reading(NamedTuple):
     @property
     def saying(self) -> Saying | None:
         """The words for it; None for what is counted and not said."""
-        return SAYINGS.get(self.reads)
+        found = SAYINGS.get(self.reads)
+        return found if found is not None and found.fits(self.values) else None
 
 
 def regime(features: Mapping[str, Feature]) -> TrendStrength:
@@ -182,7 +183,12 @@ def readable(value: object) -> bool:
     # True is an int in Python.
     if isinstance(value, bool):
         return False
-    return isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
+    if isinstance(value, str):
+        return True
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
 def number(feature: Feature | None) -> float | None:
