@@ -30,6 +30,7 @@ from torra.store import migrations
 from torra.store.audit import AuditStore
 from torra.store.bars import BarStore
 from torra.store.brain import Composites
+from torra.store.changes import ChangeStore
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
 from torra.store.history import HistoryStore
 from torra.store.journal import JournalStore
@@ -71,6 +72,7 @@ class Database(
     SentimentStore,
     HistoryStore,
     StandingStore,
+    ChangeStore,
     TickStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""
