@@ -30,7 +30,6 @@ from torra.store import migrations
 from torra.store.audit import AuditStore
 from torra.store.bars import BarStore
 from torra.store.brain import Composites
-from torra.store.changes import ChangeStore
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
 from torra.store.history import HistoryStore
 from torra.store.journal import JournalStore
@@ -39,7 +38,7 @@ from torra.store.news import NewsStore
 from torra.store.proposals_and_alarms import ExecutionStore
 from torra.store.sentiment import SentimentStore
 from torra.store.signals import CLOSED_OPENING, SignalStore
-from torra.store.standings import StandingStore
+from torra.store.standings import ChangeStore, StandingStore
 from torra.store.streams import EventStore
 from torra.store.tick_store import TickStore
 from torra.store.ticks import ClaimStore

@@ -2,7 +2,8 @@
 
 The scorecard is built from the desk's own ticks and goes to the page Replays too. `torra standing`
 shows which agents have a say, by the rule of torra.evaluation.promotion_rule, and why; `torra
-changed` lists the ticks on which they mattered. None asks a model, takes a look or changes a trade. A home without a database stays without one.
+changed` lists the ticks on which they mattered. None of them asks a model, takes a look or changes
+a trade. A home without a database stays without one.
 """
 
 from __future__ import annotations
@@ -87,15 +88,14 @@ def changed(
     as_json: bool,
 ) -> None:  # fmt: skip
     """List the ticks that agents changed, and what L1 alone would have done instead."""
-    from torra.replay import changed as changes  # noqa: PLC0415
-    from torra.replay import changed_words  # noqa: PLC0415
+    from torra.replay.changed import listing, words  # noqa: PLC0415
 
     name = instance and instance.upper()
-    page, paths = changes.of_home(home, instance=name, kinds=what, limit=limit, before=before)
+    page, paths = listing.of_home(home, instance=name, kinds=what, limit=limit, before=before)
     if as_json:
         print_json({**page.as_json(), "paths": [asdict(one) for one in paths]})
     else:
-        say(changed_words.table(page, paths, what))
+        say(words.table(page, paths, what))
 
 
 def accounts(home: Path) -> list[AgentsStanding]:

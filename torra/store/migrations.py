@@ -392,7 +392,7 @@ CREATE INDEX chains_changed ON chains (instance, close_time, torra_key)
 CREATE INDEX chains_acting ON chains (instance, close_time, torra_key)
     WHERE verdict = l1_verdict AND verdict <> 'HOLD';
 """
-"""Indexes of the ticks that agents may have changed (torra.store.changes): by the verdict, or by
+"""Indexes of the ticks that agents may have changed (torra.store.standings): by the verdict, or by
 what came of a verdict that L1 alone would have given too."""
 
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)

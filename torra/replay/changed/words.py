@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from torra.exhibits import figures
-from torra.replay.changed import ChangedPage, Paths
-from torra.replay.without_agents import CameTo, ChangedTick, Course
+from torra.replay.changed.listing import ChangedPage, Paths
+from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
 
 IN_MONEY: Final = "in the account's currency"
 NOT_ADDED: Final = (
@@ -78,21 +78,22 @@ def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str
 
 
 def _lines(ticks: Sequence[ChangedTick]) -> list[str]:
-    rows = [("close (UTC)", "stream", "changed", "L1 alone", "came to", "was done", "came to")]
-    for one in ticks:
-        rows.append(
-            (
-                figures.moment(one.close_time),
-                f"{one.instance} {one.timeframe}",
-                ", ".join(one.changed),
-                f"{one.l1.verdict}: {did(one.l1)}",
-                came(one.l1.came_to),
-                f"{one.done.verdict}: {did(one.done)}",
-                came(one.done.came_to),
-            )
-        )
+    head = ("close (UTC)", "stream", "changed", "L1 alone", "came to", "was done", "came to")
+    rows = [head, *map(_line, ticks)]
     wide = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
         for row in rows
     ]
+
+
+def _line(one: ChangedTick) -> tuple[str, ...]:
+    return (
+        figures.moment(one.close_time),
+        f"{one.instance} {one.timeframe}",
+        ", ".join(one.changed),
+        f"{one.l1.verdict}: {did(one.l1)}",
+        came(one.l1.came_to),
+        f"{one.done.verdict}: {did(one.done)}",
+        came(one.done.came_to),
+    )

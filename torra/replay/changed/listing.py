@@ -1,8 +1,8 @@
 """The ticks that agents changed, newest first, and the whole paths with and without agents.
 
-A tick's line is its own counterfactual (torra.replay.without_agents). Lines are never added up: one
-change decides whether the next could happen at all. Only the two whole paths may be compared
-(`paths`), the desk's own and that of L1 alone over the same ticks (torra.replay.live).
+A tick's line is its own counterfactual (torra.replay.changed.without_agents). Lines are never added
+up: one change decides whether the next could happen at all. Only the two whole paths may be
+compared (`paths`), the desk's own and that of L1 alone over the same ticks (torra.replay.live).
 
 Ticks in shadow changed nothing. Nothing is stored, sent or asked.
 """
@@ -27,8 +27,8 @@ from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
 from torra.evaluation.wording import percent
 from torra.home import DATABASE
 from torra.replay import live
-from torra.replay.without_agents import ChangedTick, Kind, changed_tick
-from torra.store.changes import BEYOND
+from torra.replay.changed.without_agents import ChangedTick, Kind, changed_tick
+from torra.store.standings import BEYOND
 
 KINDS: Final[tuple[Kind, ...]] = ("verdict", "action", "size")
 USUAL: Final[tuple[Kind, ...]] = ("verdict", "action")
