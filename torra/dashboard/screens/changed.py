@@ -75,7 +75,7 @@ def changed_page() -> str:
         shape="desk",
         found=found,
         lines=[_line(one) for one in found.ticks] if found else [],
-        none=words.empty(found, known["what"]) if found else "",
+        nothing=words.empty(found, known["what"]) if found else "",
         paths=[words.of_paths(one) for one in told],
         words=words,
         known=known,

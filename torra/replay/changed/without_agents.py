@@ -266,6 +266,8 @@ def _came_to(
     """Return what the opening of a tick came to, by the desk's books."""
     if done.action is None or done.action not in OPENING:
         return NO_TRADE if done.action else UNKNOWN
+    if record.get("symbol") is None:
+        return UNKNOWN
     # A proposal has the id of the signal that it becomes once a person says yes.
     sid = signal_bridge.signal_id(
         row["instance"], record["symbol"], row["timeframe"], parse(row["bar_time"]),
