@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from instance_database import Database
+from tests.dashboard import test_query_plans
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
-from tests.tick.test_shadow import VOICES, run, trading
+from tests.tick.test_shadow import VOICES, go_on, run, trading
 from tests.worlds import desks, stores
 from torra.clock import parse
 from torra.commands.command_line import main
@@ -36,6 +37,9 @@ from torra.verdict.position_size import size
 BARS = 280
 SETTINGS = DeskSettings(instances=(desks.BTC,))
 SUBJECT = PromotionSubject("default", trading("full"), (desks.BTC,))
+SMALLER = trading("full").model_copy(
+    update={"gate": trading("full").gate.model_copy(update={"volatility_percentile": 0.2})}
+)
 OPENS = {"BUY": "OPEN_BUY", "SELL": "OPEN_SELL"}
 
 
@@ -51,6 +55,22 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 def wild(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """The same with agents that say anything, and often veto."""
     desk = run(tmp_path_factory.mktemp("wild"), VOICES["wild"](), "full", BARS)
+    with closing(desk.database):
+        yield desk
+
+
+@pytest.fixture(scope="module")
+def shrunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """The same with a gate whose own rules make most orders smaller."""
+    desk = desks.open_desk(
+        tmp_path_factory.mktemp("shrunk"),
+        (desks.BTC,),
+        profile=SMALLER,
+        provider=RulesProvider(),
+        lease_seconds=36_000.0,
+    )
+    desk._hold_lease()
+    go_on(desk, BARS)
     with closing(desk.database):
         yield desk
 
@@ -133,11 +153,17 @@ def l1_alone(
     return ("CLOSE", 0.0) if denied else ("REVERSE", lots)
 
 
-@pytest.mark.parametrize("which", ["lived", "wild"])
-def test_the_list_is_what_the_journal_says(which: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("which", "profile"),
+    [("lived", trading("full")), ("wild", trading("full")), ("shrunk", SMALLER)],
+    ids=("lived", "wild", "shrunk"),
+)
+def test_the_list_is_what_the_journal_says(
+    which: str, profile: Profile, request: pytest.FixtureRequest
+) -> None:
     database = request.getfixturevalue(which).database
     found = every(database)
-    want = recount(database, trading("full"))
+    want = recount(database, profile)
     assert {one.key: set(one.changed) for one in found} == want
     assert len(records(database)) > 300 and len(want) >= 20
     assert {kind for kinds in want.values() for kind in kinds} == set(listing.KINDS)
@@ -271,6 +297,22 @@ def test_a_page_looks_through_a_bounded_number_of_ticks(
     )
     page = listing.listed(lived.database, SETTINGS, kinds=("action",))
     assert len(asked) == 5 and page.next is not None
+
+
+@pytest.mark.parametrize("kinds", [("verdict",), ("action",), listing.KINDS])
+def test_no_statement_of_the_list_reads_a_table_through(lived: Desk, kinds: Any) -> None:
+    said: list[str] = []
+    connection = lived.database.connection().conn
+    connection.set_trace_callback(said.append)
+    try:
+        assert listing.listed(lived.database, SETTINGS, kinds=kinds, limit=200).ticks
+    finally:
+        connection.set_trace_callback(None)
+    statements = {test_query_plans.plain(one): one for one in said}
+    assert len(statements) >= 6
+    wrong = {short: bad for short, one in statements.items()
+             if (bad := test_query_plans.faults(lived.database, one))}  # fmt: skip
+    assert not wrong
 
 
 # --- command, page, API ---
