@@ -29,7 +29,7 @@ from torra.errors import ConfigError
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.changed import listing, words
-from torra.replay.changed.without_agents import ChangedTick
+from torra.replay.changed.without_agents import ChangedTick, paper_trade
 from torra.replay.l1.sweep import Ground
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
@@ -224,6 +224,29 @@ def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(lived: 
         assert one.l1.came_to.money == pytest.approx(mine.profit / mine.lots * one.l1.lots)
         compared += 1
     assert compared >= 10
+
+
+def test_an_order_of_the_newest_bar_waits_and_one_of_missing_bars_is_not_known(
+    lived: Desk,
+) -> None:
+    database = lived.database
+    one = next(one for one in every(database) if one.l1.came_to.state == "closed")
+    row = database.decided_tick(one.key)
+    assert row is not None
+    close = parse(one.close_time)
+    frames = database.load_bars
+
+    def until(instance: str, timeframe: str, *, as_of: Any, limit: Any = None) -> Any:
+        return frames(instance, timeframe, as_of=min(as_of, close), limit=limit)
+
+    def none(*_: Any, **__: Any) -> Any:
+        return frames("BTCUSD", "M15", as_of=close, limit=5)
+
+    for bars, state in ((until, "open"), (none, "unknown"), (frames, "closed")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(database, "load_bars", bars)
+            came = paper_trade(database, desks.BTC, trading("full"), row, 1.0)
+        assert came.state == state
 
 
 def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:

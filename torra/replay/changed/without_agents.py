@@ -303,7 +303,9 @@ def paper_trade(
     made = account_of(ground.market, course, instance, auto, {}).trades
     trade = next((one for one in made if one.decided == close), None)
     if trade is None:
-        return NO_TRADE
+        # An order of the newest bar waits for the next one.
+        waits = not (ground.market.opens >= micros(close)).any()
+        return CameTo("open") if waits else NO_TRADE
     if trade.reason == END:
         return CameTo("open")
     # Its size is that of its own tick: a streak of losses on the way to it is not in these bars.
