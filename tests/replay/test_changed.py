@@ -31,6 +31,7 @@ from torra.replay import live
 from torra.replay.changed import listing, words
 from torra.replay.changed.without_agents import ChangedTick, paper_trade
 from torra.replay.l1.sweep import Ground
+from torra.tick.approval import PROPOSED
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 
@@ -108,7 +109,8 @@ def recount(database: Database, profile: Profile) -> dict[str, set[str]]:
         for row in database.signals(instance="BTCUSD", limit=10_000)
         if row["kind"] == "open"
     }
-    spec, found, sent = profile.symbol("BTCUSD"), {}, []
+    spec, found = profile.symbol("BTCUSD"), {}
+    sent: list[str] = []
     for record in records(database):
         held = next((s for s in reversed(sent) if open_still(signals[s], record)), None)
         side = signals[held]["side"] if held else None
@@ -198,6 +200,37 @@ def test_what_was_done_is_what_the_books_say(lived: Desk) -> None:
     assert closed >= 3
 
 
+def test_an_order_that_a_person_was_asked_about_counts_as_wanted(tmp_path: Path) -> None:
+    asking = trading("full").model_copy(update={"execution": "approve"})
+    desk = desks.open_desk(
+        tmp_path,
+        (desks.BTC,),
+        profile=asking,
+        provider=VOICES["wild"](),
+        lease_seconds=36_000.0,
+    )
+    desk._hold_lease()
+    go_on(desk, 120)
+    with closing(desk.database):
+        wanted = 0
+        for one in every(desk.database):
+            row = desk.database.decided_tick(one.key)
+            assert row is not None
+            if one.done.reason != PROPOSED:
+                assert one.done.action == "HOLD"
+                continue
+            action, told = (
+                desk.database.connection()
+                .execute("SELECT action, drafts FROM proposals WHERE torra_key = ?", (one.key,))
+                .fetchone()
+            )
+            lots = [draft["lots"] for draft in json.loads(told) if draft["kind"] == "open"]
+            assert (one.done.action, [one.done.lots]) == (action, lots)
+            assert one.done.came_to.state == "none", "nobody said yes"
+            wanted += 1
+        assert wanted >= 3
+
+
 # --- L1's trades ---
 
 
@@ -267,6 +300,19 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
         sum(row["r_multiple"] for row in booked) - sum(one.r for one in twin)
     )
     assert "account's currency" in words.of_paths(told)
+
+
+@pytest.mark.parametrize("gone", [("H1",), ("M15", "H1")])
+def test_paths_without_bars_are_told_as_far_as_they_are_known(
+    lived: Desk, tmp_path: Path, gone: tuple[str, ...]
+) -> None:
+    with closing(stores.open_database(tmp_path)) as database:
+        lived.database.connection().conn.backup(database.connection().conn)
+        with database.transaction():
+            for name in gone:
+                database.connection().execute("DELETE FROM bars WHERE timeframe = ?", (name,))
+        told = listing.paths(database, SUBJECT)
+        assert ("not known" in words.of_paths(told)) == (len(gone) == 2)
 
 
 # --- nothing changed ---

@@ -36,7 +36,9 @@ FEW: Final = 1_000
 """Stored ticks up to which a page compares the two whole paths itself, within a second or two."""
 
 # weak: what is remembered goes with its database
-_PATHS: WeakKeyDictionary[Database, tuple[int, tuple[Paths, ...]]] = WeakKeyDictionary()
+_PATHS: WeakKeyDictionary[Database, tuple[tuple[object, ...], tuple[Paths, ...]]] = (
+    WeakKeyDictionary()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +126,12 @@ def _paths(behind: Backing) -> tuple[Paths, ...]:
 
     database = behind.database
     ticks = database.stored_ticks([item.id for item in behind.settings.instances])
+    setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
+    state_now = ticks, *((item.id, profile.digest()) for item, profile in setups)
     known = _PATHS.get(database)
-    if known is None or known[0] != ticks:
-        setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
+    if known is None or known[0] != state_now:
         told = [listing.paths(database, one) for one in promotion.subjects_of(setups)]
-        known = _PATHS[database] = ticks, tuple(told)
+        known = _PATHS[database] = state_now, tuple(told)
     return known[1]
 
 

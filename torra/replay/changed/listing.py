@@ -158,7 +158,11 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
         return Paths(subject.name, "The agents looked on: the desk's path is the one of L1 alone.")
     if subject.profile.events.calendar:
         return Paths(subject.name, "A calendar kept openings back, so L1's path is not known.")
-    control, final = live.arms_of(final, subject, live.frames_of(database, subject, final.ticks))
+    frames = live.frames_of(database, subject, final.ticks)
+    try:
+        control, final = live.arms_of(final, subject, frames)
+    except ConfigError as error:
+        return Paths(subject.name, f"L1's path is not known: {error}.")
     rng = Generator(PCG64([len(final.ticks), len(final.trades)]))
     days = day_result(final, (control,), rng).days
     share = final.capital * days.n / 100
