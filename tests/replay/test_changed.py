@@ -344,6 +344,12 @@ def test_a_tick_of_an_older_version_shows_its_verdicts(lived: Desk, tmp_path: Pa
         (again, *_) = every(database, ("verdict",))
         assert (again.key, again.changed, again.l1.action) == (one.key, ("verdict",), None)
         assert words.did(again.l1) == words.came(again.l1.came_to) == "not known"
+        for odd in ("'$.now', 'x'", "'$.gate', 'x'", "'$.desk', 7"):
+            with database.transaction():
+                database.connection().execute(
+                    f"UPDATE journal SET record = json_set(record, {odd})"
+                )
+            assert {one.changed for one in every(database)} == {("verdict",)}, odd
         with database.transaction():
             database.connection().execute("UPDATE journal SET record = 'no JSON'")
         assert {one.changed for one in every(database)} == {("verdict",)}

@@ -171,11 +171,11 @@ def _courses(
     position = _position(database, row)
     try:
         action = _without_agents(row, record, profile, position)
+        done = _done(row, record, profile, position)
     # A record of a version that said less, or said it otherwise.
-    except (KeyError, TypeError, ValueError, ConfigError):
+    except (AttributeError, KeyError, TypeError, ValueError, ConfigError):
         return plain, told
-    l1 = Course(plain.verdict, action.name, action.reason, _opening_lots(action))
-    return l1, _done(row, record, profile, position)
+    return Course(plain.verdict, action.name, action.reason, _opening_lots(action)), done
 
 
 def _position(database: Database, row: Mapping[str, Any]) -> Position | None:
