@@ -38,7 +38,7 @@ from torra.store.news import NewsStore
 from torra.store.proposals_and_alarms import ExecutionStore
 from torra.store.sentiment import SentimentStore
 from torra.store.signals import CLOSED_OPENING, SignalStore
-from torra.store.standings import StandingStore
+from torra.store.standings import ChangeStore, StandingStore
 from torra.store.streams import EventStore
 from torra.store.tick_store import TickStore
 from torra.store.ticks import ClaimStore
@@ -71,6 +71,7 @@ class Database(
     SentimentStore,
     HistoryStore,
     StandingStore,
+    ChangeStore,
     TickStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""

@@ -23,7 +23,7 @@ from torra.commands.init import init
 from torra.commands.options import ModeName, clock_option, print_json
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
-from torra.commands.standing import scorecard, standing
+from torra.commands.standing import changed, scorecard, standing
 from torra.commands.terminal import say
 from torra.own_names import check_names
 from torra.regular_files import lies
@@ -314,7 +314,7 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, lookahead, consistency,
+    replay, recompose, sweep, scorecard, standing, changed, lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

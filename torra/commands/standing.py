@@ -1,13 +1,15 @@
-"""`torra scorecard` and `torra standing`: what a desk's own agents are worth so far.
+"""`torra scorecard`, `torra standing` and `torra changed`: what a desk's own agents are worth.
 
 The scorecard is built from the desk's own ticks and goes to the page Replays too. `torra standing`
-shows which agents have a say, by the rule of torra.evaluation.promotion_rule, and why. Neither asks
-a model, takes a look or changes a trade. A home without a database stays without one.
+shows which agents have a say, by the rule of torra.evaluation.promotion_rule, and why; `torra
+changed` lists the ticks on which they mattered. None of them asks a model, takes a look or changes
+a trade. A home without a database stays without one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +66,36 @@ def standing(home: Path, /, as_json: bool) -> None:
         print_json({"rule": rule(), "profiles": found})
     else:
         say(table(found))
+
+
+@click.command("changed")
+@click.option("--instance", help="Only this instance: a symbol or a name.")
+@click.option(
+    "--what",
+    multiple=True,
+    type=click.Choice(("verdict", "action", "size")),
+    default=("verdict", "action"),
+    show_default=True,
+    help="What the agents changed.",
+)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200))
+@click.option("--before", help="Go on with the ticks before: the `next` of an earlier list.")
+@as_json_option
+@click.pass_obj
+@plainly
+def changed(
+    home: Path, /, instance: str | None, what: tuple[Any, ...], limit: int, before: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """List the ticks that agents changed, and what L1 alone would have done instead."""
+    from torra.replay.changed import listing, words  # noqa: PLC0415
+
+    name = instance and instance.upper()
+    page, paths = listing.of_home(home, instance=name, kinds=what, limit=limit, before=before)
+    if as_json:
+        print_json({**page.as_json(), "paths": [asdict(one) for one in paths]})
+    else:
+        say(words.table(page, paths, what))
 
 
 def accounts(home: Path) -> list[AgentsStanding]:

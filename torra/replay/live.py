@@ -271,7 +271,9 @@ def l1_trades(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> list
         # A calendar kept openings back; bars alone would give trades that L1 never had.
         if not own or subject.profile.events.calendar:
             continue
-        bars = {name: frames[instance.symbol][name] for name in instance.timeframes}
+        # A stream whose feed never gave a bar has none.
+        known = frames.get(instance.symbol, {})
+        bars = {name: known[name] for name in instance.timeframes if name in known}
         # The ground runs ticks that close after `begin`: the first own one is among them.
         begin = own[0] - timedelta(microseconds=1)
         ground = Ground(instance, bars, begin=begin, end=own[-1])

@@ -386,6 +386,15 @@ CREATE TRIGGER agent_standing_never_replaced BEFORE INSERT ON agent_standing
 trigger against deletions only where a connection has recursive_triggers on: Torra's have, those of
 other programs have not."""
 
+CHANGED: Final = """
+CREATE INDEX chains_changed ON chains (instance, close_time, torra_key)
+    WHERE verdict <> l1_verdict;
+CREATE INDEX chains_acting ON chains (instance, close_time, torra_key)
+    WHERE verdict = l1_verdict AND verdict <> 'HOLD';
+"""
+"""Indexes of the ticks that agents may have changed (torra.store.standings): by the verdict, or by
+what came of a verdict that L1 alone would have given too."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -456,6 +465,11 @@ def _audit(db: sqlite_utils.Database) -> None:
     db.executescript(AUDIT)
 
 
+@steps(name="0010_changed")
+def _changed(db: sqlite_utils.Database) -> None:
+    db.executescript(CHANGED)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -466,6 +480,7 @@ SCRIPTS: Final = {
     "0007_record_lows": RECORD_LOWS,
     "0008_order_seal": ORDER_SEAL,
     "0009_audit": AUDIT,
+    "0010_changed": CHANGED,
 }
 """The script of each step, without the sentiment table and added columns."""
 

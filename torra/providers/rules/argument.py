@@ -122,7 +122,7 @@ def argue(
 
 
 def _no_case(request: Request, heard: Mapping[str, Sequence[Reading]], office: int) -> str:
-    """Return what an advocate says that votes 0: who asks for its side, and that it is too little."""
+    """Return what an advocate that votes 0 says: how many ask for its side, and too softly."""
     asked = [
         office * (reading.lean - _score(request, vector)) > 0.0
         for vector, found in heard.items()

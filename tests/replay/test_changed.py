@@ -1,0 +1,480 @@
+"""The ticks that agents changed: the list is what the journal says, and L1's trades are L1's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from instance_database import Database
+from tests.dashboard import test_query_plans
+from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.visitors import open_app
+from tests.tick.test_shadow import VOICES, go_on, run, trading
+from tests.worlds import desks, stores
+from torra.clock import parse
+from torra.commands.command_line import main
+from torra.config import DeskSettings, Profile
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.desk.promotion import PromotionSubject
+from torra.desk.schedule import Desk
+from torra.errors import ConfigError
+from torra.providers.rules.provider import RulesProvider
+from torra.replay import live
+from torra.replay.changed import listing, words
+from torra.replay.changed.without_agents import ChangedTick, paper_trade
+from torra.replay.l1.sweep import Ground
+from torra.tick.approval import PROPOSED
+from torra.verdict.order_levels import levels
+from torra.verdict.position_size import size
+
+BARS = 280
+SETTINGS = DeskSettings(instances=(desks.BTC,))
+SUBJECT = PromotionSubject("default", trading("full"), (desks.BTC,))
+SMALLER = trading("full").model_copy(
+    update={"gate": trading("full").gate.model_copy(update={"volatility_percentile": 0.2})}
+)
+OPENS = {"BUY": "OPEN_BUY", "SELL": "OPEN_SELL"}
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A desk that lived three days with agents that count, and trades often."""
+    desk = run(tmp_path_factory.mktemp("lived"), RulesProvider(), "full", BARS)
+    with closing(desk.database):
+        yield desk
+
+
+@pytest.fixture(scope="module")
+def wild(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """The same with agents that say anything, and often veto."""
+    desk = run(tmp_path_factory.mktemp("wild"), VOICES["wild"](), "full", BARS)
+    with closing(desk.database):
+        yield desk
+
+
+@pytest.fixture(scope="module")
+def shrunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """The same with a gate whose own rules make most orders smaller."""
+    desk = desks.open_desk(
+        tmp_path_factory.mktemp("shrunk"),
+        (desks.BTC,),
+        profile=SMALLER,
+        provider=RulesProvider(),
+        lease_seconds=36_000.0,
+    )
+    desk._hold_lease()
+    go_on(desk, BARS)
+    with closing(desk.database):
+        yield desk
+
+
+def every(database: Database, kinds: Any = listing.KINDS) -> list[ChangedTick]:
+    """All pages of the list, by their cursor."""
+    found: list[ChangedTick] = []
+    before = None
+    while True:
+        page = listing.listed(database, SETTINGS, kinds=kinds, before=before, limit=7)
+        found += page.ticks
+        if page.next is None:
+            return found
+        before = page.next
+
+
+# --- an independent recount ---
+
+
+def records(database: Database) -> list[dict[str, Any]]:
+    rows = database.connection().execute(
+        "SELECT j.torra_key, j.record FROM journal j JOIN chains c USING (torra_key) "
+        "ORDER BY c.sentiment_id"
+    )
+    return [{**json.loads(record), "key": key} for key, record in rows]
+
+
+def recount(database: Database, profile: Profile) -> dict[str, set[str]]:
+    """What agents changed of each tick, by hand from the records: no list, no risk engine.
+
+    The position is followed from signal to signal, by the steps that the outbox noted.
+    """
+    signals = {
+        row["sid"]: row
+        for row in database.signals(instance="BTCUSD", limit=10_000)
+        if row["kind"] == "open"
+    }
+    spec, found = profile.symbol("BTCUSD"), {}
+    sent: list[str] = []
+    for record in records(database):
+        held = next((s for s in reversed(sent) if open_still(signals[s], record)), None)
+        side = signals[held]["side"] if held else None
+        l1 = l1_alone(record, side, profile, spec)
+        kinds = set()
+        if record["verdict"] != record["l1_verdict"]:
+            kinds.add("verdict")
+        opening = record["signal"] if (record["signal"] or {}).get("kind") == "open" else None
+        if l1[0] != record["action"]:
+            kinds.add("action")
+        elif opening and l1[1] != opening["lots"]:
+            kinds.add("size")
+        if kinds:
+            found[record["key"]] = kinds
+        if opening:
+            sent.append(opening["sid"])
+    return found
+
+
+def open_still(signal: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    return signal["closed_at"] is None or parse(signal["closed_at"]) >= parse(record["as_of"])
+
+
+def l1_alone(
+    record: Mapping[str, Any], side: str | None, profile: Profile, spec: Any
+) -> tuple[str, float]:
+    wanted, rule = record["l1_verdict"], record["gate"]["rule"]
+    if wanted == "HOLD" or wanted == side:
+        return "HOLD", 0.0
+    # A latch holds on while no multiplier would let the verdict go: L1's own consensus here.
+    latched = wanted in record["before"]["latches"]
+    found: Any = levels(wanted, record["close"], record["atr"], spec)
+    lots = size(found, spec, profile.risk, rule["multiplier"])
+    exposure = record["desk"]["exposure"]
+    lost = exposure["day_loss"] > profile.risk.capital * profile.risk.daily_loss_cap_pct / 100
+    often = exposure["same_side_last_hour"].get(wanted, 0)
+    denied = rule["veto"] or latched or not lots or lost
+    denied = denied or often >= profile.risk.max_same_openings_per_hour
+    if side is None:
+        return ("HOLD", 0.0) if denied else (OPENS[wanted], lots)
+    assert profile.on_opposite == "reverse"
+    return ("CLOSE", 0.0) if denied else ("REVERSE", lots)
+
+
+@pytest.mark.parametrize(
+    ("which", "profile"),
+    [("lived", trading("full")), ("wild", trading("full")), ("shrunk", SMALLER)],
+    ids=("lived", "wild", "shrunk"),
+)
+def test_the_list_is_what_the_journal_says(
+    which: str, profile: Profile, request: pytest.FixtureRequest
+) -> None:
+    database = request.getfixturevalue(which).database
+    found = every(database)
+    want = recount(database, profile)
+    assert {one.key: set(one.changed) for one in found} == want
+    assert len(records(database)) > 300 and len(want) >= 20
+    assert {kind for kinds in want.values() for kind in kinds} == set(listing.KINDS)
+    places = [(one.close_time, one.key) for one in found]
+    assert places == sorted(places, reverse=True), "newest first, each once"
+
+
+def test_a_list_has_only_the_kinds_that_are_asked_for(lived: Desk) -> None:
+    whole = every(lived.database)
+    for kinds in (("verdict",), ("action",), ("size",), listing.USUAL):
+        want = [one.key for one in whole if set(one.changed) & set(kinds)]
+        assert [one.key for one in every(lived.database, kinds)] == want
+
+
+def test_what_was_done_is_what_the_books_say(lived: Desk) -> None:
+    closed = 0
+    for one in every(lived.database):
+        row = lived.database.decided_tick(one.key)
+        assert row is not None
+        assert (one.done.verdict, one.done.action) == (row["verdict"], row["action"])
+        assert one.l1.verdict == row["l1_verdict"]
+        signal = row["record"]["signal"]
+        if signal is None or signal["kind"] == "close":
+            assert one.done.came_to.state == "none"
+            continue
+        stored = lived.database.signal(signal["sid"])
+        assert stored is not None and one.done.lots == stored["lots"]
+        if stored["state"] == "CLOSED":
+            closed += 1
+            assert one.done.came_to.r == stored["r_multiple"]
+            assert one.done.came_to.money == stored["profit"]
+    assert closed >= 3
+
+
+def test_an_order_that_a_person_was_asked_about_counts_as_wanted(tmp_path: Path) -> None:
+    asking = trading("full").model_copy(update={"execution": "approve"})
+    desk = desks.open_desk(
+        tmp_path,
+        (desks.BTC,),
+        profile=asking,
+        provider=VOICES["wild"](),
+        lease_seconds=36_000.0,
+    )
+    desk._hold_lease()
+    go_on(desk, 120)
+    with closing(desk.database):
+        wanted = 0
+        for one in every(desk.database):
+            row = desk.database.decided_tick(one.key)
+            assert row is not None
+            if one.done.reason != PROPOSED:
+                assert one.done.action == "HOLD"
+                continue
+            action, told = (
+                desk.database.connection()
+                .execute("SELECT action, drafts FROM proposals WHERE torra_key = ?", (one.key,))
+                .fetchone()
+            )
+            lots = [draft["lots"] for draft in json.loads(told) if draft["kind"] == "open"]
+            assert (one.done.action, [one.done.lots]) == (action, lots)
+            assert one.done.came_to.state == "none", "nobody said yes"
+            wanted += 1
+        assert wanted >= 3
+
+
+# --- L1's trades ---
+
+
+def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(lived: Desk) -> None:
+    """An L1 replay that begins at the line's own tick opens it there, and nothing before it.
+
+    Its verdicts are computed from all bars, those of a line are the stored ones of L1.
+    """
+    compared = 0
+    final = live.arm_seen(lived.database, SUBJECT)
+    frames = live.frames_of(lived.database, SUBJECT, final.ticks)["BTCUSD"]
+    last = final.ticks[-1].close_time
+    for one in every(lived.database):
+        if one.l1.action not in ("OPEN_BUY", "OPEN_SELL", "REVERSE"):
+            continue
+        close = parse(one.close_time)
+        begin = close - timedelta(microseconds=1)
+        trades = Ground(desks.BTC, frames, begin=begin, end=last).run(SUBJECT.profile).trades
+        mine = next((trade for trade in trades if trade.decided == close), None)
+        if mine is None or mine.timeframe != one.timeframe or mine.reason == "END":
+            continue
+        assert one.l1.came_to.state == "closed"
+        assert one.l1.came_to.r == mine.r
+        assert one.l1.came_to.money == pytest.approx(mine.profit / mine.lots * one.l1.lots)
+        compared += 1
+    assert compared >= 10
+
+
+def test_an_order_of_the_newest_bar_waits_and_one_of_missing_bars_is_not_known(
+    lived: Desk,
+) -> None:
+    database = lived.database
+    one = next(one for one in every(database) if one.l1.came_to.state == "closed")
+    row = database.decided_tick(one.key)
+    assert row is not None
+    close = parse(one.close_time)
+    frames = database.load_bars
+
+    def until(instance: str, timeframe: str, *, as_of: Any, limit: Any = None) -> Any:
+        return frames(instance, timeframe, as_of=min(as_of, close), limit=limit)
+
+    def none(*_: Any, **__: Any) -> Any:
+        return frames("BTCUSD", "M15", as_of=close, limit=5)
+
+    for bars, state in ((until, "open"), (none, "unknown"), (frames, "closed")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(database, "load_bars", bars)
+            came = paper_trade(database, desks.BTC, trading("full"), row, 1.0)
+        assert came.state == state
+
+
+def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
+    told = listing.paths(lived.database, SUBJECT)
+    final = live.arm_seen(lived.database, SUBJECT)
+    frames = live.frames_of(lived.database, SUBJECT, final.ticks)
+    begin = final.ticks[0].close_time - timedelta(microseconds=1)
+    ground = Ground(desks.BTC, frames["BTCUSD"], begin=begin, end=final.ticks[-1].close_time)
+    twin = [one for one in ground.run(SUBJECT.profile).trades if one.reason != "END"]
+    booked = [
+        row for row in lived.database.signals(("CLOSED",), limit=1000) if row["kind"] == "open"
+    ]
+    assert (told.trades, told.l1_trades) == (len(booked), len(twin))
+    assert told.money == pytest.approx(
+        sum(row["profit"] for row in booked) - sum(one.profit for one in twin)
+    )
+    assert told.r == pytest.approx(
+        sum(row["r_multiple"] for row in booked) - sum(one.r for one in twin)
+    )
+    assert "account's currency" in words.of_paths(told)
+
+
+@pytest.mark.parametrize("gone", [("H1",), ("M15", "H1")])
+def test_paths_without_bars_are_told_as_far_as_they_are_known(
+    lived: Desk, tmp_path: Path, gone: tuple[str, ...]
+) -> None:
+    with closing(stores.open_database(tmp_path)) as database:
+        lived.database.connection().conn.backup(database.connection().conn)
+        with database.transaction():
+            for name in gone:
+                database.connection().execute("DELETE FROM bars WHERE timeframe = ?", (name,))
+        told = listing.paths(database, SUBJECT)
+        assert ("not known" in words.of_paths(told)) == (len(gone) == 2)
+
+
+# --- nothing changed ---
+
+
+def test_agents_in_shadow_changed_nothing(tmp_path: Path) -> None:
+    desk = run(tmp_path, VOICES["wild"](), "shadow", 40)
+    with closing(desk.database):
+        page = listing.listed(desk.database, SETTINGS, kinds=listing.KINDS, limit=50)
+        assert page.ticks == () and page.next is None and page.of == 50
+        assert page.says.startswith("The agents changed no verdict so far, of 50 ticks.")
+        assert "takes about 194 changed verdicts" in page.says
+        assert "no verdict or action so far, on 50 ticks" in words.table(page, (), listing.USUAL)
+        subject = PromotionSubject("default", trading("shadow"), (desks.BTC,))
+        assert "looked on" in words.of_paths(listing.paths(desk.database, subject))
+
+
+def test_a_tick_of_an_older_version_shows_its_verdicts(lived: Desk, tmp_path: Path) -> None:
+    database = stores.open_database(tmp_path)
+    with closing(database):
+        lived.database.connection().conn.backup(database.connection().conn)
+        (one, *_) = every(database, ("verdict",))
+        with database.transaction():
+            database.connection().execute(
+                "UPDATE journal SET record = json_remove(record, '$.gate', '$.desk', '$.before') "
+                "WHERE torra_key = ?",
+                (one.key,),
+            )
+        (again, *_) = every(database, ("verdict",))
+        assert (again.key, again.changed, again.l1.action) == (one.key, ("verdict",), None)
+        assert words.did(again.l1) == words.came(again.l1.came_to) == "not known"
+        for odd in ("'$.now', 'x'", "'$.gate', 'x'", "'$.desk', 7"):
+            with database.transaction():
+                database.connection().execute(
+                    f"UPDATE journal SET record = json_set(record, {odd})"
+                )
+            assert {one.changed for one in every(database)} == {("verdict",)}, odd
+        with database.transaction():
+            database.connection().execute("UPDATE journal SET record = 'no JSON'")
+        assert {one.changed for one in every(database)} == {("verdict",)}
+
+
+@pytest.mark.parametrize("before", ["x", "2021-13-10", " "])
+def test_a_cursor_that_is_none_is_refused(lived: Desk, before: str) -> None:
+    with pytest.raises(ConfigError, match="leave it out"):
+        listing.listed(lived.database, SETTINGS, before=before)
+
+
+def test_a_page_looks_through_a_bounded_number_of_ticks(
+    lived: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "LOOKED_AT", 5)
+    asked: list[str] = []
+    look = Database.decided_tick
+    monkeypatch.setattr(
+        Database, "decided_tick", lambda self, key: (asked.append(key), look(self, key))[1]
+    )
+    page = listing.listed(lived.database, SETTINGS, kinds=("action",))
+    assert len(asked) == 5 and page.next is not None
+
+
+@pytest.mark.parametrize("kinds", [("verdict",), ("action",), listing.KINDS])
+def test_no_statement_of_the_list_reads_a_table_through(lived: Desk, kinds: Any) -> None:
+    said: list[str] = []
+    connection = lived.database.connection().conn
+    connection.set_trace_callback(said.append)
+    try:
+        assert listing.listed(lived.database, SETTINGS, kinds=kinds, limit=200).ticks
+    finally:
+        connection.set_trace_callback(None)
+    statements = {test_query_plans.plain(one): one for one in said}
+    assert len(statements) >= 6
+    wrong = {short: bad for short, one in statements.items()
+             if (bad := test_query_plans.faults(lived.database, one))}  # fmt: skip
+    assert not wrong
+
+
+# --- command, page, API ---
+
+
+@pytest.fixture
+def home(lived: Desk, tmp_path: Path) -> Path:
+    with closing(stores.open_database(tmp_path)) as database:
+        lived.database.connection().conn.backup(database.connection().conn)
+    (tmp_path / "profiles").mkdir()
+    told = trading("full").model_dump_json()
+    (tmp_path / "profiles" / "default.json").write_text(told, "utf-8")
+    told = json.dumps({"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"]}]})
+    (tmp_path / "desk.json").write_text(told, "utf-8")
+    return tmp_path
+
+
+def called(home: Path, *more: str) -> Any:
+    return CliRunner().invoke(main, ["--home", str(home), "changed", *more])
+
+
+def test_the_command_lists_what_the_list_has(home: Path, lived: Desk) -> None:
+    want = every(lived.database, listing.USUAL)
+    told = json.loads(called(home, "--json", "--limit", "5").stdout)
+    assert [one["key"] for one in told["changed"]] == [one.key for one in want[:5]]
+    assert told["needed"] == 194 and told["paths"][0]["trades"] >= 3
+    on = called(home, "--json", "--instance", "btcusd", "--before", told["next"]).stdout
+    assert json.loads(on)["changed"][0]["key"] == want[5].key
+    said = called(home).stdout
+    assert "do not add up" in said and "account's currency" in said
+    assert said.count("\nBTCUSD") + said.count("UTC  BTCUSD") == min(20, len(want))
+
+
+@pytest.mark.parametrize(
+    ("asked", "remedy"),
+    [
+        (("--instance", "NONE"), "it has BTCUSD"),
+        (("--limit", "0"), "1<=x<=200"),
+        (("--what", "colour"), "verdict"),
+        (("--before", "x"), "leave it out"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_remedy(home: Path, asked: Any, remedy: str) -> None:
+    result = called(home, *asked)
+    assert result.exit_code == 2 and remedy in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_home_without_ticks_says_so_and_stays_empty(tmp_path: Path) -> None:
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": [{"symbol": "BTCUSD"}]}), "utf-8")
+    assert called(tmp_path).stdout.startswith("No tick is on record yet.")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk.json"]
+
+
+def client_of(desk: Desk, home: Path) -> Any:
+    backing = Backing(home, desk.database, SETTINGS, desk, {})
+    view = DatabaseView(desk.database, SETTINGS, desk)
+    return open_app(view, backing=backing).test_client()
+
+
+def test_page_and_api_have_the_same_ticks(lived: Desk, tmp_path: Path) -> None:
+    client = client_of(lived, tmp_path)
+    told = client.get("/api/v1/changed?limit=200").get_json()
+    want = every(lived.database, listing.USUAL)
+    assert [one["key"] for one in told["changed"]] == [one.key for one in want]
+    assert told["next"] is None
+    answer = client.get("/changed?what=size")
+    page = Page(answer.get_data(as_text=True))
+    check_structure(page)
+    shown = every(lived.database, ("size",))[: listing.SHOWN]
+    assert len([row for row in page.all("tr") if "data-row" in row]) == len(shown)
+    overview = Page(client.get("/").get_data(as_text=True))
+    assert "/changed" in [link.get("href") for link in overview.all("a")]
+
+
+@pytest.mark.parametrize("query", ["what=colour", "limit=0", "limit=x", "before=x", "instance=NO"])
+def test_words_that_mean_nothing_are_refused(lived: Desk, tmp_path: Path, query: str) -> None:
+    client = client_of(lived, tmp_path)
+    answer = client.get(f"/api/v1/changed?{query}")
+    assert answer.status_code == 400 and answer.get_json()["error"]
+    if "limit" not in query:
+        assert client.get(f"/changed?{query}").status_code == 400
+
+
+def test_a_desk_whose_agents_changed_nothing_says_so(tmp_path: Path) -> None:
+    desk = run(tmp_path / "desk", VOICES["wild"](), "shadow", 12)
+    with closing(desk.database):
+        page = client_of(desk, tmp_path).get("/changed").get_data(as_text=True)
+        assert "The agents changed no verdict so far, of 15 ticks." in page
+        assert "The agents changed no verdict or action so far, on 15 ticks." in page

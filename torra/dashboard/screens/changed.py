@@ -1,0 +1,176 @@
+"""The page Changed by agents: each tick that they changed, beside what L1 alone would have done.
+
+The figures are those of `torra changed` (torra.replay.changed). A page reads some ticks by their
+index and goes on by a cursor, so a long history does not make it slow. The two whole paths take all
+ticks: they are compared here while there are few of them, later only by the command. Nothing is
+changed. Without a database the page says that there is no list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+from weakref import WeakKeyDictionary
+
+from flask import abort, jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.dashboard.cells import symbol_cells
+from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.errors import ConfigError
+from torra.exhibits import figures
+
+if TYPE_CHECKING:
+    from instance_database import Database
+    from torra.dashboard.view.backing import Backing
+    from torra.replay.changed.listing import ChangedPage, Paths
+    from torra.replay.changed.without_agents import ChangedTick, Kind
+
+KINDS: Final = ("verdict", "action", "size")
+SHOWN: Final = 20
+MOST: Final = 200
+"""Ticks on a page, and the most that the API returns at once."""
+
+FEW: Final = 1_000
+"""Stored ticks up to which a page compares the two whole paths itself, within a second or two."""
+
+# weak: what is remembered goes with its database
+_PATHS: WeakKeyDictionary[Database, tuple[tuple[object, ...], tuple[Paths, ...]]] = (
+    WeakKeyDictionary()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLine:
+    """A changed tick as its line on the page."""
+
+    when: str
+    stream: str
+    address: str
+    changed: str
+    l1_verdict: figures.Mark
+    l1: str
+    l1_came: str
+    verdict: figures.Mark
+    done: str
+    done_came: str
+
+
+def changed_page() -> str:
+    """Show the ticks that agents changed, newest first."""
+    from torra.replay.changed import words  # noqa: PLC0415
+
+    desk = desk_view().desk()
+    behind = state().backing
+    known = {"instance": request.args.get("instance", "")[:80], "what": _words()}
+    try:
+        found = None if behind is None else _asked(behind)
+    except ConfigError:
+        abort(400)
+    told = _paths(behind) if behind is not None and found and found.of <= FEW else ()
+    return page(
+        "changed.html",
+        desk,
+        live=url_for(".api_desk"),
+        cells=symbol_cells.strip(desk),
+        shape="desk",
+        found=found,
+        lines=[_line(one) for one in found.ticks] if found else [],
+        nothing=words.empty(found, known["what"]) if found else "",
+        paths=[words.of_paths(one) for one in told],
+        words=words,
+        known=known,
+        kinds=KINDS,
+        instances=[item.id for item in behind.settings.instances] if behind else [],
+        older=_address(found.next) if found and found.next else None,
+        newest=_address(None) if request.args.get("before") else None,
+    )
+
+
+def api_changed() -> ResponseReturnValue:
+    """Answer the ticks that agents changed, newest first; `next` is what to ask as `before`."""
+    try:
+        return jsonify(_asked(backing()).as_json())
+    except ConfigError as error:
+        return jsonify(error=str(error), status=400), 400
+
+
+def _asked(behind: Backing) -> ChangedPage:
+    """Return the ticks that a request asks for; raises ConfigError for words that mean none."""
+    from torra.replay.changed import listing  # noqa: PLC0415  the pages load replays only when asked to
+
+    what, limit = _words(), request.args.get("limit") or str(SHOWN)
+    if wrong := sorted(set(what) - set(KINDS)):
+        raise ConfigError(f"what is one of {', '.join(KINDS)}, not {figures.clean(wrong[0], 40)}")
+    if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
+        raise ConfigError(f"limit is 1 to {MOST}")
+    return listing.listed(
+        behind.database,
+        behind.settings,
+        instance=request.args.get("instance") or None,
+        kinds=cast("tuple[Kind, ...]", what),
+        before=request.args.get("before") or None,
+        limit=int(limit),
+    )
+
+
+def _words() -> tuple[str, ...]:
+    return tuple(request.args.getlist("what")) or KINDS[:2]
+
+
+def _paths(behind: Backing) -> tuple[Paths, ...]:
+    """Return the whole paths of a small desk; remembered until it has another tick."""
+    from torra.desk import promotion  # noqa: PLC0415
+    from torra.replay.changed import listing  # noqa: PLC0415
+
+    database = behind.database
+    ticks = database.stored_ticks([item.id for item in behind.settings.instances])
+    setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
+    state_now = ticks, *((item.id, profile.digest()) for item, profile in setups)
+    known = _PATHS.get(database)
+    if known is None or known[0] != state_now:
+        told = [listing.paths(database, one) for one in promotion.subjects_of(setups)]
+        known = _PATHS[database] = state_now, tuple(told)
+    return known[1]
+
+
+def _line(one: ChangedTick) -> ChangedLine:
+    from torra.replay.changed import words  # noqa: PLC0415
+
+    return ChangedLine(
+        when=figures.moment(one.close_time),
+        stream=figures.clean(f"{one.instance} {one.timeframe}", 80),
+        address=tick_link(one.instance, one.timeframe, one.bar_time),
+        changed=", ".join(one.changed),
+        l1_verdict=figures.mark(one.l1.verdict),
+        l1=words.did(one.l1),
+        l1_came=words.came(one.l1.came_to),
+        verdict=figures.mark(one.done.verdict),
+        done=words.did(one.done),
+        done_came=words.came(one.done.came_to),
+    )
+
+
+def _address(before: str | None) -> str:
+    """Return the address of the ticks before a place, or of the newest, filtered as now."""
+    instance, what = request.args.get("instance") or None, request.args.getlist("what") or None
+    return url_for(".changed", before=before, instance=instance, what=what)
+
+
+QUERY: Final[Fields] = {
+    "instance": {"type": "string", "description": "Only this instance."},
+    "what": {
+        "type": "array",
+        "items": {"type": "string", "enum": list(KINDS)},
+        "default": list(KINDS[:2]),
+        "description": "What the agents changed.",
+    },
+    "before": {"type": "string", "description": "The `next` of the answer before."},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
+}
+
+ROUTES = (
+    Route("/changed", "changed", changed_page),
+    Route("/api/v1/changed", "api_changed", api_changed, reply="json", query=QUERY),
+)

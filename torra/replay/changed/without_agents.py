@@ -1,0 +1,361 @@
+"""What L1 alone would have done at a stored tick, what was done, and what each came to.
+
+L1's verdict meets the position and the account that the desk had at that tick, by the same risk
+engine, with the gate's own rules and without conviction. Where that opens a trade, the stored bars
+after the tick fill it on paper (torra.replay.l1), and the stored verdicts of L1 may close it.
+Nothing is stored, sent or asked; a record of an older version that lacks a part gives its verdicts,
+and that the rest is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+import signal_bridge
+from instance_database import Database
+from torra.clock import duration, parse
+from torra.config import Instance, Profile, SymbolSpec
+from torra.errors import ConfigError
+from torra.replay.l1.sweep import Ground
+from torra.replay.l1.trades import END, L1Course, account_of, gate_flags
+from torra.replay.l1.verdicts import BUY, SELL, micros
+from torra.replay.rerun.inputs_then import NotAgain, Spoilt, profile_then
+from torra.store.positions import as_position
+from torra.tick.approval import PROPOSED
+from torra.tick.decision import EXECUTION_OFF
+from torra.tick.tick_record import SHADOW, PanelTold
+from torra.verdict import risk_engine, sentiment_rules
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.order_levels import levels
+from torra.verdict.position_size import size
+from torra.verdict.risk_engine import Account, Decision, Position
+from torra.verdict.signal_states import HELD
+
+Kind = Literal["verdict", "action", "size"]
+
+BEFORE: Final = 230
+AFTER: Final = 500
+"""Bars before a tick that scores need, and bars after it within which its trade must end."""
+
+WORDS: Final = {"BUY": BUY, "SELL": SELL}
+
+NOT_SENT: Final = (PROPOSED, EXECUTION_OFF)
+"""Reasons of a HOLD that the profile's execution made of an order that was wanted."""
+
+OPENING: Final = ("OPEN_BUY", "OPEN_SELL", "REVERSE")
+
+
+@dataclass(frozen=True, slots=True)
+class CameTo:
+    """What an opening came to: `state` closed, open, none (no opening) or unknown.
+
+    `r` in units of its risk and `money` in the account's currency, both None unless it is closed.
+    """
+
+    state: Literal["closed", "open", "none", "unknown"]
+    r: float | None = None
+    money: float | None = None
+
+
+NO_TRADE: Final = CameTo("none")
+UNKNOWN: Final = CameTo("unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A verdict and what follows from it; `action` None where it is not known."""
+
+    verdict: str
+    action: str | None = None
+    reason: str = ""
+    lots: float | None = None
+    came_to: CameTo = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTick:
+    """One tick that agents changed, and what of it (`changed`)."""
+
+    key: str
+    instance: str
+    symbol: str
+    timeframe: str
+    bar_time: str
+    close_time: str
+    changed: tuple[Kind, ...]
+    l1: Course
+    done: Course
+
+
+def changed_tick(
+    database: Database, known: Mapping[str, Instance], torra_key: str
+) -> ChangedTick | None:
+    """Return a tick beside what L1 alone would have done; None if agents changed nothing of it."""
+    row = database.decided_tick(torra_key)
+    if row is None or SHADOW in ((row["deliberation"] or {}).get("flags") or ()):
+        return None
+    record = row["record"] or {}
+    instance = known[row["instance"]]
+    profile = _profile(database, row, record)
+    l1, done = _courses(database, row, record, profile)
+    changed = _changes(l1, done)
+    if not changed:
+        return None
+    if l1.action in OPENING and profile is not None:
+        l1 = _with(l1, paper_trade(database, instance, profile, row, l1.lots or 0.0))
+    elif l1.action is not None:
+        l1 = _with(l1, NO_TRADE)
+    return ChangedTick(
+        key=torra_key,
+        instance=instance.id,
+        symbol=str(record.get("symbol") or instance.symbol),
+        timeframe=row["timeframe"],
+        bar_time=row["bar_time"],
+        close_time=row["close_time"],
+        changed=changed,
+        l1=l1,
+        done=_with(done, _came_to(database, row, record, done)),
+    )
+
+
+def _changes(l1: Course, done: Course) -> tuple[Kind, ...]:
+    found: list[Kind] = []
+    if l1.verdict != done.verdict:
+        found.append("verdict")
+    if l1.action is not None and done.action is not None:
+        if l1.action != done.action:
+            found.append("action")
+        elif l1.lots is not None and done.lots is not None and l1.lots != done.lots:
+            found.append("size")
+    return tuple(found)
+
+
+def _with(course: Course, came_to: CameTo) -> Course:
+    return Course(course.verdict, course.action, course.reason, course.lots, came_to)
+
+
+# --- the two courses of a tick --------------------------------------------------------------------
+
+
+def _profile(
+    database: Database, row: Mapping[str, Any], record: Mapping[str, Any]
+) -> Profile | None:
+    if record.get("profile") is None or record.get("execution") is None:
+        return None
+    told = {**record, "instance": row["instance"]}
+    try:
+        return profile_then(database, told, str(row["close_time"])).profile
+    except (NotAgain, Spoilt, ValidationError):
+        return None
+
+
+def _courses(
+    database: Database,
+    row: Mapping[str, Any],
+    record: Mapping[str, Any],
+    profile: Profile | None,
+) -> tuple[Course, Course]:
+    """Return what L1 alone would have done, and what was done, before what each came to."""
+    told = Course(row["verdict"], row["action"], row["reason"] or "")
+    plain = Course(row["l1_verdict"])
+    needed = (record.get("gate"), record.get("desk"), record.get("before"), profile)
+    if any(part is None for part in needed) or profile is None:
+        return plain, told
+    position = _position(database, row)
+    try:
+        action = _without_agents(row, record, profile, position)
+        done = _done(row, record, profile, position)
+    # A record of a version that said less, or said it otherwise.
+    except (AttributeError, KeyError, TypeError, ValueError, ConfigError):
+        return plain, told
+    return Course(plain.verdict, action.name, action.reason, _opening_lots(action)), done
+
+
+def _position(database: Database, row: Mapping[str, Any]) -> Position | None:
+    held = database.held_at(row["instance"], row["timeframe"], parse(row["close_time"]))
+    return None if held is None else as_position(held | {"state": "FILLED"}, ())
+
+
+def _without_agents(
+    row: Mapping[str, Any],
+    record: Mapping[str, Any],
+    profile: Profile,
+    position: Position | None,
+) -> risk_engine.Action:
+    """Return the action of L1's verdict at that tick, by the gate's own rules alone."""
+    exposure = dict(record["desk"]["exposure"])
+    last_price = exposure.pop("last_price", None)
+    rule, verdict = record["gate"]["rule"], row["l1_verdict"]
+    outer = (row["l1_consensus"], row["l1_consensus"])
+    before = dict.fromkeys(record["before"]["latches"], True)
+    latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
+    late = parse(record["now"]) - parse(row["close_time"])
+    decision = Decision(
+        verdict=verdict,
+        price=record["close"],
+        atr=record["atr"],
+        multiplier=rule["multiplier"],
+        veto=rule["veto"] or latched.get(verdict, False),
+        opening_stands=True,
+        last_price=last_price,
+        bar_age=max(0.0, late / duration(row["timeframe"])),
+    )
+    account = Account(trading_state=record["desk"]["trading_state"], **exposure)
+    return risk_engine.review(decision, position, account, _spec(record, profile), profile)
+
+
+def _done(
+    row: Mapping[str, Any],
+    record: Mapping[str, Any],
+    profile: Profile,
+    position: Position | None,
+) -> Course:
+    """Return what the tick did; an order that a person was asked about counts as wanted."""
+    opening = _opening(record)
+    told = Course(row["verdict"], row["action"], row["reason"] or "")
+    if opening is not None:
+        return Course(told.verdict, told.action, told.reason, opening["lots"])
+    if told.reason not in NOT_SENT:
+        return told
+    wanted = risk_engine.intent(told.verdict, position, profile.on_opposite).name
+    # An opening was taken from a reverse that left a reason of denial.
+    if wanted == "REVERSE" and record["denied"]:
+        wanted = "CLOSE"
+    lots = _lots(row, record, profile) if wanted in OPENING else None
+    return Course(told.verdict, wanted, told.reason, lots)
+
+
+def _lots(row: Mapping[str, Any], record: Mapping[str, Any], profile: Profile) -> float | None:
+    """Return the lots of an opening that was wanted and not sent."""
+    spec, side = _spec(record, profile), row["verdict"]
+    found = levels(side, record["close"], record["atr"], spec)
+    if isinstance(found, DenyReason):
+        return None
+    panel = PanelTold.read((row["deliberation"] or {}).get("panel") or {}).agreement(side)
+    conviction = 1.0 if panel is None or panel.conviction is None else panel.conviction
+    return size(found, spec, profile.risk, record["gate"]["multiplier"] * conviction)
+
+
+def _spec(record: Mapping[str, Any], profile: Profile) -> SymbolSpec:
+    return profile.symbol(record["symbol"])
+
+
+def _opening(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the opening signal of a record."""
+    signal = record.get("signal")
+    return signal if signal and signal.get("kind") == "open" else None
+
+
+def _opening_lots(action: risk_engine.Action) -> float | None:
+    return next((draft.lots for draft in action.drafts if draft.kind == "open"), None)
+
+
+# --- what each came to ----------------------------------------------------------------------------
+
+
+def _came_to(
+    database: Database, row: Mapping[str, Any], record: Mapping[str, Any], done: Course
+) -> CameTo:
+    """Return what the opening of a tick came to, by the desk's books."""
+    if done.action is None or done.action not in OPENING:
+        return NO_TRADE if done.action else UNKNOWN
+    if record.get("symbol") is None:
+        return UNKNOWN
+    # A proposal has the id of the signal that it becomes once a person says yes.
+    sid = signal_bridge.signal_id(
+        row["instance"], record["symbol"], row["timeframe"], parse(row["bar_time"]),
+        kind="open", side=row["verdict"],
+    )  # fmt: skip
+    signal = database.signal(sid)
+    if signal is None:
+        return NO_TRADE
+    if signal["state"] == "CLOSED":
+        return CameTo("closed", signal["r_multiple"], signal["profit"])
+    return CameTo("open") if signal["state"] in HELD else NO_TRADE
+
+
+def paper_trade(
+    database: Database, instance: Instance, profile: Profile, row: Mapping[str, Any], lots: float
+) -> CameTo:
+    """Return what L1's opening of a tick would have come to on the stored bars, on paper.
+
+    Open if neither a level nor an opposite verdict of L1 ended it within AFTER bars, unknown where
+    bars are missing.
+    """
+    close = parse(row["close_time"])
+    ground = _ground(database, instance, close)
+    if ground is None:
+        return UNKNOWN
+    verdict = _verdicts(database, instance, ground, row["timeframe"], close, row["l1_verdict"])
+    if verdict is None:
+        return UNKNOWN
+    auto = profile.model_copy(update={"execution": "auto"})
+    spread = auto.symbol(instance.symbol).spread
+    veto, volatile = gate_flags(ground.market, auto.gate, spread)
+    course = L1Course(verdict, np.zeros_like(veto), volatile)
+    made = account_of(ground.market, course, instance, auto, {}).trades
+    trade = next((one for one in made if one.decided == close), None)
+    if trade is None:
+        # An order of the newest bar waits for the next one.
+        waits = not (ground.market.opens >= micros(close)).any()
+        return CameTo("open") if waits else NO_TRADE
+    if trade.reason == END:
+        return CameTo("open")
+    # Its size is that of its own tick: a streak of losses on the way to it is not in these bars.
+    return CameTo("closed", trade.r, round(trade.profit / trade.lots * lots, 8))
+
+
+def _ground(database: Database, instance: Instance, close: datetime) -> Ground | None:
+    """Return the bars around a tick, scored, with the ticks from it on."""
+    end = close + AFTER * duration(instance.shortest)
+    frames = {}
+    for name in instance.timeframes:
+        wanted = BEFORE + (end - close) // duration(name) + 1
+        frames[name] = database.load_bars(instance.id, name, as_of=end, limit=wanted)
+    try:
+        return Ground(instance, frames, begin=close - timedelta(microseconds=1), end=end)
+    except ConfigError:
+        return None
+
+
+def _verdicts(
+    database: Database,
+    instance: Instance,
+    ground: Ground,
+    timeframe: str,
+    close: datetime,
+    first: str,
+) -> NDArray[np.int8] | None:
+    """Return the course of a trade: L1's verdict at its tick, and the opposite ones after it.
+
+    The verdicts are those that the desk stored, so no score needs the whole history. None where
+    the bars do not have the tick.
+    """
+    stored = {
+        (name, micros(parse(at))): WORDS.get(word, 0)
+        for name in instance.timeframes
+        for at, word in database.l1_verdicts(instance.id, name, close, AFTER)
+    }
+    names = [stream.timeframe for stream in ground.ticks.streams]
+    keys = [
+        (names[stream], at)
+        for stream, at in zip(
+            ground.ticks.stream.tolist(), ground.ticks.close.tolist(), strict=True
+        )
+    ]
+    mine = (timeframe, micros(close))
+    if mine not in keys:
+        return None
+    at, side = keys.index(mine), WORDS[first]
+    found = np.array([stored.get(key, 0) for key in keys], dtype=np.int8)
+    # Once it is over, the same verdict must not open it again.
+    found[:at], found[found == side] = 0, 0
+    found[at] = side
+    return found

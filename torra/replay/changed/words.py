@@ -1,0 +1,99 @@
+"""What `torra changed` and the page Changed by agents say of a tick, of a page and of two paths.
+
+Amounts are in the account's currency, whose name the desk does not know on paper; so every text
+that has one says so. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from torra.exhibits import figures
+from torra.replay.changed.listing import ChangedPage, Paths
+from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
+
+IN_MONEY: Final = "in the account's currency"
+NOT_ADDED: Final = (
+    "Each line is its own counterfactual: one change decides whether the next could happen, so the "
+    "lines do not add up."
+)
+DID: Final = {
+    "OPEN_BUY": "buy", "OPEN_SELL": "sell", "CLOSE": "close", "REVERSE": "reverse", "HOLD": "hold",
+}  # fmt: skip
+CAME: Final = {"open": "still open", "none": "no trade", "unknown": "not known"}
+
+
+def did(course: Course) -> str:
+    """Return what a course does: its order with its size, and why it holds."""
+    if course.action is None:
+        return "not known"
+    told = DID.get(course.action, figures.clean(course.action, 40))
+    if course.lots is not None:
+        return f"{told} {figures.plain(course.lots)} lots"
+    return f"{told} ({figures.clean(course.reason, 40)})" if course.reason else told
+
+
+def came(came_to: CameTo) -> str:
+    """Return what an opening came to, as R and money."""
+    if came_to.state != "closed":
+        return CAME[came_to.state]
+    return f"{figures.signed(came_to.r, 2)} R, {figures.signed(came_to.money, 2)}"
+
+
+def empty(page: ChangedPage, what: Sequence[str]) -> str:
+    """Return why a page lists nothing."""
+    kinds = " or ".join(what)
+    if page.next:
+        return f"None of the ticks looked through has another {kinds}; older ones are not read yet."
+    return f"The agents changed no {kinds} so far, on {page.of:,} ticks."
+
+
+def of_paths(told: Paths) -> str:
+    """Return the sentences on a desk's whole path beside that of L1 alone."""
+    if told.money is None:
+        return f"Profile {figures.clean(told.profile, 60)}: {told.says}"
+    between = (
+        told.says
+        if told.low is None
+        else f"95 % interval {figures.signed(told.low, 2)} to {figures.signed(told.high, 2)}."
+    )
+    return (
+        f"Profile {figures.clean(told.profile, 60)}: the whole path with agents "
+        f"({told.trades:,} trades) less that of L1 alone ({told.l1_trades:,} trades, on paper) is "
+        f"{figures.signed(told.money, 2)} {IN_MONEY}, {figures.signed(told.r, 2)} R. {between}"
+    )
+
+
+def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str:
+    """Return `torra changed` for a terminal."""
+    lines = [page.says]
+    if page.ticks:
+        lines += ["", *_lines(page.ticks), "", f"Amounts are {IN_MONEY}. {NOT_ADDED}"]
+    elif page.of:
+        lines.append(empty(page, what))
+    if page.next:
+        lines.append(f'Older ticks: --before "{page.next}"')
+    return "\n".join([*lines, *map(of_paths, paths)])
+
+
+def _lines(ticks: Sequence[ChangedTick]) -> list[str]:
+    head = ("close (UTC)", "stream", "changed", "L1 alone", "came to", "was done", "came to")
+    rows = [head, *map(_line, ticks)]
+    wide = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _line(one: ChangedTick) -> tuple[str, ...]:
+    return (
+        figures.moment(one.close_time),
+        f"{one.instance} {one.timeframe}",
+        ", ".join(one.changed),
+        f"{one.l1.verdict}: {did(one.l1)}",
+        came(one.l1.came_to),
+        f"{one.done.verdict}: {did(one.done)}",
+        came(one.done.came_to),
+    )
