@@ -31,7 +31,7 @@ from torra.replay import live
 from torra.replay.changed import listing, words
 from torra.replay.changed.without_agents import ChangedTick, paper_trade
 from torra.replay.l1.sweep import Ground
-from torra.tick.approval import PROPOSED
+from torra.tick.tick_record import PROPOSED
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 

@@ -131,7 +131,8 @@ def _no_case(request: Request, heard: Mapping[str, Sequence[Reading]], office: i
     more = "more" if office > 0 else "less"
     if not any(asked):
         return f"No case: none of {len(asked)} readings asks for {more} than its score."
-    return f"No case: {sum(asked)} of {len(asked)} readings ask for {more}, and the others outweigh them."
+    asking = f"{sum(asked)} of {len(asked)} readings ask for {more}"
+    return f"No case: {asking}, and the others outweigh them."
 
 
 def falsifiers(request: Request, said: Argument) -> list[str]:
