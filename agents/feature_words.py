@@ -530,7 +530,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     _ids("close", "bb_lower", "bb_mid", "bb_upper"): Saying(
         "the close is {n} of the way to the upper Bollinger band", "so buyers lead",
         _stretch, "{:.0%}",
-        "the close is high for a range, {n} of the way to the upper Bollinger band", _RANGE_TURNS,
+        "price is {n} of the way to its upper band, high for a range", _RANGE_TURNS,
         line=2, line_name="the middle of the Bollinger bands",
     ),
     _ids("close", "span_a", "span_b", "atr14"): _CLOUD,

@@ -112,8 +112,12 @@ def argue(
     found = _points(request, heard, side, base)[:FOR] or _of_scores(request, moves, side)
     against = _points(request, heard, -side, base)
     first = _first(found, request, heard)
-    found = [first[0], *(point for point in found if point is not first[0])]
     claim = _claim(request, first, side)
+    if _borrowed(first[0], request, heard) and claim == _claim(request, first[:1], side):
+        # the agent whose subject it is may claim the same: this one speaks of its score
+        first = [*_of_scores(request, moves, side), *first]
+        claim = _claim(request, first[:1], side)
+    found = [first[0], *(point for point in found if point is not first[0])][:FOR]
     answer, granted = _answer(request, heard, side)
     against = [
         point for point in against if granted is None or point.reading.reads != granted.reads
@@ -198,11 +202,7 @@ def _first(
         told = {report.evidence[0].id for report in request.reports if report.evidence}
         # what an analyst has said already is no claim of its own
         return sorted(points, key=lambda point: point.reading.main in told)
-    own = {vector for vector, focus in request.role.focus.items() if focus == "primary"}
-    subjects: dict[tuple[str, ...], set[str]] = {}
-    for vector, found in heard.items():
-        for reading in found:
-            subjects.setdefault(reading.reads, set()).add(vector)
+    own, subjects = _own(request), _subjects(heard)
     first = [point for point in points if own & subjects.get(point.reading.reads, set())]
     if first or not own:
         return [*first, *(point for point in points if point not in first)]
@@ -210,6 +210,28 @@ def _first(
     for point in points:
         apart.setdefault(frozenset(subjects.get(point.reading.reads, ())), point)
     return list(apart.values())
+
+
+def _own(request: Request) -> set[str]:
+    """Return the vectors that are a role's own subject."""
+    return {vector for vector, focus in request.role.focus.items() if focus == "primary"}
+
+
+def _subjects(heard: Mapping[str, Sequence[Reading]]) -> dict[tuple[str, ...], set[str]]:
+    """Return the vectors of each reading, by the features that it reads."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for vector, readings in heard.items():
+        for reading in readings:
+            found.setdefault(reading.reads, set()).add(vector)
+    return found
+
+
+def _borrowed(point: Point, request: Request, heard: Mapping[str, Sequence[Reading]]) -> bool:
+    """Tell whether a point is of another analyst's subject."""
+    own = _own(request)
+    if request.role.id in SIDES or not own:
+        return False
+    return not own & _subjects(heard).get(point.reading.reads, own)
 
 
 def _claim(request: Request, points: Sequence[Point], side: int) -> str:
