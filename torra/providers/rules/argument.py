@@ -237,18 +237,24 @@ def _borrowed(point: Point, request: Request, heard: Mapping[str, Sequence[Readi
 def _claim(request: Request, points: Sequence[Point], side: int) -> str:
     """Return the claim of at most CLAIM_WORDS words: the two strongest points, or the strongest.
 
-    A researcher's has the strongest, and how many of the analysts push its way where most do.
+    A researcher's has the strongest and how many of the analysts push its way, where most of them
+    do, and where an analyst may have said the same.
     """
-    way = "Up" if side > 0 else "Down"
-    second = [point.half for point in points[1:2]]
+    first, rest = points[0].half, [f" and {point.half}" for point in points[1:2]]
     if request.role.id in SIDES:
-        second = _backers(request, side) or second
-    whole = f"{way}: {' and '.join([points[0].half, *second])}."
-    return whole if len(whole.split()) <= CLAIM_WORDS else f"{way}: {points[0].half}."
+        told = {report.evidence[0].id for report in request.reports if report.evidence}
+        alone = len(points) == 1 or points[0].reading.main in told
+        rest = _backers(request, side, alone=alone) or rest
+    way = "Up" if side > 0 else "Down"
+    whole = f"{way}: {''.join([first, *rest])}."
+    return whole if len(whole.split()) <= CLAIM_WORDS else f"{way}: {first}."
 
 
-def _backers(request: Request, side: int) -> list[str]:
-    """Return how many of the analysts push to a side, where more than half of them do."""
+def _backers(request: Request, side: int, *, alone: bool) -> list[str]:
+    """Return how many of the analysts push to a side, where more than half of them do.
+
+    `alone`: where fewer do as well.
+    """
     pushes = [
         math.fsum(value for value in report.adjustments.values() if value is not None)
         for report in request.reports
@@ -257,11 +263,15 @@ def _backers(request: Request, side: int) -> list[str]:
     if not pushes:
         return []
     backing, way = sum(side * push > 0.0 for push in pushes), "up" if side > 0 else "down"
-    if 2 * backing <= len(pushes):
-        return []
     if len(pushes) == 1:
-        return [f"the one analyst pushes {way}"]
-    return [f"{backing} of {len(pushes)} analysts push {way}"]
+        told = (
+            " and the one analyst pushes" if backing else ", though the one analyst does not push"
+        )
+    elif 2 * backing > len(pushes):
+        told = f" and {backing} of {len(pushes)} analysts push"
+    else:
+        told = f", though only {backing} of {len(pushes)} analysts push"
+    return [f"{told} {way}"] if alone or 2 * backing > len(pushes) else []
 
 
 def _answer(
