@@ -90,18 +90,32 @@ def rules(features: Mapping[str, Feature], settings: GateSettings, spread: float
     volatile = seen.above(VOLATILITY, percentile, GateReason.HIGH_VOLATILITY)
     losing = seen.reaches("memory.losing_streak", settings.losing_streak, GateReason.LOSING_STREAK)
     exposed = seen.above("memory.open_elsewhere", 0, GateReason.OPEN_EXPOSURE)
-    agreement = max(settings.disagreement_floor, 1.0 - spread / settings.disagreement_scale)
+    agreed = agreement(spread, settings)
     multiplier = (
         (settings.volatility_multiplier if volatile else 1.0)
         * (settings.losing_streak_multiplier if losing else 1.0)
         * (settings.exposure_multiplier if exposed else 1.0)
-        * min(1.0, agreement)
+        * agreed
     )
-    disagreeing = GateReason.DISAGREEMENT if agreement < 1.0 else None
+    disagreeing = GateReason.DISAGREEMENT if agreed < 1.0 else None
     reasons = [str(code) for code in (*vetoes, volatile, losing, exposed, disagreeing) if code]
     ruling = GateRuling(round(multiplier, SCORE_DECIMALS), any(vetoes), tuple(reasons))
     silent = (f"silent:{name}" for name in seen.silent)
     return Rules(ruling, (*silent, *_unsure(features)))
+
+
+def agreement(spread: float, settings: GateSettings) -> float:
+    """Return the factor, 0 to 1, that the analysts' spread leaves of the rules' multiplier."""
+    return min(1.0, max(settings.disagreement_floor, 1.0 - spread / settings.disagreement_scale))
+
+
+def without_analysts(multiplier: float, spread: float, settings: GateSettings) -> float:
+    """Return a multiplier of the rules as it would be had no analyst been heard.
+
+    Where the analysts' spread left nothing of it, it is as it was: the rest is not known.
+    """
+    agreed = agreement(spread, settings)
+    return min(1.0, round(multiplier / agreed, SCORE_DECIMALS)) if agreed > 0.0 else multiplier
 
 
 def as_features(ruling: GateRuling, spread: float, as_of: str) -> dict[str, Feature]:

@@ -54,6 +54,17 @@ def told(
     return cells["p.without"]["text"], cells["p.without.why"]["text"]
 
 
+def test_analysts_that_disagree_have_lowered_nothing_of_it() -> None:
+    """The rules' multiplier counts how far they lie apart; with none of them there is no spread."""
+    scale = PROFILE.gate.disagreement_scale
+    apart = TickRecord.read(
+        record("BUY", multiplier=0.5).model_dump(exclude_unset=True)
+        | {"deliberation": {"panel": {"spread": {"momentum": scale / 2, "structure": 0.01}}}}
+    )
+    assert told(row(), apart)[0] == "the same trade, 0.12 lots", "x 1.00"
+    assert told(row(), record("BUY", multiplier=0.5))[0] == "the same trade, 0.06 lots"
+
+
 def test_the_same_trade_has_the_size_that_risk_and_the_rules_of_the_gate_leave() -> None:
     # 0.5 % of 10,000 over a stop 400 away are 0.125 lots; x 0.80 of the rules, not x 0.10
     assert told(row(), record("BUY")) == ("the same trade, 0.10 lots", "L1 +0.52, BUY from +0.50")

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from agents import risk_gate
+from agents.contracts import Feature
 from instance_database import Database
 from tests.dashboard import test_query_plans
 from tests.doubles.page_reader import Page, check_structure
@@ -39,7 +41,10 @@ BARS = 280
 SETTINGS = DeskSettings(instances=(desks.BTC,))
 SUBJECT = PromotionSubject("default", trading("full"), (desks.BTC,))
 SMALLER = trading("full").model_copy(
-    update={"gate": trading("full").gate.model_copy(update={"volatility_percentile": 0.2})}
+    update={
+        "gate": trading("full").gate.model_copy(update={"volatility_percentile": 0.2}),
+        "agents": trading("full").agents.model_copy(update={"mode": "full"}),
+    }
 )
 OPENS = {"BUY": "OPEN_BUY", "SELL": "OPEN_SELL"}
 
@@ -62,7 +67,7 @@ def wild(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 @pytest.fixture(scope="module")
 def shrunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """The same with a gate whose own rules make most orders smaller."""
+    """A desk of eight, whose analysts lie apart, with a gate whose rules cut most orders."""
     desk = desks.open_desk(
         tmp_path_factory.mktemp("shrunk"),
         (desks.BTC,),
@@ -99,10 +104,11 @@ def records(database: Database) -> list[dict[str, Any]]:
     return [{**json.loads(record), "key": key} for key, record in rows]
 
 
-def recount(database: Database, profile: Profile) -> dict[str, set[str]]:
-    """What agents changed of each tick, by hand from the records: no list, no risk engine.
+def recount(database: Database, profile: Profile) -> dict[str, tuple[set[str], float]]:
+    """What agents changed of each tick, and the lots that L1 alone had opened.
 
-    The position is followed from signal to signal, by the steps that the outbox noted.
+    By hand from the records: no list, no risk engine. The position is followed from signal to
+    signal, by the steps that the outbox noted.
     """
     signals = {
         row["sid"]: row
@@ -124,7 +130,7 @@ def recount(database: Database, profile: Profile) -> dict[str, set[str]]:
         elif opening and l1[1] != opening["lots"]:
             kinds.add("size")
         if kinds:
-            found[record["key"]] = kinds
+            found[record["key"]] = (kinds, l1[1])
         if opening:
             sent.append(opening["sid"])
     return found
@@ -143,7 +149,10 @@ def l1_alone(
     # A latch holds on while no multiplier would let the verdict go: L1's own consensus here.
     latched = wanted in record["before"]["latches"]
     found: Any = levels(wanted, record["close"], record["atr"], spec)
-    lots = size(found, spec, profile.risk, rule["multiplier"])
+    # The rules once more, on the same evidence, with no analyst that could disagree.
+    seen = {row["id"]: Feature(row["id"], row["value"]) for row in record["features"]}
+    alone = risk_gate.rules(seen, profile.gate, 0.0).ruling.multiplier
+    lots = size(found, spec, profile.risk, alone)
     exposure = record["desk"]["exposure"]
     lost = exposure["day_loss"] > profile.risk.capital * profile.risk.daily_loss_cap_pct / 100
     often = exposure["same_side_last_hour"].get(wanted, 0)
@@ -166,9 +175,9 @@ def test_the_list_is_what_the_journal_says(
     database = request.getfixturevalue(which).database
     found = every(database)
     want = recount(database, profile)
-    assert {one.key: set(one.changed) for one in found} == want
+    assert {one.key: (set(one.changed), one.l1.lots or 0.0) for one in found} == want
     assert len(records(database)) > 300 and len(want) >= 20
-    assert {kind for kinds in want.values() for kind in kinds} == set(listing.KINDS)
+    assert {kind for kinds, _ in want.values() for kind in kinds} == set(listing.KINDS)
     places = [(one.close_time, one.key) for one in found]
     assert places == sorted(places, reverse=True), "newest first, each once"
 

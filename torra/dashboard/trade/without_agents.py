@@ -3,7 +3,8 @@
     Without agents: the same trade, 0.09 lots   L1 +0.53, BUY from +0.50
 
 The size is that of the sizing code (torra.verdict.position_size), at the price of the proposal and
-with the multiplier of the gate's rules alone: no agent has lowered it, and no conviction counts.
+with the multiplier of the gate's rules alone: no agent has lowered it, neither by its word nor by
+disagreeing with another, and no conviction counts.
 Where a part of it is not stored, the line says so. Pure functions.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from agents import risk_gate
 from torra.config import Profile, SymbolSpec
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.trade.stored_rows import ProposalRow
@@ -69,7 +71,10 @@ def _opening(side: Side, row: ProposalRow, record: TickRecord, at: Terms) -> str
         return "no trade, it could have no stop and target"
     if rule.multiplier is None:
         return f"{what}, its size is not known"
-    lots = size(found, at.spec, at.profile.risk, rule.multiplier)
+    spreads = record.deliberation.panel.spread.values()
+    apart = max((value for value in spreads if value is not None), default=0.0)
+    alone = risk_gate.without_analysts(rule.multiplier, apart, at.profile.gate)
+    lots = size(found, at.spec, at.profile.risk, alone)
     if not lots:
         return "no trade, its size is below the smallest order"
     return f"{what}, {_lots(lots)}"

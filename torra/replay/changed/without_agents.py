@@ -1,10 +1,10 @@
 """What L1 alone would have done at a stored tick, what was done, and what each came to.
 
 L1's verdict meets the position and the account that the desk had at that tick, by the same risk
-engine, with the gate's own rules and without conviction. Where that opens a trade, the stored bars
-after the tick fill it on paper (torra.replay.l1), and the stored verdicts of L1 may close it.
-Nothing is stored, sent or asked; a record of an older version that lacks a part gives its verdicts,
-and that the rest is not known.
+engine, with the gate's own rules as if no analyst had been heard, and without conviction. Where
+that opens a trade, the stored bars after the tick fill it on paper (torra.replay.l1), and the
+stored verdicts of L1 may close it. Nothing is stored, sent or asked; a record of an older version
+that lacks a part gives its verdicts, and that the rest is not known.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 import signal_bridge
+from agents import risk_gate
 from instance_database import Database
 from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
@@ -199,7 +200,7 @@ def _without_agents(
         verdict=verdict,
         price=record["close"],
         atr=record["atr"],
-        multiplier=rule["multiplier"],
+        multiplier=risk_gate.without_analysts(rule["multiplier"], _apart(row), profile.gate),
         veto=rule["veto"] or latched.get(verdict, False),
         opening_stands=True,
         last_price=last_price,
@@ -207,6 +208,12 @@ def _without_agents(
     )
     account = Account(trading_state=record["desk"]["trading_state"], **exposure)
     return risk_engine.review(decision, position, account, _spec(record, profile), profile)
+
+
+def _apart(row: Mapping[str, Any]) -> float:
+    """Return how far the analysts of a tick lay apart, 0 where that is not told."""
+    panel = PanelTold.read((row["deliberation"] or {}).get("panel") or {})
+    return max((apart for apart in panel.spread.values() if apart is not None), default=0.0)
 
 
 def _done(
