@@ -1,6 +1,7 @@
-"""An agent's evidence: whether what it needs is there, and whether its citations are true.
+"""An agent's evidence: whether it is there, whether citations are true, what a report weighs.
 
-Pure functions over the features of a context. A feature without a value counts as absent.
+Pure functions over the features of a context and over reports. A feature without a value counts as
+absent.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from agent_config import GROUNDING_TOLERANCE
+from agent_config import CONFIDENCE_WEIGHT, GROUNDING_TOLERANCE, UNGROUNDED_WEIGHT
 
-from .contracts import VECTORS, DebateContext, Evidence, Feature, Role
+from .contracts import VECTORS, AgentReport, DebateContext, Evidence, Feature, Role
 
 SURROUNDINGS: Final = (
     "market.regime",
@@ -101,6 +102,13 @@ def named(
 def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> bool:
     """Return whether every citation names a feature and its value, numbers within 1 %."""
     return all([_true(cited, features.get(cited.id)) for cited in evidence])  # noqa: C419 - quick
+
+
+def trust(report: AgentReport) -> float:
+    """Return the weight of a report's word, in [0, 1]; a researcher that conceded has a low one."""
+    word = "low" if "conceded" in report.flags else report.confidence
+    weight = CONFIDENCE_WEIGHT[word]
+    return weight * UNGROUNDED_WEIGHT if "ungrounded" in report.flags else weight
 
 
 def number(features: Mapping[str, Feature], name: str) -> float | None:

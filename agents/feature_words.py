@@ -34,8 +34,6 @@ ALIKE: Final[Mapping[str, int]] = {
     "BULLISH": UP,
     "STRONG_BULLISH": UP,
     "trend_up": UP,
-    "LONG": 0,
-    "SHORT": 0,
     "falling": DOWN,
     "BEARISH": DOWN,
     "STRONG_BEARISH": DOWN,

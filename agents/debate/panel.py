@@ -33,7 +33,8 @@ from typing import Any, Final
 from agent_config import FOCUS_WEIGHT, LEANING_SHARE, OPPOSITION_COST, QUORUM_FROM
 
 from ..contracts import EMPTY, RESEARCHER_BOUND, SCORE_DECIMALS, SIDES, VECTORS
-from .synthesis import Answer, clamp, spreads, trust
+from ..evidence import trust
+from .synthesis import Answer, clamp, spreads
 
 APART_FROM: Final = 0.05
 """Two adjustments of opposite sign, each at least this large, are a key disagreement."""

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import NamedTuple
 
-from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, UNGROUNDED_WEIGHT
+from agent_config import FOCUS_WEIGHT
 
 from ..contracts import (
     ADJUSTMENT_BOUND,
@@ -34,6 +34,7 @@ from ..contracts import (
     Kind,
     Role,
 )
+from ..evidence import trust
 
 
 class Answer(NamedTuple):
@@ -99,13 +100,6 @@ def spreads(answers: Iterable[Answer], kind: Kind = "analyst") -> dict[str, floa
         if answer.role.kind == kind and not answer.report.abstained
     ]
     return {vector: _range([given.get(vector) for given in heard]) for vector in VECTORS}
-
-
-def trust(report: AgentReport) -> float:
-    """Return the weight of a report's word, in [0, 1]; a researcher that conceded has a low one."""
-    word = "low" if "conceded" in report.flags else report.confidence
-    weight = CONFIDENCE_WEIGHT[word]
-    return weight * UNGROUNDED_WEIGHT if "ungrounded" in report.flags else weight
 
 
 def clamp(value: float, bound: float) -> float:

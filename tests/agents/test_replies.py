@@ -31,7 +31,7 @@ from agents.contracts import (
     Shape,
 )
 from agents.debate import replies
-from agents.debate.synthesis import trust
+from agents.evidence import trust
 from agents.registry import AGENTS
 from tests.doubles import scripted
 from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling

@@ -19,7 +19,8 @@ from agent_framework import blend
 from agents import risk_gate
 from agents.contracts import VECTORS, AgentReport, Feature, GateRuling
 from agents.debate.deliberation import with_bias
-from agents.debate.synthesis import Answer, adjust, moved, spread, synthesise, trust
+from agents.debate.synthesis import Answer, adjust, moved, spread, synthesise
+from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import duration
 from torra.config import Profile

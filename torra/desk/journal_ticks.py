@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent_config import FOCUS_WEIGHT
 from agents.contracts import VECTORS, AgentReport
-from agents.debate.synthesis import trust
+from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import parse
 from torra.evaluation.observations import NOTHING, Four, Opinion, TickSeen, four, side_of

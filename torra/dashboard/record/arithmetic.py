@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypedDict
 
 from agent_config import FOCUS_WEIGHT
+from agents import evidence
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     BLEND_WEIGHT,
@@ -212,7 +213,7 @@ def vector_weights(record: TickRecord) -> dict[str, float]:
 def trust(told: ReportRecord) -> float | None:
     """Return the trust k of a stored report; None when it abstained or cannot be read."""
     report = as_report(told)
-    return None if report is None or report.abstained else synthesis.trust(report)
+    return None if report is None or report.abstained else evidence.trust(report)
 
 
 def _checks(record: TickRecord) -> Iterable[Check]:

@@ -199,7 +199,7 @@ def _first(
     Without any, one of each other subject: who reads only that one puts it in other words.
     """
     if request.role.id in SIDES:
-        told = {report.evidence[0].id for report in request.reports if report.evidence}
+        told = _told(request)
         # what an analyst has said already is no claim of its own
         return sorted(points, key=lambda point: point.reading.main in told)
     own, subjects = _own(request), _subjects(heard)
@@ -210,6 +210,11 @@ def _first(
     for point in points:
         apart.setdefault(frozenset(subjects.get(point.reading.reads, ())), point)
     return list(apart.values())
+
+
+def _told(request: Request) -> set[str]:
+    """Return what each of the others leads with: the first feature that it cites."""
+    return {report.evidence[0].id for report in request.reports if report.evidence}
 
 
 def _own(request: Request) -> set[str]:
@@ -242,8 +247,7 @@ def _claim(request: Request, points: Sequence[Point], side: int) -> str:
     """
     first, rest = points[0].half, [f" and {point.half}" for point in points[1:2]]
     if request.role.id in SIDES:
-        told = {report.evidence[0].id for report in request.reports if report.evidence}
-        alone = len(points) == 1 or points[0].reading.main in told
+        alone = len(points) == 1 or points[0].reading.main in _told(request)
         rest = _backers(request, side, alone=alone) or rest
     way = "Up" if side > 0 else "Down"
     whole = f"{way}: {''.join([first, *rest])}."

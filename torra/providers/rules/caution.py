@@ -26,7 +26,7 @@ from agents.contracts import (
     GateReason,
     Request,
 )
-from torra.providers.rules.opinions import trust
+from agents.evidence import trust
 from torra.providers.rules.readings import number, ramp, word
 
 VETO_BELOW: Final = 0.25

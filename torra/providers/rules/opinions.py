@@ -19,8 +19,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from agent_config import CONFIDENCE_WEIGHT, FOCUS_WEIGHT, UNGROUNDED_WEIGHT
-from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, SIDES, VECTORS, AgentReport, Request
+from agent_config import FOCUS_WEIGHT
+from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, SIDES, VECTORS, Request
+from agents.evidence import trust
 from torra.providers.rules.argument import Argument, argue, falsifiers
 from torra.providers.rules.readings import (
     ADX,
@@ -190,13 +191,6 @@ def _conceded(request: Request, vector: str, own: float, side: int) -> float:
             granted = round(own + CONCESSION * (other - own), DECIMALS)
             return granted if granted * side > 0.0 else 0.0
     return own
-
-
-def trust(report: AgentReport) -> float:
-    """Return the weight of a report, by its confidence and grounding."""
-    grounded = UNGROUNDED_WEIGHT if "ungrounded" in report.flags else 1.0
-    word = "low" if "conceded" in report.flags else report.confidence
-    return CONFIDENCE_WEIGHT[word] * grounded
 
 
 def _bounded(share: float, bound: float) -> float:

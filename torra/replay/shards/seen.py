@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.contracts import VECTORS, AgentReport
 from agents.debate.deliberation import Deliberation
-from agents.debate.synthesis import trust
+from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import time_of
 from torra.desk.journal_ticks import focus_of, silent
