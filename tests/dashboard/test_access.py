@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from click.testing import CliRunner
@@ -132,6 +132,20 @@ def test_processes_that_start_together_have_the_same_tokens(tmp_path: Path, scal
         assert sum(made) == 1
         assert all(tokens == seen[0][0] for tokens, _ in seen)
         assert not list(home.glob("*.partial"))
+
+
+def test_a_file_that_another_process_makes_while_this_one_looks_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked_too_early(path: Path) -> BinaryIO:
+        monkeypatch.undo()
+        assert access_file._put(path, access_file.make())
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    monkeypatch.setattr(access_file, "open_regular", looked_too_early)
+    access, new = Access.of_home(tmp_path)
+    assert not new
+    assert dict(access.tokens) == access_file.read(tmp_path / ACCESS).by_scope
 
 
 def test_a_disk_without_links_gets_one_file_too(

@@ -21,7 +21,7 @@ from torra.clock import token as new_token
 from torra.errors import MALFORMED, ConfigError, no_key_twice
 from torra.home import ACCESS
 from torra.owner_only import FILE, OTHERS, make_folder
-from torra.regular_files import lies, open_regular
+from torra.regular_files import open_regular
 from torra.whole_files import write_whole
 
 SCOPES: Final = ("read", "approve", "admin")
@@ -86,7 +86,9 @@ def read(path: Path) -> Tokens:
             mode = os.fstat(file.fileno()).st_mode
             text = file.read().decode("utf-8-sig")
     except FileNotFoundError as error:
-        if lies(path):  # a link to nothing: new tokens would be written elsewhere
+        # A link to nothing: new tokens would be written elsewhere. Only a link: a file that lies
+        # there by now was put there by a process that started at the same moment.
+        if path.is_symlink():
             raise ConfigError(f"cannot read {path}: {error}; for new tokens {RENEW}") from None
         raise
     except (OSError, UnicodeDecodeError) as error:
