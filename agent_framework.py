@@ -40,6 +40,7 @@ if Path(_agents.__file__ or "").resolve().parent != Path(__file__).resolve().par
 
 from agent_config import GATE_ID, AgentSettings, DebateSettings, Mode, StagePlan
 from agents import risk_gate
+from agents.arguments import distinct
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     SCORE_DECIMALS,
@@ -407,7 +408,7 @@ def _record(
         debate=dict(debate.debate),
         ruling=ruling,
         rule_ruling=rule,
-        reports=tuple(
+        reports=distinct(
             sitting.answers[seat.role.id].report
             for seat in sitting.desk
             if seat.role.id in sitting.answers

@@ -160,6 +160,41 @@ class Evidence(NamedTuple):
     value: float | str | None
 
 
+class Point(NamedTuple):
+    """One argument of a report: what a feature reads, in words, and why it matters now.
+
+    `side` is where the evidence puts it: +1 for higher prices, -1 for lower, 0 where neither can be
+    told.
+    """
+
+    says: str
+    id: str
+    value: float | str | None
+    why: str = ""
+    side: int = 0
+
+
+class Rebuttal(NamedTuple):
+    """A researcher's answer to the other side's strongest point, by the feature of that point."""
+
+    says: str
+    id: str
+    value: float | str | None
+    grants: bool
+
+
+class Falsifier(NamedTuple):
+    """A close that would end a case: above or below a level, within so many bars.
+
+    `what` names the level.
+    """
+
+    close: Literal["above", "below"]
+    level: float
+    what: str
+    bars: int
+
+
 @dataclass(frozen=True, slots=True)
 class GateRuling:
     """What the gate decided: a multiplier in [0, 1] and a veto of openings, with reason codes."""
@@ -175,9 +210,12 @@ class AgentReport:
     """What one agent said.
 
     `adjustments` maps a vector to a number in [-0.3, +0.3] or to None (not scored; 0.0 is a neutral
-    vote). A gate's report carries a `ruling` and scores nothing. `ungrounded` and `clamped` appear
-    in `flags`. `falsifiers` say what would prove a researcher's case wrong; `ordinals` are the news
-    agent's (ORDINALS).
+    vote). `claim` is its first sentence; `points_for` lean to the report's own side and
+    `points_against` are what it grants. A gate's report carries a `ruling` and its `reasoning`, and
+    scores nothing. A reply of the shape before has `reasoning` and `key_points` in place of claim
+    and points. What the framework found about the reply stands in `flags`, `ungrounded` and
+    `clamped` among it. `rebuttals` answer the other researcher, `falsifiers` say what would prove a
+    researcher's case wrong; `ordinals` are the news agent's (ORDINALS).
     """
 
     agent_id: str
@@ -192,6 +230,15 @@ class AgentReport:
     ruling: GateRuling | None = None
     falsifiers: tuple[str, ...] = ()
     ordinals: Mapping[str, int] = field(default_factory=dict)
+    claim: str = ""
+    points_for: tuple[Point, ...] = ()
+    points_against: tuple[Point, ...] = ()
+    rebuttals: tuple[Rebuttal, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """Its claim, or the reasoning of a report that has none."""
+        return self.claim or self.reasoning
 
     @classmethod
     def abstain(cls, agent_id: str, reason: str) -> AgentReport:
@@ -251,7 +298,8 @@ class Prompt:
     """What an agent wants to ask; the framework turns it into a `Request`.
 
     `shape` names the reply that is expected: an analyst's report, a researcher's case (a report
-    with falsifiers), the news agent's report (with ordinals), a gate's ruling, a scorer's scores.
+    with rebuttals and falsifiers), the news agent's report (with ordinals), a gate's ruling, a
+    scorer's scores.
     """
 
     system: str

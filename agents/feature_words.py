@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +28,13 @@ LARGEST: Final = 1e6
 
 NEAR_ATR: Final = 1.0
 """ATR up to which a support or a resistance is near: then it stands on its own side alone."""
+
+PAIRS: Final = (
+    ("technical.tenkan", "technical.kijun"),
+    ("technical.sma50", "technical.sma200"),
+    ("technical.macd", "technical.macd_signal"),
+)
+"""Features that are also held against each other: the first above the second leans up."""
 
 ALIKE: Final[Mapping[str, int]] = {
     "rising": UP,
@@ -137,7 +144,8 @@ def name_of(feature: str) -> str:
 def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
     """Return the sides for which a feature may be cited as a point; () when it has none.
 
-    A feature that the table does not know may stand for either.
+    A feature that the table does not know may stand for either, and so may one that leans one way
+    by itself and the other way beside its like.
     """
     words = FEATURES.get(feature)
     if words is None:
@@ -154,7 +162,18 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
         leans: int | None = ALIKE.get(value, 0)
     else:
         leans = words.lean(value, features) if _finite(value) else 0
-    return EITHER if leans is None else (leans,) if leans else ()
+    if leans is None:
+        return EITHER
+    found_sides = {leans, *_beside(feature, features)} - {0}
+    return tuple(sorted(found_sides, reverse=True))
+
+
+def _beside(feature: str, features: Mapping[str, Feature]) -> Iterator[int]:
+    for one, other in PAIRS:
+        if feature in (one, other):
+            a, b = _number(features, one), _number(features, other)
+            if a is not None and b is not None:
+                yield _sign(a - b)
 
 
 # --- which way a value leans ----------------------------------------------------------------------

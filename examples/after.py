@@ -17,12 +17,17 @@ POOL = ThreadPoolExecutor(8)
 def ask_model(request: Request) -> Completion:
     """Stands for a vendor's SDK: send request.system and request.user, ask for request.schema."""
     cited = [{"id": name, "value": request.features[name].value} for name in request.features][:2]
-    said = {"symbol": request.symbol, "confidence": "medium", "reasoning": "", "evidence": cited}
+    said = {"symbol": request.symbol, "confidence": "medium", "evidence": cited}
     if request.role.kind == "gate":
-        reply = said | {"multiplier": 1.0, "veto": False, "reason_code": "NONE"}
+        reply = said | {"multiplier": 1.0, "veto": False, "reason_code": "NONE", "reasoning": ""}
     else:
-        reply = said | {"adjustments": dict.fromkeys(VECTORS, 0.1), "key_points": [], "flags": []}
-        reply |= {"abstained": False, "abstain_reason": "", "falsifiers": []}
+        reply = said | {
+            "adjustments": dict.fromkeys(VECTORS, 0.1),
+            "claim": "Up by 0.1.",
+            "flags": [],
+        }
+        reply |= {"points_for": [], "points_against": [], "rebuttals": [], "falsifiers": []}
+        reply |= {"abstained": False, "abstain_reason": ""}
     return Completion(json.dumps(reply), request.model)
 
 

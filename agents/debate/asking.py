@@ -47,6 +47,7 @@ from ..contracts import (
 from ..fence import without_nonce
 from ..lazy_text import later
 from . import replies
+from .reply_shapes import SCHEMAS
 
 REASONS: Final = frozenset(
     (
@@ -333,7 +334,7 @@ class _Exchange:
             model=self._line.settings.model(role.id, role.tier),
             system=later(lambda: prompt.system) if unread else prompt.system,
             user=later(lambda: prompt.user) if unread else prompt.user,
-            schema=replies.SCHEMAS[prompt.shape],
+            schema=SCHEMAS[prompt.shape],
             features={name: features[name] for name in prompt.evidence if name in features},
             reports=tuple(visible(report, context) for report in context.reports),
             scores=context.scores,

@@ -132,4 +132,8 @@ def _report_json(report: AgentReport) -> dict[str, Any]:
         "ruling": None if report.ruling is None else _ruling_json(report.ruling),
         "falsifiers": list(report.falsifiers),
         "ordinals": dict(report.ordinals),
+        "claim": report.claim,
+        "points_for": [point._asdict() for point in report.points_for],
+        "points_against": [point._asdict() for point in report.points_against],
+        "rebuttals": [answer._asdict() for answer in report.rebuttals],
     }

@@ -1,8 +1,7 @@
-"""Replies of models: parses a text strictly into a report, or fails; the schemas; the bounds.
+"""Replies of models: parses a text strictly into a report, or fails; the bounds; the arguments.
 
-A reply either fits its model here exactly or the agent failed: `ModelUnavailable("garbage")`, never
-a neutral vote and never another exception. The JSON schemas that providers send are made from the
-same models, so that there is one truth.
+A reply either fits its model (`reply_shapes`) exactly or the agent failed:
+`ModelUnavailable("garbage")`, never a neutral vote and never another exception.
 
 Garbage is: NaN, Infinity, 1e999, a string or a boolean where a number belongs, a duplicate or
 missing key, a lone surrogate, anything around the JSON object, and more than 64 kB. An answer about
@@ -12,8 +11,15 @@ A reply that fits is then held to its role. A finite number outside its bound is
 `clamped`, and so is an ordinal. A vector outside its focus is dropped and flagged `out_of_focus`. A
 researcher's number against its own side counts as 0, flagged `conceded`.
 Citations that are not in the evidence flag the report `ungrounded`; so does scoring without any
-citation, because nothing can be checked. Fields are parsed, prose never is: prose may be in any
-language, keys and enumerated words may not.
+citation, because nothing can be checked.
+
+Its argument is held to the evidence (`agents.arguments`): a point on the wrong side, or on none,
+flags the report `misplaced`. A claim is at most CLAIM_WORDS words; one without a digit, of a report
+that asks for something, is flagged `no_number`. A reply of the shape before is read, flagged
+`old_shape`: nothing tells which of its facts each of its key points rests on, so they stand on no
+side.
+
+Fields are parsed, prose never is: prose may be in any language, keys and enumerated words may not.
 """
 
 from __future__ import annotations
@@ -22,38 +28,42 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Final, NoReturn, TypeVar, cast
-
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    FailFast,
-    Field,
-    SkipValidation,
-    ValidationError,
-    WithJsonSchema,
-)
+from typing import Any, Final, NoReturn
 
 from agent_config import CONFIDENCE_WEIGHT
 from scoring_rubric import OWN_FLAGS
 
+from ..arguments import CLAIM_WORDS, FALSIFIERS, ending, leaning, sort, standing
 from ..contracts import (
-    EMPTY,
     ORDINALS,
     SIDES,
     VECTORS,
     AgentReport,
-    Confidence,
     Evidence,
+    Falsifier,
     Feature,
-    GateReason,
     GateRuling,
     ModelUnavailable,
+    Point,
+    Rebuttal,
     Role,
     Shape,
 )
 from ..evidence import grounded
+from .reply_shapes import (
+    CaseReply,
+    Citation,
+    NewsReply,
+    OldCase,
+    OldNews,
+    OldReport,
+    Opinion,
+    PointTold,
+    ReportReply,
+    RulingReply,
+    ScoresReply,
+    fitting,
+)
 
 MAX_REPLY_CHARS: Final = 65_536
 """A longer reply is not read."""
@@ -61,183 +71,26 @@ MAX_REPLY_CHARS: Final = 65_536
 REASONING_KEPT: Final = 2_000
 """Characters of reasoning that a report keeps; the call record keeps the whole reply."""
 LINE_KEPT: Final = 300
-"""Characters kept of a key point, a flag, a cited word or an abstention's reason."""
+"""Characters kept of a claim, a point, a flag, a cited word or an abstention's reason."""
 LINES_KEPT: Final = 8
-"""Key points, falsifiers and flags that a report keeps."""
+"""Key points and flags that a report keeps, and falsifiers of the shape before."""
 CITATIONS_KEPT: Final = 40
 """Citations that a report keeps; all of them are checked."""
+
+NAME_KEPT: Final = 60
+"""Characters kept of a level's name."""
+REBUTTALS: Final = 2
+"""Rebuttals that a case keeps."""
 
 CLAMPED: Final = "clamped"
 CONCEDED: Final = "conceded"
 OUT_OF_FOCUS: Final = "out_of_focus"
 UNGROUNDED: Final = "ungrounded"
+OLD_SHAPE: Final = "old_shape"
+MISPLACED: Final = "misplaced"
+NO_NUMBER: Final = "no_number"
 
 ABSTAINED: Final = "no reason given"
-
-# Strict models take no string for an enum and no list for a tuple, and JSON has only those.
-Reason = Annotated[GateReason, Field(strict=False)]
-Listed = Annotated[tuple[str, ...], Field(strict=False), FailFast()]
-CitedValue = Annotated[
-    float | str | None,
-    Field(union_mode="left_to_right"),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
-]
-"""What a citation says; null is not asked for, and a citation of it is not true of any feature."""
-
-
-class Reply(BaseModel):
-    """A reply: every field there, of its own type, every number finite; more keys are ignored."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        strict=True, frozen=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True
-    )
-
-
-class Adjustments(Reply):
-    """How far the market stands from each score; null where an agent cannot tell."""
-
-    price_action: float | None
-    key_levels: float | None
-    momentum: float | None
-    structure: float | None
-
-
-class Citation(Reply):
-    """A fact of the evidence as a reply cites it."""
-
-    id: str
-    value: CitedValue
-
-
-Cited = Annotated[tuple[Citation, ...], Field(strict=False), FailFast()]
-
-
-class ReportReply(Reply):
-    """The reply of an analyst."""
-
-    symbol: str
-    adjustments: Adjustments
-    confidence: Confidence
-    reasoning: str
-    key_points: Listed
-    evidence: Cited
-    flags: Listed
-    abstained: bool
-    abstain_reason: str
-
-
-class CaseReply(ReportReply):
-    """The reply of a researcher: a report, and what would prove its case wrong."""
-
-    falsifiers: Listed
-
-
-def _whole(value: object) -> object:
-    """Return 2.0 as 2: JSON does not tell them apart."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
-
-
-class Ordinals(Reply):
-    """What the news amounts to, in whole numbers; ORDINALS has their ranges."""
-
-    relevance: Whole
-    sentiment: Whole
-    price_impact: Whole
-    trend: Whole
-    investor_confidence: Whole
-    risk_profile_change: Whole
-
-
-class NewsReply(ReportReply):
-    """The reply of the news agent: a report, and the ordinals."""
-
-    ordinals: Ordinals
-
-
-class RulingReply(Reply):
-    """The reply of the gate."""
-
-    symbol: str
-    multiplier: float
-    veto: bool
-    reason_code: Reason
-    confidence: Confidence
-    reasoning: str
-    evidence: Cited
-
-
-def _number_itself(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"a {type(value).__name__} where a number belongs")  # noqa: TRY004
-    return value
-
-
-class Scored(Reply):
-    """One score of the single-model scorer; what its note is does not matter."""
-
-    score: Annotated[float, BeforeValidator(_number_itself)]
-    note: SkipValidation[str] = ""
-
-
-class ScoresReply(Reply):
-    """The reply of the single-model scorer. A host's score_chart dict passes too."""
-
-    symbol: SkipValidation[str] = ""
-    price_action: Scored
-    key_levels: Scored
-    momentum: Scored
-    structure: Scored
-    summary: SkipValidation[str] = ""
-
-
-R = TypeVar("R", bound=Reply)
-
-
-def _schema(model: type[Reply]) -> dict[str, Any]:
-    """Return the JSON schema of a reply as every vendor takes it.
-
-    Every field is required, no other key allowed, references are put in their place, titles and
-    descriptions left out. The models have no ranges: the servers of three vendors treat those
-    differently, the bounds are enforced in `held_to`.
-    """
-    drawn = model.model_json_schema()
-    return cast(dict[str, Any], _plain(drawn, drawn.get("$defs", {})))
-
-
-def _plain(part: Any, definitions: Mapping[str, Any]) -> Any:
-    if not isinstance(part, dict):
-        return part
-    if "$ref" in part:
-        return _plain(definitions[part["$ref"].rsplit("/", 1)[-1]], definitions)
-    kind = {"type": part["type"]} if "type" in part else {}
-    if "properties" in part:
-        fields = {name: _plain(field, definitions) for name, field in part["properties"].items()}
-        return {
-            **kind,
-            "properties": fields,
-            "required": list(fields),
-            "additionalProperties": False,
-        }
-    if "anyOf" in part:
-        kind["anyOf"] = [_plain(choice, definitions) for choice in part["anyOf"]]
-    if "items" in part:
-        kind["items"] = _plain(part["items"], definitions)
-    if "enum" in part:
-        kind["enum"] = list(part["enum"])
-    return kind
-
-
-SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "report": _schema(ReportReply),
-    "case": _schema(CaseReply),
-    "news": _schema(NewsReply),
-    "ruling": _schema(RulingReply),
-    "scores": _schema(ScoresReply),
-}
-"""JSON schema of each shape of reply."""
 
 
 def load(text: object, symbol: str) -> dict[str, Any]:
@@ -286,38 +139,113 @@ def read(
 
 def report(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `report` into a report; raises ModelUnavailable("garbage")."""
-    return _held(_drawn(_fitting(ReportReply, reply), role, features), role)
+    if _is_old(reply):
+        return _recalled(fitting(OldReport, reply), role, features)
+    return _argued(fitting(ReportReply, reply), role, features)
 
 
 def case(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `case` into a report; raises ModelUnavailable("garbage")."""
-    told = _fitting(CaseReply, reply)
-    falsifiers = () if told.abstained else _lines(told.falsifiers)
-    return _held(_drawn(told, role, features, falsifiers=falsifiers), role)
+    if _is_old(reply):
+        old = fitting(OldCase, reply)
+        said = () if old.abstained else _lines(old.falsifiers)
+        _writable(*said)
+        return replace(_recalled(old, role, features), falsifiers=said)
+    told = fitting(CaseReply, reply)
+    drawn = _argued(told, role, features)
+    answers = tuple(
+        Rebuttal(_line(one.says), *_kept(one.id, one.value), one.grants) for one in told.rebuttals
+    )
+    ends = tuple(
+        Falsifier(one.close, one.level, _named(one.what), one.bars) for one in told.falsifiers
+    )
+    _writable(*(one.says for one in answers), *(one.what for one in ends))
+    if drawn.abstained:
+        return drawn
+    side = leaning(role, drawn.adjustments)
+    # A case that asks for nothing has nothing to prove wrong.
+    asks = any(drawn.adjustments.values())
+    open_ = standing(ends, side, features) if asks else ()
+    return replace(
+        drawn,
+        rebuttals=tuple(
+            one for one in answers if grounded((Evidence(one.id, one.value),), features)
+        )[:REBUTTALS],
+        falsifiers=tuple(dict.fromkeys(ending(one, features) for one in open_))[:FALSIFIERS],
+    )
 
 
 def news(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `news` into a report; raises ModelUnavailable("garbage")."""
-    told = _fitting(NewsReply, reply)
-    ordinals = {} if told.abstained else {name: getattr(told.ordinals, name) for name in ORDINALS}
-    return _held(_drawn(told, role, features, ordinals=ordinals), role)
+    told: OldNews | NewsReply
+    if _is_old(reply):
+        told = fitting(OldNews, reply)
+        drawn = _recalled(told, role, features)
+    else:
+        told = fitting(NewsReply, reply)
+        drawn = _argued(told, role, features)
+    if told.abstained:
+        return drawn
+    given = {name: getattr(told.ordinals, name) for name in ORDINALS}
+    return _held(replace(drawn, ordinals=given), role)
+
+
+def _is_old(reply: Mapping[str, Any]) -> bool:
+    """Tell whether a reply has the shape of before there were claims."""
+    return "claim" not in reply and "key_points" in reply
+
+
+def _argued(told: ReportReply, role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Return the report of a reply with its argument held to the evidence."""
+    claim = _claim(told.claim)
+    given_for, given_against = _points(told.points_for), _points(told.points_against)
+    given = (*given_for, *given_against)
+    _writable(claim, *(word for one in given for word in (one.says, one.why)))
+    cited = (*(Evidence(one.id, one.value) for one in given), *_citations(told.evidence))
+    drawn = _held(_drawn(told, role, features, cited), role)
+    if drawn.abstained:
+        return drawn
+    found = sort(leaning(role, drawn.adjustments), given_for, given_against, features)
+    flags = list(drawn.flags)
+    if found.misplaced:
+        flags.append(MISPLACED)
+    if any(drawn.adjustments.values()) and not any(map(str.isdigit, claim)):
+        flags.append(NO_NUMBER)
+    # What the argument rests on first, so that whoever quotes the first few quotes that.
+    order = dict.fromkeys(one.id for one in (*found.points_for, *found.points_against))
+    evidence = sorted(drawn.evidence, key=lambda one: one.id not in order)
+    return replace(
+        drawn,
+        claim=claim,
+        points_for=found.points_for,
+        points_against=found.points_against,
+        evidence=tuple(evidence),
+        flags=tuple(dict.fromkeys(flags)),
+    )
+
+
+def _recalled(told: OldReport, role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Return the report of a reply of the shape before."""
+    points = _lines(told.key_points)
+    _writable(told.reasoning, *points)
+    drawn = _held(_drawn(told, role, features, _citations(told.evidence)), role)
+    return replace(
+        drawn,
+        reasoning=told.reasoning[:REASONING_KEPT],
+        key_points=points,
+        flags=(*drawn.flags, OLD_SHAPE),
+    )
 
 
 def _drawn(
-    told: ReportReply,
-    role: Role,
-    features: Mapping[str, Feature],
-    *,
-    falsifiers: tuple[str, ...] = (),
-    ordinals: Mapping[str, int] = EMPTY,
+    told: Opinion, role: Role, features: Mapping[str, Feature], evidence: tuple[Evidence, ...]
 ) -> AgentReport:
+    """Return what every opinion has in common, without its argument."""
     given = told.adjustments
     adjustments = {vector: getattr(given, vector) for vector in VECTORS}
-    evidence = _citations(told.evidence)
-    points = _lines(told.key_points)
-    _writable(evidence, told.reasoning, told.abstain_reason, *points, *told.flags, *falsifiers)
+    _cited_writable(evidence, told.abstain_reason, *told.flags)
     # Torra's own flags change what a report weighs: a model may not set them.
-    flags = [flag for flag in _lines(told.flags) if flag not in OWN_FLAGS]
+    flags = list(_lines(tuple(flag for flag in told.flags if flag not in OWN_FLAGS)))
     # All citations are checked, before the record keeps only the first.
     if not told.abstained and not _stands(adjustments, evidence, features):
         flags.append(UNGROUNDED)
@@ -325,23 +253,19 @@ def _drawn(
         agent_id=role.id,
         adjustments=dict.fromkeys(VECTORS) if told.abstained else adjustments,
         confidence=told.confidence,
-        reasoning=told.reasoning[:REASONING_KEPT],
-        key_points=points,
-        evidence=evidence[:CITATIONS_KEPT],
+        evidence=tuple(dict.fromkeys(evidence))[:CITATIONS_KEPT],
         flags=tuple(flags),
         abstained=told.abstained,
         reason=(told.abstain_reason[:LINE_KEPT] or ABSTAINED) if told.abstained else "",
-        falsifiers=falsifiers,
-        ordinals=ordinals,
     )
 
 
 def ruling(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `ruling` into a gate's report; raises ModelUnavailable("garbage")."""
-    told = _fitting(RulingReply, reply)
+    told = fitting(RulingReply, reply)
     reasoning = told.reasoning[:REASONING_KEPT]
     evidence = _citations(told.evidence)
-    _writable(evidence, reasoning)
+    _cited_writable(evidence, reasoning)
     drawn = AgentReport(
         agent_id=role.id,
         adjustments=dict.fromkeys(VECTORS),
@@ -363,7 +287,7 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
     """
     if not isinstance(reply, Mapping):
         raise _garbage(f"scores are {type(reply).__name__}")
-    told = _fitting(ScoresReply, reply)
+    told = fitting(ScoresReply, reply)
     return {vector: _within(getattr(told, vector).score, 1.0) for vector in VECTORS}
 
 
@@ -411,24 +335,22 @@ def _held(drawn: AgentReport, role: Role) -> AgentReport:
             flags[CLAMPED] = None
     elif role.kind == "gate" and not drawn.abstained:
         raise _garbage("a gate without a ruling")
-    return AgentReport(
+    return replace(
+        drawn,
         agent_id=role.id,
         adjustments=adjustments,
-        confidence=drawn.confidence,
-        reasoning=drawn.reasoning,
-        key_points=drawn.key_points,
-        evidence=drawn.evidence,
         flags=tuple(flags),
-        abstained=drawn.abstained,
-        reason=drawn.reason,
         ruling=judged,
-        falsifiers=drawn.falsifiers,
         ordinals=ordinals,
     )
 
 
 def _well_formed(drawn: AgentReport) -> bool:
-    words = (drawn.reasoning, drawn.reason, *drawn.key_points, *drawn.flags, *drawn.falsifiers)
+    words = (
+        *(drawn.claim, drawn.reasoning, drawn.reason),
+        *(*drawn.key_points, *drawn.flags, *drawn.falsifiers),
+    )
+    points = (*drawn.points_for, *drawn.points_against)
     return (
         isinstance(drawn.adjustments, Mapping)
         and isinstance(drawn.ordinals, Mapping)
@@ -437,6 +359,8 @@ def _well_formed(drawn: AgentReport) -> bool:
         and isinstance(drawn.abstained, bool)
         and all(isinstance(word, str) for word in words)
         and all(map(_is_citation, drawn.evidence))
+        and all(map(_is_point, points))
+        and all(map(_is_rebuttal, drawn.rebuttals))
     )
 
 
@@ -451,6 +375,25 @@ def _is_citation(cited: object) -> bool:
         and isinstance(cited.id, str)
         and not isinstance(cited.value, bool)
         and isinstance(cited.value, str | int | float | None)
+    )
+
+
+def _is_point(told: object) -> bool:
+    return (
+        isinstance(told, Point)
+        and isinstance(told.says, str)
+        and isinstance(told.why, str)
+        and told.side in (1, 0, -1)
+        and _is_citation(Evidence(told.id, told.value))
+    )
+
+
+def _is_rebuttal(told: object) -> bool:
+    return (
+        isinstance(told, Rebuttal)
+        and isinstance(told.says, str)
+        and isinstance(told.grants, bool)
+        and _is_citation(Evidence(told.id, told.value))
     )
 
 
@@ -485,36 +428,46 @@ def _finite(value: object) -> float:
     return converted
 
 
-def _fitting(model: type[R], reply: Mapping[str, Any]) -> R:
-    try:
-        return model.model_validate(reply if isinstance(reply, dict) else dict(reply))
-    # `from None` here and below: the error's own text quotes what the model wrote.
-    except (ValidationError, OverflowError) as error:
-        raise _garbage(_fault(error)) from None
-
-
-def _fault(error: Exception) -> str:
-    """Return where a reply does not fit and why, without a word of the reply."""
-    if not isinstance(error, ValidationError):
-        return type(error).__name__
-    # This text goes to logs and pages, so nothing that a model wrote may be in it.
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['type']}"
-
-
 def _lines(items: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(item[:LINE_KEPT] for item in items[:LINES_KEPT])
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:LINE_KEPT]
+
+
+def _claim(text: str) -> str:
+    words = text.split()
+    cut = " ".join(words[:CLAIM_WORDS])[:LINE_KEPT]
+    return cut if len(words) <= CLAIM_WORDS else f"{cut.rstrip(',;:.')}…"
+
+
+def _points(told: tuple[PointTold, ...]) -> tuple[Point, ...]:
+    """Return points as they were told: the fact and the reason, each without its full stop."""
+    return tuple(
+        Point(
+            _line(one.says).rstrip(" ,;:."), *_kept(one.id, one.value), _line(one.why).rstrip(" .")
+        )
+        for one in told
+    )
+
+
+def _named(text: str) -> str:
+    return " ".join(text.split())[:NAME_KEPT].rstrip(" ,;:.")
 
 
 def _citations(cited: tuple[Citation, ...]) -> tuple[Evidence, ...]:
     return tuple(_kept(item.id, item.value) for item in cited)
 
 
-def _writable(evidence: tuple[Evidence, ...], *words: str) -> None:
-    """Refuse a lone surrogate: the text of a reply has none, one that came as an object may."""
-    ids = [cited.id for cited in evidence]
+def _cited_writable(evidence: tuple[Evidence, ...], *words: str) -> None:
     values = [cited.value for cited in evidence if isinstance(cited.value, str)]
-    text = "".join((*words, *ids, *values))
+    _writable(*words, *(cited.id for cited in evidence), *values)
+
+
+def _writable(*words: str) -> None:
+    """Refuse a lone surrogate: the text of a reply has none, one that came as an object may."""
+    text = "".join(words)
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError as error:

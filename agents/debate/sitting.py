@@ -246,7 +246,7 @@ class Sitting:
 
 def summary(report: AgentReport) -> str:
     """Return the beginning of what an agent says, or why it says nothing."""
-    text = report.reason if report.abstained else report.reasoning
+    text = report.reason if report.abstained else report.said
     return text if len(text) <= SUMMARY_CHARS else text[: SUMMARY_CHARS - 1] + "…"
 
 

@@ -393,7 +393,13 @@ def test_trust_only_shrinks_at_a_desk_of_one_analyst(scaled: Scaled) -> None:
 
 @pytest.mark.parametrize("agent", ["technical", "bull_researcher"])
 @pytest.mark.parametrize(
-    "changes", [{"confidence": "low"}, {"evidence": []}, {"evidence": [{"id": "x", "value": 1}]}]
+    "changes",
+    [
+        {"confidence": "low"},
+        {"evidence": [], "points_for": []},
+        {"evidence": [{"id": "x", "value": 1}]},
+        {"points_for": [{"id": "x", "value": 1, "says": "x stands at 1", "why": ""}]},
+    ],
 )
 def test_a_doubtful_report_moves_less_through_the_whole_desk(
     agent: str, changes: dict[str, Any]

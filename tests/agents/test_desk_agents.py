@@ -27,6 +27,7 @@ from tests.doubles.scripted import (
     context,
     debate,
     report,
+    reporting,
     ruling,
     settings,
 )
@@ -153,7 +154,7 @@ def test_a_value_that_is_not_in_the_bundle_moves_the_score_less(role: str, cited
         provider = Scripted({role: lambda request: report(request, value=0.1 * way, **changes)})
         return debate(provider, about=seen, config=alone)
 
-    honest, invented = moved(), moved(evidence=cited)
+    honest, invented = moved(), moved(evidence=cited, points_for=[])
     assert reports(honest)[role].flags == reports(invented)[role].flags[:-1] or (
         "ungrounded" not in reports(honest)[role].flags
     )
@@ -186,8 +187,10 @@ def test_a_gate_that_cites_wrongly_is_flagged_and_still_may_only_lower() -> None
 def test_the_full_desk_seats_eight_in_three_stages() -> None:
     assert list(AGENTS) == list(DESK)
     assert set(DESK) < RUBRICS.keys()
-    provider = Scripted()
-    record = debate(provider, about=context(features=FULL_FEATURES), config=FULL)
+    ends = {"close": "below", "level": 99.0, "what": "the swing low", "bars": 12}
+    provider = Scripted({"bull_researcher": reporting(falsifiers=[ends])})
+    about = context(features={**FULL_FEATURES, "technical.close": 100.0})
+    record = debate(provider, about=about, config=FULL)
     assert {request.role.id for request in provider.requests} == set(DESK)
     assert [stage["name"] for stage in record.as_json()["stages"]] == [
         "analysts",
@@ -196,7 +199,8 @@ def test_the_full_desk_seats_eight_in_three_stages() -> None:
     ]
     assert str(record.source_type) == "AGENT_FULL"
     assert not record.failures
-    assert reports(record)["bull_researcher"].falsifiers
+    told = reports(record)["bull_researcher"].falsifiers
+    assert told == ("a close below 99, the swing low, in the next 12 bars",)
     assert reports(record)["news"].ordinals
 
 

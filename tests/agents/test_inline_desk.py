@@ -221,7 +221,7 @@ def test_the_record_of_a_text_that_cannot_be_written_is_empty() -> None:
         ({"symbol": "EURUSD"}, "wrong_symbol"),
         ({"symbol": None}, "garbage"),
         ({"confidence": "sure"}, "garbage"),
-        ({"reasoning": "\ud800"}, "garbage"),
+        ({"claim": "\ud800"}, "garbage"),
         ({"evidence": [{"id": "technical.rsi14", "value": "\ud800"}]}, "garbage"),
         ({"adjustments": dict.fromkeys(scripted.L1, float("nan"))}, "garbage"),
         ({}, ""),

@@ -26,7 +26,15 @@ from agents.contracts import VECTORS, AgentReport, Focus, Role, SourceType
 from agents.debate.panel import APART_FROM, DIRECTIONS, NEUTRAL, Agreement, Panel, measure
 from agents.debate.synthesis import Answer, spread
 from agents.registry import AGENTS
-from tests.doubles.scripted import Scripted, a_report, context, debate, reporting, settings
+from tests.doubles.scripted import (
+    FEATURES,
+    Scripted,
+    a_report,
+    context,
+    debate,
+    reporting,
+    settings,
+)
 from torra.config import Profile
 from torra.tick.chart_scorer import score_chart
 
@@ -449,9 +457,12 @@ def test_falsifiers_are_listed_by_researcher() -> None:
 
 
 def test_falsifiers_enter_no_prompt() -> None:
-    provider = Scripted({BULL.id: reporting(falsifiers=["UNSEEN WORDS"])})
-    record = debate(provider, config=settings(debate_rounds=3))
-    assert record.panel.falsifiers[BULL.id] == ("UNSEEN WORDS",)
+    ends = {"close": "below", "level": 99.0, "what": "UNSEEN WORDS", "bars": 1}
+    provider = Scripted({BULL.id: reporting(falsifiers=[ends])})
+    about = context(features={**FEATURES, "technical.close": 100.0})
+    record = debate(provider, about=about, config=settings(debate_rounds=3))
+    told = "a close below 99, UNSEEN WORDS, in the next bar"
+    assert record.panel.falsifiers[BULL.id] == (told,)
     assert not [request for request in provider.requests if "UNSEEN" in request.user]
 
 

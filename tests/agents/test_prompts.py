@@ -32,10 +32,12 @@ from agents.contracts import (
     DebateContext,
     Evidence,
     Feature,
+    Point,
     Prompt,
+    Rebuttal,
     Role,
 )
-from agents.debate import replies
+from agents.debate import reply_shapes
 from agents.evidence import grounded, with_scores
 from agents.fence import NONCE_PLACEHOLDER, clean
 from agents.registry import AGENTS, SCORER
@@ -83,14 +85,14 @@ NEWS = a_report(
     "news",
     0.05,
     confidence="low",
-    reasoning="Rates unchanged.",
+    claim="Rates unchanged.",
     evidence=(Evidence("news.item_score.1", 0.5), Evidence("news.score", 0.25)),
     ordinals={"relevance": 2, "sentiment": 1, "price_impact": -1},
 )
 MOMENTUM = a_report("momentum", 0.2, adjustments={"momentum": 0.2, "structure": None})
 ANALYSTS = (TECHNICAL, NEWS, MOMENTUM, AgentReport.abstain("sentiment", "no sentiment evidence"))
-BEAR = a_report("bear_researcher", -0.1, reasoning="Lower highs.", flags=("ungrounded", "mine"))
-BULL = a_report("bull_researcher", 0.1, reasoning="Higher lows.", key_points=())
+BEAR = a_report("bear_researcher", -0.1, claim="Lower highs.", flags=("ungrounded", "mine"))
+BULL = a_report("bull_researcher", 0.1, claim="Higher lows.", points_for=())
 
 
 KINDS = {
@@ -256,8 +258,8 @@ SWAP |= {two: one for one, two in SWAP.items()}
 
 def test_bull_and_bear_are_asked_the_same_thing_mirrored() -> None:
     """Lines that differ become each other when the words are swapped; the rest is the same."""
-    bull = prompt("bull_researcher", reports=(TECHNICAL, replace(BEAR, reasoning="Read.")))
-    mirror = replace(BEAR, agent_id="bull_researcher", reasoning="Read.")
+    bull = prompt("bull_researcher", reports=(TECHNICAL, replace(BEAR, claim="Read.")))
+    mirror = replace(BEAR, agent_id="bull_researcher", claim="Read.")
     bear = prompt("bear_researcher", reports=(TECHNICAL, mirror))
     differing = 0
     for one, other in zip(whole(bull).splitlines(), whole(bear).splitlines(), strict=True):
@@ -279,7 +281,7 @@ def test_a_prompt_says_task_bound_abstention_citation_and_json(role: str) -> Non
     text = prompt(role).system
     assert AGENTS[role].role.title in text
     assert "Cite each fact" in text
-    assert "one JSON object and nothing else" in text
+    assert "one JSON object alone" in text
     if role != "risk_gate":
         bound = AGENTS[role].role.bound
         assert f"between -{bound:.2f} and +{bound:.2f}" in text
@@ -478,7 +480,7 @@ def test_a_first_speaker_is_not_told_to_answer_anyone() -> None:
         assert "bear researcher" not in whole(first)
     assert "Reports" not in prompt("bull_researcher", reports=()).user
     answering = prompt("bull_researcher", reports=(TECHNICAL, BEAR)).user
-    assert "The bear researcher has made its case" in answering
+    assert "The bear researcher has spoken" in answering
 
 
 # --- the size --------------------------------------------
@@ -611,8 +613,11 @@ def wordy(tale: str):
         return report(
             request,
             value=-9.9,
-            reasoning=tale * 50,
-            key_points=[tale * 30] * 8,
+            claim=tale * 50,
+            points_for=[
+                {"id": name, "value": request.features[name].value, "says": tale * 30, "why": tale}
+                for name in ("scores.momentum", "scores.structure")
+            ],
             evidence=[{"id": name, "value": -LARGEST * 0.99999} for name in names],
             **({"ordinals": dict.fromkeys(ORDINALS, -9)} if request.role.id == "news" else {}),
         )
@@ -714,8 +719,11 @@ def test_a_fence_can_neither_be_forged_nor_left(scaled: Callable[..., int]) -> N
     @given(attacks, attacks, attacks, attacks)
     def check(reasoning: str, point: str, flag: str, name: str) -> None:
         hostile = a_report(
-            reasoning=reasoning,
-            key_points=(point, reasoning),
+            claim=reasoning,
+            points_for=(
+                Point(point, "technical.rsi14", 61.2, side=1),
+                Point(reasoning, "technical.rsi14", 61.2, side=1),
+            ),
             flags=(flag, "clamped"),
             evidence=(Evidence(name, reasoning), Evidence("technical.rsi14", 61.2)),
             reason=reasoning,
@@ -734,7 +742,7 @@ def test_a_fence_can_neither_be_forged_nor_left(scaled: Callable[..., int]) -> N
             outside = lines[:start] + lines[end + 1 :]
         else:
             outside = lines
-        silent = a_report(reasoning="", key_points=(), flags=("clamped",))
+        silent = a_report(claim="", points_for=(), flags=("clamped",))
         expected = prompt("bull_researcher", reports=(silent,)).user.split("\n")
         assert outside == expected
 
@@ -751,15 +759,15 @@ def test_without_a_proper_nonce_no_prose_is_shown(nonce: str) -> None:
 
 
 def test_a_provider_is_handed_only_what_the_prompt_shows() -> None:
-    provider = Scripted({"technical": reporting(flags=["secret words"], reasoning="Plain words.")})
+    provider = Scripted({"technical": reporting(flags=["secret words"], claim="6 plain words.")})
     debate(provider, about=context(nonce=""))
     (told,) = provider.asked("bull_researcher")[0].reports
     assert (told.reasoning, told.key_points, told.flags) == ("", (), ())
     assert told.adjustments == dict.fromkeys(VECTORS, 0.1)
-    provider = Scripted({"technical": reporting(flags=["secret words"], reasoning="Plain words.")})
+    provider = Scripted({"technical": reporting(flags=["secret words"], claim="6 plain words.")})
     debate(provider)
     (told,) = provider.asked("bull_researcher")[0].reports
-    assert told.reasoning == "Plain words."
+    assert told.reasoning == "6 plain words."
     assert told.flags == ()
 
 
@@ -790,8 +798,8 @@ def news_report(words: str, **changes: Any) -> AgentReport:
     return a_report(
         "news",
         0.2,
-        reasoning=words,
-        key_points=(words,),
+        claim=words,
+        points_for=(Point(words, "news.score", 2.0, words, 1),),
         flags=(words, "clamped"),
         evidence=(Evidence("news.item.1", words), Evidence("news.score", 2.0)),
         **changes,
@@ -897,8 +905,9 @@ def test_a_second_look_shows_an_agent_its_numbers_and_no_prose(role: str) -> Non
         role,
         adjustments={"price_action": 0.051, "key_levels": None, "momentum": -0.3, "structure": 0.0},
         confidence="low",
-        reasoning=HEADLINE,
-        key_points=(HEADLINE,),
+        claim=HEADLINE,
+        points_for=(Point(HEADLINE, "technical.adx14", 1.0, HEADLINE),),
+        rebuttals=(Rebuttal(HEADLINE, "technical.adx14", 1.0, grants=True),),
         flags=(HEADLINE,),
         falsifiers=(HEADLINE,),
         evidence=(Evidence("technical.adx14", HEADLINE), Evidence(HEADLINE, 1.0)),
@@ -959,7 +968,7 @@ def test_the_hash_knows_round_attempt_schema_and_picture() -> None:
 
 def test_call_records_hold_the_placeholder_instead_of_the_nonce() -> None:
     def echo(request: Any) -> dict[str, Any]:
-        return report(request, reasoning=f"I saw {request.nonce} and {request.nonce.upper()}.")
+        return report(request, claim=f"I saw {request.nonce} and {request.nonce.upper()} 1.")
 
     provider = Scripted({"technical": echo})
     record = debate(provider, config=settings(debate_rounds=2))
@@ -999,5 +1008,5 @@ if __name__ == "__main__":
         path.unlink()
     for file, text in golden_files().items():
         (GOLDEN / file).write_text(text, encoding="utf-8")
-    schemas = json.dumps(replies.SCHEMAS, indent=2) + "\n"
+    schemas = json.dumps(reply_shapes.SCHEMAS, indent=2) + "\n"
     (GOLDEN / "reply_schemas.json").write_text(schemas, encoding="utf-8")

@@ -18,6 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from agents.arguments import CLAIM_WORDS, leaning
 from agents.contracts import (
     ORDINALS,
     VECTORS,
@@ -27,12 +28,16 @@ from agents.contracts import (
     GateReason,
     GateRuling,
     ModelUnavailable,
+    Point,
+    Rebuttal,
     Role,
     Shape,
 )
-from agents.debate import replies
+from agents.debate import replies, reply_shapes
 from agents.evidence import trust
+from agents.feature_words import sides
 from agents.registry import AGENTS
+from scoring_rubric import OWN_FLAGS
 from tests.doubles import scripted
 from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling
 
@@ -51,6 +56,36 @@ def report(**changes: Any) -> dict[str, Any]:
     """A valid report of an analyst: what a case or the news has beside it is left out."""
     told = scripted.report(**changes)
     return {name: told[name] for name in told if name not in scripted.OWN_FIELDS or name in changes}
+
+
+def a_case(**changes: Any) -> dict[str, Any]:
+    """A valid case of a researcher."""
+    return report(**{"rebuttals": [], "falsifiers": [], **changes})
+
+
+def old(**changes: Any) -> dict[str, Any]:
+    """A valid report of the shape before, an analyst's unless it is given falsifiers."""
+    told = scripted.old_report(**changes)
+    return {name: told[name] for name in told if name not in scripted.OWN_FIELDS or name in changes}
+
+
+POINT: dict[str, Any] = {
+    "id": "technical.rsi14", "value": 61.2, "says": "RSI stands at 61", "why": "so buyers lead",
+}  # fmt: skip
+RUSSIAN = POINT | {"says": "RSI выше 60", "why": ""}
+REBUTTAL: dict[str, Any] = {
+    "id": "technical.rsi14", "value": 61.2, "says": "RSI is not stretched yet.", "grants": False,
+}  # fmt: skip
+FALSIFIER: dict[str, Any] = {"close": "below", "level": 1.0, "what": "the swing low", "bars": 8}
+
+
+def check_sides(told: AgentReport, role: Role) -> None:
+    """Every point of a report stands on the side of its field, by the feature that it cites."""
+    side = leaning(role, told.adjustments)
+    for field, points in ((1, told.points_for), (-1, told.points_against)):
+        for point in points:
+            assert point.side in (*sides(point.id, FOUND), 0)
+            assert not side or point.side == side * field
 
 
 def read(reply: Any, role: Role = TECHNICAL) -> AgentReport:
@@ -87,7 +122,7 @@ def with_number(text: str) -> str:
 )
 def test_what_is_no_finite_number_is_garbage_not_a_vote(text: str) -> None:
     assert refusal(with_number(text)) == "garbage"
-    case = json.dumps(report(falsifiers=[])).replace(NUMBER, f'"price_action": {text}')
+    case = json.dumps(a_case()).replace(NUMBER, f'"price_action": {text}')
     assert refusal(case.replace("price_action", "momentum"), BULL) == "garbage"
 
 
@@ -147,17 +182,12 @@ def test_every_field_of_a_ruling_is_required_and_typed(name: str) -> None:
     assert refusal(ruling() | {name: None}, GATE) == "garbage"
 
 
-@pytest.mark.parametrize("falsifiers", [None, "a close below", [1], [["x"]], {"a": "b"}])
-def test_a_case_without_its_falsifiers_is_garbage(falsifiers: Any) -> None:
+@pytest.mark.parametrize("name", ["falsifiers", "rebuttals"])
+@pytest.mark.parametrize("told", [None, "a close below", ["x"], [1], [["x"]], [{}], {"a": "b"}])
+def test_a_case_without_its_own_fields_is_garbage(name: str, told: Any) -> None:
     assert refusal(report(), BULL) == "garbage"
-    assert refusal(report(falsifiers=falsifiers), BULL) == "garbage"
-
-
-def test_a_case_keeps_its_falsifiers_short_and_an_abstention_has_none() -> None:
-    told = read(report(falsifiers=["x" * 900] * 30), BULL)
-    assert told.falsifiers == ("x" * 300,) * 8
-    assert read(report(falsifiers=["x"], abstained=True), BULL).falsifiers == ()
-    assert read(report(falsifiers=["x"])).falsifiers == ()
+    assert refusal(without(a_case(), name), BULL) == "garbage"
+    assert refusal(a_case(**{name: told}), BULL) == "garbage"
 
 
 def news(**changes: Any) -> dict[str, Any]:
@@ -199,7 +229,12 @@ def test_the_news_has_all_six_ordinals_or_none() -> None:
         {"adjustments": {"price_action": 0.1}},
         {"confidence": "High"},
         {"confidence": "certain"},
-        {"key_points": ["a", 1]},
+        {"claim": None},
+        {"points_for": ["RSI above 60"]},
+        {"points_for": [POINT | {"says": 1}]},
+        {"points_for": [POINT | {"value": True}]},
+        {"points_against": [without(POINT, "why")]},
+        {"points_against": POINT},
         {"flags": [None]},
         {"abstained": "false"},
         {"abstained": 0},
@@ -235,7 +270,7 @@ def test_another_symbol_fails_closed(symbol: str) -> None:
 def test_a_finite_number_outside_the_bound_is_clamped_and_flagged(
     value: float, kept: float, role: Role
 ) -> None:
-    told = read(report(value=value, falsifiers=[]), role)
+    told = read(a_case(value=value), role)
     assert set(told.adjustments.values()) == {kept}
     assert ("clamped" in told.flags) == (kept != value)
 
@@ -273,17 +308,17 @@ def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
 )
 def test_citations_are_checked_within_one_percent(cited: list[Any], good: bool) -> None:
     evidence = [{"id": name, "value": value} for name, value in cited]
-    told = read(report(evidence=evidence))
+    told = read(report(evidence=evidence, points_for=[]))
     assert ("ungrounded" in told.flags) == (not good)
     assert trust(told) == pytest.approx(1.0 if good else 0.3)
 
 
 def test_scoring_nothing_needs_no_citation() -> None:
-    assert read(report(value=None, evidence=[])).flags == ()
+    assert read(report(value=None, evidence=[], points_for=[])).flags == ()
 
 
 def test_a_model_cannot_set_the_frameworks_flags() -> None:
-    told = read(report(flags=["clamped", "ungrounded", "out_of_focus", "thin_volume"]))
+    told = read(report(flags=[*OWN_FLAGS, "thin_volume"]))
     assert told.flags == ("thin_volume",)
 
 
@@ -308,11 +343,12 @@ def test_a_ruling_is_held_to_zero_to_one(changes: dict[str, Any], kept: float) -
 
 
 def test_prose_is_kept_short_and_whole_replies_stay_in_the_call_record() -> None:
-    long = report(
-        reasoning="x" * 9000, key_points=["y" * 900] * 30, flags=[f"{n}" * 400 for n in range(30)]
-    )
+    point = POINT | {"says": "y" * 900, "why": "z" * 900}
+    flags = [f"{n}" * 400 for n in range(30)]
+    long = report(claim="x1" * 4500, points_for=[point] * 15, flags=flags)
     told = read(long)
-    assert (len(told.reasoning), len(told.key_points), len(told.flags)) == (2000, 8, 8)
+    assert (len(told.claim), len(told.points_for), len(told.flags)) == (300, 4, 8)
+    assert {(len(one.says), len(one.why)) for one in told.points_for} == {(300, 300)}
     record = debate(Scripted({"technical": long}))
     assert len(record.calls[0].reply) > 30_000
 
@@ -338,6 +374,13 @@ def test_holding_a_report_twice_changes_nothing() -> None:
         a_report(confidence=["high"]),
         a_report(flags=(1,)),
         a_report(key_points=7),
+        a_report(claim=None),
+        a_report(points_for=("RSI",)),
+        a_report(points_for=(Point(cast(str, 1), "technical.rsi14", 61.2),)),
+        a_report(points_for=(Point("RSI", "technical.rsi14", True),)),
+        a_report(points_against=(Point("RSI", "technical.rsi14", 61.2, side=2),)),
+        a_report(rebuttals=(Point("RSI", "technical.rsi14", 61.2),)),
+        a_report(rebuttals=(Rebuttal("RSI", "technical.rsi14", 61.2, cast(bool, 1)),)),
         a_report(reasoning=b"x"),
         a_report(evidence=("technical.rsi14",)),
         a_report(value=float("nan")),
@@ -386,52 +429,51 @@ def test_the_reply_schemas_suit_every_vendor() -> None:
         if "items" in schema:
             walk(schema["items"])
 
-    case, news = ({**report(), name: OWN_FIELDS[name]} for name in ("falsifiers", "ordinals"))
     for shape, valid in (
         ("report", report()),
-        ("case", case),
-        ("news", news),
+        ("case", a_case()),
+        ("news", news()),
         ("ruling", ruling()),
         ("scores", chart()),
     ):
-        walk(replies.SCHEMAS[shape])
-        assert sorted(replies.SCHEMAS[shape]["properties"]) == sorted(valid)
-        assert json.loads(json.dumps(replies.SCHEMAS[shape])) == replies.SCHEMAS[shape]
-    assert replies.SCHEMAS["ruling"]["properties"]["reason_code"]["enum"] == list(GateReason)
+        walk(reply_shapes.SCHEMAS[shape])
+        assert sorted(reply_shapes.SCHEMAS[shape]["properties"]) == sorted(valid)
+        assert json.loads(json.dumps(reply_shapes.SCHEMAS[shape])) == reply_shapes.SCHEMAS[shape]
+    assert reply_shapes.SCHEMAS["ruling"]["properties"]["reason_code"]["enum"] == list(GateReason)
 
 
 def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
     golden = (Path(__file__).parent / "golden" / "reply_schemas.json").read_text(encoding="utf-8")
-    assert json.dumps(replies.SCHEMAS, indent=2) + "\n" == golden
+    assert json.dumps(reply_shapes.SCHEMAS, indent=2) + "\n" == golden
     models: dict[str, type[BaseModel]] = {
-        "report": replies.ReportReply,
-        "case": replies.CaseReply,
-        "news": replies.NewsReply,
-        "ruling": replies.RulingReply,
-        "scores": replies.ScoresReply,
+        "report": reply_shapes.ReportReply,
+        "case": reply_shapes.CaseReply,
+        "news": reply_shapes.NewsReply,
+        "ruling": reply_shapes.RulingReply,
+        "scores": reply_shapes.ScoresReply,
     }
     for shape, model in models.items():
-        assert list(replies.SCHEMAS[shape]["properties"]) == list(model.model_fields)
+        assert list(reply_shapes.SCHEMAS[shape]["properties"]) == list(model.model_fields)
         assert model.model_config["strict"] and model.model_config["frozen"]
         assert not model.model_config["allow_inf_nan"]
-    assert models.keys() == replies.SCHEMAS.keys() == set(get_args(Shape))
-    assert tuple(replies.Adjustments.model_fields) == VECTORS
-    assert tuple(replies.Ordinals.model_fields) == tuple(ORDINALS)
-    assert set(VECTORS) <= set(replies.ScoresReply.model_fields)
+    assert models.keys() == reply_shapes.SCHEMAS.keys() == set(get_args(Shape))
+    assert tuple(reply_shapes.Adjustments.model_fields) == VECTORS
+    assert tuple(reply_shapes.Ordinals.model_fields) == tuple(ORDINALS)
+    assert set(VECTORS) <= set(reply_shapes.ScoresReply.model_fields)
 
 
 @pytest.mark.parametrize(
     ("language", "changes"),
     [
-        ("de", {"reasoning": "Schwung und Trend stimmen überein.", "key_points": ["RSI über 60"]}),
-        ("zh", {"reasoning": "动量与趋势一致。", "flags": ["成交量低"]}),
-        ("ar", {"reasoning": "الزخم والاتجاه متفقان", "abstain_reason": "لا"}),
-        ("ru", {"reasoning": "Импульс и тренд согласны", "key_points": ["RSI выше 60"] * 3}),
+        ("de", {"claim": "Schwung und Trend stimmen überein, RSI 61."}),
+        ("zh", {"claim": "动量与趋势一致,RSI 61。", "flags": ["成交量低"]}),
+        ("ar", {"claim": "الزخم والاتجاه متفقان ٦١", "abstain_reason": "لا"}),
+        ("ru", {"claim": "Импульс и тренд согласны, RSI 61", "points_for": [RUSSIAN] * 3}),
     ],
 )
 def test_prose_in_another_language_is_prose(language: str, changes: dict[str, Any]) -> None:
     told = read(report(**changes))
-    assert told.reasoning == changes["reasoning"]
+    assert told.claim == changes["claim"]
     assert told.flags == tuple(changes.get("flags", ()))
     assert set(told.adjustments.values()) == {0.1}
 
@@ -490,7 +532,7 @@ def test_a_fault_is_told_by_its_place_and_never_in_the_replys_words() -> None:
         ({"confidence": secret}, "confidence"),
         ({"adjustments": {**dict.fromkeys(VECTORS, 0.1), "momentum": secret}}, "momentum"),
         ({"evidence": [{"id": "technical.rsi14", "value": [secret]}]}, "evidence.0.value"),
-        ({"key_points": [secret, 1]}, "key_points.1"),
+        ({"points_for": [POINT | {"says": secret}, secret]}, "points_for.1"),
     ):
         with pytest.raises(ModelUnavailable) as caught:
             read(report(**changes))
@@ -564,11 +606,13 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
                 (VALID, TECHNICAL),
                 (json.dumps(ruling()), GATE),
                 (json.dumps(news()), NEWS),
-                (json.dumps(report(falsifiers=["x"])), BULL),
+                (json.dumps(a_case(rebuttals=[REBUTTAL], falsifiers=[FALSIFIER])), BULL),
+                (json.dumps(old()), TECHNICAL),
+                (json.dumps(old(falsifiers=["x"])), BULL),
             ]
         ),
-        st.integers(0, len(VALID)),
-        st.integers(0, len(VALID)),
+        st.integers(0, 1_000),
+        st.integers(0, 1_000),
         st.one_of(pieces, st.text(max_size=8)),
     )
     def check(valid: Any, start: int, end: int, piece: str) -> None:
@@ -584,7 +628,10 @@ def test_ten_thousand_broken_replies_are_failures_or_reports(scaled: Callable[..
         assert all(isinstance(cited, Evidence) for cited in told.evidence)
         for name, ordinal in told.ordinals.items():
             assert ORDINALS[name][0] <= ordinal <= ORDINALS[name][1]
-        json.dumps(told.reasoning, ensure_ascii=False).encode()
+        said = (told.said, *told.key_points, *told.points_for, *told.points_against)
+        json.dumps((said, told.rebuttals), ensure_ascii=False).encode()
+        assert len(told.claim.split()) <= CLAIM_WORDS
+        check_sides(told, role)
 
     check()
     assert {"garbage", "read"} <= seen <= {"garbage", "wrong_symbol", "read"}

@@ -365,14 +365,13 @@ RECORD = TickRecord.read({
         },
         "reports": [
             {
-                "agent_id": "technical", "confidence": "high", "reasoning": f"Up. {HOSTILE}",
-                "key_points": ["a break"], "evidence": [["a.b", 1], ["c.d", 2], ["e.f", 3]],
+                "agent_id": "technical", "confidence": "high", "claim": f"Up by 3. {HOSTILE}",
             },
             {"agent_id": "sentiment", "confidence": "low", "reasoning": "Crowded, so against."},
             {"agent_id": "news", "abstained": True, "reason": "no data source"},
             {
-                "agent_id": "bull_researcher", "confidence": "high", "reasoning": HOSTILE,
-                "key_points": ["one", "two", "three"], "falsifiers": ["a close below 7"],
+                "agent_id": "bull_researcher", "confidence": "high", "claim": HOSTILE,
+                "falsifiers": ["a close below 7"],
             },
             {"agent_id": "risk_gate", "reasoning": "calm", "ruling": {"multiplier": 0.5}},
         ],
@@ -391,41 +390,9 @@ def test_conviction_tells_what_was_taken_off() -> None:
 def test_the_panel_has_a_row_for_each_and_greys_the_silent() -> None:
     rows = {row.title: row for row in proposals.panel(RECORD)}
     assert rows["Technical"].stance["text"] == "+0.500"
-    assert rows["Technical"].sentence == "Up."
+    assert rows["Technical"].sentence == "Up by 3."
     assert (rows["News"].silent, rows["News"].sentence) == (True, "no data source")
     assert rows["Risk gate"].ruling.startswith("× 0.5")
-
-
-def test_why_and_why_not_have_three_points_each_with_evidence() -> None:
-    told = proposals.case(RECORD, "BUY")
-    assert [point.text for point in told.why] == ["one", "two", "a break"]
-    assert told.why[2].ids == ["a.b"], "that of the same place"
-    against = [point.who for point in told.why_not]
-    assert against == ["Sentiment", "Gate", "Disagreement"]
-    assert told.falsifiers == ["a close below 7"]
-    other = proposals.case(RECORD, "SELL")
-    assert [point.who for point in other.why] == ["Sentiment"]
-    assert other.falsifiers == []
-
-
-def test_a_point_stands_where_its_own_numbers_put_it_and_is_made_once() -> None:
-    said = [
-        {"agent_id": "bull_researcher", "key_points": ["a break"], "adjustments": {"fast": 0.1}},
-        {"agent_id": "bear_researcher", "key_points": ["no seller"], "adjustments": {"fast": 0.2}},
-        {"agent_id": "technical", "key_points": ["A break."], "adjustments": {"fast": 0.3}},
-        {"agent_id": "news", "key_points": ["no seller"], "adjustments": {"fast": -0.1}},
-        {"agent_id": "sentiment", "key_points": ["crowded"], "adjustments": {"fast": -0.2}},
-    ]
-    told = proposals.case(TickRecord.read({"deliberation": {"reports": said}}), "BUY")
-    assert [point.text for point in told.why] == ["a break", "no seller"]
-    assert [point.text for point in told.why_not] == ["crowded"]
-    assert [point.who for point in told.why] == ["Bull", "Bear"]
-
-
-def test_a_sentence_that_says_nothing_is_passed_over() -> None:
-    told = "Bear researcher, 1 report read. The break failed. More."
-    assert proposals.first_sentence(told, 90) == "The break failed."
-    assert proposals.first_sentence("Bull researcher, 2 reports read.", 90) != ""
 
 
 def test_no_reason_is_chosen_beforehand(backing: Backing) -> None:
@@ -433,12 +400,6 @@ def test_no_reason_is_chosen_beforehand(backing: Backing) -> None:
     picks = [one for one in page.all("input") if one.get("type") == "radio"]
     assert picks
     assert not [one for one in picks if "checked" in one]
-
-
-def test_a_sentence_is_cut_at_a_word() -> None:
-    assert proposals.first_sentence("One two. Three", 90) == "One two."
-    assert proposals.first_sentence("word " * 40, 20) == "word word word word…"
-    assert proposals.first_sentence("x" * 99, 10) == "x" * 10 + "…"
 
 
 def test_hostile_words_stay_words(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:

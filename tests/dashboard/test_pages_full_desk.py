@@ -289,7 +289,8 @@ def test_an_attack_in_a_headline_stays_text() -> None:
     assert "{{ 7*7 }}" in raw
     assert not HOSTILE.search(raw)
     shown = figures.clean(ATTACK)
-    assert page.text.count(shown) == 1 + 2 * 8  # the headline; what each agent said, and feared
+    # the headline; what each agent said and feared, and argued with
+    assert page.text.count(shown) == 1 + 2 * 8 + 2 * 7
     outside = [a for a in page.all("a") if not a.get("href", "").startswith(("/", "#"))]
     assert outside == [{"href": ATTACKS[-1][6], "rel": "noopener noreferrer nofollow"}]
     assert not any("javascript" in str(value).lower() for _, a in page.tags for value in a.values())

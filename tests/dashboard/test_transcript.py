@@ -252,7 +252,7 @@ def test_prose_of_others_is_told_as_it_was_shown() -> None:
     rows = {row["who"]: row for row in story_of("whole")["quoted"]}
     (report,) = [r for r in record["deliberation"]["reports"] if r["agent_id"] == "technical"]
     context = DebateContext("", "", "", "", {}, nonce=citations.NONCE)
-    known = AgentReport("technical", reasoning=report["reasoning"])
+    known = AgentReport("technical", claim=report["claim"])
     assert rows["Technical"]["quoted"].startswith(visible(known, context).reasoning)
     assert rows["News"]["quoted"] == ""
     assert rows["News"]["numbers"].startswith("price action +0.10")

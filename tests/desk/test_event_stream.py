@@ -154,13 +154,13 @@ def test_a_debate_can_be_followed_from_its_start_to_its_decision(desk: Desk) -> 
     for event in agents:
         if event["event"] == "agent_complete":
             report = reports[event["agent"]]
-            assert event["summary"] == report["reasoning"][:600] != ""
+            assert event["summary"] == (report["claim"] or report["reasoning"])[:600] != ""
             assert event["adjustments"] == report["adjustments"]
             assert len(event["evidence"]) == len(report["evidence"])
             assert event["ms"] >= 0 and not event["abstained"]
     (spoke,) = [event for event in stream if event["event"] == "debate_round"]
     assert {one["agent"] for one in spoke["statements"]} == {"bull_researcher", "bear_researcher"}
-    assert all(one["summary"] == reports[one["agent"]]["reasoning"] for one in spoke["statements"])
+    assert all(one["summary"] == reports[one["agent"]]["claim"] for one in spoke["statements"])
 
 
 def test_the_pages_are_told_that_a_tick_runs_and_has_ended(desk: Desk) -> None:

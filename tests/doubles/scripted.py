@@ -34,6 +34,7 @@ from agents.contracts import (
     DebateContext,
     Evidence,
     Feature,
+    Point,
     Request,
 )
 from agents.debate.deliberation import Deliberation
@@ -141,7 +142,8 @@ def honest(request: Request) -> dict[str, Any]:
 
 
 OWN_FIELDS: Final[Mapping[str, Any]] = {
-    "falsifiers": ["a close below the last swing low"],
+    "rebuttals": [],
+    "falsifiers": [],
     "ordinals": {
         "relevance": 2,
         "sentiment": 1,
@@ -160,9 +162,32 @@ def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
     It has the fields that the request's schema asks for; without a request, those of every kind.
     """
     value = changes.pop("value", 0.1)
-    cited = {} if request is None else dict(list(request.features.items())[:2])
-    asked = OWN_FIELDS if request is None else request.schema.get("properties", {})
-    own = {name: reply for name, reply in OWN_FIELDS.items() if name in asked}
+    own = _own_fields(request)
+    cited = _cited(request)
+    who = "technical analyst" if request is None else request.role.title
+    return (
+        own
+        | {
+            "symbol": "XAUUSD" if request is None else request.symbol,
+            "claim": f"Momentum and trend agree at RSI 61, says the {who}.",
+            "points_for": _points(request) if value else [],
+            "points_against": [],
+            "adjustments": dict.fromkeys(VECTORS, value),
+            "confidence": "high",
+            "evidence": cited,
+            "flags": [],
+            "abstained": False,
+            "abstain_reason": "",
+        }
+        | changes
+    )
+
+
+def old_report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
+    """A valid report of the shape before there were claims and points; see `report`."""
+    value = changes.pop("value", 0.1)
+    own = _own_fields(request)
+    own.pop("rebuttals", None)
     return (
         own
         | {
@@ -171,14 +196,40 @@ def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
             "confidence": "high",
             "reasoning": "Momentum and trend agree.",
             "key_points": ["RSI above 60"],
-            "evidence": [{"id": name, "value": feature.value} for name, feature in cited.items()]
-            or [{"id": "technical.rsi14", "value": 61.2}],
+            "evidence": _cited(request),
             "flags": [],
             "abstained": False,
             "abstain_reason": "",
         }
         | changes
     )
+
+
+def _own_fields(request: Request | None) -> dict[str, Any]:
+    asked = OWN_FIELDS if request is None else request.schema.get("properties", {})
+    return {name: reply for name, reply in OWN_FIELDS.items() if name in asked}
+
+
+def _cited(request: Request | None) -> list[dict[str, Any]]:
+    shown = {} if request is None else dict(list(request.features.items())[:2])
+    cited = [{"id": name, "value": feature.value} for name, feature in shown.items()]
+    return cited or [{"id": "technical.rsi14", "value": 61.2}]
+
+
+def _points(request: Request | None) -> list[dict[str, Any]]:
+    """A point on a feature that may stand on either side, where one is shown."""
+    features = {} if request is None else request.features
+    known = (
+        {"technical.rsi14": 61.2}
+        if request is None
+        else {
+            name: features[name].value
+            for name in ("technical.rsi14", "scores.momentum", "scores.structure")
+            if name in features
+        }
+    )
+    told = [{"id": name, "value": value} for name, value in known.items()][:1]
+    return [one | {"says": "RSI is above 60", "why": "so buyers lead"} for one in told]
 
 
 def reporting(**changes: Any) -> Callable[[Request], dict[str, Any]]:
@@ -330,8 +381,8 @@ def a_report(agent: str = "technical", value: float | None = 0.1, **changes: Any
         "agent_id": agent,
         "adjustments": dict.fromkeys(VECTORS, value),
         "confidence": "high",
-        "reasoning": "Momentum and trend agree.",
-        "key_points": ("RSI above 60",),
+        "claim": "Momentum and trend agree at RSI 61.",
+        "points_for": (Point("RSI is above 60", "technical.rsi14", 61.2, "so buyers lead", 1),),
         "evidence": (Evidence("technical.rsi14", 61.2),),
     }
     return AgentReport(**(given | changes))

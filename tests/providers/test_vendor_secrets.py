@@ -111,7 +111,7 @@ def echoing(exchange: Exchange) -> Any:
     """Answer honestly, and quote the key in the reasoning."""
     keys = " ".join(value for name, value in exchange.headers.items() if "key" in name)
     said = f"your key is {exchange.headers.get('authorization', '')} {keys}"
-    return Reply(changes={"reasoning": said, "flags": [said]})
+    return Reply(changes={"claim": said, "flags": [said]})
 
 
 ECHOES: Final[dict[str, Any]] = {

@@ -192,7 +192,7 @@ def test_an_altered_reply_is_named(home: Path) -> None:
         "AND torra_key LIKE 'BTCUSD|%' AND json_extract(reply, '$.abstained') = 0 "
         "ORDER BY rowid DESC LIMIT 1",
     )
-    words = {**json.loads(reply), "confidence": "low", "reasoning": "What it never said."}
+    words = {**json.loads(reply), "confidence": "low", "claim": "What it never said in 1 tick."}
     text = "UPDATE calls SET reply = ? WHERE torra_key = ? AND role = 'technical' AND status = 'ok'"
     change(home, text, json.dumps(words), key)
     found = checked(home, "BTCUSD", code=1)

@@ -218,7 +218,7 @@ def debate(
     heard = [name for name in names if name not in failures and name not in unasked]
     reports = [one_report(name, case, l1, place) for name in heard]
     if case == "rounds":
-        earlier = [one_report("bull_researcher", case, l1, place) | {"reasoning": FIRST_CASE}]
+        earlier = [one_report("bull_researcher", case, l1, place) | {"claim": FIRST_CASE}]
     answers = [
         synthesis.Answer(AGENTS[r["agent_id"]].role, as_report(r))
         for r in reports
@@ -310,7 +310,7 @@ def one_report(name: str, case: str, l1: dict[str, float], place: int) -> dict[s
     told = report(name, l1, place) | {
         "confidence": CONFIDENCE.get(name, "high"),
         "flags": ["clamped"] if (name, case) == ("news", "attack") else [],
-        "reasoning": SAYS[name],
+        **argument(name),
         "falsifiers": FALSIFIERS.get(name, []),
         "ordinals": ORDINALS if name == "news" else {},
     }
@@ -323,21 +323,45 @@ def one_report(name: str, case: str, l1: dict[str, float], place: int) -> dict[s
         flags = ["ungrounded", "clamped"] if name == "key_levels" else ["ungrounded"]
         told |= {"evidence": cited, "flags": flags}
     if case == "attack":
-        told |= {"reasoning": f"{SAYS[name]} {ATTACK}", "falsifiers": [ATTACK]}
+        said = "reasoning" if name == "risk_gate" else "claim"
+        told |= {said: f"{SAYS[name]} {ATTACK}", "falsifiers": [ATTACK]}
+        told["points_for"] = [
+            point | {"says": ATTACK, "why": ATTACK} for point in told.get("points_for", [])
+        ]
     reason = SILENT.get(case, {}).get(name)
     if reason is None:
         return told
     return told | {
         "adjustments": dict.fromkeys(VECTORS),
         "confidence": "low",
-        "reasoning": "",
-        "key_points": [],
+        "claim": "",
+        "points_for": [],
+        "points_against": [],
         "evidence": [],
         "flags": [],
         "falsifiers": [],
         "ordinals": {},
         "abstained": True,
         "reason": reason,
+    }
+
+
+def argument(name: str) -> dict[str, Any]:
+    """Return what an agent says: the gate in one text, the others a claim and their points."""
+    if name == "risk_gate":
+        return {"reasoning": SAYS[name], "key_points": []}
+    side = -1 if name == "bear_researcher" else 1
+    fact = {"id": "technical.rsi14", "value": 61.53, "why": "and a trend can go on from there"}
+    spread = {"id": "market.spread_atr", "value": 0.082, "why": ""}
+    return {
+        "reasoning": "",
+        "key_points": [],
+        "claim": SAYS[name],
+        "points_for": [fact | {"says": "RSI stands at 61.53", "side": side}],
+        "points_against": [spread | {"says": "The spread takes 0.082 ATR", "side": -side}],
+        "rebuttals": [fact | {"says": "RSI at 61.53 is no extreme.", "grants": False}]
+        if "researcher" in name
+        else [],
     }
 
 

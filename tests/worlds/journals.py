@@ -84,7 +84,7 @@ def valid(request: Request, chance: random.Random, bound: float = 0.3) -> dict[s
         return scripted.chart(request, chance.uniform(-0.9, 0.9))
     told = scripted.report(request, confidence=chance.choice(["high", "medium", "low"]))
     told["adjustments"] = {v: chance.choice([None, chance.uniform(-bound, bound)]) for v in VECTORS}
-    told["reasoning"] = f"I was told {request.nonce}, and {chance.random():.6f} of it is plain."
+    told["claim"] = f"I was told {request.nonce}, and {chance.random():.6f} of it is plain."
     return told
 
 

@@ -149,8 +149,26 @@ class Cited(RecordPart):
         return told
 
 
+class PointRecord(Cited):
+    """A point of a report: what a feature reads, why it matters, and the side it stands on."""
+
+    says: Word = None
+    why: Word = None
+    side: Whole = None
+
+
+class RebuttalRecord(Cited):
+    """An answer of a researcher to the other one's strongest point."""
+
+    says: Word = None
+    grants: Flag = False
+
+
 class ReportRecord(RecordPart):
-    """What an agent said; the gate's agent has a ruling."""
+    """What an agent said; the gate's agent has a ruling.
+
+    `reasoning` and `key_points` are of the gate and of the shape before claims and points.
+    """
 
     agent_id: Word = None
     adjustments: Numbers = {}
@@ -164,6 +182,15 @@ class ReportRecord(RecordPart):
     ruling: Ruling | None = None
     falsifiers: Words = ()
     ordinals: Numbers = {}
+    claim: Word = None
+    points_for: tuple[PointRecord, ...] = ()
+    points_against: tuple[PointRecord, ...] = ()
+    rebuttals: tuple[RebuttalRecord, ...] = ()
+
+    @property
+    def said(self) -> str | None:
+        """Its claim, or the reasoning of a report that has none."""
+        return self.claim or self.reasoning
 
     @property
     def author(self) -> str:

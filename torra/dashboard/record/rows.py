@@ -56,6 +56,21 @@ class Vote(TypedDict):
     meant: str
 
 
+class PointLine(TypedDict):
+    """A point of an agent in words, and the name of the feature that it cites."""
+
+    says: str
+    why: str
+    name: str
+
+
+class PointList(TypedDict):
+    """Points of one kind under their heading."""
+
+    name: str
+    points: list[PointLine]
+
+
 class TranscriptVoice(TypedDict):
     """What one agent said, or why it said nothing."""
 
@@ -69,6 +84,7 @@ class TranscriptVoice(TypedDict):
     adjustments: list[Cell]
     reasoning: str
     key_points: list[str]
+    points: list[PointList]
     flags: list[str]
     looks: list[str]
     ordinals: list[Ordinal]

@@ -10,7 +10,7 @@ A record may lack anything; nothing raises. Pure functions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from pydantic import JsonValue
@@ -18,9 +18,12 @@ from pydantic import JsonValue
 from agents.contracts import VECTORS, Feature
 from agents.debate.panel import measure
 from agents.debate.synthesis import Answer
+from agents.feature_words import name_of
 from agents.registry import AGENTS, SCORER
 from torra.dashboard.record import agreement, arithmetic, citations, surroundings
 from torra.dashboard.record.rows import (
+    PointLine,
+    PointList,
     RulingShown,
     StageShown,
     Stance,
@@ -33,6 +36,8 @@ from torra.exhibits.figures import cell
 from torra.tick.tick_record import (
     GATE,
     DebateRecord,
+    PointRecord,
+    RebuttalRecord,
     ReportRecord,
     Ruling,
     StageRecord,
@@ -57,6 +62,10 @@ STAGES: Final = {
     "skipped": "left out",
 }
 """Meanings of the status of a stage."""
+
+POINTS_FOR: Final = "For it"
+REBUTTALS: Final = "To the other side's case"
+POINTS_AGAINST: Final = "Granted against it"
 
 SPOKE: Final = ("answered", "abstained")
 RAW_CHARS: Final = 100_000
@@ -133,8 +142,9 @@ def voice(
         "trust": figures.plain(weight, 3),
         "adjustments": [cell(said.adjustments.get(v), 3, missing if said else state)
                         for v in VECTORS],
-        "reasoning": figures.clean(said.reasoning),
+        "reasoning": figures.clean(said.said),
         "key_points": [figures.clean(p, 400) for p in said.key_points],
+        "points": list(_points(said)),
         "flags": [figures.clean(flag, 60) for flag in said.flags],
         "looks": agreement.looks(deliberation, name),
         "ordinals": agreement.ordinals(said),
@@ -146,6 +156,25 @@ def voice(
         "cost": figures.money(summed([call.cost_usd for call in calls])),
         "tries": len(calls),
     }  # fmt: skip
+
+
+def _points(said: ReportRecord) -> Iterator[PointList]:
+    """Yield what a report argues with, kind by kind; kinds without a point are left out."""
+    kinds = (
+        (POINTS_FOR, said.points_for),
+        (REBUTTALS, said.rebuttals),
+        (POINTS_AGAINST, said.points_against),
+    )
+    for name, told in kinds:
+        lines = [_point(point) for point in told if point.says]
+        if lines:
+            yield {"name": name, "points": lines}
+
+
+def _point(told: PointRecord | RebuttalRecord) -> PointLine:
+    why = figures.clean(told.why, 400) if isinstance(told, PointRecord) else ""
+    says = figures.clean(told.says, 400).rstrip(".")
+    return {"says": says, "why": why, "name": name_of(figures.clean(told.id, 60))}
 
 
 def ruling(name: str, told: Ruling, missing: str) -> RulingShown:

@@ -25,7 +25,7 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import summary
-from torra.dashboard.trade import orders, proposals, without_agents
+from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
@@ -145,7 +145,7 @@ def approval(sid: str) -> str:
         record=record,
         conviction=proposals.conviction(record, side),
         panel=proposals.panel(record),
-        case=proposals.case(record, side),
+        case=why.case(record, side),
         sums=proposals.sums(record, row.multiplier),
         chips=list(proposals.GROUPS),
         rungs=proposals.RUNGS,

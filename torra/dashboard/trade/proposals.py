@@ -9,8 +9,7 @@ torra.tick.approval decides.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -26,9 +25,10 @@ from torra.dashboard.record.arithmetic import DecisionStep, Step
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
+from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
-from torra.tick.tick_record import GATE, AgreementTold, DebateRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import GATE, AgreementTold, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import loss_of_one
@@ -80,20 +80,10 @@ SENTENCE: Final = 160
 SHORT_SENTENCE: Final = 90
 """Most characters of an agent's sentence; the second for a desk of more than SMALL_DESK."""
 
-REASON: Final = re.compile(r", (?:so|and a range|a floor|a ceiling) ")
-CLAIM: Final = re.compile(r"(?:Up|Down): ")
-EMPTY: Final = re.compile(r"[^.;]*\b\d+ (?:reports?|items?|headlines?) (?:was |were )?read[.;]?")
-"""A sentence that says only who speaks and what was read, which the seat shows already."""
-
-BULLETS: Final = 3
 SUMS: Final = (
     "L1 score", "Debate", "Gate multiplier", "Adjustment", "Agent score", "Blended score",
 )  # fmt: skip
 """Steps of the arithmetic that the screen shows; the tick's page has all of them."""
-
-RESEARCHERS: Final = {"BUY": "bull_researcher", "SELL": "bear_researcher"}
-OTHER: Final = {"BUY": "SELL", "SELL": "BUY"}
-TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +355,7 @@ def _seat(
         # the gate scores nothing, so no trust weighs its words
         confidence=person["trust"] if spoke and not gate else DASH,
         word=person["confidence"],
-        sentence=_first_half(first_sentence(said, limit)),
+        sentence=first_sentence(said, limit),
         whole=said,
         ruling=f"× {ruling['multiplier']}" if ruling else "",
         silent=not spoke,
@@ -373,141 +363,7 @@ def _seat(
     )
 
 
-def _short(name: str) -> str:
-    """Return an agent's name in few words: Bull for the bull researcher."""
-    return figures.title(name.removesuffix("_researcher"))
-
-
-def _bare(point: str) -> str:
-    """Return a point without why it matters: the tick's page has that."""
-    found = REASON.search(point)
-    return point if found is None else f"{point[: found.start()]}."
-
-
-def _first_half(claim: str) -> str:
-    """Return a claim with its strongest point alone: the row is read in a glance."""
-    if not CLAIM.match(claim) or " and " not in claim:
-        return claim
-    return f"{claim.partition(' and ')[0]}."
-
-
-def leanings(deliberation: DebateRecord) -> Mapping[str, float | None]:
-    """Return which way each agent leans, as the panel stored it."""
-    panel = deliberation.panel
-    return panel.pushes or panel.stances
-
-
-def first_sentence(text: str, limit: int) -> str:
-    """Return the first sentence with content, cut at a word if it is longer than `limit`."""
-    line = " ".join(figures.clean(text).split())
-    found = re.split(r"(?<=[.!?;])\s", line)
-    sentence = next((one for one in found if not EMPTY.fullmatch(one)), found[0])
-    if len(sentence) <= limit:
-        return sentence.rstrip(";")
-    return sentence[:limit].rsplit(" ", 1)[0].rstrip(",;:") + "…"
-
-
-# --- 5: why and why not ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class AgentPoint:
-    """A point of an agent, with the ids that it cites."""
-
-    who: str
-    text: str
-    ids: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """The points for a side and against it, and what would refute it."""
-
-    why: list[AgentPoint]
-    why_not: list[AgentPoint]
-    falsifiers: list[str]
-
-
-def case(record: TickRecord, side: str) -> Case:
-    """Return the points for a side and against it, three each, and what would refute it.
-
-    Each agent's own numbers, not its role, put it on a side; no point is repeated.
-    """
-    deliberation = record.deliberation
-    said = {report.author: report for report in deliberation.reports}
-    champion = said.get(RESEARCHERS.get(side, ""), ReportRecord())
-    against = _points(said, deliberation, OTHER.get(side, ""))
-    seen: set[str] = set()
-    refuting = [first_sentence(text, 160) for text in agreement.falsifiers(champion)]
-    return Case(
-        why=_new(_points(said, deliberation, side), seen)[:BULLETS],
-        why_not=_new([*against, *_doubts(record)], seen)[:BULLETS],
-        falsifiers=refuting[:BULLETS],
-    )
-
-
-def _new(points: Iterable[AgentPoint], seen: set[str]) -> list[AgentPoint]:
-    """Return the points that were not made yet, and note them as made."""
-    found = []
-    for point in points:
-        # the same point in other punctuation or case is no second point
-        words = re.sub(r"\W+", " ", point.text).strip().casefold()
-        if words not in seen:
-            seen.add(words)
-            found.append(point)
-    return found
-
-
-def _points(
-    said: Mapping[str, ReportRecord], deliberation: DebateRecord, side: str
-) -> list[AgentPoint]:
-    """Return the points of a side: its researcher's first, then the others', most sure first."""
-    towards = TOWARDS.get(side, 0)
-    stances = leanings(deliberation)
-    leaning = {name: _lean(name, said[name], stances) * towards for name in said if name != GATE}
-    own = RESEARCHERS.get(side, "")
-    order = sorted(
-        (name for name, lean in leaning.items() if lean > 0),
-        key=lambda name: (name != own, -leaning[name]),
-    )
-    # one place is left for a voice other than the researcher's
-    most = {own: BULLETS - 1}
-    return [point for name in order for point in _of(name, said[name], most.get(name, 1))]
-
-
-def _lean(name: str, report: ReportRecord, stances: Mapping[str, float | None]) -> float:
-    """Return how an agent leans: its stance, else its adjustments, else by a researcher's role."""
-    stance = stances.get(name)
-    if stance is not None:
-        return stance
-    known = [vote for vote in report.adjustments.values() if vote is not None]
-    if known:
-        return sum(known)
-    return float(next((TOWARDS[side] for side, one in RESEARCHERS.items() if one == name), 0))
-
-
-def _of(name: str, report: ReportRecord, most: int) -> Iterable[AgentPoint]:
-    if not report or report.abstained:
-        return
-    points = report.key_points or (report.reasoning,)
-    ids = [figures.clean(cited.id, 60) for cited in report.evidence]
-    for place, text in enumerate(points[:most]):
-        words, cited = first_sentence(text or "", 140), ids[place : place + 1]
-        if words:
-            yield AgentPoint(_short(name), _bare(words), cited)
-
-
-def _doubts(record: TickRecord) -> Iterable[AgentPoint]:
-    """Yield what else speaks against an opening: the gate's reasons, and the disagreements."""
-    codes = [figures.clean(code, 60) for code in record.gate.reasons if code != "NONE"]
-    if codes:
-        size = figures.plain(record.gate.multiplier, 2)
-        yield AgentPoint("Gate", f"size × {size}: {', '.join(codes)}")
-    for text in record.deliberation.panel.disagreements:
-        yield AgentPoint("Disagreement", figures.clean(text, 140).replace("_", " "))
-
-
-# --- 6: the arithmetic ----------------------------------------------------------------------------
+# --- 5: the arithmetic ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

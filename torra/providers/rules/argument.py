@@ -14,29 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from agents.contracts import SIDES, Feature, Request
-from agents.feature_words import SAYINGS
+from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, priced, standing
+from agents.contracts import SIDES, Falsifier, Feature, Request
+from agents.feature_words import SAYINGS, sides
 from torra.providers.rules.readings import CLOSE, Reading, number
-
-FOR: Final = 4
-"""Points for a report."""
-
-AGAINST: Final = 2
-"""Points that a report grants."""
-
-FALSIFIERS: Final = 3
-"""Falsifiers of a case."""
-
-CLAIM_WORDS: Final = 25
-"""Most words of a claim, and of any sentence."""
 
 AHEAD: Final = 12
 """Bars within which a falsifier may come true."""
-
-FAR_ATR: Final = 4.0
-"""ATR beyond which a line is not on the path of price within those bars."""
 
 STRONG: Final = 0.5
 """Lean from which the other side's strongest point is granted."""
@@ -54,15 +40,21 @@ FLOORS: Final[Mapping[int, tuple[tuple[str, str], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One reading as an argument: the half-sentence and why it matters."""
+    """One reading as an argument: the feature that it cites, the half-sentence, why it matters."""
 
     reading: Reading
+    id: str
     half: str
     why: str
 
-    def sentence(self) -> str:
-        """Return it as a sentence."""
-        return f"{_capital(self.half)}, {self.why}."
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to the other side's strongest point, and whether it grants that."""
+
+    point: Point
+    says: str
+    grants: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +65,14 @@ class Argument:
     claim: str
     points_for: tuple[Point, ...] = ()
     points_against: tuple[Point, ...] = ()
-    answer: str = ""
-
-    def paragraph(self) -> str:
-        """Return claim, answer and what is granted, as one paragraph."""
-        granted = (f"Against it: {point.half}." for point in self.points_against)
-        return " ".join(filter(None, (self.claim, self.answer, *granted)))
+    answer: Answer | None = None
 
     def reads(self) -> Iterator[str]:
-        """Yield what is cited: the feature of each point for it in their order, then the others."""
-        made = [point.reading for point in (*self.points_for, *self.points_against)]
-        yield from (reading.main for reading in made)
-        yield from dict.fromkeys(name for one in made for name in one.reads if name != one.main)
+        """Yield what else its points read, beside the feature that each of them cites."""
+        made = (*self.points_for, *self.points_against)
+        cited = {point.id for point in made}
+        found = dict.fromkeys(name for point in made for name in point.reading.reads)
+        yield from (name for name in found if name not in cited)
 
 
 def argue(
@@ -118,10 +106,9 @@ def argue(
         first = [*_of_scores(request, moves, side), *first]
         claim = _claim(request, first[:1], side)
     found = [first[0], *(point for point in found if point is not first[0])][:FOR]
-    answer, granted = _answer(request, heard, side)
-    against = [
-        point for point in against if granted is None or point.reading.reads != granted.reads
-    ]
+    answer = _answer(request, heard, side)
+    met = None if answer is None else answer.point.reading.reads
+    against = [point for point in against if point.reading.reads != met]
     return Argument(side, claim, tuple(found), tuple(against[:AGAINST]), answer)
 
 
@@ -139,22 +126,21 @@ def _no_case(request: Request, heard: Mapping[str, Sequence[Reading]], office: i
     return f"No case: {asking}, and the others outweigh them."
 
 
-def falsifiers(request: Request, said: Argument) -> list[str]:
+def falsifiers(request: Request, said: Argument) -> list[Falsifier]:
     """Return closes that would end a case, none of which has come yet; [] without a case."""
     close, atr = (number(request.features.get(name)) for name in (CLOSE, ATR))
     if not said.points_for or close is None:
         return []
-    near = FAR_ATR * atr if atr else math.inf
     lines = [*_own_lines(said), *_floors(request.features, said.side)]
     if atr:
         lines.append((close - said.side * atr, "one average range from here"))
-    way = "below" if said.side > 0 else "above"
-    told: dict[str, str] = {}
-    for price, name in sorted(lines, key=lambda line: abs(line[0] - close)):
-        text = _price(price, request.features.get(CLOSE))
-        # as it is written: rounded, it may lie on the other side of the close
-        if 0.0 < said.side * (close - float(text.replace(",", ""))) <= near:
-            told.setdefault(text, f"a close {way} {text}, {name}, in the next {AHEAD} bars")
+    lines.sort(key=lambda line: abs(line[0] - close))
+    way: Literal["above", "below"] = "below" if said.side > 0 else "above"
+    ends = (Falsifier(way, price, name, AHEAD) for price, name in lines)
+    told: dict[str, Falsifier] = {}
+    for one in standing(ends, said.side, request.features):
+        # two names of one price are one falsifier
+        told.setdefault(priced(one.level, request.features.get(CLOSE)), one)
     return list(told.values())[:FALSIFIERS]
 
 
@@ -172,23 +158,32 @@ def _points(
         ]
     points: dict[tuple[str, ...], Point] = {}
     for _, reading in sorted(pulls, key=lambda pull: -pull[0]):
-        points.setdefault(reading.reads, _point(reading, side))
+        points.setdefault(reading.reads, _point(reading, side, request.features))
     return list(points.values())
 
 
-def _point(reading: Reading, side: int) -> Point:
+def _point(reading: Reading, side: int, features: Mapping[str, Feature]) -> Point:
     saying = SAYINGS[reading.reads]
     fades = reading.fades and bool(saying.faded)
-    return Point(
-        reading, saying.told(reading.values, side, fades=fades), saying.reason(side, fades=fades)
+    half, why = (
+        saying.told(reading.values, side, fades=fades),
+        saying.reason(side, fades=fades),
     )
+    return Point(reading, _cited(reading, side, features), half, why)
+
+
+def _cited(reading: Reading, side: int, features: Mapping[str, Feature]) -> str:
+    """Return the feature that a point of a side rests on: what it is about, if that leans so."""
+    names = (reading.main, *reading.reads)
+    return next((name for name in names if side in sides(name, features)), reading.main)
 
 
 def _of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[Point]:
     """Return the score that is furthest from its readings as the one point."""
     vector = max(moves, key=lambda name: side * moves[name])
     score = _score(request, vector)
-    return [_point(Reading((f"scores.{vector}",), (score,), float(side), 1.0), side)]
+    reading = Reading((f"scores.{vector}",), (score,), float(side), 1.0)
+    return [_point(reading, side, request.features)]
 
 
 def _first(
@@ -201,7 +196,7 @@ def _first(
     if request.role.id in SIDES:
         told = _told(request)
         # what an analyst has said already is no claim of its own
-        return sorted(points, key=lambda point: point.reading.main in told)
+        return sorted(points, key=lambda point: point.id in told)
     own, subjects = _own(request), _subjects(heard)
     first = [point for point in points if own & subjects.get(point.reading.reads, set())]
     if first or not own:
@@ -247,7 +242,7 @@ def _claim(request: Request, points: Sequence[Point], side: int) -> str:
     """
     first, rest = points[0].half, [f" and {point.half}" for point in points[1:2]]
     if request.role.id in SIDES:
-        alone = len(points) == 1 or points[0].reading.main in _told(request)
+        alone = len(points) == 1 or points[0].id in _told(request)
         rest = _backers(request, side, alone=alone) or rest
     way = "Up" if side > 0 else "Down"
     whole = f"{way}: {''.join([first, *rest])}."
@@ -278,32 +273,32 @@ def _backers(request: Request, side: int, *, alone: bool) -> list[str]:
     return [f"{told} {way}"] if alone or 2 * backing > len(pushes) else []
 
 
-def _answer(
-    request: Request, heard: Mapping[str, Sequence[Reading]], side: int
-) -> tuple[str, Reading | None]:
-    """Return the answer to the other side's strongest point, and the reading that it grants.
+def _answer(request: Request, heard: Mapping[str, Sequence[Reading]], side: int) -> Answer | None:
+    """Return the answer to the other side's strongest point.
 
-    ("", None) where there is no case of the other side to be read yet.
+    None where there is no case of the other side to be read yet.
     """
     rival = next((r for r in request.reports if SIDES.get(r.agent_id) == -side), None)
     if request.role.id not in SIDES or rival is None or not rival.evidence:
-        return "", None
+        return None
     cited = rival.evidence[0].id
     mine = [
         reading
         for found in heard.values()
         for reading in found
-        if reading.main == cited and reading.side and reading.saying is not None
+        if cited in reading.reads and reading.side and reading.saying is not None
     ]
+    # what the other side's own point is about, before what it reads besides
+    mine = [reading for reading in mine if reading.main == cited] or mine
     if not mine:
-        return "", None
+        return None
     strongest = max(mine, key=lambda reading: -side * reading.lean)
-    half = _point(strongest, strongest.side).half
+    point = _point(strongest, strongest.side, request.features)
     if strongest.side == side:
-        return f"Not so on the other side: {half}.", None
+        return Answer(point, f"Not so on the other side: {point.half}", grants=False)
     if abs(strongest.lean) < STRONG:
-        return f"Weak on the other side: {half}.", strongest
-    return f"Granted to the other side: {half}.", strongest
+        return Answer(point, f"Weak on the other side: {point.half}", grants=False)
+    return Answer(point, f"Granted to the other side: {point.half}", grants=True)
 
 
 def _own_lines(said: Argument) -> Iterator[tuple[float, str]]:
@@ -324,15 +319,3 @@ def _score(request: Request, vector: str) -> float:
     value: Any = request.scores.get(vector, 0.0)
     # No evidence may raise here; a score that is no number counts as 0.
     return value if math.isfinite(value) else 0.0
-
-
-def _price(price: float, quoted: Feature | None) -> str:
-    """Return a price with the decimals of the symbol; eight digits where these are not known."""
-    decimals = None if quoted is None else quoted.decimals
-    if decimals is None:
-        return f"{price:,.8g}"
-    return f"{price:,.{max(0, decimals - 2)}f}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from agent_config import FOCUS_WEIGHT
+from agents.arguments import way
 from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, SIDES, VECTORS, Request
 from agents.evidence import trust
-from torra.providers.rules.argument import Argument, argue, falsifiers
+from torra.providers.rules.argument import Argument, Point, argue, falsifiers
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
@@ -79,7 +79,7 @@ def analyst(request: Request) -> Reply:
     }
     if not moves:
         return _abstention(request)
-    side = _side(moves, role.focus)
+    side = way(moves, role.focus)
     said = argue(request, heard, moves, side, base=0.0 if overlay else None)
     reply = _report(request, heard, moves, said, _agreement(heard))
     return reply | ({"ordinals": ordinals(request.features)} if role.id == "news" else {})
@@ -100,12 +100,15 @@ def researcher(request: Request, side: int) -> Reply:
         cases.append(case)
         moves[vector] = _conceded(request, vector, own, side)
     if not moves:
-        return _abstention(request) | {"falsifiers": []}
+        return _abstention(request) | {"rebuttals": [], "falsifiers": []}
     told = {vector: heard[vector] for vector in moves}
     said = argue(request, told, moves, side)
     confidence = _conviction(cases) if any(moves.values()) else "low"
     reply = _report(request, told, moves, said, confidence)
-    return reply | {"falsifiers": falsifiers(request, said)}
+    return reply | {
+        "rebuttals": _rebuttals(request, said),
+        "falsifiers": [end._asdict() for end in falsifiers(request, said)],
+    }
 
 
 def scorer(request: Request) -> Reply:
@@ -120,7 +123,7 @@ def scorer(request: Request) -> Reply:
         note = "no evidence beyond the score"
         if found:
             alone = {vector: move}
-            note = argue(request, {vector: found}, alone, _side(alone, {vector: "primary"})).claim
+            note = argue(request, {vector: found}, alone, way(alone, {vector: "primary"})).claim
         moved = max(-1.0, min(1.0, score + move))
         reply[vector] = {"score": round(moved, SCORE_DECIMALS), "note": note}
     mean = sum(reply[vector]["score"] for vector in VECTORS) / len(VECTORS)
@@ -222,14 +225,6 @@ def _level(value: float, levels: Iterable[tuple[str, float]]) -> str:
     return next((name for name, least in levels if value >= least), "low")
 
 
-def _side(moves: Mapping[str, float], focus: Mapping[str, str]) -> int:
-    """Return which way a report pushes on the whole: +1, -1, 0 for nowhere."""
-    push = math.fsum(FOCUS_WEIGHT[focus[vector]] * move for vector, move in moves.items())
-    # Moves have so few decimals that what is left of a balance is the machine's.
-    push = round(push, SCORE_DECIMALS)
-    return (push > 0.0) - (push < 0.0)
-
-
 def _report(
     request: Request,
     heard: Mapping[str, Sequence[Reading]],
@@ -239,10 +234,11 @@ def _report(
 ) -> Reply:
     return {
         "symbol": request.symbol,
+        "claim": said.claim,
+        "points_for": _told(request, said.points_for),
+        "points_against": _told(request, said.points_against),
         "adjustments": dict.fromkeys(VECTORS) | dict(moves),
         "confidence": confidence,
-        "reasoning": said.paragraph(),
-        "key_points": [point.sentence() for point in said.points_for],
         "evidence": _cited(request, said, heard),
         "flags": [],
         "abstained": False,
@@ -250,13 +246,39 @@ def _report(
     }
 
 
+def _told(request: Request, points: Iterable[Point]) -> list[Reply]:
+    """Return points as a reply has them."""
+    return [
+        {
+            "id": point.id,
+            "value": _value(request, point.id),
+            "says": f"{point.half[:1].upper()}{point.half[1:]}",
+            "why": point.why,
+        }
+        for point in points
+    ]
+
+
+def _value(request: Request, name: str) -> float | str | None:
+    feature = request.features.get(name)
+    return None if feature is None else feature.value
+
+
+def _rebuttals(request: Request, said: Argument) -> list[Reply]:
+    if said.answer is None:
+        return []
+    cited = {"id": said.answer.point.id, "value": _value(request, said.answer.point.id)}
+    return [cited | {"says": f"{said.answer.says}.", "grants": said.answer.grants}]
+
+
 def _abstention(request: Request) -> Reply:
     return {
         "symbol": request.symbol,
+        "claim": "",
+        "points_for": [],
+        "points_against": [],
         "adjustments": dict.fromkeys(VECTORS),
         "confidence": "low",
-        "reasoning": "",
-        "key_points": [],
         "evidence": [],
         "flags": [],
         "abstained": True,
@@ -267,9 +289,9 @@ def _abstention(request: Request) -> Reply:
 def _cited(
     request: Request, said: Argument, heard: Mapping[str, Sequence[Reading]]
 ) -> list[dict[str, Any]]:
-    """Return the features that the argument rests on, and those that name the regime.
+    """Return what else its points read, and the features that name the regime.
 
-    One that makes no point rests on all that was read.
+    An argument that makes no point rests on all that was read.
     """
     made = said.reads() if said.points_for else (r.main for one in heard.values() for r in one)
     names = (*islice(made, CITED), ADX, NAMED)

@@ -1,0 +1,130 @@
+"""Why and why not: every point on its own side, by the evidence and not by who made it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torra.dashboard.trade import why
+from torra.tick.tick_record import TickRecord
+
+
+def point(says: str, side: int, name: str = "", **more: Any) -> dict[str, Any]:
+    return {"says": says, "side": side, "id": name or f"x.{says}", "value": 1.0, **more}
+
+
+def said(agent: str, *points: dict[str, Any], against: Any = (), **more: Any) -> dict[str, Any]:
+    return {"agent_id": agent, "points_for": points, "points_against": against, **more}
+
+
+def case(*reports: dict[str, Any], side: str = "BUY", **record: Any) -> why.Case:
+    panel = {
+        "pushes": {"technical": 0.2, "momentum": 0.1, "news": -0.2, "bear_researcher": -0.1},
+        "disagreements": record.pop("disagreements", []),
+    }
+    told = {"deliberation": {"reports": reports, "panel": panel}, **record}
+    return why.case(TickRecord.read(told), side)
+
+
+PARTS = {
+    "momentum": [
+        {"name": "mo_rsi", "value": 0.4, "weight": 0.5},
+        {"name": "mo_cci", "value": -0.9, "weight": 0.1},
+        {"name": "mo_macd", "value": 0.0, "weight": 0.9},
+    ],
+    "structure": [{"name": "st_long", "value": 0.3, "weight": 0.9}],
+}
+
+
+def texts(points: list[why.SidePoint]) -> list[tuple[str, str]]:
+    return [(one.who, one.text) for one in points]
+
+
+def test_each_point_stands_on_its_own_side_whoever_made_it() -> None:
+    told = case(
+        said("bear_researcher", point("no seller", -1), against=[point("a floor", 1)]),
+        said("technical", point("a break", 1), against=[point("a ceiling", -1)]),
+    )
+    assert texts(told.why) == [("Technical", "a break."), ("Bear", "a floor.")]
+    assert texts(told.why_not) == [("Bear", "no seller."), ("Technical", "a ceiling.")]
+    other = case(
+        said("bear_researcher", point("no seller", -1), against=[point("a floor", 1)]),
+        said("technical", point("a break", 1), against=[point("a ceiling", -1)]),
+        side="SELL",
+    )
+    assert (texts(other.why), texts(other.why_not)) == (texts(told.why_not), texts(told.why))
+
+
+def test_the_sides_researcher_speaks_first_and_leaves_a_place() -> None:
+    told = case(
+        said("momentum", point("m", 1)),
+        said("technical", point("t1", 1), point("t2", 1)),
+        said("bull_researcher", *(point(f"b{n}", 1) for n in range(4))),
+    )
+    assert texts(told.why) == [("Bull", "b0."), ("Bull", "b1."), ("Technical", "t1.")]
+    few = case(said("technical", *(point(f"t{n}", 1) for n in range(4))))
+    assert texts(few.why) == [("Technical", f"t{n}.") for n in range(3)]
+
+
+def test_a_fact_counts_once_on_a_side() -> None:
+    told = case(
+        said("bull_researcher", point("RSI at 70", 1, "technical.rsi14")),
+        said("technical", point("RSI is strong at 70", 1, "technical.rsi14")),
+        said("momentum", point("RSI at 70!", 1, "own.rsi"), point("CCI at 90", 1)),
+        said("bear_researcher", against=[point("RSI at 70", -1, "technical.rsi14")]),
+    )
+    assert texts(told.why) == [("Bull", "RSI at 70."), ("Momentum", "CCI at 90.")]
+    assert texts(told.why_not) == [("Bear", "RSI at 70.")], "on the other side it is another point"
+
+
+def test_what_has_no_side_is_no_bullet() -> None:
+    told = case(
+        said("technical", point("the spread is wide", 0)),
+        {"agent_id": "news", "key_points": ["of the shape before"], "adjustments": {"x": 0.2}},
+        said("momentum", point("silent", 1), abstained=True),
+        said("risk_gate", point("no gate", 1)),
+        said("bull_researcher", point("", 1)),
+    )
+    assert (told.why, told.why_not) == ([], [])
+
+
+def test_the_parts_of_the_scores_speak_after_the_agents() -> None:
+    told = case(said("technical", point("a break", 1)), components=PARTS)
+    assert [one.who for one in told.why] == ["Technical", "L1", "L1"]
+    assert told.why[1].text == "The 50-bar mean against the 200-bar mean leans up at +0.30 of 1."
+    assert told.why[1].id == "component.st_long"
+    assert told.why[2].text.startswith("RSI against its middle leans up at +0.40")
+    assert texts(told.why_not) == [("L1", "CCI against zero leans down at −0.90 of 1.")] or texts(
+        told.why_not
+    ) == [("L1", "CCI against zero leans down at -0.90 of 1.")]
+    same = case(said("technical", point("RSI", 1, "component.mo_rsi")), components=PARTS)
+    assert [one.id for one in same.why] == ["component.mo_rsi", "component.st_long"]
+
+
+def test_the_gate_and_the_disagreements_speak_against() -> None:
+    told = case(
+        said("bear_researcher", point("no seller", -1)),
+        gate={"multiplier": 0.5, "reasons": ["HIGH_VOLATILITY", "NONE"]},
+        disagreements=["momentum technical +0.1 key_levels -0.1"],
+        components=PARTS,
+    )
+    assert [one.who for one in told.why_not] == ["Bear", "Gate", "Disagreement"]
+    assert told.why_not[1].text == "size × 0.50: HIGH_VOLATILITY"
+    assert "key levels" in told.why_not[2].text
+
+
+def test_what_would_refute_it_is_its_own_researchers() -> None:
+    reports = (
+        said("bull_researcher", falsifiers=["a close below 7", "x " * 200]),
+        said("bear_researcher", falsifiers=["a close above 9"]),
+    )
+    told = case(*reports)
+    assert told.falsifiers[0] == "a close below 7" and len(told.falsifiers[1]) <= 161
+    assert case(*reports, side="SELL").falsifiers == ["a close above 9"]
+    assert why.case(TickRecord(), "BUY") == why.Case([], [], [])
+    assert why.case(TickRecord(), "HOLD") == why.Case([], [], [])
+
+
+def test_a_sentence_is_cut_at_a_word() -> None:
+    assert why.first_sentence("One two. Three", 90) == "One two."
+    assert why.first_sentence("word " * 40, 20) == "word word word word…"
+    assert why.first_sentence("x" * 99, 10) == "x" * 10 + "…"

@@ -1,0 +1,369 @@
+"""What a model argues, through each vendor's wire: claims, points, rebuttals, falsifiers.
+
+A server speaks the vendor's protocol and the vendor's own SDK reads it. Prose is never parsed: what
+counts is which fact a point cites, and on which side that stands.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent_config import MODELS
+from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, leaning
+from agents.contracts import (
+    VECTORS,
+    AgentReport,
+    Completion,
+    Feature,
+    ModelUnavailable,
+    Request,
+    Shape,
+)
+from agents.debate import replies
+from agents.feature_words import sides
+from agents.registry import AGENTS
+from tests.doubles import vendor_line
+from tests.doubles.vendor_server import VENDORS, Reply, VendorServer
+from tests.faults import malformed
+
+BULL, TECHNICAL = "bull_researcher", "technical"
+SHAPES: dict[str, Shape] = {BULL: "case", "bear_researcher": "case", "news": "news"}
+VALUES: dict[str, float | str] = {
+    "technical.close": 100.0,
+    "technical.atr14": 2.0,
+    "technical.macd": 0.5,
+    "technical.minus_di": 30.0,
+    "technical.plus_di": 12.0,
+    "technical.rsi14": 61.2,
+    "technical.adx14": 27.0,
+    "technical.sma50": 104.0,
+    "technical.sma200": 96.0,
+    "market.session": "LONDON",
+    "host.own": 3.0,
+}
+FEATURES = {name: Feature(name, value) for name, value in VALUES.items()}
+
+Said = Callable[..., AgentReport]
+
+
+@pytest.fixture(scope="module")
+def lines() -> Iterator[dict[str, tuple[VendorServer, vendor_line.Line]]]:
+    with ExitStack() as opened:
+        found = {}
+        for vendor in VENDORS:
+            server = opened.enter_context(VendorServer())
+            found[vendor] = server, opened.enter_context(vendor_line.line(server, vendor))
+        yield found
+
+
+def through(line: tuple[VendorServer, vendor_line.Line], request: Request, text: str) -> Completion:
+    """Return what the provider brings back of a text that a model wrote."""
+    server, asked = line
+    server.play({"*": Reply(text=text)})
+    return asked.ask(request)
+
+
+@pytest.fixture(params=VENDORS)
+def said(request: pytest.FixtureRequest, lines: Any) -> Said:
+    vendor = request.param
+
+    def say(reply: dict[str, Any], role: str = TECHNICAL) -> AgentReport:
+        asked = replace(
+            vendor_line.a_request(TECHNICAL, MODELS[vendor]["quick"]), role=AGENTS[role].role
+        )
+        completion = through(lines[vendor], asked, json.dumps(reply))
+        loaded = replies.load(completion.text, asked.symbol)
+        return replies.read(SHAPES.get(role, "report"), loaded, asked.role, FEATURES)
+
+    return say
+
+
+def fact(name: str, says: str = "", **more: Any) -> dict[str, Any]:
+    """A point on a fact, cited as it is listed."""
+    told = {"id": name, "value": VALUES.get(name, 1.0), "says": says or f"{name} says so"}
+    return told | {"why": "so what follows"} | more
+
+
+def reply(value: float | None = 0.1, **changes: Any) -> dict[str, Any]:
+    """An analyst's reply of today's shape."""
+    told: dict[str, Any] = {
+        "symbol": "XAUUSD",
+        "claim": "Up: MACD leads by 0.5.",
+        "points_for": [fact("technical.macd")],
+        "points_against": [fact("technical.minus_di")],
+        "adjustments": dict.fromkeys(VECTORS, value),
+        "confidence": "high",
+        "evidence": [],
+        "flags": [],
+        "abstained": False,
+        "abstain_reason": "",
+    }
+    return told | changes
+
+
+def a_case(**changes: Any) -> dict[str, Any]:
+    return reply(**({"rebuttals": [], "falsifiers": []} | changes))
+
+
+def old(**changes: Any) -> dict[str, Any]:
+    """A reply of the shape before there were claims and points."""
+    told = {name: value for name, value in reply().items() if name not in ARGUED}
+    cited = [{"id": "technical.macd", "value": 0.5}]
+    return told | {"reasoning": "Up.", "key_points": ["MACD"], "evidence": cited} | changes
+
+
+ARGUED = ("claim", "points_for", "points_against")
+
+
+def ids(points: Any) -> list[str]:
+    return [point.id for point in points]
+
+
+# --- the shapes -----------------------------------------------------------------------------------
+
+
+def test_todays_shape_is_read_without_a_flag(said: Said) -> None:
+    told = said(reply())
+    assert (told.flags, told.claim, told.reasoning) == ((), "Up: MACD leads by 0.5.", "")
+    assert [(point.id, point.side) for point in told.points_for] == [("technical.macd", 1)]
+    assert [(point.id, point.side) for point in told.points_against] == [("technical.minus_di", -1)]
+    assert ids(told.evidence) == ["technical.macd", "technical.minus_di"]
+    assert told.said == told.claim
+
+
+@pytest.mark.parametrize("role", [TECHNICAL, BULL, "news"])
+def test_the_shape_before_is_read_with_a_flag(said: Said, role: str) -> None:
+    own: dict[str, Any] = {}
+    if role == BULL:
+        own = {"falsifiers": ["a close below 99"]}
+    if role == "news":
+        own = {"ordinals": dict.fromkeys(NEWS_ORDINALS, 1)}
+    told = said(old(**own), role)
+    assert told.flags == ("old_shape",)
+    assert (told.claim, told.reasoning, told.key_points) == ("", "Up.", ("MACD",))
+    assert (told.points_for, told.points_against) == ((), ()), "nothing tells what they rest on"
+    assert told.falsifiers == tuple(own.get("falsifiers", ()))
+    assert set(told.adjustments.values()) == {0.1}
+    assert told.said == "Up."
+
+
+NEWS_ORDINALS = (
+    "relevance", "sentiment", "price_impact", "trend", "investor_confidence", "risk_profile_change",
+)  # fmt: skip
+
+
+def test_a_mixture_of_both_shapes_is_todays(said: Said) -> None:
+    told = said(reply(reasoning="Long.", key_points=["x"]))
+    assert (told.flags, told.reasoning, told.key_points) == ((), "", ())
+
+
+# --- the sides ------------------------------------------------------------------------------------
+
+
+def test_a_point_on_the_wrong_side_moves_in_the_tables_words(said: Said) -> None:
+    wrong = fact("technical.minus_di", "sellers fade, so up we go")
+    told = said(reply(points_for=[wrong, fact("technical.macd")], points_against=[]))
+    assert told.flags == ("misplaced",)
+    assert ids(told.points_for) == ["technical.macd"]
+    (moved,) = told.points_against
+    assert (moved.says, moved.why, moved.side) == ("−DI at 30", "", -1)
+    other = said(reply(value=-0.1, points_for=[wrong], points_against=[fact("technical.macd")]))
+    assert other.flags == ()
+    assert (ids(other.points_for), ids(other.points_against)) == (
+        ["technical.minus_di"],
+        ["technical.macd"],
+    )
+
+
+def test_an_advocates_side_is_its_office_whatever_its_numbers(said: Said) -> None:
+    told = said(a_case(value=-0.1, points_for=[fact("technical.minus_di")]), BULL)
+    assert {"conceded", "misplaced"} <= set(told.flags)
+    assert told.points_for == ()
+    assert {point.side for point in told.points_against} == {-1}
+
+
+@pytest.mark.parametrize("name", ["technical.adx14", "market.session", "technical.close"])
+def test_a_fact_without_a_side_carries_no_point_and_stays_cited(said: Said, name: str) -> None:
+    told = said(reply(points_for=[fact(name), fact("technical.macd")]))
+    assert told.flags == ("misplaced",)
+    assert ids(told.points_for) == ["technical.macd"]
+    assert name in ids(told.evidence)
+
+
+@pytest.mark.parametrize("cited", [fact("technical.macd", value=0.9), fact("technical.invented")])
+def test_a_point_whose_fact_is_not_true_goes_and_costs_trust(said: Said, cited: Any) -> None:
+    told = said(reply(points_for=[cited], points_against=[]))
+    assert set(told.flags) == {"ungrounded", "misplaced"}
+    assert told.points_for == ()
+
+
+@pytest.mark.parametrize("name", ["technical.rsi14", "host.own", "technical.sma50"])
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_fact_of_two_sides_stands_where_it_is_put(said: Said, name: str, way: int) -> None:
+    """RSI is followed or faded, a host's own fact is unknown, the mean is above one and below."""
+    told = said(reply(value=0.1 * way, points_for=[fact(name)], points_against=[]))
+    assert told.flags == ()
+    assert [(point.id, point.side) for point in told.points_for] == [(name, way)]
+
+
+def test_a_report_without_a_side_keeps_its_points_where_they_were(said: Said) -> None:
+    told = said(reply(value=0.0, claim="No side."))
+    assert told.flags == ()
+    assert [point.side for point in (*told.points_for, *told.points_against)] == [1, -1]
+
+
+def test_so_many_points_are_kept_and_no_more(said: Said) -> None:
+    up, down = [fact("technical.macd")] * 9, [fact("technical.minus_di")] * 9
+    told = said(reply(points_for=up, points_against=down))
+    assert (len(told.points_for), len(told.points_against)) == (FOR, AGAINST)
+
+
+# --- the claim ------------------------------------------------------------------------------------
+
+
+def test_a_claim_without_a_number_is_flagged(said: Said) -> None:
+    assert said(reply(claim="Up, surely.")).flags == ("no_number",)
+    assert said(reply(claim="")).flags == ("no_number",)
+    assert said(reply(claim="上涨，６１")).flags == ()
+    assert said(reply(value=0.0, claim="No case.")).flags == (), "it asks for nothing"
+
+
+def test_a_long_claim_is_cut_at_a_word(said: Said) -> None:
+    told = said(reply(claim=" ".join(f"word{n}" for n in range(60))))
+    assert len(told.claim.split()) == CLAIM_WORDS
+    assert told.claim.endswith("word24…")
+
+
+# --- rebuttals and falsifiers ---------------------------------------------------------------------
+
+
+def end(close: str = "below", level: float = 99.0, **more: Any) -> dict[str, Any]:
+    return {"close": close, "level": level, "what": "the last swing", "bars": 12} | more
+
+
+def test_a_falsifier_stands_while_it_has_not_come_and_may_come(said: Said) -> None:
+    told = said(
+        a_case(
+            falsifiers=[
+                end(),
+                end(level=99.0, what="the last swing"),
+                end(level=95.5, bars=1, what=""),
+                *(end("above", 101.0), end(level=100.5), end(level=100.0), end(level=40.0)),
+                *(end(bars=0), end(bars=500), end(level=-1.0)),
+            ]
+        ),
+        BULL,
+    )
+    assert told.falsifiers == (
+        "a close below 99, the last swing, in the next 12 bars",
+        "a close below 95.5, in the next bar",
+    )
+    assert said(a_case(value=0.0, falsifiers=[end()]), BULL).falsifiers == ()
+    bear = said(a_case(value=-0.1, falsifiers=[end("above", 101.0), end()]), "bear_researcher")
+    assert bear.falsifiers == ("a close above 101, the last swing, in the next 12 bars",)
+
+
+def test_a_rebuttal_cites_what_is_true(said: Said) -> None:
+    cited = {"id": "technical.minus_di", "value": 30.0}
+    answer = cited | {"says": "−DI at 30 has peaked.", "grants": False}
+    invented = {"id": "technical.macd", "value": 9.0, "says": "MACD at 9", "grants": True}
+    told = said(a_case(rebuttals=[answer, invented]), BULL)
+    assert [(one.id, one.grants) for one in told.rebuttals] == [("technical.minus_di", False)]
+    assert "ungrounded" not in said(a_case(rebuttals=[answer]), BULL).flags
+
+
+def test_an_abstention_argues_nothing(said: Said) -> None:
+    told = said(a_case(abstained=True, falsifiers=[end()]), BULL)
+    assert (told.claim, told.points_for, told.points_against) == ("", (), ())
+    assert (told.rebuttals, told.falsifiers) == ((), ())
+
+
+# --- 10,000 ---------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_odd_replies_are_failures_or_stand_on_their_side(
+    lines: Any, scaled: Callable[..., int], record_property: Any
+) -> None:
+    """Points on any side, of any fact, in both shapes, half of them spoilt on the way."""
+    seen: Counter[str] = Counter()
+    chance = random.Random(28)
+    asked = {
+        (vendor, role): vendor_line.a_request(role, MODELS[vendor]["quick"])
+        for vendor in VENDORS
+        for role in (TECHNICAL, BULL, "bear_researcher")
+    }
+    kinds = [kind for kind in malformed.KINDS if kind not in ("10_mb", "tool_call", "refusal")]
+    for _ in range(scaled(10_000, least=60)):
+        vendor, role = chance.choice(list(asked))
+        told = at_random(chance, role)
+        text = json.dumps(told)
+        if chance.random() < 0.5:
+            text = malformed.KINDS[chance.choice(kinds)](told, chance)
+            # a lone surrogate as it stands cannot leave the server
+            text = text.encode("utf-8", "backslashreplace").decode()
+        request = asked[vendor, role]
+        try:
+            completion = through(lines[vendor], request, text)
+            loaded = replies.load(completion.text, request.symbol)
+            shape = SHAPES.get(role, "report")
+            report = replies.read(shape, loaded, request.role, FEATURES)
+        except ModelUnavailable as failure:
+            seen[failure.reason] += 1
+            continue
+        seen["read"] += 1
+        seen.update(report.flags)
+        check(report, request)
+    assert {"read", "garbage", "misplaced", "old_shape", "no_number"} <= set(seen)
+    record_property("seen", dict(seen))
+
+
+def at_random(chance: random.Random, role: str) -> dict[str, Any]:
+    """Return a reply that argues with whatever comes: well formed, and often wrong."""
+    value = chance.choice([0.1, -0.1, 0.0, None, 3.0])
+    points: list[list[dict[str, Any]]] = [
+        [
+            fact(chance.choice([*VALUES, "x.y"]), chance.choice(["up", "down 1", ""]))
+            | ({"value": chance.choice([0.0, "LONDON", -1e9])} if chance.random() < 0.2 else {})
+            for _ in range(chance.randrange(7))
+        ]
+        for _ in range(2)
+    ]
+    ends = [
+        end(chance.choice(["above", "below"]), chance.choice([90.0, 99.0, 100.0, 101.0, 1e300]))
+        for _ in range(chance.randrange(6))
+    ]
+    told = a_case(
+        value=value,
+        claim=chance.choice(["", "Up.", "Up by 1.", "1 " * 90]),
+        points_for=points[0],
+        points_against=points[1],
+        falsifiers=ends,
+    )
+    if chance.random() < 0.2:
+        told = old(falsifiers=["a close below 9"])
+    return told
+
+
+def check(report: AgentReport, request: Request) -> None:
+    """What holds of every report, whatever a model said."""
+    side = leaning(request.role, report.adjustments)
+    assert len(report.points_for) <= FOR and len(report.points_against) <= AGAINST
+    for field, points in ((1, report.points_for), (-1, report.points_against)):
+        for point in points:
+            assert VALUES[point.id] == point.value
+            assert point.side in (*sides(point.id, FEATURES), 0)
+            assert not side or point.side == side * field
+    assert len(report.claim.split()) <= CLAIM_WORDS
+    assert len(report.falsifiers) <= FALSIFIERS
+    if report.falsifiers and "old_shape" not in report.flags:
+        way = "below 99" if side > 0 else "above 101"
+        assert all(way in text for text in report.falsifiers)
+    assert all(abs(value or 0.0) <= request.role.bound for value in report.adjustments.values())

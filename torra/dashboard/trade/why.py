@@ -1,0 +1,155 @@
+"""Why and why not: what speaks for a proposed order and what against it.
+
+A point stands where the evidence put it when the report was read (`agents.arguments`), whoever
+made it; one of the shape before has no side and is left to the tick's page. The parts of the four
+L1 scores speak after the agents. Each fact counts once on each side.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agents.feature_words import SAYINGS, name_of
+from torra.dashboard.record import agreement, arithmetic
+from torra.exhibits import figures
+from torra.tick.tick_record import GATE, DebateRecord, PointRecord, ReportRecord, TickRecord
+
+BULLETS: Final = 3
+RESEARCHERS: Final = {"BUY": "bull_researcher", "SELL": "bear_researcher"}
+OTHER: Final = {"BUY": "SELL", "SELL": "BUY"}
+TOWARDS: Final = {"BUY": 1, "SELL": -1}
+
+PART: Final = "component."
+LONGEST: Final = 140
+"""Most characters of a point."""
+
+
+@dataclass(frozen=True, slots=True)
+class SidePoint:
+    """A point of an agent or of L1, with the feature that it cites and its name."""
+
+    who: str
+    text: str
+    id: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The points for a side and against it, and what would refute it."""
+
+    why: list[SidePoint]
+    why_not: list[SidePoint]
+    falsifiers: list[str]
+
+
+def case(record: TickRecord, side: str) -> Case:
+    """Return the points for a side and against it, three each, and what would refute it."""
+    reports = {report.author: report for report in record.deliberation.reports}
+    champion = reports.get(RESEARCHERS.get(side, ""), ReportRecord())
+    towards = TOWARDS.get(side, 0)
+    against = (*_agents(record, -towards), *_doubts(record), *_parts(record, -towards))
+    refuting = [shortened(text, 160) for text in agreement.falsifiers(champion)]
+    return Case(
+        why=_once((*_agents(record, towards), *_parts(record, towards))),
+        why_not=_once(against),
+        falsifiers=refuting[:BULLETS],
+    )
+
+
+def first_sentence(text: str, limit: int) -> str:
+    """Return the first sentence, cut at a word if it is longer than `limit`."""
+    line = " ".join(figures.clean(text).split())
+    return shortened(re.split(r"(?<=[.!?;])\s", line)[0].rstrip(";"), limit)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return a text, cut at a word if it is longer than `limit`."""
+    line = " ".join(figures.clean(text).split())
+    if len(line) <= limit:
+        return line
+    return line[:limit].rsplit(" ", 1)[0].rstrip(",;:") + "…"
+
+
+def short_name(agent: str) -> str:
+    """Return an agent's name in few words: Bull for the bull researcher."""
+    return figures.title(agent.removesuffix("_researcher"))
+
+
+def leanings(deliberation: DebateRecord) -> Mapping[str, float | None]:
+    """Return which way each agent leans, as the panel stored it."""
+    panel = deliberation.panel
+    return panel.pushes or panel.stances
+
+
+def _once(points: Iterable[SidePoint]) -> list[SidePoint]:
+    """Return the first points, none of a fact or in words that one before it had."""
+    found: list[SidePoint] = []
+    seen: set[str] = set()
+    for point in points:
+        # the same words in other punctuation or case are no second point
+        marks = {point.id or point.text, re.sub(r"\W+", " ", point.text).strip().casefold()}
+        if not marks & seen:
+            found.append(point)
+        seen |= marks
+    return found[:BULLETS]
+
+
+def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
+    """Yield what the agents said for a side: its researcher's points first, then who leans most.
+
+    One place is left for a voice other than the researcher's.
+    """
+    stances = leanings(record.deliberation)
+    own = next((RESEARCHERS[side] for side, way in TOWARDS.items() if way == towards), "")
+    told = {
+        report.author: _of(report, towards)
+        for report in record.deliberation.reports
+        if report.author != GATE and not report.abstained
+    }
+    order = sorted(told, key=lambda name: (name != own, -towards * (stances.get(name) or 0.0)))
+    first = [told[name][: BULLETS - 1 if name == own else 1] for name in order]
+    # a second point of an agent after the first ones of all
+    rest = [told[name][len(some) :] for name, some in zip(order, first, strict=True)]
+    for name, points in (*zip(order, first, strict=True), *zip(order, rest, strict=True)):
+        yield from (_bullet(short_name(name), point) for point in points)
+
+
+def _of(report: ReportRecord, towards: int) -> Sequence[PointRecord]:
+    points = (*report.points_for, *report.points_against)
+    return [point for point in points if towards and point.side == towards and point.says]
+
+
+def _bullet(who: str, point: PointRecord) -> SidePoint:
+    name = figures.clean(point.id, 60)
+    return SidePoint(who, f"{shortened(point.says or '', LONGEST)}.", name, name_of(name))
+
+
+def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
+    """Yield the parts of the L1 scores that lean to a side, those that weigh most first."""
+    weights = arithmetic.vector_weights(record)
+    found = [
+        (towards * part.value * (part.weight or 0.0) * weights.get(vector, 1.0), part)
+        for vector, parts in record.components.items()
+        for part in parts
+        if part.value is not None and part.name
+    ]
+    for strength, part in sorted(found, key=lambda one: -one[0]):
+        saying = SAYINGS.get((f"{PART}{part.name}",))
+        if strength > 0.0 and saying is not None:
+            told = saying.told((part.value,), towards)
+            name = f"{PART}{part.name}"
+            yield SidePoint("L1", f"{told[:1].upper()}{told[1:]}.", name, name_of(name))
+
+
+def _doubts(record: TickRecord) -> Iterator[SidePoint]:
+    """Yield what else speaks against an opening: the gate's reasons, and the disagreements."""
+    codes = [figures.clean(code, 60) for code in record.gate.reasons if code != "NONE"]
+    if codes:
+        size = figures.plain(record.gate.multiplier, 2)
+        yield SidePoint("Gate", f"size × {size}: {', '.join(codes)}")
+    for text in record.deliberation.panel.disagreements:
+        yield SidePoint("Disagreement", shortened(text, LONGEST).replace("_", " "))
