@@ -141,6 +141,19 @@ def name_of(feature: str) -> str:
     return feature if found is None else found.name
 
 
+def label_of(feature: str) -> str:
+    """Return the short name of a feature for a chart: its own, or its name without the article."""
+    return LABELS.get(feature) or name_of(feature).removeprefix("the ")
+
+
+def meaning_of(feature: str) -> str:
+    """Return what a high and a low value of a feature mean; "" where it is a word, or unknown."""
+    found = FEATURES.get(feature)
+    if found is None or not found.high:
+        return ""
+    return f"high: {found.high}; low: {found.low}"
+
+
 def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
     """Return the sides for which a feature may be cited as a point; () when it has none.
 
@@ -443,6 +456,16 @@ FEATURES: Final[Mapping[str, FeatureWords]] = {
     **_OTHERS,
 }
 """Every feature of a bundle, by id; the features of single headlines are not among them."""
+
+
+LABELS: Final[Mapping[str, str]] = {
+    "technical.ema20": "EMA20",
+    "technical.sma50": "SMA50",
+    "technical.sma200": "SMA200",
+    "technical.swing_high": "swing high",
+    "technical.swing_low": "swing low",
+}
+"""Short names for a chart, where the name alone is too long beside a line."""
 
 
 # --- how readings are said ------------------------------------------------------------------------

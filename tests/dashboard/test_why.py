@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from agents.contracts import GateReason
+from agents.feature_words import SAYINGS, mirrored, sides
+from tests.worlds import desks
+from torra.clock import iso
+from torra.config import Profile, validate
+from torra.dashboard.record import citations
+from torra.dashboard.record.vetoes import IN_WORDS
 from torra.dashboard.trade import why
 from torra.tick.tick_record import TickRecord
+
+NUMBER = re.compile(r"[+−-]?\d[\d,.]*%?")
 
 
 def point(says: str, side: int, name: str = "", **more: Any) -> dict[str, Any]:
@@ -103,12 +118,13 @@ def test_the_parts_of_the_scores_speak_after_the_agents() -> None:
 def test_the_gate_and_the_disagreements_speak_against() -> None:
     told = case(
         said("bear_researcher", point("no seller", -1)),
-        gate={"multiplier": 0.5, "reasons": ["HIGH_VOLATILITY", "NONE"]},
+        gate={"multiplier": 0.5, "reasons": ["HIGH_VOLATILITY", "NONE", "OF_A_HOST"]},
         disagreements=["momentum technical +0.1 key_levels -0.1"],
         components=PARTS,
     )
     assert [one.who for one in told.why_not] == ["Bear", "Gate", "Disagreement"]
-    assert told.why_not[1].text == "size × 0.50: HIGH_VOLATILITY"
+    assert set(IN_WORDS) == {*map(str, GateReason)} - {"NONE"}
+    assert told.why_not[1].text == "Size × 0.50: volatility is high, OF_A_HOST."
     assert "key levels" in told.why_not[2].text
 
 
@@ -128,3 +144,64 @@ def test_a_sentence_is_cut_at_a_word() -> None:
     assert why.first_sentence("One two. Three", 90) == "One two."
     assert why.first_sentence("word " * 40, 20) == "word word word word…"
     assert why.first_sentence("x" * 99, 10) == "x" * 10 + "…"
+
+
+# --- 10,000 proposals -----------------------------------------------------------------------------
+
+LOW = {"buy": 0.02, "sell": 0.02}
+"""Thresholds that nearly every consensus reaches."""
+
+
+@pytest.mark.parametrize("mode", ["budget", "full"])
+def test_no_bullet_of_the_rules_stands_on_the_wrong_side(
+    mode: str, tmp_path: Path, scaled: Callable[..., int], record_property: Any
+) -> None:
+    """On the sample's streams: by the fact that it cites, and by its own words."""
+    settings = {"agents": {"mode": mode, "debate_rounds": 2}, "thresholds": LOW}
+    profile = validate(Profile, settings, "a test")
+    desk = desks.open_desk(tmp_path, (desks.BTC, desks.EUR), profile=profile)
+    desks.take_lease(desk)
+    wanted, seen = scaled(5_000, least=12), Counter[str]()
+    while seen["proposals"] < wanted:
+        closed = desks.step(desk)
+        for name, setup in desk.setups.items():
+            for timeframe in setup.instance.timeframes:
+                tick = desk.database.latest_tick(name, timeframe)
+                record = TickRecord.read(tick or {})
+                if record.verdict in ("BUY", "SELL") and record.as_of == iso(closed):
+                    seen["proposals"] += 1
+                    check_bullets(record, record.verdict, seen)
+    desk.close()
+    assert seen["bullets for"] > wanted and seen["bullets against"] > wanted
+    record_property("seen", dict(seen))
+
+
+def check_bullets(record: TickRecord, verdict: str, seen: Counter[str]) -> None:
+    told, towards = why.case(record, verdict), {"BUY": 1, "SELL": -1}[verdict]
+    features = citations.evidence(record)
+    for name, side, bullets in (("for", towards, told.why), ("against", -towards, told.why_not)):
+        seen[f"bullets {name}"] += len(bullets)
+        seen[f"nothing {name}"] += not bullets
+        for bullet in bullets:
+            if bullet.who in ("Gate", "Disagreement"):
+                assert name == "against"
+                continue
+            assert side in sides(bullet.id, features), (bullet, verdict)
+            ways = ways_of(bullet.text)
+            assert ways == {side}, (bullet, ways, verdict)
+
+
+def ways_of(text: str) -> set[int]:
+    """The sides that a sentence speaks for, by the wording of the table."""
+
+    def bare(words: str) -> str:
+        return re.sub(NUMBER, "#", words.rstrip(".")).lower()
+
+    found = set()
+    for saying in SAYINGS.values():
+        unit = re.sub(r"\{:[^}]*\}", "#", saying.shown)
+        for half, side in ((saying.half, 1), (saying.faded, -1)):
+            said = half.replace("{n}", unit)
+            found |= {side} if half and bare(text) == bare(said) else set()
+            found |= {-side} if half and bare(text) == bare(mirrored(said)) else set()
+    return found

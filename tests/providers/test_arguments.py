@@ -22,6 +22,8 @@ from agents.feature_words import (
     EITHER,
     FEATURES,
     SAYINGS,
+    label_of,
+    meaning_of,
     mirrored,
     name_of,
     sides,
@@ -248,7 +250,10 @@ def test_every_feature_of_a_bundle_has_its_words() -> None:
     assert tick is not None
     assert {row["id"] for row in tick["features"]} <= set(FEATURES)
     assert set(COMPONENTS) == {name for part in PARTS.values() for name in part}
-    assert name_of("host.own") == "host.own"
+    assert name_of("host.own") == label_of("host.own") == "host.own"
+    assert meaning_of("host.own") == meaning_of("market.session") == ""
+    assert meaning_of("technical.macd") == "high: the faster mean leads up; low: it leads down"
+    assert (label_of("technical.ema20"), label_of("technical.support")) == ("EMA20", "support")
 
 
 def test_every_reading_of_the_rules_can_be_said() -> None:

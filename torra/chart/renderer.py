@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from agents.feature_words import label_of
 from technical_calculator import FLAT, score_frame
 from torra.chart.sheet import PAPER, Sheet
 from torra.clock import duration
@@ -50,17 +51,19 @@ BAR_ABOVE, BAR_BELOW = "#8fcdc3", "#f0aaa3"
 EDGE = "#b6bdc8"
 
 AVERAGES: Final = {
-    "ema20": ("EMA20", "#1e63d0"),
-    "sma50": ("SMA50", "#d98200"),
-    "sma200": ("SMA200", "#7c3aa8"),
+    name: (label_of(f"technical.{name}"), colour)
+    for name, colour in (("ema20", "#1e63d0"), ("sma50", "#d98200"), ("sma200", "#7c3aa8"))
 }
 """Columns drawn over the candles, with their names and colours."""
 
 LEVELS: Final = {
-    "resistance": ("resistance", "#b3261e"),
-    "support": ("support", "#0b6e5f"),
-    "swing_high": ("swing high", "#66707f"),
-    "swing_low": ("swing low", "#66707f"),
+    name: (label_of(f"technical.{name}"), colour)
+    for name, colour in (
+        ("resistance", "#b3261e"),
+        ("support", "#0b6e5f"),
+        ("swing_high", "#66707f"),
+        ("swing_low", "#66707f"),
+    )
 }
 """Columns drawn as horizontal lines at their newest value, with their names and colours."""
 

@@ -16,7 +16,7 @@ from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
 from agents.contracts import VECTORS, DebateContext, Evidence, Feature, GateRuling, Role
 from agents.evidence import grounded
-from agents.feature_words import FEATURES, name_of
+from agents.feature_words import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER
 from scoring_rubric import shown_features
 from torra.dashboard.record.rows import Chip, TranscriptEntry
@@ -52,11 +52,12 @@ class Citer(TypedDict):
 
 
 class CitedRow(TypedDict):
-    """A cited feature, its name for people, and who cites it."""
+    """A cited feature, its name for people, what high and low mean, and who cites it."""
 
     key: str
     id: str
     name: str
+    meaning: str
     anchor: str
     value: str
     unit: str
@@ -242,6 +243,7 @@ def _row(chip: Chip, features: Mapping[str, Feature]) -> CitedRow:
         "key": chip["key"],
         "id": chip["id"],
         "name": _name(chip["key"]),
+        "meaning": meaning_of(chip["key"]),
         "anchor": chip["anchor"],
         "value": chip["there"],
         "unit": figures.clean(feature.unit, 40) if feature is not None else "",

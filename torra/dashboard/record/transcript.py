@@ -63,9 +63,9 @@ STAGES: Final = {
 }
 """Meanings of the status of a stage."""
 
-POINTS_FOR: Final = "For it"
-REBUTTALS: Final = "To the other side's case"
-POINTS_AGAINST: Final = "Granted against it"
+POINTS_FOR: Final = "Why"
+REBUTTALS: Final = "On the other side's case"
+POINTS_AGAINST: Final = "What it grants"
 
 SPOKE: Final = ("answered", "abstained")
 RAW_CHARS: Final = 100_000

@@ -21,6 +21,24 @@ MEASURED: Final = {
 }
 """The feature that each rule measures, and the sentence with its value."""
 
+IN_WORDS: Final = {
+    str(reason): words
+    for reason, words in {
+        GateReason.STALE_DATA: "the newest bar is old",
+        GateReason.THIN_DATA: "there are few bars",
+        GateReason.WIDE_SPREAD: "the spread is wide",
+        GateReason.HIGH_VOLATILITY: "volatility is high",
+        GateReason.LOSING_STREAK: "the last trades lost",
+        GateReason.OPEN_EXPOSURE: "other positions are open",
+        GateReason.DISAGREEMENT: "the agents lie far apart",
+        GateReason.SESSION_END: "the session ends soon",
+        GateReason.SCHEDULED_EVENT: "an event is near",
+        GateReason.WEAK_CASE: "the case rests on little",
+        GateReason.MODEL_JUDGEMENT: "the gate's agent judges so",
+    }.items()
+}
+"""Why the gate cuts or vetoes, in a trader's words."""
+
 RULES: Final = (*map(str, MEASURED), str(GateReason.SCHEDULED_EVENT))
 """Rules of the gate that veto (agents.risk_gate); the others lower the multiplier."""
 

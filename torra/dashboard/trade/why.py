@@ -14,6 +14,7 @@ from typing import Final
 
 from agents.feature_words import SAYINGS, name_of
 from torra.dashboard.record import agreement, arithmetic
+from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures
 from torra.tick.tick_record import GATE, DebateRecord, PointRecord, ReportRecord, TickRecord
 
@@ -25,6 +26,10 @@ TOWARDS: Final = {"BUY": 1, "SELL": -1}
 PART: Final = "component."
 LONGEST: Final = 140
 """Most characters of a point."""
+
+
+LEAST_PART: Final = 0.05
+"""Value of a part of a score from which it is worth a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +144,19 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     ]
     for strength, part in sorted(found, key=lambda one: -one[0]):
         saying = SAYINGS.get((f"{PART}{part.name}",))
-        if strength > 0.0 and saying is not None:
-            told = saying.told((part.value,), towards)
+        value = part.value or 0.0
+        if strength > 0.0 and abs(value) >= LEAST_PART and saying is not None:
+            told = saying.told((value,), towards)
             name = f"{PART}{part.name}"
             yield SidePoint("L1", f"{told[:1].upper()}{told[1:]}.", name, name_of(name))
 
 
 def _doubts(record: TickRecord) -> Iterator[SidePoint]:
     """Yield what else speaks against an opening: the gate's reasons, and the disagreements."""
-    codes = [figures.clean(code, 60) for code in record.gate.reasons if code != "NONE"]
+    codes = [code for code in record.gate.reasons if code != "NONE"]
     if codes:
         size = figures.plain(record.gate.multiplier, 2)
-        yield SidePoint("Gate", f"size × {size}: {', '.join(codes)}")
+        reasons = (IN_WORDS.get(code, figures.clean(code, 60)) for code in codes)
+        yield SidePoint("Gate", f"Size × {size}: {', '.join(reasons)}.")
     for text in record.deliberation.panel.disagreements:
         yield SidePoint("Disagreement", shortened(text, LONGEST).replace("_", " "))
