@@ -97,7 +97,8 @@ class Saying:
 
     `number` makes it of the values read, `shown` is its format. `faded` and `faded_why` say the
     same high value as an argument for lower prices. `line` is the place, among the values, of the
-    price that would end it, and `line_name` its name; a number below `least` is not said.
+    price that would end it, and `line_name` its name. What is not clear is not said: a number that
+    lies less than `least` from its `middle`, or `least_faded` where it is faded.
     """
 
     half: str
@@ -108,15 +109,18 @@ class Saying:
     faded_why: str = ""
     line: int | None = None
     line_name: str = ""
+    middle: float = 0.0
     least: float = 0.0
+    least_faded: float = 0.0
 
-    def fits(self, values: tuple[Any, ...]) -> bool:
-        """Return whether the number can be said: finite, not monstrous, and not less than `least`.
+    def fits(self, values: tuple[Any, ...], *, fades: bool = False) -> bool:
+        """Return whether the number can be said: finite, not monstrous, and clear enough.
 
-        One close is no row of closes.
+        One close is no row of closes, and RSI at 51 is no strength.
         """
-        number = abs(self.number(*values))
-        return self.least <= number < LARGEST
+        number = self.number(*values)
+        least = self.least_faded if fades and self.faded else self.least
+        return abs(number) < LARGEST and abs(number - self.middle) >= least
 
     def told(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
         """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
@@ -514,15 +518,17 @@ def _ids(*names: str) -> tuple[str, ...]:
 
 _ATR: Final = "{:.1f} ATR"
 _FINE_ATR: Final = "{:.2f} ATR"
+SHOWN_ATR: Final = 0.05
+"""Least distance that one decimal shows."""
 _POINTS: Final = "{:.1f} points"
 _RANGE_TURNS: Final = "and a range tends to pull back from there"
 
 _SUPPORT: Final = Saying(
-    "support is {n} below", "a floor that buyers have defended", _size, _ATR
+    "support is {n} below", "a floor that buyers have defended", _size, _FINE_ATR
 )  # fmt: skip
 _CLOUD: Final = Saying(
     "the close is {n} above the cloud", "so buyers hold the trend", _outside, _ATR,
-    line=1, line_name="an edge of the cloud",
+    line=1, line_name="an edge of the cloud", least=SHOWN_ATR,
 )  # fmt: skip
 _DIRECTION: Final = Saying(
     "+DI leads −DI by {n}", "so buyers drive the move",
@@ -535,8 +541,9 @@ _MACD: Final = Saying(
 
 def _above(what: str, other: str, why: str, line_name: str = "") -> Saying:
     return Saying(
-        f"{what} is {{n}} above {other}", why, _gap, _ATR, line=1, line_name=line_name or other
-    )
+        f"{what} is {{n}} above {other}", why, _gap, _ATR, line=1, line_name=line_name or other,
+        least=SHOWN_ATR,
+    )  # fmt: skip
 
 
 SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
@@ -571,7 +578,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         "the close is {n} of the way to the upper Bollinger band", "so buyers lead",
         _stretch, "{:.0%}",
         "price is {n} of the way to its upper band, high for a range", _RANGE_TURNS,
-        line=2, line_name="the middle of the Bollinger bands",
+        line=2, line_name="the middle of the Bollinger bands", least=0.1, least_faded=0.5,
     ),
     _ids("close", "span_a", "span_b", "atr14"): _CLOUD,
     _ids("tenkan", "kijun", "atr14"): _above(
@@ -585,21 +592,25 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     _ids("rsi14"): Saying(
         "RSI at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
         "RSI at {n} is high for a range", _RANGE_TURNS,
+        middle=50.0, least=3.0, least_faded=8.0,
     ),
     _ids("stoch_k"): Saying(
         "the stochastic at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
         "the stochastic at {n} is high for a range", _RANGE_TURNS,
+        middle=50.0, least=5.0, least_faded=20.0,
     ),
     _ids("cci20"): Saying(
         "CCI at {n} shows strength", "so buyers lead", _itself, "{:+.0f}",
         "CCI at {n} is high for a range", _RANGE_TURNS,
+        least=10.0, least_faded=60.0,
     ),
     _ids("trend_state"): Saying(
         "the last {n} swings went up, top and bottom", "so the trend points up",
         _fixed(2.0), "{:.0f}",
     ),
     _ids("bos"): Saying(
-        "price broke {n} swing high", "so buyers took that level", _fixed(1.0), "{:.0f}"
+        "price broke {n} swing high", "so buyers hold that level",
+        _fixed(1.0), "{:.0f}",
     ),
     _ids("close", "sma50", "atr14"): _above(
         "the close", "the 50-bar mean", "so buyers hold the middle trend"
@@ -617,6 +628,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     ("sentiment.up_bars",): Saying(
         "{n} of the recent closes rose", "so the mood carries buyers", _larger, "{:.0%}",
         "{n} of the recent closes rose, much for a range", "and a range seldom goes on like that",
+        middle=0.5, least=0.02, least_faded=0.1,
     ),
     ("sentiment.up_volume",): Saying(
         "{n} of the volume lay on rising bars", "so money backs buyers", _larger, "{:.0%}"
@@ -624,7 +636,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     ("sentiment.streak",): Saying(
         "{n} closes in a row rose", "so the mood carries buyers", _size, "{:.0f}",
         "{n} closes in a row rose, long for a range", "and a range seldom goes on like that",
-        least=2.0,
+        least=2.0, least_faded=3.0,
     ),
     ("news.score",): Saying(
         "all the news together is good at {n}", "so it backs buyers", _itself, "{:+.2f}"

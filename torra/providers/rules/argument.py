@@ -263,9 +263,7 @@ def _backers(request: Request, side: int, *, alone: bool) -> list[str]:
         return []
     backing, way = sum(side * push > 0.0 for push in pushes), "up" if side > 0 else "down"
     if len(pushes) == 1:
-        told = (
-            " and the one analyst pushes" if backing else ", though the one analyst does not push"
-        )
+        told = " and the analyst pushes" if backing else ", though the analyst does not push"
     elif 2 * backing > len(pushes):
         told = f" and {backing} of {len(pushes)} analysts push"
     else:

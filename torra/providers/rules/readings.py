@@ -126,7 +126,7 @@ class Reading(NamedTuple):
     def saying(self) -> Saying | None:
         """The words for it; None for what is counted and not said."""
         found = SAYINGS.get(self.reads)
-        return found if found is not None and found.fits(self.values) else None
+        return found if found is not None and found.fits(self.values, fades=self.fades) else None
 
 
 def regime(features: Mapping[str, Feature]) -> TrendStrength:
