@@ -126,7 +126,7 @@ GROUNDS: Final = (
 )
 ARGUMENT: Final = (
     "One fact a point, by its name and not its id: for if it leans as your adjustments do, else "
-    "against; ADX, volume, spread carry none."
+    "against; ADX, volume, spread, the close carry none."
 )
 CONFIDENCE: Final = (
     "confidence: high if independent evidence agrees, medium if most does, else low."
@@ -149,10 +149,10 @@ BOUND: Final = "An adjustment lies between -{bound:.2f} and +{bound:.2f}."
 FOCUS: Final = "You may score {named}; the rest is null."
 _REPORT: Final = (
     '{"symbol": as given, "claim": which way and why, one number, up to 25 words, "points_for": [1 '
-    'to 4 {"id", "value", "says": the fact and its number, "why": what follows}], "points_against":'
-    ' [up to 2 you grant], "adjustments": {"price_action": number|null, and the other three}, '
-    '"confidence": "high"|"medium"|"low", "evidence": [other {"id", "value"}], "flags": [], '
-    '"abstained": false, "abstain_reason": ""'
+    'to 4 {"id": id, "value": value, "says": the fact and its number, "why": what follows}], '
+    '"points_against": [up to 2 you grant], "adjustments": {"price_action": number|null, and the '
+    'other three}, "confidence": "high"|"medium"|"low", "evidence": [other {"id": id, "value": '
+    'value}], "flags": [], "abstained": false, "abstain_reason": ""'
 )
 _ORDINALS: Final = ", ".join(
     f'"{name}": {least} to {most}' for name, (least, most) in ORDINALS.items()

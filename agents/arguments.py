@@ -35,7 +35,7 @@ from .contracts import (
     Role,
 )
 from .evidence import grounded, number
-from .feature_words import name_of, sides
+from .feature_words import name_of, reading_of, sides
 
 CLAIM_WORDS: Final = 25
 """Most words of a claim; what is longer is cut."""
@@ -53,7 +53,11 @@ LONGEST_BARS: Final = 96
 """Bars within which a falsifier may come true: a day of 15 minutes."""
 
 FAR_ATR: Final = 4.0
-"""ATR beyond which a level is not on the path of price."""
+FAR_SHARE: Final = 0.05
+"""ATR beyond which a level is not on the path of price; share of the close without an ATR."""
+
+FINEST: Final = 0.05
+"""Share of an ATR that a price has to show."""
 
 REPEATED: Final = "repeated"
 """Flag of a report whose claim another one of the same tick had made."""
@@ -118,14 +122,14 @@ def sort(
 
 
 def distinct(reports: Iterable[AgentReport]) -> tuple[AgentReport, ...]:
-    """Return the reports, without a claim that one before it has made: that one is no claim."""
+    """Return the reports, those flagged whose claim one before them has made."""
     made: set[str] = set()
     told = []
     for report in reports:
-        # in other punctuation or case it is the same claim
-        words = " ".join(re.findall(r"\w+", report.claim)).casefold()
+        # in other punctuation or case it is the same claim, with another number it is not
+        words = " ".join(re.findall(r"[+−-]?\d+(?:[.,]\d+)*|\w+", report.claim)).casefold()
         if words and words in made:
-            told.append(replace(report, claim="", flags=(*report.flags, REPEATED)))
+            told.append(replace(report, flags=(*report.flags, REPEATED)))
         else:
             made.add(words)
             told.append(report)
@@ -142,32 +146,33 @@ def standing(
     close, atr = number(features, CLOSE), number(features, ATR)
     if close is None or not side:
         return
-    near = FAR_ATR * atr if atr else math.inf
-    quoted = features.get(CLOSE)
+    near = FAR_ATR * atr if atr else FAR_SHARE * abs(close)
     for one in told:
         if (one.close == "below") is not (side > 0) or not 0 < one.bars <= LONGEST_BARS:
             continue
         # as it is written: rounded, it may lie on the other side of the close
-        written = float(priced(one.level, quoted).replace(",", ""))
+        written = float(priced(one.level, features).replace(",", ""))
         if written > 0.0 and 0.0 < side * (close - written) <= near:
             yield one
 
 
 def ending(one: Falsifier, features: Mapping[str, Feature]) -> str:
     """Return a falsifier in words."""
-    price = priced(one.level, features.get(CLOSE))
+    price = priced(one.level, features)
     bars = "bar" if one.bars == 1 else f"{one.bars} bars"
     named = f", {one.what}" if one.what else ""
     return f"a close {one.close} {price}{named}, in the next {bars}"
 
 
-def priced(price: float, quoted: Feature | None) -> str:
+def priced(price: float, features: Mapping[str, Feature]) -> str:
     """Return a price with the decimals of the symbol; eight digits where these are not known."""
+    quoted, atr = features.get(CLOSE), number(features, ATR)
     decimals = None if quoted is None else quoted.decimals
     if decimals is None:
         return f"{price:,.8g}"
-    # a feature shows two decimals more than its symbol is quoted with
-    return f"{price:,.{max(0, decimals - 2)}f}"
+    # A bundle shows two decimals more than its symbol is quoted with, a host perhaps none more.
+    fine = math.ceil(-math.log10(FINEST * atr)) if atr and atr > 0.0 else decimals
+    return f"{price:,.{min(decimals, max(0, decimals - 2, fine))}f}"
 
 
 def _leans(point: Point, features: Mapping[str, Feature]) -> tuple[int, ...]:
@@ -178,14 +183,17 @@ def _leans(point: Point, features: Mapping[str, Feature]) -> tuple[int, ...]:
 
 
 def _in_plain_words(point: Point, side: int, features: Mapping[str, Feature]) -> Point:
-    """Return a point as the bare fact that it cites, without the words that argued with it."""
+    """Return a point as the fact that it cites and what the table says that this means."""
     feature, name = features[point.id], name_of(point.id)
     value = feature.value
     if isinstance(value, str):
         told = value.replace("_", " ").lower()
     elif value is None or feature.decimals is None:
         told = f"{value:.4g}"
+    elif feature.unit in PLAIN_UNITS and name_of(point.id) != point.id:
+        told = priced(value, features)
     else:
         told = f"{value:,.{max(0, feature.decimals)}f}"
     unit = "" if feature.unit in PLAIN_UNITS else f" {feature.unit}"
-    return Point(f"{name[:1].upper()}{name[1:]} at {told}{unit}", point.id, point.value, side=side)
+    says = f"{name[:1].upper()}{name[1:]} at {told}{unit}"
+    return Point(says, point.id, point.value, reading_of(point.id, side), side)

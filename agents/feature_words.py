@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from .contracts import EVENT_CLASSES, VECTORS, Feature
@@ -31,7 +32,13 @@ NEAR_ATR: Final = 1.0
 
 PAIRS: Final = (
     ("technical.tenkan", "technical.kijun"),
+    ("technical.ema20", "technical.sma50"),
+    ("technical.ema20", "technical.sma200"),
+    ("technical.sma20", "technical.sma50"),
     ("technical.sma50", "technical.sma200"),
+    ("technical.span_a", "technical.span_b"),
+    ("technical.swing_high", "technical.prev_swing_high"),
+    ("technical.swing_low", "technical.prev_swing_low"),
     ("technical.macd", "technical.macd_signal"),
 )
 """Features that are also held against each other: the first above the second leans up."""
@@ -81,7 +88,8 @@ class FeatureWords:
     """A feature for people: its name in a sentence, and what a high and a low value mean.
 
     `lean` is None for a feature without a side; one that is `two_sided` may stand on either, as
-    strength is followed in a trend and faded in a range.
+    strength is followed in a trend and faded in a range. `falling` is one whose high value leans
+    down.
     """
 
     name: str
@@ -89,6 +97,7 @@ class FeatureWords:
     low: str
     lean: Lean | None = None
     two_sided: bool = False
+    falling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +106,10 @@ class Saying:
 
     `number` makes it of the values read, `shown` is its format. `faded` and `faded_why` say the
     same high value as an argument for lower prices. `line` is the place, among the values, of the
-    price that would end it, and `line_name` its name. What is not clear is not said: a number that
-    lies less than `least` from its `middle`, or `least_faded` where it is faded.
+    price that would end it, and `line_name` its name. `about` is the place of the feature that it
+    is about, the first that is not the close without it. What is not clear is not said: a number
+    that lies less than `least` from its `middle`, or `least_faded` where it is faded, that would be
+    written as its middle, or that reaches `most`.
     """
 
     half: str
@@ -112,6 +123,8 @@ class Saying:
     middle: float = 0.0
     least: float = 0.0
     least_faded: float = 0.0
+    most: float = LARGEST
+    about: Callable[..., int] | None = None
 
     def fits(self, values: tuple[Any, ...], *, fades: bool = False) -> bool:
         """Return whether the number can be said: finite, not monstrous, and clear enough.
@@ -120,7 +133,9 @@ class Saying:
         """
         number = self.number(*values)
         least = self.least_faded if fades and self.faded else self.least
-        return abs(number) < LARGEST and abs(number - self.middle) >= least
+        return abs(number) < self.most and abs(number - self.middle) >= max(
+            least, _shown_from(self.shown)
+        )
 
     def told(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
         """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
@@ -137,6 +152,14 @@ class Saying:
 
     def _number(self, values: tuple[Any, ...]) -> str:
         return self.shown.format(self.number(*values) + 0.0)
+
+
+@lru_cache(maxsize=64)
+def _shown_from(shown: str) -> float:
+    """Return the least number that a format does not write as 0."""
+    decimals, per_cent = re.search(r"\.(\d)", shown), "%}" in shown
+    places = (int(decimals[1]) if decimals else 0) + 2 * per_cent
+    return 0.5 * 10.0**-places
 
 
 def name_of(feature: str) -> str:
@@ -158,13 +181,21 @@ def meaning_of(feature: str) -> str:
     return f"high: {found.high}; low: {found.low}"
 
 
+def reading_of(feature: str, side: int) -> str:
+    """Return what a value that leans to a side means; "" where the table does not say."""
+    found = FEATURES.get(feature)
+    if found is None or found.lean is None or found.two_sided:
+        return ""
+    return found.high if (side > 0) is not found.falling else found.low
+
+
 def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
     """Return the sides for which a feature may be cited as a point; () when it has none.
 
     A feature that the table does not know may stand for either, and so may one that leans one way
     by itself and the other way beside its like.
     """
-    words = FEATURES.get(feature)
+    words = FEATURES.get(feature) or _of_headline(feature)
     if words is None:
         return EITHER
     if words.lean is None:
@@ -183,6 +214,13 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
         return EITHER
     found_sides = {leans, *_beside(feature, features)} - {0}
     return tuple(sorted(found_sides, reverse=True))
+
+
+def _of_headline(feature: str) -> FeatureWords | None:
+    """Return the words for what concerns one headline: its score leans, its age does not."""
+    if not feature.startswith(HEADLINE):
+        return None
+    return HEADLINE_SCORE if feature.startswith(HEADLINE_SCORES) else HEADLINE_REST
 
 
 def _beside(feature: str, features: Mapping[str, Feature]) -> Iterator[int]:
@@ -233,12 +271,24 @@ def _near(way: int) -> Lean:
     return lambda value, _: way if value <= NEAR_ATR else None
 
 
+def _wick(other: str, way: int) -> Lean:
+    """Return how a wick leans: its way while it is the longer of the two."""
+
+    def lean(value: float, features: Mapping[str, Feature]) -> int:
+        beside = _number(features, other) or 0.0
+        return way if value > 0.0 and value >= beside else 0
+
+    return lean
+
+
 _LEVEL: Final = _over("technical.close", DOWN)
 """A level leans up while the close is above it."""
 
 
 def _level(name: str) -> FeatureWords:
-    return FeatureWords(name, "it lies above the close", "it lies below the close", _LEVEL)
+    return FeatureWords(
+        name, "it lies above the close", "it lies below the close", _LEVEL, falling=True
+    )
 
 
 def _sideless(name: str, high: str, low: str) -> FeatureWords:
@@ -255,14 +305,14 @@ COMPONENTS: Final[Mapping[str, str]] = {
     "pa_slope": "the slope of the 20-bar mean",
     "pa_thrust": "the move of the last three bars",
     "pa_body": "the body of the last bar",
-    "pa_wicks": "the wicks of the last bar",
+    "pa_wicks": "the balance of the last bar's wicks",
     "pa_pattern": "the candle pattern",
     "pa_gap": "the opening gap",
     "pa_volume": "the volume behind the last bar",
     "kl_bollinger": "price within its Bollinger bands",
     "kl_cloud": "price against the cloud",
     "kl_fibonacci": "price against the Fibonacci retracements",
-    "kl_levels": "the nearest support and resistance",
+    "kl_levels": "the balance of support and resistance",
     "kl_lines": "the conversion line against the base line",
     "mo_rsi": "RSI against its middle",
     "mo_macd": "MACD against zero",
@@ -316,7 +366,7 @@ _TECHNICAL: Final[Mapping[str, FeatureWords]] = {
     "support": _either("the support", "it is near", "it is far", _LEVEL),
     "resistance": _either("the resistance", "it is far", "it is near", _LEVEL),
     "support_distance_atr": FeatureWords(
-        "the distance to support", "no floor is near", "a floor is near", _near(UP)
+        "the distance to support", "no floor is near", "a floor is near", _near(UP), falling=True
     ),
     "resistance_distance_atr": FeatureWords(
         "the distance to resistance", "there is room above", "a ceiling is near", _near(DOWN)
@@ -333,7 +383,8 @@ _TECHNICAL: Final[Mapping[str, FeatureWords]] = {
         "+DI", "buyers drive the move", "buyers are few", _over("technical.minus_di")
     ),
     "minus_di": FeatureWords(
-        "−DI", "sellers drive the move", "sellers are few", _over("technical.plus_di", DOWN)
+        "−DI", "sellers drive the move", "sellers are few", _over("technical.plus_di", DOWN),
+        falling=True,
     ),
     "macd": FeatureWords("MACD", "the faster mean leads up", "it leads down", _positive),
     "macd_signal": FeatureWords("the signal of MACD", "it points up", "it points down", _positive),
@@ -346,10 +397,12 @@ _TECHNICAL: Final[Mapping[str, FeatureWords]] = {
         "the body of the last bar", "it closed above its open", "it closed below it", _positive
     ),
     "upper_wick": FeatureWords(
-        "the upper wick", "sellers came in above", "sellers did not", lambda *_: DOWN
+        "the upper wick", "sellers came in above", "sellers did not",
+        _wick("technical.lower_wick", DOWN), falling=True,
     ),
     "lower_wick": FeatureWords(
-        "the lower wick", "buyers came in below", "buyers did not", lambda *_: UP
+        "the lower wick", "buyers came in below", "buyers did not",
+        _wick("technical.upper_wick", UP),
     ),
     "engulfing": FeatureWords(
         "the engulfing pattern", "buyers took over", "sellers took over", _positive
@@ -388,7 +441,7 @@ _OTHERS: Final[Mapping[str, FeatureWords]] = {
     ),
     "memory.next_bearish": FeatureWords(
         "the chance of a bearish next state", "likely", "unlikely",
-        _over("memory.next_bullish", DOWN),
+        _over("memory.next_bullish", DOWN), falling=True,
     ),
     "memory.consensus_last": FeatureWords(
         "the last consensus", "the desk saw it rise", "the desk saw it fall", _positive
@@ -424,9 +477,10 @@ _OTHERS: Final[Mapping[str, FeatureWords]] = {
         "the run of closes one way", "a run up", "a run down", _positive
     ),
     "fundamentals.available": _sideless("the company's figures", "there", "not there"),
-    "fundamentals.pe": _sideless("the price of a unit of earnings", "dear", "cheap"),
-    "fundamentals.pb": _sideless("the price of a unit of book value", "dear", "cheap"),
-    "fundamentals.ev_ebitda": _sideless("the price of a unit of EBITDA", "dear", "cheap"),
+    # Dear may be a reason to sell, or what growth is worth.
+    "fundamentals.pe": _either("the price of a unit of earnings", "dear", "cheap", _positive),
+    "fundamentals.pb": _either("the price of a unit of book value", "dear", "cheap", _positive),
+    "fundamentals.ev_ebitda": _either("the price of a unit of EBITDA", "dear", "cheap", _positive),
     "fundamentals.revenue_growth_pct": FeatureWords(
         "the growth of revenue", "it grows", "it shrinks", _positive
     ),
@@ -460,6 +514,12 @@ FEATURES: Final[Mapping[str, FeatureWords]] = {
     **_OTHERS,
 }
 """Every feature of a bundle, by id; the features of single headlines are not among them."""
+
+HEADLINE: Final = "news.item"
+HEADLINE_SCORES: Final = "news.item_score."
+HEADLINE_SCORE: Final = FeatureWords("a headline", "good news", "bad news", _positive)
+HEADLINE_REST: Final = _sideless("a headline", "", "")
+"""What concerns one headline, by how its id begins."""
 
 
 LABELS: Final[Mapping[str, str]] = {
@@ -518,21 +578,20 @@ def _ids(*names: str) -> tuple[str, ...]:
 
 _ATR: Final = "{:.1f} ATR"
 _FINE_ATR: Final = "{:.2f} ATR"
-SHOWN_ATR: Final = 0.05
-"""Least distance that one decimal shows."""
 _POINTS: Final = "{:.1f} points"
 _RANGE_TURNS: Final = "and a range tends to pull back from there"
 
 _SUPPORT: Final = Saying(
-    "support is {n} below", "a floor that buyers have defended", _size, _FINE_ATR
+    "support is {n} below", "a floor that buyers have defended", _size, _FINE_ATR, most=NEAR_ATR
 )  # fmt: skip
 _CLOUD: Final = Saying(
     "the close is {n} above the cloud", "so buyers hold the trend", _outside, _ATR,
-    line=1, line_name="an edge of the cloud", least=SHOWN_ATR,
+    line=1, line_name="an edge of the cloud",
 )  # fmt: skip
 _DIRECTION: Final = Saying(
     "+DI leads −DI by {n}", "so buyers drive the move",
     lambda _, plus, minus: abs(plus - minus), _POINTS,
+    about=lambda _, plus, minus: 1 if plus >= minus else 2,
 )  # fmt: skip
 _MACD: Final = Saying(
     "MACD is {n} above zero", "so the faster mean leads upwards", _in_atr, _FINE_ATR
@@ -542,7 +601,6 @@ _MACD: Final = Saying(
 def _above(what: str, other: str, why: str, line_name: str = "") -> Saying:
     return Saying(
         f"{what} is {{n}} above {other}", why, _gap, _ATR, line=1, line_name=line_name or other,
-        least=SHOWN_ATR,
     )  # fmt: skip
 
 
@@ -555,10 +613,11 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     ),
     _ids("body_atr", "volume_ratio"): Saying(
         "the rising bar had {n} its usual volume", "so buyers meant it",
-        lambda _, volume: volume, "{:.1f} times",
+        lambda _, volume: volume, "{:.1f} times", least=1.2,
     ),
     _ids("lower_wick", "upper_wick"): Saying(
-        "the lower wick takes {n} of the bar", "so buyers came in below it", max, "{:.0%}"
+        "the lower wick takes {n} of the bar", "so buyers came in below it", max, "{:.0%}",
+        least=0.3, about=lambda lower, upper: 0 if lower >= upper else 1,
     ),
     _ids("engulfing"): Saying(
         "the last {n} bars form a rising engulfing pattern", "so buyers took over",
@@ -579,6 +638,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         _stretch, "{:.0%}",
         "price is {n} of the way to its upper band, high for a range", _RANGE_TURNS,
         line=2, line_name="the middle of the Bollinger bands", least=0.1, least_faded=0.5,
+        about=lambda close, _low, mid, _high: 3 if close > mid else 1,
     ),
     _ids("close", "span_a", "span_b", "atr14"): _CLOUD,
     _ids("tenkan", "kijun", "atr14"): _above(
@@ -626,12 +686,14 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         "the tone of the news is good at {n}", "so it backs buyers", _itself, "{:+.2f}"
     ),
     ("sentiment.up_bars",): Saying(
-        "{n} of the recent closes rose", "so the mood carries buyers", _larger, "{:.0%}",
-        "{n} of the recent closes rose, much for a range", "and a range seldom goes on like that",
+        "rising closes weigh {n} of the recent ones", "so the mood carries buyers", _larger,
+        "{:.0%}", "rising closes weigh {n} of the recent ones, much for a range",
+        "and a range seldom goes on like that",
         middle=0.5, least=0.02, least_faded=0.1,
     ),
     ("sentiment.up_volume",): Saying(
-        "{n} of the volume lay on rising bars", "so money backs buyers", _larger, "{:.0%}"
+        "rising bars carry {n} of the recent volume", "so money backs buyers", _larger, "{:.0%}",
+        middle=0.5, least=0.02,
     ),
     ("sentiment.streak",): Saying(
         "{n} closes in a row rose", "so the mood carries buyers", _size, "{:.0f}",

@@ -1,10 +1,11 @@
-"""Writes the pages that mirror the code: default profile, profiles, models, agents, dependencies.
+"""Writes the pages that mirror the code: profiles, models, agents, dependencies, transcripts.
 
-The former two come from the pydantic models in torra/config.py and agent_config.py: names,
-defaults, limits and the description of each field; the table of models from
-torra/providers/vendors/capabilities.py, docs/agents.md from the roles of agents/registry.py. What
-is written by hand in docs/models.md and docs/agents.md stays. A test compares the files with what
-is rendered here; `python -m docs.generate` writes them anew.
+The default profile and the page of profiles come from the pydantic models in torra/config.py and
+agent_config.py: names, defaults, limits and the description of each field; the table of models from
+torra/providers/vendors/capabilities.py, docs/agents.md from the roles of agents/registry.py, the
+transcripts from a desk that runs the sample. What is written by hand in docs/models.md and
+docs/agents.md stays. A test compares the files with what is rendered here; `python -m
+docs.generate` writes them anew.
 """
 
 from __future__ import annotations
@@ -140,6 +141,8 @@ def by_hand(page: str) -> str:
 
 def write() -> None:
     """Write every file."""
+    from docs import transcripts  # noqa: PLC0415  it runs a desk of the tests
+
     for name, render in (("models", render_models_docs), ("agents", render_agents_docs)):
         page = ROOT / "docs" / f"{name}.md"
         kept = by_hand(page.read_text(encoding="utf-8")) if page.exists() else "\n"
@@ -149,6 +152,7 @@ def write() -> None:
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
     dependencies.PAGE.write_text(dependencies.render(), encoding="utf-8")
+    transcripts.PAGE.write_text(transcripts.render(), encoding="utf-8")
     security = ROOT / "docs" / "security.md"
     security.write_text(
         description.with_scopes(security.read_text(encoding="utf-8")), encoding="utf-8"

@@ -26,13 +26,14 @@ import math
 import threading
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
 from scoring_rubric import request_hash, second_look, visible
 
 from ..contracts import (
+    SIDES,
     AgentReport,
     Ask,
     CallRecord,
@@ -138,7 +139,10 @@ class ProviderLine:
         exchange = _Exchange(self, role, context, stage)
 
         def parse(reply: Mapping[str, Any], prompt: Prompt) -> AgentReport:
-            return replies.read(prompt.shape, reply, role, context.features)
+            told = replies.read(prompt.shape, reply, role, context.features)
+            if told.rebuttals and not any(r.agent_id in SIDES for r in context.reports):
+                return replace(told, rebuttals=())  # nobody has spoken yet
+            return told
 
         return lambda prompt: exchange.considered(prompt, parse)
 

@@ -35,6 +35,7 @@ from scoring_rubric import OWN_FLAGS
 
 from ..arguments import CLAIM_WORDS, FALSIFIERS, ending, leaning, sort, standing
 from ..contracts import (
+    EMPTY,
     ORDINALS,
     SIDES,
     VECTORS,
@@ -205,6 +206,18 @@ def _argued(told: ReportReply, role: Role, features: Mapping[str, Feature]) -> A
     drawn = _held(_drawn(told, role, features, cited), role)
     if drawn.abstained:
         return drawn
+    return _sorted(drawn, role, claim, given_for, given_against, features)
+
+
+def _sorted(
+    drawn: AgentReport,
+    role: Role,
+    claim: str,
+    given_for: tuple[Point, ...],
+    given_against: tuple[Point, ...],
+    features: Mapping[str, Feature],
+) -> AgentReport:
+    """Return a held report with its claim, and its points on their own sides."""
     found = sort(leaning(role, drawn.adjustments), given_for, given_against, features)
     flags = list(drawn.flags)
     if found.misplaced:
@@ -291,14 +304,21 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
     return {vector: _within(getattr(told, vector).score, 1.0) for vector in VECTORS}
 
 
-def held_to(drawn: object, role: Role) -> AgentReport:
-    """Return a report held to its role: bounds, focus, finite numbers. Idempotent.
+def held_to(drawn: object, role: Role, features: Mapping[str, Feature] = EMPTY) -> AgentReport:
+    """Return a report held to its role and the evidence, as if a model had written it. Idempotent.
 
     Raises ModelUnavailable("garbage") for what is no report.
     """
     if not isinstance(drawn, AgentReport) or not _well_formed(drawn):
         raise _garbage(f"{role.id} returned no proper report but {type(drawn).__name__}")
-    return _held(drawn, role)
+    held = _held(drawn, role)
+    if held.abstained or not (held.points_for or held.points_against or held.claim):
+        return held
+    told_for, told_against = (
+        tuple(one._replace(says=_line(one.says), why=_line(one.why)) for one in told)
+        for told in (held.points_for, held.points_against)
+    )
+    return _sorted(held, role, _claim(held.claim), told_for, told_against, features)
 
 
 def _held(drawn: AgentReport, role: Role) -> AgentReport:

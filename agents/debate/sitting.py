@@ -190,7 +190,7 @@ class Sitting:
             try:
                 report = result_of(ended)
                 if report is not self.line.given.get(role_id, UNGIVEN):
-                    report = replies.held_to(report, role)
+                    report = replies.held_to(report, role, contexts[role_id].features)
                 outcome[role_id] = Answer(role, report)
             except ModelUnavailable as error:
                 outcome[role_id] = failure(error)

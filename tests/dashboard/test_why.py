@@ -91,10 +91,20 @@ def test_a_fact_counts_once_on_a_side() -> None:
     assert texts(told.why_not) == [("Bear", "RSI at 70.")], "on the other side it is another point"
 
 
+def test_who_leans_to_a_side_without_a_point_there_is_heard_with_its_claim() -> None:
+    """As one of the shape before, and one whose points fell away."""
+    told = case(
+        {"agent_id": "news", "key_points": ["x"], "reasoning": "The tone is bad. More."},
+        said("bear_researcher", claim="Down: ADX at 45."),
+        said("technical", point("a break", 1), claim="Up: a break of 1."),
+    )
+    assert texts(told.why) == [("Technical", "a break.")]
+    assert texts(told.why_not) == [("Bear", "Down: ADX at 45."), ("News", "The tone is bad.")]
+
+
 def test_what_has_no_side_is_no_bullet() -> None:
     told = case(
-        said("technical", point("the spread is wide", 0)),
-        {"agent_id": "news", "key_points": ["of the shape before"], "adjustments": {"x": 0.2}},
+        said("sentiment", point("the spread is wide", 0)),
         said("momentum", point("silent", 1), abstained=True),
         said("risk_gate", point("no gate", 1)),
         said("bull_researcher", point("", 1)),
@@ -126,6 +136,19 @@ def test_the_gate_and_the_disagreements_speak_against() -> None:
     assert set(IN_WORDS) == {*map(str, GateReason)} - {"NONE"}
     assert told.why_not[1].text == "Size × 0.50: volatility is high, OF_A_HOST."
     assert "key levels" in told.why_not[2].text
+
+
+def test_the_gate_has_a_place_where_it_cuts() -> None:
+    many = [said("bear_researcher", *(point(f"b{n}", -1) for n in range(3)))]
+    many += [said(name, point(name, -1)) for name in ("technical", "news")]
+    cut = case(*many, gate={"multiplier": 0.5, "reasons": ["WIDE_SPREAD"]})
+    assert [one.who for one in cut.why_not] == ["Bear", "Bear", "Gate"]
+    assert [one.who for one in case(*many).why_not] == ["Bear", "Bear", "News"]
+
+
+def test_a_long_point_ends_once() -> None:
+    told = case(said("technical", point("word " * 60, 1)))
+    assert told.why[0].text.endswith("word…")
 
 
 def test_what_would_refute_it_is_its_own_researchers() -> None:

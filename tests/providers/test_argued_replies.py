@@ -17,13 +17,24 @@ from typing import Any
 import pytest
 
 from agent_config import MODELS
-from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, leaning
+from agents.arguments import (
+    AGAINST,
+    CLAIM_WORDS,
+    FALSIFIERS,
+    FOR,
+    distinct,
+    leaning,
+    priced,
+    standing,
+)
 from agents.contracts import (
     VECTORS,
     AgentReport,
     Completion,
+    Falsifier,
     Feature,
     ModelUnavailable,
+    Point,
     Request,
     Shape,
 )
@@ -33,6 +44,7 @@ from agents.registry import AGENTS
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import VENDORS, Reply, VendorServer
 from tests.faults import malformed
+from torra.tick.tick_record import ReportRecord
 
 BULL, TECHNICAL = "bull_researcher", "technical"
 SHAPES: dict[str, Shape] = {BULL: "case", "bear_researcher": "case", "news": "news"}
@@ -174,7 +186,7 @@ def test_a_point_on_the_wrong_side_moves_in_the_tables_words(said: Said) -> None
     assert told.flags == ("misplaced",)
     assert ids(told.points_for) == ["technical.macd"]
     (moved,) = told.points_against
-    assert (moved.says, moved.why, moved.side) == ("−DI at 30", "", -1)
+    assert (moved.says, moved.why, moved.side) == ("−DI at 30", "sellers drive the move", -1)
     other = said(reply(value=-0.1, points_for=[wrong], points_against=[fact("technical.macd")]))
     assert other.flags == ()
     assert (ids(other.points_for), ids(other.points_against)) == (
@@ -212,6 +224,34 @@ def test_a_fact_of_two_sides_stands_where_it_is_put(said: Said, name: str, way: 
     told = said(reply(value=0.1 * way, points_for=[fact(name)], points_against=[]))
     assert told.flags == ()
     assert [(point.id, point.side) for point in told.points_for] == [(name, way)]
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("technical.upper_wick", set()),
+        ("technical.lower_wick", {1}),
+        ("technical.swing_high", {1, -1}),
+        ("technical.ema20", {1, -1}),
+        ("technical.span_a", {1, -1}),
+        ("fundamentals.pe", {1, -1}),
+        ("news.item_score.1", {-1}),
+        ("news.item_age_h.1", set()),
+        ("technical.support_distance_atr", {1}),
+        ("technical.resistance_distance_atr", {1, -1}),
+    ],
+)
+def test_a_fact_stands_where_the_table_says(name: str, allowed: set[int]) -> None:
+    """A shorter wick, levels beside their like, headlines by their score, a far ceiling."""
+    values: dict[str, float | str] = {
+        **VALUES, "technical.upper_wick": 0.1, "technical.lower_wick": 0.5,
+        "technical.swing_high": 105.0, "technical.prev_swing_high": 103.0,
+        "technical.ema20": 104.5, "technical.span_a": 103.0, "technical.span_b": 99.0,
+        "fundamentals.pe": 12.0, "news.item_score.1": -0.8, "news.item_age_h.1": 3.0,
+        "technical.support_distance_atr": 0.4, "technical.resistance_distance_atr": 6.0,
+    }  # fmt: skip
+    features = {key: Feature(key, value) for key, value in values.items()}
+    assert set(sides(name, features)) == allowed
 
 
 def test_a_report_without_a_side_keeps_its_points_where_they_were(said: Said) -> None:
@@ -269,6 +309,87 @@ def test_a_falsifier_stands_while_it_has_not_come_and_may_come(said: Said) -> No
     assert said(a_case(value=0.0, falsifiers=[end()]), BULL).falsifiers == ()
     bear = said(a_case(value=-0.1, falsifiers=[end("above", 101.0), end()]), "bear_researcher")
     assert bear.falsifiers == ("a close above 101, the last swing, in the next 12 bars",)
+
+
+def test_without_an_atr_a_falsifier_lies_within_a_share_of_the_close() -> None:
+    features = {"technical.close": Feature("technical.close", 100.0)}
+    ends = [Falsifier("above", level, "x", 5) for level in (101.0, 104.9, 106.0, 1e300)]
+    assert [one.level for one in standing(ends, -1, features)] == [101.0, 104.9]
+
+
+@pytest.mark.parametrize(
+    ("close", "decimals", "atr", "level", "told"),
+    [
+        (1.18251, 7, 0.0014, 1.1804949, "1.18049"),
+        (1.18251, 5, 0.0014, 1.18049, "1.18049"),
+        (68547.92, 4, 300.0, 68249.973, "68,249.97"),
+        (151.234, 5, 0.05, 151.2042, "151.204"),
+        (0.00066653, None, 1e-6, 0.00066553, "0.00066553"),
+        (100.0, 2, None, 99.5, "99.50"),
+        (4000.0, 0, 20.0, 3990.4, "3,990"),
+    ],
+)
+def test_a_price_is_written_as_fine_as_its_symbol_is_quoted(
+    close: float, decimals: int | None, atr: float | None, level: float, told: str
+) -> None:
+    """Torra's bundle shows two decimals more than that, a host perhaps none more."""
+    features = {"technical.close": Feature("technical.close", close, decimals=decimals)}
+    if atr is not None:
+        features["technical.atr14"] = Feature("technical.atr14", atr)
+    assert priced(level, features) == told
+
+
+def test_a_falsifier_is_judged_as_it_is_written(said: Said) -> None:
+    """Rounded it would lie on the close, or on its other side."""
+    features = {
+        "technical.close": Feature("technical.close", 100.001, decimals=4),
+        "technical.atr14": Feature("technical.atr14", 2.0),
+    }
+    ends = [Falsifier("below", level, "x", 5) for level in (100.0008, 99.99)]
+    assert [one.level for one in standing(ends, 1, features)] == [100.0008, 99.99]
+    at = {**features, "technical.close": Feature("technical.close", 100.0, decimals=4)}
+    assert [one.level for one in standing(ends[:1], 1, at)] == []
+    near = [Falsifier("below", 99.999, "x", 5)]
+    assert list(standing(near, 1, at)) == [], "written it is 100.00, and the close is there"
+
+
+def test_a_claim_that_was_made_before_is_flagged() -> None:
+    def made(agent: str, claim: str) -> AgentReport:
+        return AgentReport(agent, claim=claim)
+
+    told = distinct(
+        (
+            made("technical", "Up: MACD leads by 0.5."),
+            made("momentum", "up - macd leads by 0.5"),
+            made("bull_researcher", "Up: MACD leads by -0.5."),
+            made("bear_researcher", ""),
+            made("news", ""),
+        )
+    )
+    assert [report.flags for report in told] == [(), ("repeated",), (), (), ()]
+    assert told[1].claim == "up - macd leads by 0.5", "what was said stays on record"
+    stored = ReportRecord.read(
+        {
+            "claim": "up",
+            "flags": ["repeated"],
+            "points_for": [{"says": "MACD at 0.5", "id": "technical.macd", "value": 0.5}],
+        }
+    )
+    assert stored.said == "MACD at 0.5"
+    assert ReportRecord.read({"claim": "up", "flags": ["repeated"]}).said == "up"
+
+
+def test_a_report_that_a_host_made_itself_is_held_to_the_evidence() -> None:
+    role = AGENTS[TECHNICAL].role
+    points = (Point("MACD is negative", "technical.macd", 0.5, "", -1), Point("ADX", "x", 1.0))
+    own = AgentReport(
+        TECHNICAL, dict.fromkeys(VECTORS, -0.1), "high", claim="word " * 90, points_for=points
+    )
+    held = replies.held_to(own, role, FEATURES)
+    assert len(held.claim.split()) == CLAIM_WORDS
+    assert held.points_for == () and ids(held.points_against) == ["technical.macd"]
+    assert {"misplaced", "no_number"} <= set(held.flags)
+    assert replies.held_to(held, role, FEATURES) == held
 
 
 def test_a_rebuttal_cites_what_is_true(said: Said) -> None:

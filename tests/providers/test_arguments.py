@@ -22,6 +22,7 @@ from agents.feature_words import (
     EITHER,
     FEATURES,
     SAYINGS,
+    Saying,
     label_of,
     meaning_of,
     mirrored,
@@ -47,6 +48,10 @@ LONGEST = 25
 
 NUMBER = re.compile(r"[+−-]?\d[\d,.]*%?")
 CODE = re.compile(r"[a-z0-9]+_[a-z0-9_]*|[Α-Ωα-ω]|\b[a-z]+\.[a-z]")
+NOTHING = re.compile(r"(?<![\d.,])0(?:\.0+)?(?:%| (?:ATR|points|times|%))")
+"""A distance or a share of nothing is no argument; the gate counts reports and minutes besides."""
+FAR = re.compile(r"(?:support|resistance) is ([\d.]+) ATR")
+RSI = re.compile(r"RSI at (\d+)")
 LINE = re.compile(r"a close (above|below) ([\d,.]+), .+, in the next 12 bars")
 
 
@@ -165,6 +170,9 @@ def check_points(request: Request, reply: dict[str, Any], side: int) -> None:
 
 def check_words(text: str) -> None:
     assert not CODE.search(text), text
+    assert not NOTHING.search(text), text
+    assert not [far for far in FAR.findall(text) if float(far) > 1.0], text
+    assert not [rsi for rsi in RSI.findall(text) if abs(float(rsi) - 50.0) < 3.0], text
     for sentence in re.split(r"(?<=\.)\s", text):
         assert len(sentence.split()) <= LONGEST, sentence
 
@@ -254,6 +262,45 @@ def test_every_feature_of_a_bundle_has_its_words() -> None:
     assert meaning_of("host.own") == meaning_of("market.session") == ""
     assert meaning_of("technical.macd") == "high: the faster mean leads up; low: it leads down"
     assert (label_of("technical.ema20"), label_of("technical.support")) == ("EMA20", "support")
+
+
+def _of(*names: str) -> Saying:
+    return SAYINGS[tuple(f"technical.{name}" for name in names)]
+
+
+@pytest.mark.parametrize(
+    ("saying", "values", "fades", "said"),
+    [
+        (_of("rsi14"), (51.0,), False, False),
+        (_of("rsi14"), (54.0,), False, True),
+        (_of("rsi14"), (55.0,), True, False),
+        (_of("rsi14"), (59.0,), True, True),
+        (_of("support_distance_atr"), (0.004,), False, False),
+        (_of("support_distance_atr"), (0.3,), False, True),
+        (_of("support_distance_atr"), (3.0,), False, False),
+        (_of("close", "ema20", "atr14"), (100.04, 100.0, 1.0), False, False),
+        (_of("close", "ema20", "atr14"), (100.06, 100.0, 1.0), False, True),
+        (_of("body_atr", "volume_ratio"), (0.5, 1.0), False, False),
+        (_of("body_atr", "volume_ratio"), (0.5, 1.4), False, True),
+        (_of("lower_wick", "upper_wick"), (0.1, 0.05), False, False),
+        (SAYINGS["sentiment.streak",], (1.0,), False, False),
+        (SAYINGS["news.score",], (0.004,), False, False),
+        (SAYINGS["news.score",], (0.2,), False, True),
+    ],
+)
+def test_what_is_not_clear_is_not_said(
+    saying: Saying, values: tuple[float, ...], fades: bool, said: bool
+) -> None:
+    assert saying.fits(values, fades=fades) is said
+
+
+def test_a_reading_of_several_features_is_about_the_one_that_decides() -> None:
+    bands = _of("close", "bb_lower", "bb_mid", "bb_upper").about
+    wicks, lines = _of("lower_wick", "upper_wick").about, _of("adx14", "plus_di", "minus_di").about
+    assert bands and wicks and lines
+    assert (bands(101, 98, 100, 102), bands(99, 98, 100, 102)) == (3, 1)
+    assert (wicks(0.5, 0.1), wicks(0.1, 0.5)) == (0, 1)
+    assert (lines(20, 30, 10), lines(20, 10, 30)) == (1, 2)
 
 
 def test_every_reading_of_the_rules_can_be_said() -> None:

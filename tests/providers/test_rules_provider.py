@@ -519,7 +519,7 @@ def test_one_close_is_no_row_of_closes() -> None:
 
 
 def test_an_advocate_that_is_outweighed_says_so() -> None:
-    up = answer(request(BEAR, MARKET | named({"close": 104.0, "rsi14": 65.0})))
+    up = answer(request(BEAR, MARKET | named({"close": 104.0, "rsi14": 65.0, "cci20": -20.0})))
     assert re.match(
         r"No case: \d+ of \d+ readings ask for less, and the others outweigh them\.",
         up["claim"],
@@ -638,7 +638,8 @@ def test_components_stand_in_where_indicators_are_not_shown() -> None:
 def test_without_adx_the_regime_is_undecided() -> None:
     assert regime({}).trend == 0.5
     values = {name: value for name, value in MARKET.items() if name != ADX}
-    told = said(request(TECHNICAL, values | named({"rsi14": 80.0})))
+    listed = {f"scores.{vector}": 0.0 for vector in VECTORS}
+    told = said(request(TECHNICAL, values | listed | named({"rsi14": 80.0})))
     assert ADX not in {cited.id for cited in told.evidence}
     assert not told.flags
 

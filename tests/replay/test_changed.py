@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from agents import risk_gate
 from agents.contracts import Feature
 from instance_database import Database
+from tests.conftest import Scale, scale_of
 from tests.dashboard import test_query_plans
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
@@ -37,7 +38,11 @@ from torra.tick.tick_record import PROPOSED
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 
-BARS = 280
+DAYS = 280
+"""Closes of M15 that a desk lives through at once, nearly three days."""
+
+CLOSES = 4_000
+"""... and at night altogether: 5,000 ticks, those of H1 included."""
 SETTINGS = DeskSettings(instances=(desks.BTC,))
 SUBJECT = PromotionSubject("default", trading("full"), (desks.BTC,))
 SMALLER = trading("full").model_copy(
@@ -50,23 +55,37 @@ OPENS = {"BUY": "OPEN_BUY", "SELL": "OPEN_SELL"}
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def closes(request: pytest.FixtureRequest) -> int:
+    return Scale(scale_of(request.config))(CLOSES, least=DAYS)
+
+
+def lived_on(desk: Desk, closes: int) -> Desk:
+    """Return the desk after so many closes more, a few days at a time as its window holds them."""
+    for done in range(0, closes, DAYS):
+        go_on(desk, min(DAYS, closes - done))
+    return desk
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory, closes: int) -> Iterator[Desk]:
     """A desk that lived three days with agents that count, and trades often."""
-    desk = run(tmp_path_factory.mktemp("lived"), RulesProvider(), "full", BARS)
+    desk = run(tmp_path_factory.mktemp("lived"), RulesProvider(), "full", DAYS)
+    lived_on(desk, closes - DAYS)
     with closing(desk.database):
         yield desk
 
 
 @pytest.fixture(scope="module")
-def wild(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def wild(tmp_path_factory: pytest.TempPathFactory, closes: int) -> Iterator[Desk]:
     """The same with agents that say anything, and often veto."""
-    desk = run(tmp_path_factory.mktemp("wild"), VOICES["wild"](), "full", BARS)
+    desk = run(tmp_path_factory.mktemp("wild"), VOICES["wild"](), "full", DAYS)
+    lived_on(desk, closes - DAYS)
     with closing(desk.database):
         yield desk
 
 
 @pytest.fixture(scope="module")
-def shrunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def shrunk(tmp_path_factory: pytest.TempPathFactory, closes: int) -> Iterator[Desk]:
     """A desk of eight, whose analysts lie apart, with a gate whose rules cut most orders."""
     desk = desks.open_desk(
         tmp_path_factory.mktemp("shrunk"),
@@ -76,7 +95,7 @@ def shrunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         lease_seconds=36_000.0,
     )
     desk._hold_lease()
-    go_on(desk, BARS)
+    lived_on(desk, closes)
     with closing(desk.database):
         yield desk
 
@@ -108,8 +127,14 @@ def recount(database: Database, profile: Profile) -> dict[str, tuple[set[str], f
     """What agents changed of each tick, and the lots that L1 alone had opened.
 
     By hand from the records: no list, no risk engine. The position is followed from signal to
-    signal, by the steps that the outbox noted.
+    signal, by the steps that the outbox noted; one that was rejected opened nothing.
     """
+    leaving = {
+        (sid, row["decided_at"])
+        for row in database.signals(instance="BTCUSD", limit=10_000)
+        for sid in ((row["closes"], row["sid"]) if row["timeframe"] == "H1" else ())
+        if row["kind"] == "close" or row["after"]
+    }
     signals = {
         row["sid"]: row
         for row in database.signals(instance="BTCUSD", limit=10_000)
@@ -121,6 +146,9 @@ def recount(database: Database, profile: Profile) -> dict[str, tuple[set[str], f
         held = next((s for s in reversed(sent) if open_still(signals[s], record)), None)
         side = signals[held]["side"] if held else None
         l1 = l1_alone(record, side, profile, spec)
+        if held and (held, record["as_of"]) in leaving and record["timeframe"] == "M15":
+            # H1 closed or reversed at this very close: what was held is on its way out.
+            l1 = ("HOLD", 0.0)
         kinds = set()
         if record["verdict"] != record["l1_verdict"]:
             kinds.add("verdict")
@@ -137,6 +165,8 @@ def recount(database: Database, profile: Profile) -> dict[str, tuple[set[str], f
 
 
 def open_still(signal: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    if signal["state"] == "REJECTED":
+        return False
     return signal["closed_at"] is None or parse(signal["closed_at"]) >= parse(record["as_of"])
 
 
@@ -246,9 +276,10 @@ def test_an_order_that_a_person_was_asked_about_counts_as_wanted(tmp_path: Path)
 def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(lived: Desk) -> None:
     """An L1 replay that begins at the line's own tick opens it there, and nothing before it.
 
-    Its verdicts are computed from all bars, those of a line are the stored ones of L1.
+    Its verdicts are computed from all bars, those of a line are the stored ones of L1. It begins
+    without a score of H1, so now and then its first verdict is another one: those are told apart.
     """
-    compared = 0
+    compared = other = 0
     final = live.arm_seen(lived.database, SUBJECT)
     frames = live.frames_of(lived.database, SUBJECT, final.ticks)["BTCUSD"]
     last = final.ticks[-1].close_time
@@ -261,11 +292,14 @@ def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(lived: 
         mine = next((trade for trade in trades if trade.decided == close), None)
         if mine is None or mine.timeframe != one.timeframe or mine.reason == "END":
             continue
+        if mine.side != one.l1.verdict:
+            other += 1
+            continue
         assert one.l1.came_to.state == "closed"
         assert one.l1.came_to.r == mine.r
         assert one.l1.came_to.money == pytest.approx(mine.profit / mine.lots * one.l1.lots)
         compared += 1
-    assert compared >= 10
+    assert compared >= 10 and other <= compared / 20
 
 
 def test_an_order_of_the_newest_bar_waits_and_one_of_missing_bars_is_not_known(

@@ -106,7 +106,8 @@ def go_on(desk: Desk, bars: int) -> None:
     for key in sorted(keys, key=running_order):
         clock.set(key.bar_time + duration(key.timeframe))
         (outcome,) = desk._run(setup, {key: clock.monotonic()}, edges)
-        assert outcome.state == "done"
+        came = key.bar_time in history[key.timeframe].index
+        assert outcome.state == ("done" if came else "skipped"), key
 
 
 def records(desk: Desk) -> list[dict[str, Any]]:

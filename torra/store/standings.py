@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from torra.clock import duration, parse
 from torra.store.connection import Store, stamp, to_json
-from torra.verdict.signal_states import HELD
+from torra.verdict.signal_states import HELD, UNEXECUTED
 
 PAGE: Final = 500
 """Ticks that are in memory at a time while all are read."""
@@ -321,7 +321,8 @@ class ChangeStore(Store):
         """Return the opening that an instance held or had sent when a tick of a close decided.
 
         None if it was flat then. Of ticks that close together the longer timeframe decided first.
-        An opening that was refused or expired meanwhile is not found.
+        An opening that was refused or expired meanwhile is not found. `closing` says whether its
+        close had been sent by then.
         """
         at = stamp(moment)
         found = self._row(
@@ -337,7 +338,17 @@ class ChangeStore(Store):
                 instance, *HELD,
             )  # fmt: skip
             found = min(rows, key=lambda row: HELD.index(row["state"]), default=None)
-        return found if found is not None and _before(found, at, timeframe) else None
+        if found is None or not _before(found, at, timeframe):
+            return None
+        closes = self._rows(
+            "SELECT decided_at, timeframe, state FROM signals "
+            "WHERE instance = ? AND kind = 'close' AND closes = ?",
+            instance, found["sid"],
+        )  # fmt: skip
+        closing = any(
+            row["state"] not in UNEXECUTED and _before(row, at, timeframe) for row in closes
+        )
+        return found | {"closing": closing}
 
     def l1_verdicts(
         self, instance: str, timeframe: str, first: datetime, limit: int

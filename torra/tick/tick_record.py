@@ -189,7 +189,12 @@ class ReportRecord(RecordPart):
 
     @property
     def said(self) -> str | None:
-        """Its claim, or the reasoning of a report that has none."""
+        """Its claim, or the reasoning of a report that has none.
+
+        A claim that another agent made before it is none: then it is its first point.
+        """
+        if "repeated" in self.flags and self.points_for:
+            return self.points_for[0].says
         return self.claim or self.reasoning
 
     @property

@@ -212,7 +212,7 @@ def _seen(
         told.author,
         report.adjustments,
         report.confidence,
-        figures.clean(told.said),
+        figures.clean(told.claim or told.reasoning),
         told.key_points or tuple(figures.clean(point.says, 300) for point in told.points_for),
         tuple(Evidence(str(item.id), item.value) for item in told.evidence),
         abstained=report.abstained,

@@ -1,8 +1,9 @@
 """Why and why not: what speaks for a proposed order and what against it.
 
 A point stands where the evidence put it when the report was read (`agents.arguments`), whoever
-made it; one of the shape before has no side and is left to the tick's page. The parts of the four
-L1 scores speak after the agents. Each fact counts once on each side.
+made it. An agent that leans to a side without a point there, as in a report of the shape before, is
+heard with its claim. The gate has a place where it cuts, and the parts of the four L1 scores speak
+last. Each fact counts once on each side.
 """
 
 from __future__ import annotations
@@ -56,7 +57,13 @@ def case(record: TickRecord, side: str) -> Case:
     reports = {report.author: report for report in record.deliberation.reports}
     champion = reports.get(RESEARCHERS.get(side, ""), ReportRecord())
     towards = TOWARDS.get(side, 0)
-    against = (*_agents(record, -towards), *_doubts(record), *_parts(record, -towards))
+    spoken, gate = list(_agents(record, -towards)), list(_gate(record))
+    # One place is left for the gate where it cuts: that holds whatever the agents say.
+    places = BULLETS - len(gate)
+    against = (
+        *spoken[:places], *gate, *spoken[places:], *_disagreements(record),
+        *_parts(record, -towards),
+    )  # fmt: skip
     refuting = [shortened(text, 160) for text in agreement.falsifiers(champion)]
     return Case(
         why=_once((*_agents(record, towards), *_parts(record, towards))),
@@ -111,7 +118,7 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     stances = leanings(record.deliberation)
     own = next((RESEARCHERS[side] for side, way in TOWARDS.items() if way == towards), "")
     told = {
-        report.author: _of(report, towards)
+        report.author: _of(report, towards, stances.get(report.author) or 0.0)
         for report in record.deliberation.reports
         if report.author != GATE and not report.abstained
     }
@@ -119,18 +126,23 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
     first = [told[name][: BULLETS - 1 if name == own else 1] for name in order]
     # a second point of an agent after the first ones of all
     rest = [told[name][len(some) :] for name, some in zip(order, first, strict=True)]
-    for name, points in (*zip(order, first, strict=True), *zip(order, rest, strict=True)):
-        yield from (_bullet(short_name(name), point) for point in points)
+    for points in (*first, *rest):
+        yield from points
 
 
-def _of(report: ReportRecord, towards: int) -> Sequence[PointRecord]:
-    points = (*report.points_for, *report.points_against)
-    return [point for point in points if towards and point.side == towards and point.says]
+def _of(report: ReportRecord, towards: int, push: float) -> Sequence[SidePoint]:
+    """Return an agent's points for a side; where it leans there without one, what it claims."""
+    who = short_name(report.author)
+    given = (*report.points_for, *report.points_against)
+    points = [point for point in given if towards and point.side == towards and point.says]
+    if not points and push * towards > 0.0 and report.said:
+        return [SidePoint(who, first_sentence(report.said, LONGEST))]
+    return [_bullet(who, point) for point in points]
 
 
 def _bullet(who: str, point: PointRecord) -> SidePoint:
-    name = figures.clean(point.id, 60)
-    return SidePoint(who, f"{shortened(point.says or '', LONGEST)}.", name, name_of(name))
+    name, text = figures.clean(point.id, 60), shortened(point.says or "", LONGEST)
+    return SidePoint(who, text if text.endswith("…") else f"{text}.", name, name_of(name))
 
 
 def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
@@ -151,12 +163,15 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
             yield SidePoint("L1", f"{told[:1].upper()}{told[1:]}.", name, name_of(name))
 
 
-def _doubts(record: TickRecord) -> Iterator[SidePoint]:
-    """Yield what else speaks against an opening: the gate's reasons, and the disagreements."""
+def _gate(record: TickRecord) -> Iterator[SidePoint]:
+    """Yield what the gate takes off the size, and why."""
     codes = [code for code in record.gate.reasons if code != "NONE"]
     if codes:
         size = figures.plain(record.gate.multiplier, 2)
         reasons = (IN_WORDS.get(code, figures.clean(code, 60)) for code in codes)
         yield SidePoint("Gate", f"Size × {size}: {', '.join(reasons)}.")
+
+
+def _disagreements(record: TickRecord) -> Iterator[SidePoint]:
     for text in record.deliberation.panel.disagreements:
         yield SidePoint("Disagreement", shortened(text, LONGEST).replace("_", " "))

@@ -81,22 +81,26 @@ def argue(
     moves: Mapping[str, float],
     side: int,
     base: float | None = None,
+    *,
+    given_up: bool = False,
 ) -> Argument:
     """Return the argument of a report that pushes to a side (+1, -1, 0) with these adjustments.
 
     `heard` are its readings by vector; `base` is what they are measured from, None for the scores.
+    `given_up`: it has a case of its own and grants all of it to the other side.
     """
     office, title = SIDES.get(request.role.id), request.role.title
     count = len({reading.reads for found in heard.values() for reading in found})
     if not any(moves.values()):
         if office is not None:
-            return Argument(office, _no_case(request, heard, office))
+            return Argument(office, _no_case(request, heard, office, given_up=given_up))
         known = (
             "say what the scores say" if base is None else "ask for no more than the scores have"
         )
-        return Argument(0, f"No side: the {title}'s {count} readings {known}.")
+        known = known if count > 1 else known.replace("say", "says", 1).replace("ask", "asks", 1)
+        return Argument(0, f"No side: the {title}'s {_readings(count)} {known}.")
     if side == 0:
-        return Argument(0, f"No side: the {title}'s {count} readings pull both ways, evenly.")
+        return Argument(0, f"No side: the {title}'s {_readings(count)} pull both ways, evenly.")
     found = _points(request, heard, side, base)[:FOR] or _of_scores(request, moves, side)
     against = _points(request, heard, -side, base)
     first = _first(found, request, heard)
@@ -105,6 +109,7 @@ def argue(
         # the agent whose subject it is may claim the same: this one speaks of its score
         first = [*_of_scores(request, moves, side), *first]
         claim = _claim(request, first[:1], side)
+    claim = _counted(claim, first[0], request, heard)
     found = [first[0], *(point for point in found if point is not first[0])][:FOR]
     answer = _answer(request, heard, side)
     met = None if answer is None else answer.point.reading.reads
@@ -112,7 +117,9 @@ def argue(
     return Argument(side, claim, tuple(found), tuple(against[:AGAINST]), answer)
 
 
-def _no_case(request: Request, heard: Mapping[str, Sequence[Reading]], office: int) -> str:
+def _no_case(
+    request: Request, heard: Mapping[str, Sequence[Reading]], office: int, *, given_up: bool
+) -> str:
     """Return what an advocate that votes 0 says: how many ask for its side, and too softly."""
     asked = [
         office * (reading.lean - _score(request, vector)) > 0.0
@@ -122,8 +129,10 @@ def _no_case(request: Request, heard: Mapping[str, Sequence[Reading]], office: i
     more = "more" if office > 0 else "less"
     if not any(asked):
         return f"No case: none of {len(asked)} readings asks for {more} than its score."
-    asking = f"{sum(asked)} of {len(asked)} readings ask for {more}"
-    return f"No case: {asking}, and the others outweigh them."
+    ask = "asks" if sum(asked) == 1 else "ask"
+    asking = f"{sum(asked)} of {len(asked)} readings {ask} for {more}"
+    end = "they yield to the other side's case" if given_up else "the others outweigh them"
+    return f"No case: {asking}, and {end}."
 
 
 def falsifiers(request: Request, said: Argument) -> list[Falsifier]:
@@ -140,7 +149,7 @@ def falsifiers(request: Request, said: Argument) -> list[Falsifier]:
     told: dict[str, Falsifier] = {}
     for one in standing(ends, said.side, request.features):
         # two names of one price are one falsifier
-        told.setdefault(priced(one.level, request.features.get(CLOSE)), one)
+        told.setdefault(priced(one.level, request.features), one)
     return list(told.values())[:FALSIFIERS]
 
 
@@ -174,7 +183,9 @@ def _point(reading: Reading, side: int, features: Mapping[str, Feature]) -> Poin
 
 def _cited(reading: Reading, side: int, features: Mapping[str, Feature]) -> str:
     """Return the feature that a point of a side rests on: what it is about, if that leans so."""
-    names = (reading.main, *reading.reads)
+    about = SAYINGS[reading.reads].about
+    main = reading.main if about is None else reading.reads[about(*reading.values)]
+    names = (main, reading.main, *reading.reads)
     return next((name for name in names if side in sides(name, features)), reading.main)
 
 
@@ -184,6 +195,19 @@ def _of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[
     score = _score(request, vector)
     reading = Reading((f"scores.{vector}",), (score,), float(side), 1.0)
     return [_point(reading, side, request.features)]
+
+
+def _counted(
+    claim: str, point: Point, request: Request, heard: Mapping[str, Sequence[Reading]]
+) -> str:
+    """Return a claim about a score of another's subject with how many readings were held to it.
+
+    The agent whose subject it is says the same without.
+    """
+    block, _, vector = point.id.partition(".")
+    if block != "scores" or vector in _own(request):
+        return claim
+    return claim.replace("its readings", f"its {_readings(len(heard.get(vector, ())))}", 1)
 
 
 def _first(
@@ -266,6 +290,8 @@ def _backers(request: Request, side: int, *, alone: bool) -> list[str]:
         told = " and the analyst pushes" if backing else ", though the analyst does not push"
     elif 2 * backing > len(pushes):
         told = f" and {backing} of {len(pushes)} analysts push"
+    elif not backing:
+        told = f", though none of {len(pushes)} analysts pushes"
     else:
         told = f", though only {backing} of {len(pushes)} analysts push"
     return [f"{told} {way}"] if alone or 2 * backing > len(pushes) else []
@@ -279,6 +305,8 @@ def _answer(request: Request, heard: Mapping[str, Sequence[Reading]], side: int)
     rival = next((r for r in request.reports if SIDES.get(r.agent_id) == -side), None)
     if request.role.id not in SIDES or rival is None or not rival.evidence:
         return None
+    if not any(rival.adjustments.values()):
+        return None  # it has no case: what it cites is not its own
     cited = rival.evidence[0].id
     mine = [
         reading
@@ -317,3 +345,7 @@ def _score(request: Request, vector: str) -> float:
     value: Any = request.scores.get(vector, 0.0)
     # No evidence may raise here; a score that is no number counts as 0.
     return value if math.isfinite(value) else 0.0
+
+
+def _readings(count: int) -> str:
+    return "one reading" if count == 1 else f"{count} readings"

@@ -40,6 +40,9 @@ VOLATILE: Final = (80.0, 100.0)
 """Percentiles of volatility between which the factor falls from 1 to `VOLATILE_FACTOR`."""
 
 VOLATILE_FACTOR: Final = 0.6
+SHOWN_SHARE: Final = 0.0005
+"""Least share that one decimal of a per cent shows."""
+
 DISPUTED_FACTOR: Final = 0.5
 """Factor where analysts and researchers flatly contradict each other."""
 
@@ -122,7 +125,7 @@ def _dispute(request: Request) -> Iterator[Danger]:
         return
     disputed = sum(pulls) / len(pulls)
     words = "analysts and researchers pull the same way"
-    if disputed > 0.0:
+    if disputed >= SHOWN_SHARE:
         words = (
             f"analysts and researchers contradict each other by {disputed:.1%}, until they agree"
         )

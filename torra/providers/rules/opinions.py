@@ -89,7 +89,7 @@ def researcher(request: Request, side: int) -> Reply:
     """Argue for higher (side 1) or lower (side -1) prices than the scores and reports say."""
     now = regime(request.features)
     heard = common_readings(request.features, now)
-    moves, cases = {}, []
+    moves, cases, given_up = {}, [], False
     for vector in _focus(request):
         found = heard.get(vector)
         if not found:
@@ -99,10 +99,11 @@ def researcher(request: Request, side: int) -> Reply:
         own = side * _bounded(max(0.0, case), request.role.bound) + 0.0
         cases.append(case)
         moves[vector] = _conceded(request, vector, own, side)
+        given_up = given_up or bool(own)
     if not moves:
         return _abstention(request) | {"rebuttals": [], "falsifiers": []}
     told = {vector: heard[vector] for vector in moves}
-    said = argue(request, told, moves, side)
+    said = argue(request, told, moves, side, given_up=given_up)
     confidence = _conviction(cases) if any(moves.values()) else "low"
     reply = _report(request, told, moves, said, confidence)
     return reply | {

@@ -179,7 +179,9 @@ def _courses(
 
 def _position(database: Database, row: Mapping[str, Any]) -> Position | None:
     held = database.held_at(row["instance"], row["timeframe"], parse(row["close_time"]))
-    return None if held is None else as_position(held | {"state": "FILLED"}, ())
+    if held is None:
+        return None
+    return as_position(held | {"state": "FILLED"}, (held["sid"],) if held["closing"] else ())
 
 
 def _without_agents(
