@@ -65,6 +65,7 @@ _SWAPPED: Final = {a: b for one, other in _PAIRS for a, b in ((one, other), (oth
 _WORD: Final = re.compile(r"[+−]?[A-Za-z]+")
 
 
+@lru_cache(maxsize=512)  # the table's own halves, over and over
 def mirrored(text: str) -> str:
     """Return the words for the other side: above for below, buyers for sellers."""
     return _WORD.sub(_swapped, text)

@@ -258,7 +258,9 @@ def _drawn(
     adjustments = {vector: getattr(given, vector) for vector in VECTORS}
     _cited_writable(evidence, told.abstain_reason, *told.flags)
     # Torra's own flags change what a report weighs: a model may not set them.
-    flags = list(_lines(tuple(flag for flag in told.flags if flag not in OWN_FLAGS)))
+    flags = list(
+        _lines(tuple(flag for flag in told.flags if flag.strip() and flag not in OWN_FLAGS))
+    )
     # All citations are checked, before the record keeps only the first.
     if not told.abstained and not _stands(adjustments, evidence, features):
         flags.append(UNGROUNDED)

@@ -101,8 +101,9 @@ def argue(
         return Argument(0, f"No side: the {title}'s {_readings(count)} {known}.")
     if side == 0:
         return Argument(0, f"No side: the {title}'s {_readings(count)} pull both ways, evenly.")
-    found = _points(request, heard, side, base)[:FOR] or _of_scores(request, moves, side)
-    against = _points(request, heard, -side, base)
+    found = _points(request, heard, side, base, FOR) or _of_scores(request, moves, side)
+    # one more than is granted: the answer may take one of them
+    against = _points(request, heard, -side, base, AGAINST + 1)
     first = _first(found, request, heard)
     claim = _claim(request, first, side)
     if _borrowed(first[0], request, heard) and claim == _claim(request, first[:1], side):
@@ -154,7 +155,11 @@ def falsifiers(request: Request, said: Argument) -> list[Falsifier]:
 
 
 def _points(
-    request: Request, heard: Mapping[str, Sequence[Reading]], side: int, base: float | None
+    request: Request,
+    heard: Mapping[str, Sequence[Reading]],
+    side: int,
+    base: float | None,
+    most: int,
 ) -> list[Point]:
     """Return the points for a side, those that pull hardest first, one for the same features."""
     pulls: list[tuple[float, Reading]] = []
@@ -163,11 +168,14 @@ def _points(
         pulls += [
             (side * reading.weight * (reading.lean - start), reading)
             for reading in found
-            if reading.side == side and reading.saying is not None
+            if reading.side == side
         ]
     points: dict[tuple[str, ...], Point] = {}
     for _, reading in sorted(pulls, key=lambda pull: -pull[0]):
-        points.setdefault(reading.reads, _point(reading, side, request.features))
+        if len(points) == most:
+            break
+        if reading.reads not in points and reading.saying is not None:
+            points[reading.reads] = _point(reading, side, request.features)
     return list(points.values())
 
 
