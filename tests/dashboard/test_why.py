@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agents.contracts import GateReason
-from agents.feature_words import SAYINGS, mirrored, sides
+from agents.feature_words import sides
+from agents.sayings import SAYINGS, mirrored
 from tests.worlds import desks
 from torra.clock import iso
 from torra.config import Profile, validate

@@ -21,15 +21,13 @@ from agents.feature_words import (
     COMPONENTS,
     EITHER,
     FEATURES,
-    SAYINGS,
-    Saying,
     label_of,
     meaning_of,
-    mirrored,
     name_of,
     sides,
 )
 from agents.registry import AGENTS
+from agents.sayings import SAYINGS, Saying, mirrored
 from technical_calculator import COMPONENTS as PARTS
 from tests.worlds import desks
 from tests.worlds.mirrors import MARKETS

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agents.feature_words import SAYINGS, name_of
+from agents.feature_words import name_of
+from agents.sayings import SAYINGS
 from torra.dashboard.record import agreement, arithmetic
 from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures

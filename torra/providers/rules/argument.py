@@ -1,6 +1,6 @@
 """What the rules say for their numbers: a claim, points for it, what they grant, what would end it.
 
-Every sentence is made from `agents.feature_words` alone. A point for a report leans to the report's
+Every sentence is made from `agents.sayings` alone. A point for a report leans to the report's
 own side, by its reading, and one against it leans the other way; what leans to neither is counted
 and not said. An analyst that finds a score too high while no reading leans down points at the score
 itself. An advocate without a case says so. A falsifier lies on the path of price and does not hold
@@ -18,7 +18,8 @@ from typing import Any, Final, Literal
 
 from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, priced, standing
 from agents.contracts import SIDES, Falsifier, Feature, Request
-from agents.feature_words import SAYINGS, sides
+from agents.feature_words import sides
+from agents.sayings import SAYINGS
 from torra.providers.rules.readings import CLOSE, Reading, number
 
 AHEAD: Final = 12

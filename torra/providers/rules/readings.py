@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from agents.contracts import VECTORS, Feature
-from agents.feature_words import SAYINGS, Saying
+from agents.sayings import SAYINGS, Saying
 
 RANGE_ADX: Final = 20.0
 TREND_ADX: Final = 30.0

@@ -1,0 +1,317 @@
+"""How readings of the evidence are said: a half-sentence with one number, and why it matters.
+
+`SAYINGS` says what one or several features together read, as a half-sentence with one number and,
+apart, why it matters for the next bars. Only the bullish wording is written down: the bearish one
+is its mirror, word by word, so the mirrored market is told in mirrored words. What is not clear is
+not said.
+
+Pure values and functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from .contracts import EVENT_CLASSES, VECTORS
+from .feature_words import COMPONENTS, NEAR_ATR, UP
+
+LARGEST: Final = 1e6
+"""A number from here on is not said: no market has one."""
+
+_PAIRS: Final = (
+    ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("rising", "falling"),
+    ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
+    ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
+    ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
+)  # fmt: skip
+_SWAPPED: Final = {a: b for one, other in _PAIRS for a, b in ((one, other), (other, one))}
+_WORD: Final = re.compile(r"[+−]?[A-Za-z]+")
+
+
+@lru_cache(maxsize=512)  # the table's own halves, over and over
+def mirrored(text: str) -> str:
+    """Return the words for the other side: above for below, buyers for sellers."""
+    return _WORD.sub(_swapped, text)
+
+
+def _swapped(found: re.Match[str]) -> str:
+    word = found[0]
+    if word in _SWAPPED or not word[:1].isupper():
+        return _SWAPPED.get(word, word)
+    # the first of a sentence
+    other = _SWAPPED.get(word[:1].lower() + word[1:])
+    return word if other is None else other[:1].upper() + other[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What features read, for the bullish side: a half-sentence with one number {n}, and why.
+
+    `number` makes it of the values read, `shown` is its format. `faded` and `faded_why` say the
+    same high value as an argument for lower prices. `line` is the place, among the values, of the
+    price that would end it, and `line_name` its name. `about` is the place of the feature that it
+    is about, the first that is not the close without it. What is not clear is not said: a number
+    that lies less than `least` from its `middle`, or `least_faded` where it is faded, that would be
+    written as its middle, or that reaches `most`.
+    """
+
+    half: str
+    why: str
+    number: Callable[..., float]
+    shown: str
+    faded: str = ""
+    faded_why: str = ""
+    line: int | None = None
+    line_name: str = ""
+    middle: float = 0.0
+    least: float = 0.0
+    least_faded: float = 0.0
+    most: float = LARGEST
+    about: Callable[..., int] | None = None
+
+    def fits(self, values: tuple[Any, ...], *, fades: bool = False) -> bool:
+        """Return whether the number can be said: finite, not monstrous, and clear enough.
+
+        One close is no row of closes, and RSI at 51 is no strength.
+        """
+        number = self.number(*values)
+        least = self.least_faded if fades and self.faded else self.least
+        return abs(number) < self.most and abs(number - self.middle) >= max(
+            least, _shown_from(self.shown)
+        )
+
+    def told(self, values: tuple[Any, ...], side: int, *, fades: bool = False) -> str:
+        """Return the half-sentence for a side; `fades`: the value itself leans the other way."""
+        text = self._side(self.faded if fades else self.half, side, fades=fades)
+        return text.format(n=self._number(values))
+
+    def reason(self, side: int, *, fades: bool = False) -> str:
+        """Return why it matters for the next bars."""
+        return self._side(self.faded_why if fades else self.why, side, fades=fades)
+
+    def _side(self, text: str, side: int, *, fades: bool) -> str:
+        # A high value that is faded argues for lower prices: that is how it is written down.
+        return mirrored(text) if (side == UP) is fades else text
+
+    def _number(self, values: tuple[Any, ...]) -> str:
+        return self.shown.format(self.number(*values) + 0.0)
+
+
+@lru_cache(maxsize=64)
+def _shown_from(shown: str) -> float:
+    """Return the least number that a format does not write as 0."""
+    decimals, per_cent = re.search(r"\.(\d)", shown), "%}" in shown
+    places = (int(decimals[1]) if decimals else 0) + 2 * per_cent
+    return 0.5 * 10.0**-places
+
+
+def _size(value: float, *_: Any) -> float:
+    return abs(value)
+
+
+def _gap(one: float, other: float, atr: float) -> float:
+    return abs(one - other) / atr if atr > 0.0 else 0.0
+
+
+def _outside(close: float, one: float, other: float, atr: float) -> float:
+    return max(close - max(one, other), min(one, other) - close, 0.0) / atr if atr > 0.0 else 0.0
+
+
+def _in_atr(value: float, atr: float) -> float:
+    return abs(value) / atr if atr > 0.0 else 0.0
+
+
+def _apart(one: float, other: float, *_: Any) -> float:
+    return abs(one - other)
+
+
+def _stretch(close: float, low: float, mid: float, high: float) -> float:
+    half = (high - low) / 2.0
+    return abs(close - mid) / half if half > 0.0 else 0.0
+
+
+def _larger(share: float) -> float:
+    return max(share, 1.0 - share)
+
+
+def _itself(value: float, *_: Any) -> float:
+    return value
+
+
+def _fixed(number: float) -> Callable[..., float]:
+    return lambda *_: number
+
+
+def _ids(*names: str) -> tuple[str, ...]:
+    return tuple(f"technical.{name}" for name in names)
+
+
+_ATR: Final = "{:.1f} ATR"
+_FINE_ATR: Final = "{:.2f} ATR"
+_POINTS: Final = "{:.1f} points"
+_RANGE_TURNS: Final = "and a range tends to pull back from there"
+
+_SUPPORT: Final = Saying(
+    "support is {n} below", "a floor that buyers have defended", _size, _FINE_ATR, most=NEAR_ATR
+)  # fmt: skip
+_CLOUD: Final = Saying(
+    "the close is {n} above the cloud", "so buyers hold the trend", _outside, _ATR,
+    line=1, line_name="an edge of the cloud",
+)  # fmt: skip
+_DIRECTION: Final = Saying(
+    "+DI leads −DI by {n}", "so buyers drive the move",
+    lambda _, plus, minus: abs(plus - minus), _POINTS,
+    about=lambda _, plus, minus: 1 if plus >= minus else 2,
+)  # fmt: skip
+_MACD: Final = Saying(
+    "MACD is {n} above zero", "so the faster mean leads upwards", _in_atr, _FINE_ATR
+)  # fmt: skip
+
+
+def _above(what: str, other: str, why: str, line_name: str = "") -> Saying:
+    return Saying(
+        f"{what} is {{n}} above {other}", why, _gap, _ATR, line=1, line_name=line_name or other,
+    )  # fmt: skip
+
+
+SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
+    _ids("close", "ema20", "atr14"): _above(
+        "the close", "the 20-bar exponential mean", "so buyers hold the short trend"
+    ),
+    _ids("body_atr"): Saying(
+        "the bar closed {n} above its open", "so buyers had the last word", _size, _FINE_ATR
+    ),
+    _ids("body_atr", "volume_ratio"): Saying(
+        "the rising bar had {n} its usual volume", "so buyers meant it",
+        lambda _, volume: volume, "{:.1f} times", least=1.2,
+    ),
+    _ids("lower_wick", "upper_wick"): Saying(
+        "the lower wick takes {n} of the bar", "so buyers came in below it", max, "{:.0%}",
+        least=0.3, about=lambda lower, upper: 0 if lower >= upper else 1,
+    ),
+    _ids("engulfing"): Saying(
+        "the last {n} bars form a rising engulfing pattern", "so buyers took over",
+        _fixed(2.0), "{:.0f}",
+    ),
+    _ids("hammer"): Saying(
+        "within {n} bar price fell and came back up", "so buyers stand ready below",
+        _fixed(1.0), "{:.0f}",
+    ),
+    ("forecast.drift_pct", "forecast.low_pct", "forecast.high_pct"): Saying(
+        "the trend alone would carry price {n} up in four bars", "so it has not run dry",
+        _size, "{:.2f} %",
+    ),
+    _ids("support_distance_atr"): _SUPPORT,
+    _ids("resistance_distance_atr"): _SUPPORT,
+    _ids("close", "bb_lower", "bb_mid", "bb_upper"): Saying(
+        "the close is {n} of the way to the upper Bollinger band", "so buyers lead",
+        _stretch, "{:.0%}",
+        "price is {n} of the way to its upper band, high for a range", _RANGE_TURNS,
+        line=2, line_name="the middle of the Bollinger bands", least=0.1, least_faded=0.5,
+        about=lambda close, _low, mid, _high: 3 if close > mid else 1,
+    ),
+    _ids("close", "span_a", "span_b", "atr14"): _CLOUD,
+    _ids("tenkan", "kijun", "atr14"): _above(
+        "the conversion line", "the base line", "so buyers gather pace"
+    ),
+    _ids("adx14", "plus_di", "minus_di"): _DIRECTION,
+    _ids("macd_hist", "atr14"): Saying(
+        "the MACD histogram is {n} above zero", "so momentum grows upwards", _in_atr, _FINE_ATR
+    ),
+    _ids("macd", "atr14"): _MACD,
+    _ids("rsi14"): Saying(
+        "RSI at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
+        "RSI at {n} is high for a range", _RANGE_TURNS,
+        middle=50.0, least=3.0, least_faded=8.0,
+    ),
+    _ids("stoch_k"): Saying(
+        "the stochastic at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
+        "the stochastic at {n} is high for a range", _RANGE_TURNS,
+        middle=50.0, least=5.0, least_faded=20.0,
+    ),
+    _ids("cci20"): Saying(
+        "CCI at {n} shows strength", "so buyers lead", _itself, "{:+.0f}",
+        "CCI at {n} is high for a range", _RANGE_TURNS,
+        least=10.0, least_faded=60.0,
+    ),
+    _ids("trend_state"): Saying(
+        "the last {n} swings went up, top and bottom", "so the trend points up",
+        _fixed(2.0), "{:.0f}",
+    ),
+    _ids("bos"): Saying(
+        "price broke {n} swing high", "so buyers hold that level",
+        _fixed(1.0), "{:.0f}",
+    ),
+    _ids("close", "sma50", "atr14"): _above(
+        "the close", "the 50-bar mean", "so buyers hold the middle trend"
+    ),
+    _ids("sma50", "sma200", "atr14"): _above(
+        "the 50-bar mean", "the 200-bar mean", "so buyers hold the long trend"
+    ),
+    ("memory.next_bullish", "memory.next_bearish"): Saying(
+        "a bullish next state is {n} likelier than a bearish one", "so the desk's view should hold",
+        lambda up, down: 100.0 * abs(up - down), _POINTS,
+    ),
+    ("sentiment.news",): Saying(
+        "the tone of the news is good at {n}", "so it backs buyers", _itself, "{:+.2f}"
+    ),
+    ("sentiment.up_bars",): Saying(
+        "rising closes weigh {n} of the recent ones", "so the mood carries buyers", _larger,
+        "{:.0%}", "rising closes weigh {n} of the recent ones, much for a range",
+        "and a range seldom goes on like that",
+        middle=0.5, least=0.02, least_faded=0.1,
+    ),
+    ("sentiment.up_volume",): Saying(
+        "rising bars carry {n} of the recent volume", "so money backs buyers", _larger, "{:.0%}",
+        middle=0.5, least=0.02,
+    ),
+    ("sentiment.streak",): Saying(
+        "{n} closes in a row rose", "so the mood carries buyers", _size, "{:.0f}",
+        "{n} closes in a row rose, long for a range", "and a range seldom goes on like that",
+        least=2.0, least_faded=3.0,
+    ),
+    ("news.score",): Saying(
+        "all the news together is good at {n}", "so it backs buyers", _itself, "{:+.2f}"
+    ),
+    **{
+        (f"news.{kind}_score",): Saying(
+            f"the {kind} news is good at {{n}}", "so it backs buyers", _itself, "{:+.2f}"
+        )
+        for kind in EVENT_CLASSES
+    },
+    _ids("close", "fib_382", "fib_618", "atr14"): Saying(
+        "the close is {n} above both Fibonacci retracements", "so buyers hold the swing",
+        _outside, _ATR, line=1, line_name="a Fibonacci retracement",
+    ),
+    _ids("close", "fib_500", "atr14"): _above(
+        "the close", "half of the last swing", "so buyers hold the swing"
+    ),
+    _ids("close", "kijun", "atr14"): _above(
+        "the close", "the base line", "so buyers hold the middle trend"
+    ),
+    _ids("stoch_k", "stoch_d"): Saying(
+        "the stochastic is {n} above its signal", "so it turns up", _apart, _POINTS
+    ),
+    _ids("macd", "macd_signal", "atr14"): Saying(
+        "MACD is {n} above its signal", "so momentum turns up", _gap, _FINE_ATR
+    ),
+    **{
+        # The score beside its readings, for an analyst that has nothing else to point at.
+        (f"scores.{vector}",): Saying(
+            f"the {vector.replace('_', ' ')} score of {{n}} stands below what its readings carry",
+            "so some of the way back up is left", _itself, "{:+.2f}",
+        )
+        for vector in VECTORS
+    },
+    **{
+        (f"component.{name}",): Saying(
+            f"{words} leans up at {{n}} of 1", "so the score rests on it", _itself, "{:+.2f}"
+        )
+        for name, words in COMPONENTS.items()
+    },
+}  # fmt: skip
+"""What can be said of readings, by the features that they read."""
