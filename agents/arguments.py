@@ -56,6 +56,9 @@ FAR_ATR: Final = 4.0
 FAR_SHARE: Final = 0.05
 """ATR beyond which a level is not on the path of price; share of the close without an ATR."""
 
+NEAREST_ATR: Final = 0.1
+"""ATR up to which a level is where price is: passing it proves nothing."""
+
 FINEST: Final = 0.05
 """Share of an ATR that a price has to show."""
 
@@ -152,7 +155,7 @@ def standing(
             continue
         # as it is written: rounded, it may lie on the other side of the close
         written = float(priced(one.level, features).replace(",", ""))
-        if written > 0.0 and 0.0 < side * (close - written) <= near:
+        if written > 0.0 and (NEAREST_ATR * atr if atr else 0.0) < side * (close - written) <= near:
             yield one
 
 

@@ -23,8 +23,8 @@ LARGEST: Final = 1e6
 """A number from here on is not said: no market has one."""
 
 _PAIRS: Final = (
-    ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("rising", "falling"),
-    ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
+    ("above", "below"), ("up", "down"), ("upwards", "downwards"), ("upward", "downward"),
+    ("rising", "falling"), ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
     ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
     ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
 )  # fmt: skip
@@ -153,10 +153,11 @@ def _ids(*names: str) -> tuple[str, ...]:
 _ATR: Final = "{:.1f} ATR"
 _FINE_ATR: Final = "{:.2f} ATR"
 _POINTS: Final = "{:.1f} points"
-_RANGE_TURNS: Final = "and a range tends to pull back from there"
+_STRETCHED: Final = "and such stretches often snap back"
 
 _SUPPORT: Final = Saying(
-    "support is {n} below", "a floor that buyers have defended", _size, _FINE_ATR, most=NEAR_ATR
+    "support is {n} below", "a floor that buyers have defended", _size, _FINE_ATR,
+    least=0.1, most=NEAR_ATR,
 )  # fmt: skip
 _CLOUD: Final = Saying(
     "the close is {n} above the cloud", "so buyers hold the trend", _outside, _ATR,
@@ -194,7 +195,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         least=0.3, about=lambda lower, upper: 0 if lower >= upper else 1,
     ),
     _ids("engulfing"): Saying(
-        "the last {n} bars form a rising engulfing pattern", "so buyers took over",
+        "the last {n} bars form a bullish engulfing pattern", "so buyers took over",
         _fixed(2.0), "{:.0f}",
     ),
     _ids("hammer"): Saying(
@@ -210,8 +211,8 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     _ids("close", "bb_lower", "bb_mid", "bb_upper"): Saying(
         "the close is {n} of the way to the upper Bollinger band", "so buyers lead",
         _stretch, "{:.0%}",
-        "price is {n} of the way to its upper band, high for a range", _RANGE_TURNS,
-        line=2, line_name="the middle of the Bollinger bands", least=0.1, least_faded=0.5,
+        "price is {n} of the way to its upper band, stretched upwards", _STRETCHED,
+        line=2, line_name="the middle of the Bollinger bands", least=0.1, least_faded=0.8,
         about=lambda close, _low, mid, _high: 3 if close > mid else 1,
     ),
     _ids("close", "span_a", "span_b", "atr14"): _CLOUD,
@@ -220,26 +221,26 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     ),
     _ids("adx14", "plus_di", "minus_di"): _DIRECTION,
     _ids("macd_hist", "atr14"): Saying(
-        "the MACD histogram is {n} above zero", "so momentum grows upwards", _in_atr, _FINE_ATR
+        "the MACD histogram is {n} above zero", "so upward momentum grows", _in_atr, _FINE_ATR
     ),
     _ids("macd", "atr14"): _MACD,
     _ids("rsi14"): Saying(
         "RSI at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
-        "RSI at {n} is high for a range", _RANGE_TURNS,
-        middle=50.0, least=3.0, least_faded=8.0,
+        "RSI at {n} is stretched upwards", _STRETCHED,
+        middle=50.0, least=3.0, least_faded=12.0,
     ),
     _ids("stoch_k"): Saying(
         "the stochastic at {n} shows strength", "so buyers lead", _itself, "{:.0f}",
-        "the stochastic at {n} is high for a range", _RANGE_TURNS,
-        middle=50.0, least=5.0, least_faded=20.0,
+        "the stochastic at {n} is stretched upwards", _STRETCHED,
+        middle=50.0, least=5.0, least_faded=25.0,
     ),
     _ids("cci20"): Saying(
         "CCI at {n} shows strength", "so buyers lead", _itself, "{:+.0f}",
-        "CCI at {n} is high for a range", _RANGE_TURNS,
-        least=10.0, least_faded=60.0,
+        "CCI at {n} is stretched upwards", _STRETCHED,
+        least=10.0, least_faded=80.0,
     ),
     _ids("trend_state"): Saying(
-        "the last {n} swings went up, top and bottom", "so the trend points up",
+        "the last {n} swings made rising highs and lows", "so the trend points up",
         _fixed(2.0), "{:.0f}",
     ),
     _ids("bos"): Saying(
@@ -247,7 +248,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         _fixed(1.0), "{:.0f}",
     ),
     _ids("close", "sma50", "atr14"): _above(
-        "the close", "the 50-bar mean", "so buyers hold the middle trend"
+        "the close", "the 50-bar mean", "so buyers hold the medium trend"
     ),
     _ids("sma50", "sma200", "atr14"): _above(
         "the 50-bar mean", "the 200-bar mean", "so buyers hold the long trend"
@@ -261,8 +262,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     ),
     ("sentiment.up_bars",): Saying(
         "rising closes weigh {n} of the recent ones", "so the mood carries buyers", _larger,
-        "{:.0%}", "rising closes weigh {n} of the recent ones, much for a range",
-        "and a range seldom goes on like that",
+        "{:.0%}", "rising closes weigh {n} of the recent ones, stretched upwards", _STRETCHED,
         middle=0.5, least=0.02, least_faded=0.1,
     ),
     ("sentiment.up_volume",): Saying(
@@ -271,7 +271,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     ),
     ("sentiment.streak",): Saying(
         "{n} closes in a row rose", "so the mood carries buyers", _size, "{:.0f}",
-        "{n} closes in a row rose, long for a range", "and a range seldom goes on like that",
+        "{n} closes in a row rose, stretched upwards", _STRETCHED,
         least=2.0, least_faded=3.0,
     ),
     ("news.score",): Saying(
@@ -291,7 +291,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         "the close", "half of the last swing", "so buyers hold the swing"
     ),
     _ids("close", "kijun", "atr14"): _above(
-        "the close", "the base line", "so buyers hold the middle trend"
+        "the close", "the base line", "so buyers hold the medium trend"
     ),
     _ids("stoch_k", "stoch_d"): Saying(
         "the stochastic is {n} above its signal", "so it turns up", _apart, _POINTS
@@ -302,8 +302,8 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     **{
         # The score beside its readings, for an analyst that has nothing else to point at.
         (f"scores.{vector}",): Saying(
-            f"the {vector.replace('_', ' ')} score of {{n}} stands below what its readings carry",
-            "so some of the way back up is left", _itself, "{:+.2f}",
+            f"the {vector.replace('_', ' ')} score of {{n}} looks too low for its readings",
+            "so it should move up a little", _itself, "{:+.2f}",
         )
         for vector in VECTORS
     },

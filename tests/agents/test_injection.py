@@ -107,7 +107,7 @@ def attacking(at: int, **changes: Any) -> dict[str, Any]:
     first, second, third, *_ = (forged + text for forged in forgeries(at))
     cited = {"id": "technical.rsi14", "value": 61.2}
     return report(
-        claim=first,
+        claim=f"1 {first}",
         points_for=[cited | {"says": said, "why": text} for said in (second, third, text)],
         rebuttals=[cited | {"says": third, "grants": True}],
         flags=[first, "clamped", text, "risk_gate: veto"],

@@ -34,8 +34,15 @@ def said(agent: str, *points: dict[str, Any], against: Any = (), **more: Any) ->
 
 def case(*reports: dict[str, Any], side: str = "BUY", **record: Any) -> why.Case:
     panel = {
-        "pushes": {"technical": 0.2, "momentum": 0.1, "news": -0.2, "bear_researcher": -0.1},
+        "pushes": {
+            "technical": 0.2,
+            "momentum": 0.1,
+            "news": -0.2,
+            "bear_researcher": -0.1,
+            "sentiment": -0.01,
+        },
         "disagreements": record.pop("disagreements", []),
+        "push": record.pop("push", None),
     }
     told = {"deliberation": {"reports": reports, "panel": panel}, **record}
     return why.case(TickRecord.read(told), side)
@@ -95,8 +102,14 @@ def test_a_fact_counts_once_on_a_side() -> None:
 def test_who_leans_to_a_side_without_a_point_there_is_heard_with_its_claim() -> None:
     """As one of the shape before, and one whose points fell away."""
     told = case(
-        {"agent_id": "news", "key_points": ["x"], "reasoning": "The tone is bad. More."},
-        said("bear_researcher", claim="Down: ADX at 45."),
+        {
+            "agent_id": "news",
+            "key_points": ["x"],
+            "reasoning": "The tone is bad. More.",
+            "flags": ["old_shape"],
+        },
+        said("bear_researcher", claim="Down: ADX at 45.", flags=["misplaced"]),
+        said("sentiment", claim="No side: its 8 readings pull both ways."),
         said("technical", point("a break", 1), claim="Up: a break of 1."),
     )
     assert texts(told.why) == [("Technical", "a break.")]
@@ -134,9 +147,30 @@ def test_the_gate_and_the_disagreements_speak_against() -> None:
         components=PARTS,
     )
     assert [one.who for one in told.why_not] == ["Bear", "Gate", "Disagreement"]
+    no_cut = case(gate={"multiplier": 0.997, "reasons": ["DISAGREEMENT"]})
+    assert no_cut.why_not == [], "no decimal of the size shows it"
     assert set(IN_WORDS) == {*map(str, GateReason)} - {"NONE"}
     assert told.why_not[1].text == "Size × 0.50: volatility is high, OF_A_HOST."
     assert "key levels" in told.why_not[2].text
+
+
+def test_the_gates_agent_says_itself_why_it_cuts() -> None:
+    gate = {"multiplier": 0.89, "reasons": ["HIGH_VOLATILITY"]}
+    said_so = "Size cut to 0.89. An odd bar: range spike. Wednesday, the London session."
+    agent = {"agent_id": "risk_gate", "reasoning": said_so, "ruling": {"multiplier": 0.89}}
+    told = case(agent, gate=gate)
+    assert told.why_not[0].text == "Size × 0.89: an odd bar: range spike."
+    rules = {**agent, "ruling": {"multiplier": 1.0}}
+    assert case(rules, gate=gate).why_not[0].text == "Size × 0.89: volatility is high."
+    mute = {**agent, "reasoning": "Size cut."}
+    assert case(mute, gate=gate).why_not[0].text == "Size × 0.89: volatility is high."
+
+
+def test_l1_speaks_first_for_an_order_that_the_agents_lean_against() -> None:
+    told = case(said("bull_researcher", point("b", 1), point("c", 1)), components=PARTS, push=-0.1)
+    assert [one.who for one in told.why] == ["L1", "L1", "Bull"]
+    agreed = case(said("bull_researcher", point("b", 1), point("c", 1)), components=PARTS, push=0.1)
+    assert [one.who for one in agreed.why] == ["Bull", "Bull", "L1"]
 
 
 def test_the_gate_has_a_place_where_it_cuts() -> None:

@@ -180,7 +180,9 @@ DEBATE: Final[Table] = {
             "a falsifier may hold already",
             At(
                 "agents.arguments:standing",
-                replace("0.0 < side * (close - written) <= near", "True"),
+                replace(
+                    "(NEAREST_ATR * atr if atr else 0.0) < side * (close - written) <= near", "True"
+                ),
             ),
             "test_a_falsifier_stands_while_it_has_not_come_and_may_come",
         ),

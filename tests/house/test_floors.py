@@ -21,8 +21,8 @@ from tests import ROOT
 
 WORDS = {
     "agent_config", "agents/contracts", "agents/feature_words", "agents/lazy_text",
-    "agents/sayings", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors", "torra/failpoints",
-    "torra/harmless_text",
+    "agents/sayings", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors",
+    "torra/failpoints", "torra/harmless_text",
     "torra/home", "torra/own_names", "torra/owner_only", "torra/regular_files",
     "torra/time_limit", "torra/trading_terms", "torra/whole_files",
 }  # fmt: skip

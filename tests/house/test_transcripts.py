@@ -24,7 +24,7 @@ def test_it_shows_the_four_kinds_of_tick_each_in_both_hands(page: str) -> None:
     assert page.count("### The rules") == page.count("### The small model") == 4
     trend, range_, vetoed, prevented = page.split("\n## ")[1:]
     assert "action OPEN\\_BUY" in trend or "action OPEN_BUY" in trend
-    assert "high for a range" in range_
+    assert "is stretched upwards" in range_
     assert "as the gate vetoes it" in vetoed
     assert "the agents prevented the sell verdict; L1 alone" in prevented
 

@@ -297,6 +297,7 @@ def test_a_falsifier_stands_while_it_has_not_come_and_may_come(said: Said) -> No
                 end(level=99.0, what="the last swing"),
                 end(level=95.5, bars=1, what=""),
                 *(end("above", 101.0), end(level=100.5), end(level=100.0), end(level=40.0)),
+                end(level=99.9),
                 *(end(bars=0), end(bars=500), end(level=-1.0)),
             ]
         ),
@@ -339,18 +340,15 @@ def test_a_price_is_written_as_fine_as_its_symbol_is_quoted(
     assert priced(level, features) == told
 
 
-def test_a_falsifier_is_judged_as_it_is_written(said: Said) -> None:
-    """Rounded it would lie on the close, or on its other side."""
-    features = {
-        "technical.close": Feature("technical.close", 100.001, decimals=4),
-        "technical.atr14": Feature("technical.atr14", 2.0),
-    }
-    ends = [Falsifier("below", level, "x", 5) for level in (100.0008, 99.99)]
-    assert [one.level for one in standing(ends, 1, features)] == [100.0008, 99.99]
-    at = {**features, "technical.close": Feature("technical.close", 100.0, decimals=4)}
-    assert [one.level for one in standing(ends[:1], 1, at)] == []
-    near = [Falsifier("below", 99.999, "x", 5)]
-    assert list(standing(near, 1, at)) == [], "written it is 100.00, and the close is there"
+def test_a_falsifier_is_judged_as_it_is_written() -> None:
+    """Rounded it may lie on the close, and then it says nothing; nor does one that is too near."""
+    near = [Falsifier("below", 99.99996, "x", 5)]
+    for close, stands in ((100.0001, True), (100.0, False)):
+        features = {"technical.close": Feature("technical.close", close, decimals=4)}
+        assert bool(list(standing(near, 1, features))) is stands, "written it is 100.0000"
+    features["technical.atr14"] = Feature("technical.atr14", 2.0)
+    ends = [Falsifier("below", level, "x", 5) for level in (99.85, 99.75)]
+    assert [one.level for one in standing(ends, 1, features)] == [99.75], "from 0.1 ATR on"
 
 
 def test_a_claim_that_was_made_before_is_flagged() -> None:

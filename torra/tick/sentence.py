@@ -349,13 +349,26 @@ def _made(tick: Finished, brief: int) -> str:
     who = "the model in the agents' place" if tick.source == SourceType.LEGACY else "the agents"
     done = "made" if tick.verdict in DIRECTIONS else "prevented"
     said = f"{who} {done} {_call(tick)}"
-    if tick.against:
+    if _of_others(tick):
+        lean = "up" if (tick.push or 0.0) > 0 else "down"
+        said = f"agents' earlier answers {done} {_call(tick)}, though this bar's lean {lean}"
+    elif tick.against:
         said += ", though their words lean against it"
     alone, limits = tick.l1_consensus, _limits(tick)
     if brief == BRIEFEST:
         return said
     at = f" ({number(alone, limits)})" if alone is not None and limits and not brief else ""
     return f"{said}; L1 alone{at} would {VERBS[str(tick.l1_verdict)]}"
+
+
+def _of_others(tick: Finished) -> bool:
+    """Tell whether the consensus moved the other way than this tick's agents push.
+
+    It holds their answers on the other timeframes too, of bars before.
+    """
+    if tick.consensus is None or tick.l1_consensus is None or not tick.push:
+        return False
+    return tick.push * (tick.consensus - tick.l1_consensus) < 0.0
 
 
 def _call(tick: Finished) -> str:

@@ -30,6 +30,12 @@ LONGEST: Final = 140
 """Most characters of a point."""
 
 
+UNSIDED: Final = ("misplaced", "old_shape")
+"""Flags of reports that made points which stand on no side."""
+
+NO_CUT: Final = 0.995
+"""Multiplier from which the gate's cut shows in no decimal."""
+
 LEAST_PART: Final = 0.05
 """Value of a part of a score from which it is worth a line."""
 
@@ -66,11 +72,19 @@ def case(record: TickRecord, side: str) -> Case:
         *_parts(record, -towards),
     )  # fmt: skip
     refuting = [shortened(text, 160) for text in agreement.falsifiers(champion)]
+    heard, parts = list(_agents(record, towards)), list(_parts(record, towards))
+    # Where the agents lean against it, L1 is who wants it.
+    alone = _agents_lean_against(record, towards)
     return Case(
-        why=_once((*_agents(record, towards), *_parts(record, towards))),
+        why=_once((*parts[:2], *heard, *parts) if alone else (*heard, *parts)),
         why_not=_once(against),
         falsifiers=refuting[:BULLETS],
     )
+
+
+def _agents_lean_against(record: TickRecord, towards: int) -> bool:
+    push = record.deliberation.panel.push
+    return push is not None and push * towards < 0.0
 
 
 def first_sentence(text: str, limit: int) -> str:
@@ -132,11 +146,12 @@ def _agents(record: TickRecord, towards: int) -> Iterator[SidePoint]:
 
 
 def _of(report: ReportRecord, towards: int, push: float) -> Sequence[SidePoint]:
-    """Return an agent's points for a side; where it leans there without one, what it claims."""
+    """Return an agent's points for a side; what it claims, where those it made do not stand."""
     who = short_name(report.author)
     given = (*report.points_for, *report.points_against)
     points = [point for point in given if towards and point.side == towards and point.says]
-    if not points and push * towards > 0.0 and report.said:
+    unsided = any(flag in report.flags for flag in UNSIDED)
+    if not points and unsided and push * towards > 0.0 and report.said:
         return [SidePoint(who, first_sentence(report.said, LONGEST))]
     return [_bullet(who, point) for point in points]
 
@@ -166,11 +181,23 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
 
 def _gate(record: TickRecord) -> Iterator[SidePoint]:
     """Yield what the gate takes off the size, and why."""
-    codes = [code for code in record.gate.reasons if code != "NONE"]
-    if codes:
-        size = figures.plain(record.gate.multiplier, 2)
-        reasons = (IN_WORDS.get(code, figures.clean(code, 60)) for code in codes)
-        yield SidePoint("Gate", f"Size × {size}: {', '.join(reasons)}.")
+    gate, multiplier = record.gate, record.gate.multiplier
+    codes = [code for code in gate.reasons if code != "NONE"]
+    if not codes or (multiplier is not None and multiplier >= NO_CUT and not gate.veto):
+        return
+    words = ", ".join(IN_WORDS.get(code, figures.clean(code, 60)) for code in codes)
+    own = next((one for one in record.deliberation.reports if one.is_gate), ReportRecord())
+    if own.ruling is not None and own.ruling.multiplier == multiplier and not gate.rule.veto:
+        # The agent's own ruling is in force: a code is less than what it says after its first
+        # sentence, which is the size.
+        said = re.split(r"(?<=[.!?])\s+", figures.clean(own.reasoning), maxsplit=2)[1:2]
+        words = shortened("".join(said).rstrip("."), LONGEST) or words
+    yield SidePoint("Gate", f"Size × {figures.plain(multiplier, 2)}: {_uncapital(words)}.")
+
+
+def _uncapital(text: str) -> str:
+    """Return a text that goes on after a colon: an abbreviation keeps its capitals."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _disagreements(record: TickRecord) -> Iterator[SidePoint]:

@@ -113,7 +113,8 @@ def _volatility(request: Request) -> Iterator[Danger]:
     if value is not None:
         factor = 1.0 - (1.0 - VOLATILE_FACTOR) * ramp(value, *VOLATILE)
         words = (
-            f"volatility ranks {value:.0f} of 100 in its past, and costs from {VOLATILE[0]:.0f} on"
+            f"volatility is above {value:.0f}% of its past, and size is cut from "
+            f"{VOLATILE[0]:.0f}% on"
         )
         yield Danger(GateReason.HIGH_VOLATILITY, factor, words, (name,))
 
@@ -124,11 +125,9 @@ def _dispute(request: Request) -> Iterator[Danger]:
     if not pulls:
         return
     disputed = sum(pulls) / len(pulls)
-    words = "analysts and researchers pull the same way"
+    words = "analysts and the debate as a whole agree"
     if disputed >= SHOWN_SHARE:
-        words = (
-            f"analysts and researchers contradict each other by {disputed:.1%}, until they agree"
-        )
+        words = f"analysts and the debate differ by {disputed:.1%}, until they agree"
     factor = 1.0 - (1.0 - DISPUTED_FACTOR) * disputed
     yield Danger(GateReason.DISAGREEMENT, factor, words)
 
@@ -168,8 +167,8 @@ def _weakness(request: Request) -> Iterator[Danger]:
     mean = sum(voices) / len(voices) if voices else 0.0
     factor = WEAK_FACTOR + (1.0 - WEAK_FACTOR) * ramp(mean, *TRUSTED)
     words = (
-        f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, with a trust of "
-        f"{mean:.2f} where {TRUSTED[1]:.2f} costs nothing"
+        f"{len(analysts) + len(surer)} of {len(request.reports)} reports scored, with a mean trust "
+        f"of {mean:.2f}, and size is cut below {TRUSTED[1]:.2f}"
     )
     yield Danger(GateReason.WEAK_CASE, factor, words)
 
