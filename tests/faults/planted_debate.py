@@ -170,6 +170,13 @@ DEBATE: Final[Table] = {
             At("agents.debate.panel:_raw", drop("failed")),
             "test_a_failed_seat_never_makes_an_opening_larger",
         ),
+        "office": fault(
+            "a researcher pushes against its own side",
+            At("agents.debate.replies:_held", never("SIDES")),
+            "test_a_researcher_argues_its_own_side_and_concedes_the_other",
+        ),
+    },
+    "L16": {
         "wrong-side": fault(
             "a point stays in the field where a model put it",
             At("agents.arguments:sort", replace("side * field in leans", "leans")),
@@ -185,11 +192,6 @@ DEBATE: Final[Table] = {
                 ),
             ),
             "test_a_falsifier_stands_while_it_has_not_come_and_may_come",
-        ),
-        "office": fault(
-            "a researcher pushes against its own side",
-            At("agents.debate.replies:_held", never("SIDES")),
-            "test_a_researcher_argues_its_own_side_and_concedes_the_other",
         ),
     },
     "M1": {
