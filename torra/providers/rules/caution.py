@@ -112,10 +112,8 @@ def _volatility(request: Request) -> Iterator[Danger]:
     value = number(request.features.get(name))
     if value is not None:
         factor = 1.0 - (1.0 - VOLATILE_FACTOR) * ramp(value, *VOLATILE)
-        words = (
-            f"volatility is above {value:.0f}% of its past, and size is cut from "
-            f"{VOLATILE[0]:.0f}% on"
-        )
+        stands = f"above {value:.0f}% of its past" if value >= 0.5 else "the lowest of its past"
+        words = f"volatility is {stands}, and size is cut from {VOLATILE[0]:.0f}% on"
         yield Danger(GateReason.HIGH_VOLATILITY, factor, words, (name,))
 
 
