@@ -174,7 +174,8 @@ def priced(price: float, features: Mapping[str, Feature]) -> str:
     if decimals is None:
         return f"{price:,.8g}"
     # A bundle shows two decimals more than its symbol is quoted with, a host perhaps none more.
-    fine = math.ceil(-math.log10(FINEST * atr)) if atr and atr > 0.0 else decimals
+    step = FINEST * (atr or 0.0)  # 0 too for an ATR that no float can take a share of
+    fine = math.ceil(-math.log10(step)) if step > 0.0 else decimals
     return f"{price:,.{min(decimals, max(0, decimals - 2, fine))}f}"
 
 

@@ -149,4 +149,7 @@ def _true(cited: Evidence, feature: Feature | None) -> bool:
         return False
     if isinstance(feature.value, str) or isinstance(cited.value, str):
         return feature.value == cited.value
-    return abs(cited.value - feature.value) <= GROUNDING_TOLERANCE * abs(feature.value)
+    try:
+        return abs(cited.value - feature.value) <= GROUNDING_TOLERANCE * abs(feature.value)
+    except OverflowError:  # an integer of a host that no float can hold
+        return False

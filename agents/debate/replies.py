@@ -35,7 +35,6 @@ from scoring_rubric import OWN_FLAGS
 
 from ..arguments import CLAIM_WORDS, FALSIFIERS, ending, leaning, sort, standing
 from ..contracts import (
-    EMPTY,
     ORDINALS,
     SIDES,
     VECTORS,
@@ -306,7 +305,7 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
     return {vector: _within(getattr(told, vector).score, 1.0) for vector in VECTORS}
 
 
-def held_to(drawn: object, role: Role, features: Mapping[str, Feature] = EMPTY) -> AgentReport:
+def held_to(drawn: object, role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Return a report held to its role and the evidence, as if a model had written it. Idempotent.
 
     Raises ModelUnavailable("garbage") for what is no report.

@@ -354,8 +354,8 @@ def test_prose_is_kept_short_and_whole_replies_stay_in_the_call_record() -> None
 
 
 def test_holding_a_report_twice_changes_nothing() -> None:
-    once = replies.held_to(a_report(value=0.9), TECHNICAL)
-    assert replies.held_to(once, TECHNICAL) == once
+    once = replies.held_to(a_report(value=0.9), TECHNICAL, FOUND)
+    assert replies.held_to(once, TECHNICAL, FOUND) == once
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,13 @@ def test_a_report_without_a_side_keeps_its_points_where_they_were(said: Said) ->
     assert [point.side for point in (*told.points_for, *told.points_against)] == [1, -1]
 
 
+def test_a_fact_that_no_float_can_hold_is_true_of_no_citation() -> None:
+    features = {**FEATURES, "host.own": Feature("host.own", 10**400)}
+    role = AGENTS[TECHNICAL].role
+    told = replies.read("report", reply(points_for=[fact("host.own")]), role, features)
+    assert set(told.flags) == {"ungrounded", "misplaced"}
+
+
 def test_so_many_points_are_kept_and_no_more(said: Said) -> None:
     up, down = [fact("technical.macd")] * 9, [fact("technical.minus_di")] * 9
     told = said(reply(points_for=up, points_against=down))
@@ -327,6 +334,9 @@ def test_without_an_atr_a_falsifier_lies_within_a_share_of_the_close() -> None:
         (151.234, 5, 0.05, 151.2042, "151.204"),
         (0.00066653, None, 1e-6, 0.00066553, "0.00066553"),
         (100.0, 2, None, 99.5, "99.50"),
+        (100.0, 2, 5e-324, 99.5, "99.50"),
+        (100.0, 2, -1.0, 99.5, "99.50"),
+        (100.0, 4, 1e300, 99.5, "99.50"),
         (4000.0, 0, 20.0, 3990.4, "3,990"),
     ],
 )

@@ -22,13 +22,11 @@ from torra.tick.tick_record import GATE, DebateRecord, PointRecord, ReportRecord
 
 BULLETS: Final = 3
 RESEARCHERS: Final = {"BUY": "bull_researcher", "SELL": "bear_researcher"}
-OTHER: Final = {"BUY": "SELL", "SELL": "BUY"}
 TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
 PART: Final = "component."
 LONGEST: Final = 140
 """Most characters of a point."""
-
 
 UNSIDED: Final = ("misplaced", "old_shape")
 """Flags of reports that made points which stand on no side."""
