@@ -116,9 +116,13 @@ def number(features: Mapping[str, Feature], name: str) -> float | None:
     feature = features.get(name)
     value = None if feature is None else feature.value
     # A bool would pass for 0 or 1.
-    if isinstance(value, bool | str) or value is None or not math.isfinite(value):
+    if isinstance(value, bool | str) or value is None:
         return None
-    return float(value)
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def with_scores(features: Mapping[str, Feature], context: DebateContext) -> dict[str, Feature]:

@@ -265,6 +265,11 @@ def test_a_fact_that_no_float_can_hold_is_true_of_no_citation() -> None:
     role = AGENTS[TECHNICAL].role
     told = replies.read("report", reply(points_for=[fact("host.own")]), role, features)
     assert set(told.flags) == {"ungrounded", "misplaced"}
+    features["technical.atr14"] = Feature("technical.atr14", 10**400)
+    assert priced(99.5, features) == "99.5"
+    moved = replies.read("report", reply(points_for=[fact("technical.minus_di")]), role, features)
+    assert ids(moved.points_against) == ["technical.minus_di", "technical.minus_di"]
+    assert not list(standing([Falsifier("below", 10.0, "x", 5)], 1, features)), "as without an ATR"
 
 
 def test_so_many_points_are_kept_and_no_more(said: Said) -> None:
