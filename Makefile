@@ -1,7 +1,8 @@
 # Torra: `make run` starts the desk, `make test` runs the suite; both make the environment first.
 PYTHON ?= python3
 PORT ?= 5000
-WORKERS ?= 2
+# One more than two cores: many a test waits for a process or for a second to pass.
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 

@@ -32,7 +32,7 @@ from torra.errors import ConfigError
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.changed import listing, words
-from torra.replay.changed.without_agents import ChangedTick, paper_trade
+from torra.replay.changed.without_agents import ChangedTick, ScoredBars, paper_trade
 from torra.replay.l1.sweep import Ground
 from torra.tick.tick_record import PROPOSED
 from torra.verdict.order_levels import levels
@@ -105,7 +105,7 @@ def every(database: Database, kinds: Any = listing.KINDS) -> list[ChangedTick]:
     found: list[ChangedTick] = []
     before = None
     while True:
-        page = listing.listed(database, SETTINGS, kinds=kinds, before=before, limit=7)
+        page = listing.listed(database, SETTINGS, kinds=kinds, before=before, limit=40)
         found += page.ticks
         if page.next is None:
             return found
@@ -321,7 +321,7 @@ def test_an_order_of_the_newest_bar_waits_and_one_of_missing_bars_is_not_known(
     for bars, state in ((until, "open"), (none, "unknown"), (frames, "closed")):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(database, "load_bars", bars)
-            came = paper_trade(database, desks.BTC, trading("full"), row, 1.0)
+            came = paper_trade(ScoredBars(database), desks.BTC, trading("full"), row, 1.0)
         assert came.state == state
 
 

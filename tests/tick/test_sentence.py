@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -244,10 +245,13 @@ any_record = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=3000, deadline=None)
-@given(any_record)
-def test_any_record_has_one_short_sentence_in_words(record: dict[str, Any]) -> None:
-    check(told(TickRecord.read(record)))
+def test_any_record_has_one_short_sentence_in_words(scaled: Callable[..., int]) -> None:
+    @settings(max_examples=scaled(10_000, least=500), deadline=None)
+    @given(any_record)
+    def short(record: dict[str, Any]) -> None:
+        check(told(TickRecord.read(record)))
+
+    short()
 
 
 @pytest.mark.parametrize("lost", ["symbol", "timeframe", "verdict", "action"])

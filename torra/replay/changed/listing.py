@@ -27,7 +27,7 @@ from torra.evaluation.power import NOTABLE_SHARE, share_count, takes
 from torra.evaluation.wording import percent
 from torra.home import DATABASE
 from torra.replay import live
-from torra.replay.changed.without_agents import ChangedTick, Kind, changed_tick
+from torra.replay.changed.without_agents import ChangedTick, Kind, ScoredBars, changed_tick
 from torra.store.standings import BEYOND
 
 KINDS: Final[tuple[Kind, ...]] = ("verdict", "action", "size")
@@ -111,12 +111,13 @@ def listed(
     known = {one.id: one for one in some}
     found: list[ChangedTick] = []
     place, seen, more = _place(before), 0, False
+    bars = ScoredBars(database)
     for place_now, key in _candidates(database, known, kinds, place):
         if len(found) == limit or seen == LOOKED_AT:
             more = True
             break
         place, seen = place_now, seen + 1
-        one = changed_tick(database, known, key)
+        one = changed_tick(bars, known, key)
         if one is not None and set(one.changed) & set(kinds):
             found.append(one)
     tallies = database.verdict_tallies(list(known)).values()

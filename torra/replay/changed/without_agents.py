@@ -15,12 +15,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
 import signal_bridge
 from agents import risk_gate
 from instance_database import Database
+from technical_calculator import WARM_UP, score_frame
 from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.errors import ConfigError
@@ -42,6 +44,9 @@ Kind = Literal["verdict", "action", "size"]
 BEFORE: Final = 230
 AFTER: Final = 500
 """Bars before a tick that scores need, and bars after it within which its trade must end."""
+
+AT_ONCE: Final = 1_500
+"""Bars more than one tick needs that are read and scored for the ticks before it in a list."""
 
 WORDS: Final = {"BUY": BUY, "SELL": SELL}
 
@@ -93,10 +98,67 @@ class ChangedTick:
     done: Course
 
 
+class ScoredBars:
+    """The stored bars around ticks, read and scored once for all that lie near each other."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._held: dict[tuple[str, str], _Scored] = {}
+
+    def around(self, instance: Instance, close: datetime) -> Ground | None:
+        """Return the bars around a tick, scored, with the ticks from it on; None without bars."""
+        end = close + AFTER * duration(instance.shortest)
+        frames, scored = {}, {}
+        for name in instance.timeframes:
+            wanted = BEFORE + (end - close) // duration(name) + 1
+            held = self._held.get((instance.id, name))
+            if held is None or not held.has(end, wanted):
+                limit = wanted + AT_ONCE
+                bars = self.database.load_bars(instance.id, name, as_of=end, limit=limit)
+                held = _Scored.of(bars, duration(name), end, whole=len(bars) < limit)
+                self._held[instance.id, name] = held
+            frames[name], scored[name] = held.until(end, wanted)
+        begin = close - timedelta(microseconds=1)
+        try:
+            return Ground(instance, frames, scored=scored, begin=begin, end=end)
+        except ConfigError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """Bars of one timeframe that were closed at `end`, and their scores; `whole`: all there are."""
+
+    bars: pd.DataFrame
+    scores: pd.DataFrame
+    step: timedelta
+    end: datetime
+    whole: bool
+
+    @classmethod
+    def of(cls, bars: pd.DataFrame, step: timedelta, end: datetime, *, whole: bool) -> _Scored:
+        scores = score_frame(bars) if len(bars) >= WARM_UP else bars
+        return cls(bars, scores, step, end, whole)
+
+    def has(self, end: datetime, wanted: int) -> bool:
+        """Return whether the newest `wanted` bars closed at `end` are here, or all there are."""
+        return end <= self.end and (self.whole or self._closed(end) >= wanted)
+
+    def until(self, end: datetime, wanted: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the newest bars closed at `end`, at most so many, and their scores."""
+        last = self._closed(end)
+        some = slice(max(0, last - wanted), last)
+        return self.bars.iloc[some], self.scores.iloc[some]
+
+    def _closed(self, end: datetime) -> int:
+        return int(self.bars.index.searchsorted(pd.Timestamp(end - self.step), side="right"))
+
+
 def changed_tick(
-    database: Database, known: Mapping[str, Instance], torra_key: str
+    bars: ScoredBars, known: Mapping[str, Instance], torra_key: str
 ) -> ChangedTick | None:
     """Return a tick beside what L1 alone would have done; None if agents changed nothing of it."""
+    database = bars.database
     row = database.decided_tick(torra_key)
     if row is None or SHADOW in ((row["deliberation"] or {}).get("flags") or ()):
         return None
@@ -108,7 +170,7 @@ def changed_tick(
     if not changed:
         return None
     if l1.action in OPENING and profile is not None:
-        l1 = _with(l1, paper_trade(database, instance, profile, row, l1.lots or 0.0))
+        l1 = _with(l1, paper_trade(bars, instance, profile, row, l1.lots or 0.0))
     elif l1.action is not None:
         l1 = _with(l1, NO_TRADE)
     return ChangedTick(
@@ -289,7 +351,7 @@ def _came_to(
 
 
 def paper_trade(
-    database: Database, instance: Instance, profile: Profile, row: Mapping[str, Any], lots: float
+    bars: ScoredBars, instance: Instance, profile: Profile, row: Mapping[str, Any], lots: float
 ) -> CameTo:
     """Return what L1's opening of a tick would have come to on the stored bars, on paper.
 
@@ -297,10 +359,10 @@ def paper_trade(
     bars are missing.
     """
     close = parse(row["close_time"])
-    ground = _ground(database, instance, close)
+    ground = bars.around(instance, close)
     if ground is None:
         return UNKNOWN
-    verdict = _verdicts(database, instance, ground, row["timeframe"], close, row["l1_verdict"])
+    verdict = _verdicts(bars.database, instance, ground, row["timeframe"], close, row["l1_verdict"])
     if verdict is None:
         return UNKNOWN
     auto = profile.model_copy(update={"execution": "auto"})
@@ -317,19 +379,6 @@ def paper_trade(
         return CameTo("open")
     # Its size is that of its own tick: a streak of losses on the way to it is not in these bars.
     return CameTo("closed", trade.r, round(trade.profit / trade.lots * lots, 8))
-
-
-def _ground(database: Database, instance: Instance, close: datetime) -> Ground | None:
-    """Return the bars around a tick, scored, with the ticks from it on."""
-    end = close + AFTER * duration(instance.shortest)
-    frames = {}
-    for name in instance.timeframes:
-        wanted = BEFORE + (end - close) // duration(name) + 1
-        frames[name] = database.load_bars(instance.id, name, as_of=end, limit=wanted)
-    try:
-        return Ground(instance, frames, begin=close - timedelta(microseconds=1), end=end)
-    except ConfigError:
-        return None
 
 
 def _verdicts(
