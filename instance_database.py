@@ -32,6 +32,7 @@ from torra.store.bars import BarStore
 from torra.store.brain import Composites
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
 from torra.store.history import HistoryStore
+from torra.store.hosted import HostedStore
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
 from torra.store.news import NewsStore
@@ -72,6 +73,7 @@ class Database(
     HistoryStore,
     StandingStore,
     ChangeStore,
+    HostedStore,
     TickStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""

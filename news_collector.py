@@ -19,7 +19,6 @@ from the function that is handed in.
 from __future__ import annotations
 
 import logging
-import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,8 +35,8 @@ from torra.evidence.news_digest import (
     NewsStatus,
     NewsSubject,
     NewsView,
-    event_class,
     in_time,
+    rated,
     rounded_up,
     view,
 )
@@ -92,7 +91,6 @@ TROUBLES: Final = (
 ALL_LATER: Final = "all items are later than the desk's clock"
 ALL_OLD: Final = f"all items are older than {OLDEST.days} days"
 
-OTHER: Final = "other"
 WORKING: Final = frozenset((NewsStatus.AVAILABLE, NewsStatus.EMPTY))
 
 
@@ -204,7 +202,7 @@ class Collector:
         self._monotonic = monotonic
         self._fetch_seconds = fetch_seconds
         self._score = score
-        self._shelves = Shelves(sources.files, lambda item: _read(item, score), monotonic)
+        self._shelves = Shelves(sources.files, lambda item: rated(item, score), monotonic)
         self._lock = threading.Lock()
         self._round = threading.Lock()
         self._states: dict[tuple[str, str], TopicState] = {}
@@ -487,7 +485,7 @@ class Collector:
         try:
             seen = self._now()
             young = [item.seen(seen) for item in answer.items if seen - item.published <= OLDEST]
-            good = tuple(_read(item, self._score) for item in young if in_time(item))
+            good = tuple(rated(item, self._score) for item in young if in_time(item))
             self._store.store_news(good)
             if answer.figures is not None:
                 ticker = topic.removeprefix(FIGURES)
@@ -562,21 +560,6 @@ def _wait(status: NewsStatus, failures: int) -> float:
     first, longest = WAITS_S[status]
     # Bounded: a power of 1,024 or more is no float any more.
     return min(longest, first * 2.0 ** min(failures - 1, 20))
-
-
-def _read(item: NewsItem, score: Callable[[str], float]) -> NewsItem:
-    """Return an item with its score and its class; the summary decides when the headline cannot.
-
-    Whatever the function says, the score is a number that can be stored.
-    """
-    event = event_class(item.headline)
-    said = float(score(f"{item.headline}. {item.summary}"))
-    return replace(
-        item,
-        # A tick stores what it saw: a score of NaN would fail its transaction.
-        score=max(-1.0, min(1.0, said)) if math.isfinite(said) else 0.0,
-        event=event_class(item.summary) if event == OTHER else event,
-    )
 
 
 def _told(statuses: Sequence[NewsStatus]) -> NewsStatus:

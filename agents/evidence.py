@@ -53,6 +53,7 @@ CASE_EVIDENCE: Final = (
     "memory.",
     *FUNDAMENTALS,
     *MARKET_EVIDENCE,
+    "host.",
 )
 """What both researchers argue from. One table for the two keeps them even."""
 

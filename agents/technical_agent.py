@@ -24,7 +24,7 @@ ROLE: Final = Role(
         "structure": "primary",
     },
     needs=("technical",),
-    evidence=("scores.", "component.", "technical.", "forecast.", *SURROUNDINGS),
+    evidence=("scores.", "component.", "technical.", "forecast.", *SURROUNDINGS, "host."),
     picture=True,
 )
 

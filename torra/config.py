@@ -57,6 +57,7 @@ __all__ = [
     "Profile",
     "Risk",
     "SymbolSpec",
+    "has_desk",
     "home",
     "load_desk",
     "load_profile",
@@ -505,6 +506,11 @@ def home(environment: dict[str, str] | None = None) -> Path:
     """Return TORRA_HOME, by default ./torra_home."""
     # An empty variable counts as none: Path("") would be the working directory.
     return Path((environment or dict(os.environ)).get("TORRA_HOME") or "torra_home").expanduser()
+
+
+def has_desk(folder: Path) -> bool:
+    """Return whether a home has a desk.json, be it a link to nothing."""
+    return lies(folder / DESK)
 
 
 def load_desk(folder: Path) -> DeskSettings:

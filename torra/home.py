@@ -55,6 +55,11 @@ SIGNS: Final = (LIVED, PAGES, HALT.parts[0], f"{STATE_FOLDER}/*/*_orders.jsonl")
 """Left in a home by a desk that lived there, served its pages, was halted or resumed, or sent an
 order."""
 
+HOSTED: Final[dict[Path, None]] = {}
+"""The homes of this process's overlays (torra.overlay), in the order in which they were made: the
+pages of the same process may show one before its first question has made its database.
+"""
+
 LOST: Final = "is gone or empty, and there was one"
 
 

@@ -186,7 +186,7 @@ STORAGE: Final[Table] = {
         ),
         "sign-always": fault(
             "a desk that serves no pages leaves no sign of its database",
-            At("torra.desk.wiring:open_desk", drop("_leave_sign(...)")),
+            At("torra.desk.wiring:open_desk", drop("leave_sign(...)")),
             "test_a_lost_database_is_refused_and_no_command_makes_another",
         ),
         "lost-log": fault(

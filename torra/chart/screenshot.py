@@ -108,6 +108,24 @@ def read_picture(
         return Picture(None, "missing", REASONS["missing"])
     except OSError as error:
         return Picture(None, "unreadable", type(error).__name__)
+    return _of_size(data, width, height)
+
+
+def check_picture(data: object) -> Picture:
+    """Return a host's picture of a chart, or why it cannot be shown."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        return Picture(None, "type", NO_FILE)
+    found = bytes(data)
+    if not LEAST_BYTES <= len(found) <= MOST_BYTES:
+        return Picture(None, "size", f"{len(found)} bytes")
+    try:
+        width, height = _dimensions(found)
+    except _Refused as refused:
+        return Picture(None, refused.reason, refused.detail)
+    return _of_size(found, width, height)
+
+
+def _of_size(data: bytes, width: int, height: int) -> Picture:
     if not all(LEAST_PIXELS <= side <= MOST_PIXELS for side in (width, height)):
         return Picture(None, "size", f"{width} x {height} pixels")
     return Picture(data)

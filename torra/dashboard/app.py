@@ -11,6 +11,7 @@ that cannot be read gets 503. Any other fault gets 500 and a line in the log `to
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -42,6 +43,7 @@ from torra.dashboard.view.desk_view import DatabaseView, DeskView
 from torra.dashboard.view.looking_desk import look_at
 from torra.dashboard.view.rendering import EXTENSION, PageState, Vendored, page
 from torra.errors import ConfigError, StoreUnavailable
+from torra.home import HOSTED
 
 LOG: Final = logging.getLogger("torra.dashboard")
 LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -131,7 +133,7 @@ class TorraOverlay:
         """Add the pages to an app; raises ConfigError for a prefix or a home that cannot be."""
         app.config.setdefault("TORRA_AGENTS_URL_PREFIX", DEFAULT_PREFIX)
         app.config.setdefault("TORRA_AGENTS_TRUSTED_HOSTS", ())
-        app.config.setdefault("TORRA_AGENTS_HOME", str(default_home()))
+        app.config.setdefault("TORRA_AGENTS_HOME", str(_home()))
         prefix = str(app.config["TORRA_AGENTS_URL_PREFIX"])
         if not prefix.startswith("/") or not prefix.strip("/"):
             raise ConfigError(
@@ -156,6 +158,13 @@ class TorraOverlay:
         backing = self._backing or Backing(home, database, settings, desk)
         access = self._access or Access.of_home(home)[0]
         return DatabaseView(database, settings, desk), backing, access
+
+
+def _home() -> Path:
+    """Return the home that is shown where none is named: TORRA_HOME, or the only overlay's."""
+    if not os.environ.get("TORRA_HOME") and len(HOSTED) == 1:
+        return next(iter(HOSTED))
+    return default_home()
 
 
 def create_app(

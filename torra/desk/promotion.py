@@ -43,6 +43,7 @@ from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 from torra.evaluation.promotion_evidence import HORIZON
 from torra.evaluation.promotion_rule import RULE, Rule, Standing
 from torra.evaluation.recomposition import BrainNumbers
+from torra.store.hosted import HOST
 from torra.tick.record import versions
 
 EARNED: Final = "earned"
@@ -279,9 +280,14 @@ def _pooled(
 
 
 def ran_with(database: Database, mark: str) -> dict[str, Profile]:
-    """Return the instances that were ever given a setting, and the newest profile that had it."""
+    """Return the instances that were ever given a setting, and the newest profile that had it.
+
+    Those of the desk: hosted streams are no part of it.
+    """
     found = {}
     for instance, told in database.profiles_given():
+        if instance.startswith(HOST):
+            continue  # what agents do for another scorer promotes nobody on a desk
         profile = _told(told)
         # Oldest first, so the newest profile of an instance is the one that stays.
         if profile is not None and _mark(told) == mark:

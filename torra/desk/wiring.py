@@ -132,7 +132,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         for item in settings.instances
     }
     database = open_home(folder)
-    _leave_sign(folder)
+    leave_sign(folder)
     found: list[Desk] = []
 
     def now() -> datetime:
@@ -210,8 +210,8 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
     return desk, settings
 
 
-def _leave_sign(home: Path) -> None:
-    """Note that a desk lives in a home: a database that is lost from now on is not made anew."""
+def leave_sign(home: Path) -> None:
+    """Note that a home is in use: a database that is lost from now on is not made anew."""
     if (home / LIVED).exists():
         return
     since = {"since": iso(System().real_now().replace(microsecond=0))}

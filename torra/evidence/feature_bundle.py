@@ -31,6 +31,7 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Va
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise, takewhile
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
@@ -81,6 +82,9 @@ CHANGE: Final = Kind(PERCENT, 4)
 PART: Final = Kind("of 1", 4)
 WORD: Final = Kind("", 0)
 MINUTES: Final = Kind("min", 2)
+HOSTS: Final = Kind("", 0)
+"""Kind of a host's own numbers: nobody here knows their scale, so they have eight digits."""
+
 AGE: Final = Kind(BARS, PERCENTILE_DECIMALS)
 EXTRA_DIGITS: Final = 2
 """Decimals of a price beyond those that the symbol is quoted with."""
@@ -123,6 +127,7 @@ FUNDAMENTALS: Final[Mapping[str, Kind]] = {
 }
 """Figures of a company, by their names in NewsView.fundamentals."""
 
+NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 NO_NEWS: Final = NewsView(NewsStatus.OFF)
 NO_EVENTS: Final = EventView()
 HEARD: Final = (NewsStatus.AVAILABLE, NewsStatus.EMPTY)
@@ -261,7 +266,7 @@ def build(
     bar_time: datetime,
     as_of: datetime,
     row: Mapping[str, float],
-    spread: float,
+    spread: float | None,
     bars_held: int,
     bar_age: float,
     memory: Mapping[str, Any],
@@ -269,17 +274,21 @@ def build(
     bars: BarView | pd.DataFrame | None = None,
     news: NewsView | None = None,
     events: EventView | None = None,
+    host: Mapping[str, float] = NOTHING,
+    known_at: datetime | None = None,
 ) -> Bundle:
     """Return the evidence of the bar that opened at `bar_time`.
 
-    `row` is its row of score_frame; `spread` is in price units, `bars_held` counts the bars behind
-    the row, `bar_age` is how many bars ago the newest one closed, `memory` is the memory context,
-    `digits` the decimals with which the symbol is quoted. `bars` are the bars behind the row, this
-    one last; `news` and `events` what was known at `as_of`. None of the three: nothing is known.
+    `row` is its row of score_frame; `spread` is in price units, None where nobody knows it,
+    `bars_held` counts the bars behind the row, `bar_age` is how many bars ago the newest one
+    closed, `memory` is the memory context, `digits` the decimals with which the symbol is quoted.
+    `bars` are the bars behind the row, this one last; `news` and `events` what was known at
+    `as_of`, headlines of a host at `known_at`. None of the three: nothing is known. `host` has a
+    host's own numbers by name.
     """
     headlines, calendar = news or NO_NEWS, events or NO_EVENTS
     view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
-    _check_times(bar_time, timeframe, as_of, view, headlines)
+    _check_times(bar_time, timeframe, as_of, view, headlines, known_at or as_of)
     explained, regime = explain(row), market_regime.read(row)
     price = Kind(PRICE, digits + EXTRA_DIGITS)
     blocks: dict[str, Callable[[], Found]] = {
@@ -294,6 +303,7 @@ def build(
         "sentiment": lambda: _mood(view, headlines),
         "fundamentals": lambda: _fundamentals(headlines),
         "source": lambda: _sources(headlines, calendar),
+        "host": lambda: _host(host),
     }
     return Bundle(
         symbol=symbol,
@@ -321,19 +331,24 @@ def _check_times(
     as_of: datetime,
     bars: BarView | None,
     news: NewsView,
+    known_at: datetime,
 ) -> None:
-    """Raise ValueError for anything that was not known at `as_of`."""
+    """Raise ValueError for anything that was not known at `as_of`, a headline at `known_at`."""
     if as_of < bar_time + duration(timeframe):
         raise ValueError(f"the bar of {iso(bar_time)} is not closed at {iso(as_of)}")
     if bars is not None and bars.last != bar_time:
         raise ValueError(f"the bars end at {bars.last}, not with that of {iso(bar_time)}")
-    late = [heard.item for heard in news.items if heard.item.first_seen > as_of]
+    late = [heard.item for heard in news.items if heard.item.first_seen > known_at]
     if late:
         seen = iso(late[0].first_seen)
-        raise ValueError(f"the headline {late[0].id} was first seen at {seen}, after {iso(as_of)}")
+        raise ValueError(
+            f"the headline {late[0].id} was first seen at {seen}, after {iso(known_at)}"
+        )
 
 
 def _feature(name: str, value: Value, kind: Kind, moment: str) -> Feature:
+    if kind is HOSTS:
+        return Feature(name, value, "", moment)
     unit, decimals = kind
     # The usual case, without a further call.
     if type(value) is float and math.isfinite(value):
@@ -382,7 +397,7 @@ def _forecast(row: Mapping[str, float]) -> Found:
 
 def _market(
     row: Mapping[str, float],
-    spread: float,
+    spread: float | None,
     bars_held: int,
     bar_age: float,
     memory: Mapping[str, Any],
@@ -406,7 +421,9 @@ def _market(
     yield "market.triage", " ".join(flags) or None, WORD
 
 
-def _spread_atr(spread: float, atr: float) -> float:
+def _spread_atr(spread: float | None, atr: float) -> float | None:
+    if spread is None:
+        return None
     if math.isnan(atr) or spread <= 0.0:
         return math.nan if math.isnan(atr) else 0.0
     # In a flat market any spread is wide, and the gate must see that.
@@ -515,3 +532,9 @@ def _sources(news: NewsView, events: EventView) -> Found:
     yield "source.events_ahead_min", events.ahead, MINUTES
     yield "source.events_behind_min", events.behind, MINUTES
     yield "source.fundamentals", str(news.fundamentals_status), WORD
+
+
+def _host(numbers: Mapping[str, float]) -> Found:
+    """Yield the numbers of a host, whose scale and sense it alone knows."""
+    for name, value in numbers.items():
+        yield f"host.{name}", float(f"{value + 0.0:.8g}"), HOSTS

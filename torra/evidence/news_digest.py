@@ -15,7 +15,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -30,6 +30,9 @@ READ_ITEMS: Final = 2_000
 
 COUNTED: Final = 500
 """Headlines that can count for a symbol at once: of more, those that were published last."""
+
+OTHER: Final = "other"
+"""The class of a headline that speaks of none of the others."""
 
 REMEMBERED: Final = 20_000
 """Texts for which it is cached whether they speak of a subject."""
@@ -300,6 +303,21 @@ def rounded_up(moment: datetime) -> datetime:
     """Return the first whole second that is not before a moment."""
     whole = moment.replace(microsecond=0)
     return whole if whole == moment else whole + timedelta(seconds=1)
+
+
+def rated(item: NewsItem, score: Callable[[str], float]) -> NewsItem:
+    """Return an item with its score and its class; the summary decides when the headline cannot.
+
+    Whatever the function says, the score is a number that can be stored.
+    """
+    event = event_class(item.headline)
+    said = float(score(f"{item.headline}. {item.summary}"))
+    return replace(
+        item,
+        # A tick stores what it saw: a score of NaN would fail its transaction.
+        score=max(-1.0, min(1.0, said)) if math.isfinite(said) else 0.0,
+        event=event_class(item.summary) if event == OTHER else event,
+    )
 
 
 def in_time(item: NewsItem) -> bool:

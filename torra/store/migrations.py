@@ -395,6 +395,22 @@ CREATE INDEX chains_acting ON chains (instance, close_time, torra_key)
 """Indexes of the ticks that agents may have changed (torra.store.standings): by the verdict, or by
 what came of a verdict that L1 alone would have given too."""
 
+HOSTED: Final = """
+CREATE TABLE hosted (
+    torra_key TEXT NOT NULL, asked TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('claimed', 'open', 'final')),
+    owner TEXT NOT NULL, expires TEXT NOT NULL,
+    revision INTEGER NOT NULL, chart TEXT NOT NULL, record TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (torra_key, asked)
+) WITHOUT ROWID;
+
+CREATE TABLE hosted_outcomes (
+    torra_key TEXT PRIMARY KEY,
+    verdict TEXT NOT NULL CHECK (verdict IN ('BUY', 'SELL', 'HOLD')), r REAL, at TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+"""What other scorers asked and were answered, and what their ticks came to (torra.store.hosted)."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -470,6 +486,11 @@ def _changed(db: sqlite_utils.Database) -> None:
     db.executescript(CHANGED)
 
 
+@steps(name="0011_hosted")
+def _hosted(db: sqlite_utils.Database) -> None:
+    db.executescript(HOSTED)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -481,6 +502,7 @@ SCRIPTS: Final = {
     "0008_order_seal": ORDER_SEAL,
     "0009_audit": AUDIT,
     "0010_changed": CHANGED,
+    "0011_hosted": HOSTED,
 }
 """The script of each step, without the sentiment table and added columns."""
 

@@ -15,9 +15,10 @@ failure.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -40,7 +41,6 @@ from instance_database import TickKey
 from torra.chart import renderer, screenshot
 from torra.clock import Clock, iso, token
 from torra.config import Profile
-from torra.store.tick_store import TickStore
 from torra.tick import chart_scorer
 from torra.tick.ladder import Rung
 from torra.tick.late_answers import LateAnswers
@@ -54,6 +54,24 @@ SHADOW: Final = "shadow"
 
 PICTURE_SHARE: Final = 0.1
 """Share of the remaining time for which a picture may wait for others that are being drawn."""
+
+
+class Foresees(Protocol):
+    """What `plan` asks of a store (torra.store.brain.Brain.foresee)."""
+
+    def foresee(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        *,
+        l1: Mapping[str, Any],
+        ath: float,
+        profile: Profile,
+        timeframes: Sequence[str],
+        together: Mapping[str, float],
+    ) -> list[tuple[float, float]]:
+        """Return what the consensus may come to where L1 alone counts for a tick."""
+        ...
 
 
 class TickPurse(Protocol):
@@ -109,7 +127,8 @@ class Answerers:
     `submit` is None where nobody is to be asked. `picture` gives the chart that a replay shows
     again, in place of a new one. A `debater` holds the whole debate. `promoted` says whether agents
     with influence to earn have earned it. `recorded` says whether the tick's record, with the notes
-    of its scores, is wanted.
+    of its scores, is wanted. `fallback` is a host's own scorer, asked when no opinion answered in
+    place of Torra's.
     """
 
     submit: Submit | None
@@ -119,6 +138,7 @@ class Answerers:
     debater: Debater | None = None
     promoted: Callable[[], bool] = lambda: False
     recorded: bool = True
+    fallback: agent_framework.Fallback | None = None
 
     def about(
         self, key: TickKey, *, shadow: bool = False
@@ -148,7 +168,7 @@ def plan(
     key: TickKey,
     profile: Profile,
     answerers: Answerers,
-    database: TickStore,
+    database: Foresees,
     *,
     beside: float = 0.0,
 ) -> Plan:
@@ -238,7 +258,7 @@ def _in_shadow(settings: AgentSettings, answerers: Answerers) -> bool:
     return settings.influence == "shadow"
 
 
-def _pivotal(inputs: TickInputs, key: TickKey, profile: Profile, database: TickStore) -> bool:
+def _pivotal(inputs: TickInputs, key: TickKey, profile: Profile, database: Foresees) -> bool:
     foreseen = database.foresee(
         key,
         inputs.as_of,
@@ -295,7 +315,7 @@ def _deliberate(
         deadline=deadline,
         reserve=purse.reserve if purse else None,
         agents=AGENTS,
-        fallback=chart_scorer.score_chart,
+        fallback=answerers.fallback or chart_scorer.score_chart,
         on_event=answerers.about(key, shadow=shadow),
     )
     return purse.settled(spoken) if purse else spoken

@@ -20,6 +20,7 @@ from agents.contracts import SCORE_DECIMALS, SourceType
 from agents.debate.panel import DIRECTIONS
 from torra.tick.tick_record import (
     EXECUTION_OFF,
+    HOSTED,
     LEAN_AGAINST,
     PROPOSED,
     SHADOW,
@@ -219,6 +220,8 @@ def _asks(where: str) -> str:
 
 def _nothing(tick: Finished, where: str, brief: int) -> str:
     """Return what happened on a tick that wrote no order."""
+    if tick.reason == HOSTED:
+        return f"Reads a {VERBS.get(tick.verdict, 'hold')} in {where}, and your scorer decides"
     if tick.verdict not in DIRECTIONS:
         return f"Does nothing in {where}"
     if tick.reason == EXECUTION_OFF:

@@ -39,6 +39,9 @@ PROPOSED: Final = "AWAITS_APPROVAL"
 EXECUTION_OFF: Final = "EXECUTION_OFF"
 """Reason of a HOLD that would have sent something, had the profile let it."""
 
+HOSTED: Final = "HOSTED"
+"""Reason of a HOLD of a hosted stream: another program's scorer decides, and nothing is sent."""
+
 LEAN_AGAINST: Final = "AGENTS_LEAN_AGAINST"
 """Flag of a tick that gives BUY or SELL while the desk's own words push the other way."""
 
@@ -484,6 +487,25 @@ class DeskThen(RecordPart):
     exposure: dict[str, JsonValue] = {}
 
 
+class HostedTold(RecordPart):
+    """What another program's scorer asked (torra.overlay); the record of a desk's tick has none.
+
+    `asked` is the hash of the question, `revision` which answer of the key it is; `own_scores`: L1
+    is the host's own. `extra` has its numbers, `told` what of the question was left out, `moment`
+    when it was asked.
+    """
+
+    asked: Word = None
+    revision: Whole = None
+    own_scores: Flag = False
+    extra: Numbers = {}
+    headlines: Words = ()
+    bars: Whole = None
+    moment: Word = None
+    told: Words = ()
+    picture: Word = None
+
+
 class DecisionRecord(RecordPart):
     """What a tick decided and by which numbers: the part of a record that lists and cells show."""
 
@@ -558,6 +580,7 @@ class TickRecord(DecisionRecord):
     together: Numbers = {}
     apart: Words = ()
     skipped: Skipped | None = None
+    hosted: HostedTold | None = None
     deliberation: DebateRecord = DebateRecord()
 
     @property

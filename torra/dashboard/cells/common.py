@@ -15,6 +15,7 @@ from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import SENTENCE, headline, why
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
+from torra.store.hosted import FEED
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
 
 Cells = dict[str, Cell]
@@ -113,6 +114,11 @@ def age_cells(key: str, stream: Timed) -> Cells:
 def position_cells(key: str, instance: Named) -> Cells:
     """Return an instance's position, its levels, and the result of closing it now."""
     position = instance.position
+    if instance.feed == FEED:
+        return {
+            f"{key}.position": words("your scorer's", "flat"),
+            f"{key}.levels": words("Torra sends nothing here, and knows no position"),
+        }
     if not position:
         return {
             f"{key}.position": words("flat", "flat"),

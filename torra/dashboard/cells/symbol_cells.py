@@ -54,7 +54,11 @@ from torra.exhibits.figures import Cell, Mark, cell
 from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
 
-ROLES: Final = {"ACTIVE": "works (holds the lease)", "STANDBY": "stands by"}
+ROLES: Final = {
+    "ACTIVE": "works (holds the lease)",
+    "STANDBY": "stands by",
+    "HOSTED": "none: your scorer asks and decides",
+}
 """What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
 
 SHORT: Final = {

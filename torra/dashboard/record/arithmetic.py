@@ -82,7 +82,7 @@ def steps(record: TickRecord) -> list[Step]:
     debated = deliberation if voices else DebateRecord()
     mark = f"; {NOT_COUNTED}" if deliberation.in_shadow else ""
     return [
-        _scores("L1 score", "from the bars alone", record.l1, kind="base"),
+        _scores("L1 score", _l1_source(record), record.l1, kind="base"),
         *voices,
         _scores(
             "Analyst average",
@@ -296,6 +296,11 @@ def _focus(name: str) -> str:
 
 def _scaled(vote: float | None, weight: float, bound: float) -> float | None:
     return None if vote is None else weight * synthesis.clamp(vote, bound)
+
+
+def _l1_source(record: TickRecord) -> str:
+    own = record.hosted is not None and record.hosted.own_scores
+    return "as your scorer gave it" if own else "from the bars alone"
 
 
 def _scores(name: str, note: str, known: Scores, kind: str = "", missing: str = NO_AGENT) -> Step:

@@ -36,6 +36,7 @@ from torra.exhibits import figures
 from torra.exhibits.figures import BarSpan, Cell, cell
 from torra.tick import sentence
 from torra.tick.tick_record import (
+    HOSTED,
     PROPOSED,
     ComponentRecord,
     DecisionRecord,
@@ -48,6 +49,7 @@ from torra.verdict import risk_engine
 
 REASONS: Final = {
     PROPOSED: PROPOSED_WORDS,
+    HOSTED: "your scorer decides, and Torra sends nothing",
     "VERDICT": "the verdict opens a position",
     "POSITION_HELD": "the open position stays",
     "OPPOSITE_VERDICT": "the verdict is against the open position",

@@ -64,6 +64,7 @@ FEEDS: Final = {
     "store": "bring bars: torra import FILE, or give the instance a live feed in desk.json",
     "mt5_files": "start the terminal and its Expert Advisor (docs/mt5.md)",
     "mt5_direct": "start the terminal and log it in (docs/mt5.md)",
+    "host": "your scorer has asked about no newer bar: see that it runs (docs/overlay.md)",
 }
 """What to do when a stream is stale, by its feed."""
 
@@ -89,7 +90,7 @@ def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
     feeds = {item.id: item.feed for item in settings.instances}
     for one in overview.instances:
         for row in one.streams:
-            yield _stream(f"{one.instance} {row.timeframe}", row, feeds.get(one.instance))
+            yield _stream(f"{one.instance} {row.timeframe}", row, feeds.get(one.instance, one.feed))
 
 
 def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:

@@ -22,9 +22,11 @@ from pydantic import JsonValue
 from torra import clock as clocks
 from torra.config import DeskSettings, Instance, Profile, SymbolSpec
 from torra.dashboard.view import stream_reading
+from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import Json, StreamReading
 from torra.errors import ConfigError
+from torra.store.hosted import HOST
 from torra.tick.tick_record import TickRecord
 from torra.verdict import one_sided, sentiment_rules
 from torra.verdict.risk_engine import TARGET_R, Position
@@ -61,7 +63,8 @@ class DeskView(Protocol):
         """Return the state strip.
 
         demo, rate (how many times faster than real time, None for a desk in real time), now,
-        real_now, role (ACTIVE or STANDBY), trading_state, trading_reason, version, cost_hour and
+        real_now, role (ACTIVE, STANDBY, or HOSTED where there are the streams of other scorers
+        alone), trading_state, trading_reason, version, cost_hour and
         ceiling (USD), blocks (providers that are not asked for now: provider, reason, until),
         waiting (proposals that wait for a person), waiting_by (how many, by instance), alarms
         (that stand: key, kind, detail, at).
@@ -153,6 +156,7 @@ class DatabaseView:
         self._desk = desk
         self._version = version()
         self._streams = StreamReading(database)
+        self._hosted = HostedStreams(database)
         self._counted: Kept[dict[str, int]] = Kept(KEPT_COUNTS)
 
     @property
@@ -160,7 +164,13 @@ class DatabaseView:
         return self._desk.clock  # a desk that takes over goes on with another clock
 
     def _profile(self, one: Instance) -> Profile:
+        if one.id.startswith(HOST):
+            return self._hosted.profile(one)
         return self._desk.setups[one.id].profile
+
+    def _instances(self) -> list[Instance]:
+        """Return the instances of the desk, and after them those of other scorers."""
+        return [*self._settings.instances, *self._hosted.instances()]
 
     def desk(self) -> Json:
         """Return the state strip."""
@@ -168,14 +178,14 @@ class DatabaseView:
         real = clock.real_now()
         states = self._database.trading_states(1)
         # by profile: the instances of one profile share its ceiling
-        budgets = {one.profile: self._profile(one).agents for one in self._settings.instances}
+        budgets = {one.profile: self._profile(one).agents for one in self._instances()}
         waiting = Counter(self._database.waiting())
         return {
             "demo": clock.accelerated,
             "rate": clock.rate if clock.accelerated else None,
             "now": clocks.iso(clock.now().replace(microsecond=0)),
             "real_now": clocks.iso(real.replace(microsecond=0)),
-            "role": "ACTIVE" if self._desk.active else "STANDBY",
+            "role": self._role(),
             "trading_state": states[0]["state"] if states else "ACTIVE",
             "trading_reason": states[0]["reason"] if states else "",
             "version": self._version,
@@ -189,9 +199,14 @@ class DatabaseView:
             ],
         }
 
+    def _role(self) -> str:
+        if self._desk.active:
+            return "ACTIVE"
+        return "STANDBY" if self._settings.instances else "HOSTED"
+
     def overview(self) -> OverviewTold:
         """Return every instance with its streams."""
-        every = self._settings.instances
+        every = self._instances()
         names = [one.id for one in every]
         tallies = self._database.verdict_tallies(names)
         streams = [(one.id, timeframe) for one in every for timeframe in one.timeframes]
@@ -354,7 +369,7 @@ class DatabaseView:
         return [_plain(asdict(item)) for item in self._database.news_items(ids)]
 
     def _find(self, name: str, timeframe: str) -> Instance | None:
-        for one in self._settings.instances:
+        for one in self._instances():
             if one.id == name and timeframe in one.timeframes:
                 return one
         return None
@@ -377,7 +392,7 @@ class DatabaseView:
         }
 
     def _beside(self, found: Instance) -> Json:
-        names = [one.id for one in self._settings.instances]
+        names = [one.id for one in self._instances()]
         return neighbours(names, found.id)
 
 

@@ -15,9 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from torra.clock import SAMPLE_RATE, Clock, Scaled, Simulated, System, parse
-from torra.config import DeskSettings, Instance, Profile, load_desk, load_profile, validate
+from torra.config import (
+    DeskSettings,
+    Instance,
+    Profile,
+    has_desk,
+    load_desk,
+    load_profile,
+    validate,
+)
 from torra.errors import ConfigError
-from torra.home import DATABASE
+from torra.home import DATABASE, HOSTED
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -96,15 +104,20 @@ class _Stopped(Simulated):
 def look_at(home: Path) -> tuple[DeskSettings, Database, LookingDesk]:
     """Open a home to look at it; raises ConfigError when no desk has run there yet.
 
-    The database is brought up to date as at any start.
+    The database is brought up to date as at any start. That of an overlay of this process is made
+    if it is not there yet; a home that has never had a desk.json shows hosted streams alone.
     """
     from instance_database import open_home  # noqa: PLC0415  the pages open one only when asked to
 
-    if not (home / DATABASE).is_file():
+    ours = home.absolute() in HOSTED
+    if not (home / DATABASE).is_file() and not ours:
         raise ConfigError(
             f"the pages need a data source, and no desk has run in {home.absolute()}: start one "
             "with `torra run`, or name its home with TORRA_AGENTS_HOME or TORRA_HOME"
         )
     settings = load_desk(home)
     database = open_home(home)
+    if not has_desk(home) and (ours or database.hosted_streams()) and not database.lease():
+        # Without a desk.json a desk would be the demo's, and none has run here.
+        settings = settings.model_copy(update={"instances": ()})
     return settings, database, LookingDesk(home, settings, database)

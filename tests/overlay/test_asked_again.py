@@ -1,0 +1,153 @@
+"""A question that was debated is answered from the record; another one is a revision of its bar."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.contracts import ModelUnavailable
+from tests.doubles.scripted import Scripted
+from tests.worlds import scorers
+from torra.errors import StoreUnavailable
+
+ROLES = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
+
+
+def test_the_same_question_is_answered_at_no_cost(tmp_path: Path) -> None:
+    provider = Scripted()
+    overlay = scorers.overlay(tmp_path, provider, strict=True)
+    first = scorers.asked(overlay, scores=scorers.L1)
+    asked = len(provider.requests)
+    again = scorers.asked(overlay, scores=scorers.L1)
+    assert asked == 4 and len(provider.requests) == asked
+    assert again.chart == first.chart and again.debated and again.cost_usd == 0.0
+    assert (again.veto, again.multiplier, again.l1) == (first.veto, first.multiplier, first.l1)
+    assert again.record["sentence"] == first.record["sentence"]
+    other = scorers.overlay(tmp_path, provider, strict=True)
+    assert scorers.asked(other, scores=scorers.L1).chart == first.chart, "of another process, too"
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "scores": {"scores": {**scorers.L1, "momentum": 0.3}},
+    "one bit of a score": {
+        "scores": {**scorers.L1, "momentum": float(np.nextafter(0.31234567, 1))}
+    },
+    "no scores": {"scores": None},
+    "extra": {"extra": {"rsi": 61.0}},
+    "headlines": {"headlines": ["Bitcoin falls"]},
+    "bars": {"frame": scorers.bars(400, start=0).mul(1.0000001)},
+    "more history": {"frame": scorers.bars(399, start=1)},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_changes_is_debated_anew_as_a_revision(tmp_path: Path, change: str) -> None:
+    provider = Scripted()
+    overlay = scorers.overlay(tmp_path, provider, strict=True)
+    first = scorers.asked(overlay, scorers.bars(400), scores=scorers.L1)
+    asked = len(provider.requests)
+    told = {"scores": scorers.L1, "frame": scorers.bars(400), **CHANGES[change]}
+    second = scorers.asked(overlay, told.pop("frame"), **told)
+    assert second.revision == 2 and second.key == first.key
+    assert len(provider.requests) == 2 * asked
+    for table, rows in (("journal", 1), ("chains", 1), ("sentiment", 1), ("hosted", 2)):
+        assert scorers.count(tmp_path, table) == rows
+    back = scorers.asked(overlay, scorers.bars(400), scores=scorers.L1)
+    assert (back.chart, back.revision, back.debated) == (first.chart, 1, True)
+    assert len(provider.requests) == 2 * asked, "the first answer stands"
+    assert back.record["l1"] == dict(first.l1) and back.record["hosted"]["revision"] == 1
+    with closing(scorers.stored(tmp_path)) as database:
+        record = database.told_tick(first.key)
+        assert record is not None and record["hosted"]["revision"] == 2
+        assert (
+            database.verdict_tallies(["host:scorer:BTCUSD"])[("host:scorer:BTCUSD", "M15")][1] == 1
+        )
+
+
+def test_another_profile_is_another_question(tmp_path: Path) -> None:
+    (tmp_path / "home" / "profiles").mkdir(parents=True)
+    told = {"thresholds": {"buy": 0.4}}
+    (tmp_path / "home" / "profiles" / "mine.json").write_text(json.dumps(told))
+    provider = Scripted()
+    scorers.asked(scorers.overlay(tmp_path, provider, strict=True), scores=scorers.L1)
+    mine = scorers.overlay(tmp_path, provider, profile="mine", strict=True)
+    assert scorers.asked(mine, scores=scorers.L1).revision == 2
+
+
+def test_an_answer_without_agents_is_not_final(tmp_path: Path) -> None:
+    down = Scripted(dict.fromkeys(ROLES, ModelUnavailable("unreachable")))
+    overlay = scorers.overlay(tmp_path, down, strict=True)
+    first = scorers.asked(overlay, scores=scorers.L1)
+    assert scorers.numbers(first.chart) == scorers.L1
+    assert (first.revision, first.debated) == (1, False)
+    scorers.answered_by(overlay, Scripted())
+    second = scorers.asked(overlay, scores=scorers.L1)
+    assert (second.revision, second.debated) == (2, True)
+    assert scorers.asked(overlay, scores=scorers.L1).revision == 2
+
+
+def test_the_order_of_questions_changes_nothing(tmp_path: Path) -> None:
+    """Memory is what the bars before say, not what was asked before."""
+    sizes = list(range(300, 312))
+    charts = []
+    for folder, order in (("up", sizes), ("down", sizes[::-1]), ("twice", [*sizes[::2], *sizes])):
+        overlay = scorers.overlay(tmp_path / folder, strict=True)
+        found = {}
+        for size in order:
+            answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
+            shown = {one["id"]: one["value"] for one in answer.record["features"]}
+            found[size] = (answer.chart, shown, answer.record["memory"])
+        charts.append(found)
+    assert charts[0] == charts[1] == charts[2]
+    assert charts[0][311][1]["memory.markov_state"] is not None
+    assert len(charts[0][311][2]["sentiment_trend"]) > 3
+
+
+def test_two_overlays_on_one_home_are_two_streams(tmp_path: Path) -> None:
+    one = scorers.overlay(tmp_path, strict=True, name="alpha")
+    two = scorers.overlay(tmp_path, strict=True, name="beta")
+    assert scorers.asked(one).revision == scorers.asked(two).revision == 1
+    with closing(scorers.stored(tmp_path)) as database:
+        assert list(database.hosted_streams()) == ["host:alpha:BTCUSD", "host:beta:BTCUSD"]
+
+
+def test_a_claim_that_was_lost_stores_nothing(tmp_path: Path) -> None:
+    overlay = scorers.overlay(tmp_path, strict=True)
+    desk = overlay._opened
+
+    class Thief(Scripted):
+        def submit(self, request: Any) -> Any:
+            with desk.database.transaction():
+                desk.database._change("UPDATE hosted SET owner = 'another'")
+            return super().submit(request)
+
+    scorers.answered_by(overlay, Thief())
+    with pytest.raises(StoreUnavailable, match="claim lost"):
+        scorers.asked(overlay, scores=scorers.L1)
+    for table in ("journal", "chains", "sentiment", "calls", "bars", "trading_config"):
+        assert scorers.count(tmp_path, table) == 0
+
+
+def test_outcomes_are_told_once(tmp_path: Path) -> None:
+    overlay = scorers.overlay(tmp_path, strict=True)
+    key = scorers.asked(overlay, scores=scorers.L1).key
+    assert overlay.outcome(key, verdict="BUY", r=1.25)
+    assert not overlay.outcome(key, verdict="BUY", r=1.25), "told before"
+    with pytest.raises(ValueError, match="was told as BUY"):
+        overlay.outcome(key, verdict="SELL", r=1.25)
+    with pytest.raises(ValueError, match="use BUY, SELL or HOLD"):
+        overlay.outcome(key, verdict="LONG")
+    with pytest.raises(ValueError, match="finite"):
+        overlay.outcome(key, verdict="BUY", r=float("nan"))
+    with pytest.raises(LookupError, match="no tick that is on record"):
+        overlay.outcome(key.replace("M15", "H1"), verdict="HOLD")
+    with pytest.raises(LookupError, match="no bar of the overlay"):
+        overlay.outcome("BTCUSD|M15|2021-10-01T00:00:00Z", verdict="HOLD")
+    with closing(scorers.stored(tmp_path)) as database:
+        told = database.hosted_outcome(key)
+        assert told is not None and (told["verdict"], told["r"]) == ("BUY", 1.25)

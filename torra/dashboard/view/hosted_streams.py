@@ -1,0 +1,47 @@
+"""The streams of other programs' scorers on a home (torra.overlay), as the pages know them.
+
+They stand in no desk.json: a stream is there once a question of it was stored, with the profile
+that counted for it then.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from torra.config import Instance, Profile, validate
+from torra.dashboard.view.kept import Kept
+from torra.errors import ConfigError
+from torra.store.hosted import hosted_instance
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+PROFILES_KEPT: Final = 64
+
+
+class HostedStreams:
+    """Reader of the hosted streams of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._profiles: Kept[Profile] = Kept(PROFILES_KEPT)
+
+    def instances(self) -> list[Instance]:
+        """Return every hosted stream that has a tick, by name."""
+        found = self._database.hosted_streams()
+        return [hosted_instance(name, timeframes) for name, timeframes in found.items()]
+
+    def profile(self, instance: Instance) -> Profile:
+        """Return the profile that counted at the newest question of a stream."""
+        applied = self._database.applied_profile(instance.id)
+        if applied is None:
+            return Profile()
+
+        def read() -> Profile:
+            try:
+                return validate(Profile, json.loads(applied["profile"]), "the applied profile")
+            except (ConfigError, ValueError):  # stored by another version
+                return Profile()
+
+        return self._profiles.get((instance.id, applied["digest"]), read)

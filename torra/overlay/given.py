@@ -1,0 +1,395 @@
+"""What a host hands over with a bar, read: bars, scores, extra numbers, headlines, a picture.
+
+`read` takes anything and never raises for it. Bars that cannot be used are a refusal with its
+reason; of the rest, what cannot be used is left out and told. Times without a zone need the clock
+that they were written by. Bars that were not closed at the moment of the question are left out: MT5
+hands the forming one over with the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from numbers import Real
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from agents.contracts import VECTORS
+from torra.chart import screenshot
+from torra.clock import TIMEFRAMES, duration, iso, parse
+from torra.config import NAME, NAME_RULE
+from torra.errors import DataUnavailable, TorraError
+from torra.evidence.news_digest import NewsItem, in_time, rated
+from torra.feeds import door
+from torra.market.broker_clock import ServerClock
+from torra.news import lexicon, reading
+from torra.tick.record import describe
+from torra.verdict import sentiment_rules
+
+MOST_BARS: Final = 6_000
+"""Bars of a question that are read, the newest."""
+
+MOST_EXTRA: Final = 64
+EXTRA_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+"""How many numbers of a host become evidence, and what each may be called."""
+
+MOST_HEADLINES: Final = 50
+
+OWN_FACTS: Final = ("spread", "position", "losing_streak")
+"""Names of extra numbers that the desk's own evidence has a place for: the spread in price units,
+the position as its side (1 long, -1 short, 0 flat), trades lost in a row."""
+
+TIME: Final = ("time", "timestamp", "datetime", "date")
+VOLUME: Final = ("volume", "tick_volume", "real_volume")
+"""Names under which hosts have the open time of a bar, and its volume."""
+
+PRICES: Final = ("open", "high", "low", "close")
+
+
+class NoScores(TorraError):
+    """There are no scores to return: none were handed over, and none can be computed."""
+
+
+class Refused(ValueError):
+    """Why bars or a moment cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A question, read.
+
+    `refusal` is "" or why nothing can be debated; then `bars` is None. `bars` are closed bars as
+    the door lets them in, at most MOST_BARS. `scores` are the host's own, None when it gave none.
+    `told` says what was left out.
+    """
+
+    symbol: str
+    timeframe: str
+    moment: datetime
+    bars: pd.DataFrame | None = None
+    scores: Mapping[str, float] | None = None
+    extra: Mapping[str, float] = field(default_factory=dict)
+    headlines: tuple[NewsItem, ...] = ()
+    picture: bytes | None = None
+    told: tuple[str, ...] = ()
+    refusal: str = ""
+
+    @property
+    def bar_time(self) -> datetime:
+        """The open time of the newest closed bar."""
+        if self.bars is None:
+            raise ValueError(self.refusal)
+        return pd.DatetimeIndex(self.bars.index)[-1].to_pydatetime()
+
+    def hash(self, profile: str) -> str:
+        """Return a hash of everything that decides the answer; `profile` is a profile's digest."""
+        if self.bars is None:
+            raise ValueError(self.refusal)
+        told = {
+            "bars": describe(self.bars),
+            "scores": None if self.scores is None else dict(self.scores),
+            "extra": dict(sorted(self.extra.items())),
+            "headlines": sorted(item.id for item in self.headlines),
+            "picture": hashlib.sha256(self.picture).hexdigest() if self.picture else None,
+            "profile": profile,
+        }
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def read(
+    symbol: Any,
+    timeframe: Any,
+    bars: Any,
+    *,
+    scores: Any = None,
+    extra: Any = None,
+    headlines: Any = None,
+    picture: Any = None,
+    as_of: Any = None,
+    now: datetime,
+    clock: ServerClock | None = None,
+) -> Given:
+    """Read a question; `now` is real time, `clock` that of naive times.
+
+    Raises NoScores for scores that are none: there is nothing to fall back on.
+    """
+    told: list[str] = []
+    own = _scores(scores)
+    moment, refusal, frame = now, "", None
+    try:
+        name, step = names_of(symbol, timeframe)
+        moment = now if as_of is None else moment_of(as_of, clock)
+        frame = _frame(bars, clock)
+        frame = _closed(frame, step, moment, told, live=as_of is None)
+        frame = _checked(frame, step)
+    except Refused as error:
+        refusal = str(error)
+    except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
+        refusal = f"bars: {type(error).__name__}"
+    if refusal:
+        shown = symbol if isinstance(symbol, str) and NAME.fullmatch(symbol) else "?"
+        return Given(shown, str(timeframe)[:8], moment, scores=own, refusal=refusal)
+    return Given(
+        name,
+        step,
+        moment,
+        bars=frame,
+        scores=own,
+        extra=_extra(extra, told),
+        headlines=_headlines(headlines, name, moment, told),
+        picture=_picture(picture, told),
+        told=tuple(told),
+    )
+
+
+# --- names and moments ----------------------------------------------------------------------------
+
+
+def names_of(symbol: Any, timeframe: Any) -> tuple[str, str]:
+    """Return a symbol and a timeframe that can be a stream; raises Refused, a ValueError."""
+    if not isinstance(symbol, str) or not NAME.fullmatch(symbol):
+        raise Refused(f"symbol: {NAME_RULE}")
+    if not isinstance(timeframe, str) or timeframe not in TIMEFRAMES:
+        raise Refused(f"timeframe: use one of {', '.join(TIMEFRAMES)}")
+    return symbol, timeframe
+
+
+def moment_of(value: Any, clock: ServerClock | None) -> datetime:
+    """Return a moment in UTC; a naive one is read by the clock. Raises ValueError."""
+    if isinstance(value, str):
+        return parse(value)
+    if not isinstance(value, datetime):
+        raise Refused("as_of: hand over a datetime")
+    if value.tzinfo is not None:
+        return pd.Timestamp(value).tz_convert("UTC").to_pydatetime()
+    if clock is None:
+        raise Refused("as_of: it has no time zone; name the clock of the overlay")
+    return clock.to_utc(int(pd.Timestamp(value).timestamp()))
+
+
+# --- bars -----------------------------------------------------------------------------------------
+
+
+def _frame(bars: Any, clock: ServerClock | None) -> pd.DataFrame:
+    """Return the newest bars with float columns on an index in UTC, as they come."""
+    table = _table(bars)
+    if table.empty:
+        raise Refused("bars: there is none")
+    if len(set(table.columns)) != len(table.columns):
+        raise Refused("bars: a column appears more than once")
+    found = {name: _numbers(table, name) for name in PRICES}
+    volume = next((name for name in VOLUME if name in table.columns), None)
+    found["volume"] = np.zeros(len(table)) if volume is None else _numbers(table, volume)
+    return pd.DataFrame(found, index=_index(table, clock))
+
+
+def _table(bars: Any) -> pd.DataFrame:
+    if isinstance(bars, pd.DataFrame):
+        table = bars.iloc[-MOST_BARS:]
+        if isinstance(table.index, pd.DatetimeIndex) and not _time_of(table):
+            table = table.rename_axis("time").reset_index()
+    elif isinstance(bars, np.ndarray):
+        table = pd.DataFrame(bars[-MOST_BARS:])
+    elif isinstance(bars, Sequence) and not isinstance(bars, str | bytes):
+        rows = list(bars[-MOST_BARS:])
+        if rows and not isinstance(rows[0], Mapping):
+            names = ["time", *PRICES, "volume"][: max(map(len, rows))]
+            table = pd.DataFrame([tuple(row) for row in rows], columns=names)
+        else:
+            table = pd.DataFrame(rows)
+    else:
+        raise Refused("bars: hand over a DataFrame or a list of rows")
+    return table.rename(columns=lambda name: str(name).strip().lower())
+
+
+def _time_of(table: pd.DataFrame) -> str | None:
+    names = {str(name).strip().lower(): name for name in table.columns}
+    return next((names[name] for name in TIME if name in names), None)
+
+
+def _numbers(table: pd.DataFrame, name: str) -> Any:
+    if name not in table.columns:
+        raise Refused(f"bars: column {name} is missing")
+    column = table[name]
+    if getattr(column.dtype, "kind", "O") not in "fiu":
+        raise Refused(f"bars: column {name} holds {column.dtype}, not numbers")
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _index(table: pd.DataFrame, clock: ServerClock | None) -> pd.DatetimeIndex:
+    name = _time_of(table)
+    if name is None:
+        raise Refused("bars: column time is missing")
+    column = table[name]
+    if getattr(column.dtype, "kind", "O") in "iu":
+        # MT5 writes the wall clock of the server as seconds since 1970.
+        return _by_clock(column.to_numpy(dtype=np.int64), clock)
+    if getattr(column.dtype, "kind", "O") == "O":
+        if not all(isinstance(value, datetime) for value in column):
+            raise Refused("bars: times must be datetimes, or seconds of the server's clock")
+        aware = {value.tzinfo is not None for value in column}
+        if len(aware) != 1:
+            raise Refused("bars: some times have a time zone and some have none")
+        index = pd.DatetimeIndex(pd.to_datetime(list(column), utc=aware.pop()))
+    elif isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
+        index = pd.DatetimeIndex(column)
+    else:
+        raise Refused("bars: times must be datetimes, or seconds of the server's clock")
+    if index.hasnans:
+        raise Refused("bars: a time is missing")
+    if index.tz is not None:
+        return index.tz_convert("UTC").as_unit("us")
+    return _by_clock(index.as_unit("s").asi8, clock)
+
+
+def _by_clock(wall: Any, clock: ServerClock | None) -> pd.DatetimeIndex:
+    if clock is None:
+        raise Refused(
+            "bars: their times have no time zone; give the overlay the clock that they are "
+            'written by, such as clock="new_york+7" or clock="utc"'
+        )
+    index = clock.to_utc_index(wall)
+    if index.hasnans:
+        raise Refused(f"bars: a time does not exist on a clock of {clock.name}")
+    return index
+
+
+def _closed(
+    frame: pd.DataFrame, timeframe: str, moment: datetime, told: list[str], *, live: bool
+) -> pd.DataFrame:
+    """Return the bars that are closed at a moment."""
+    ends = pd.DatetimeIndex(frame.index) + duration(timeframe)
+    closed = np.asarray(ends <= pd.Timestamp(moment))
+    later = int((~closed).sum())
+    if not later:
+        return frame
+    # One forming bar is usual; a clock that is hours ahead would leave a question of yesterday.
+    if live and later > 1:
+        raise Refused(
+            f"bars: {later} close later than now, {iso(moment.replace(microsecond=0))}: "
+            "name the clock of the overlay"
+        )
+    told.append(f"later_bars:{later}")
+    if not closed.any():
+        raise Refused("bars: none of them is closed")
+    return frame[closed]
+
+
+def _checked(frame: pd.DataFrame, timeframe: str) -> pd.DataFrame:
+    """Return the bars as the door lets them in."""
+    last: datetime = pd.DatetimeIndex(frame.index).max().to_pydatetime()
+    try:
+        return door.check(frame, timeframe, as_of=last + duration(timeframe))
+    except DataUnavailable as error:
+        raise Refused(f"bars: {error.reason}: {error.detail}") from None
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+def _scores(scores: Any) -> Mapping[str, float] | None:
+    if scores is None:
+        return None
+    try:
+        return sentiment_rules.numbers({vector: scores[vector] for vector in VECTORS})
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise NoScores(
+            f"scores: {error}; hand over a number in [-1, +1] for each of {', '.join(VECTORS)}"
+        ) from None
+
+
+def _extra(extra: Any, told: list[str]) -> Mapping[str, float]:
+    """Return a host's numbers: finite, by a plain name, MOST_EXTRA at most."""
+    if extra is None:
+        return {}
+    if not isinstance(extra, Mapping):
+        told.append("extra:no_mapping")
+        return {}
+    found: dict[str, float] = {}
+    dropped = 0
+    for name, value in extra.items():
+        if len(found) < MOST_EXTRA and isinstance(name, str) and EXTRA_NAME.fullmatch(name):
+            known = finite(value)
+            if known is not None:
+                found[name] = known
+                continue
+        dropped += 1
+    if dropped:
+        told.append(f"extra_dropped:{dropped}")
+    return found
+
+
+def finite(value: Any) -> float | None:
+    """Return a finite number; None for anything else, truth values among it."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return None
+    try:
+        known = float(value)
+    except (OverflowError, ValueError):
+        return None
+    return known if math.isfinite(known) else None
+
+
+def _headlines(
+    headlines: Any, symbol: str, moment: datetime, told: list[str]
+) -> tuple[NewsItem, ...]:
+    """Return headlines as items, first seen at the moment of the question."""
+    if headlines is None:
+        return ()
+    if isinstance(headlines, str | bytes) or not isinstance(headlines, Sequence):
+        told.append("headlines:no_list")
+        return ()
+    found: dict[str, NewsItem] = {}
+    for row in headlines[:MOST_HEADLINES]:
+        item = _headline(row, symbol, moment)
+        if item is not None:
+            found.setdefault(item.id, item)
+    if len(found) < len(headlines):
+        told.append(f"headlines_dropped:{len(headlines) - len(found)}")
+    return tuple(found.values())
+
+
+def _headline(row: Any, symbol: str, moment: datetime) -> NewsItem | None:
+    """Return one headline, a text or a mapping with headline, published, summary, url, source."""
+    words = {"headline": row} if isinstance(row, str) else row
+    if not isinstance(words, Mapping):
+        return None
+    published = words.get("published", moment)
+    if isinstance(published, str):
+        try:
+            published = parse(published)
+        except ValueError:
+            return None
+    if not isinstance(published, datetime) or published.tzinfo is None:
+        return None
+    item = reading.item_of(
+        feed="host",
+        topic="scorer",
+        headline=words.get("headline"),
+        published=pd.Timestamp(published).tz_convert("UTC").to_pydatetime(),
+        summary=words.get("summary"),
+        url=words.get("url"),
+        # The host says that it is about the symbol.
+        tickers=[symbol],
+        source=reading.cleaned(words.get("source"), 40) or "host",
+    )
+    # What says that it was published long after now is told by nobody who has read it.
+    if item is None or not in_time(item.seen(moment)):
+        return None
+    return rated(item, lexicon.score).seen(moment)
+
+
+def _picture(picture: Any, told: list[str]) -> bytes | None:
+    if picture is None:
+        return None
+    found = screenshot.check_picture(picture)
+    if found.data is None:
+        told.append(found.flag)
+    return found.data

@@ -1,0 +1,408 @@
+"""One question of a host on its way: evidence, debate, record.
+
+It goes the way of a desk's tick (torra.tick) and stops before any decision: a hosted stream has no
+bridge, no position and no signal. What it remembers is Torra's own weighing of the bars that were
+handed over, so no earlier question and no order of questions changes it. The scores that the host
+gave stand in the place of Torra's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+import agent_framework
+import ath_calculator
+import technical_calculator
+from agents.contracts import VECTORS, SourceType
+from ath_calculator import Records
+from instance_database import Database, TickKey
+from torra.clock import Clock, duration, iso
+from torra.config import Instance, Profile
+from torra.evidence import feature_bundle, news_digest
+from torra.evidence.news_digest import NewsStatus, NewsSubject, NewsView, rounded_up
+from torra.evidence.scheduled_events import EventView
+from torra.market.bar_view import BarView
+from torra.overlay.given import OWN_FACTS, Given
+from torra.store.hosted import HOST, hosted_instance
+from torra.tick import record as tick_record
+from torra.tick.debate import Answerers, Plan, hold, plan
+from torra.tick.record import TickDebate, TickInputs, TickResult
+from torra.tick.tick_record import HOSTED
+from torra.trading_terms import SymbolSpec
+from torra.verdict import call_policy, sentiment_rules
+from torra.verdict.risk_engine import Action
+
+NEUTRAL: Final = SymbolSpec(
+    digits=5,
+    tick_size=0.00001,
+    tick_value=1.0,
+    contract_size=1.0,
+    lot_min=0.01,
+    lot_step=0.01,
+    lot_max=100.0,
+    spread=0.0,
+)
+"""Stands for the trading conditions of a symbol that the profile lacks: nothing trades by them."""
+
+NEUTRAL_WEIGHT: Final = 1.0
+
+SIDES: Final = {1.0: "LONG", -1.0: "SHORT", 0.0: "FLAT"}
+
+
+class TooShort(Exception):
+    """There are too few bars for scores of Torra's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with its place in the store: `instance` and `key` are those of its stream.
+
+    `profile` is the one that counts for it: of a symbol or a timeframe that the host's profile
+    lacks it has neutral defaults, and `told` says so.
+    """
+
+    given: Given
+    instance: Instance
+    key: TickKey
+    profile: Profile
+    told: tuple[str, ...]
+
+    @property
+    def asked(self) -> str:
+        """The hash of everything that decides the answer."""
+        return self.given.hash(self.profile.digest())
+
+
+def question(given: Given, overlay: str, profile: Profile, profile_name: str) -> Question:
+    """Return a question that was read, with its place."""
+    told: list[str] = []
+    if given.symbol not in profile.symbols:
+        symbols = {**profile.symbols, given.symbol: NEUTRAL}
+        profile = profile.model_copy(update={"symbols": symbols})
+        told.append("symbol_not_in_profile")
+    if given.timeframe not in profile.timeframe_weights:
+        weights = {**profile.timeframe_weights, given.timeframe: NEUTRAL_WEIGHT}
+        profile = profile.model_copy(update={"timeframe_weights": weights})
+        told.append("timeframe_not_in_profile")
+    instance = stream(overlay, given.symbol, (given.timeframe,), profile_name)
+    key = TickKey(instance.id, given.timeframe, given.bar_time)
+    return Question(given, instance, key, profile, (*given.told, *told))
+
+
+def stream(overlay: str, symbol: str, timeframes: tuple[str, ...], profile: str) -> Instance:
+    """Return the instance of a hosted stream."""
+    return hosted_instance(f"{HOST}{overlay}:{symbol}", timeframes, profile)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What Torra's own calculators make of a question's bars."""
+
+    view: BarView
+    row: Mapping[str, float]
+    records: Records
+    history: tuple[tuple[datetime, float], ...]
+    verdicts: tuple[str, ...]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Torra's four scores."""
+        return {vector: float(self.row[vector]) for vector in VECTORS}
+
+
+def look(question: Question) -> Looked:
+    """Compute the scores of the newest bar, and what the bars before it were; no disk is touched.
+
+    Raises TooShort.
+    """
+    bars, profile = question.given.bars, question.profile
+    if bars is None or len(bars) < technical_calculator.WARM_UP:
+        raise TooShort(f"fewer than {technical_calculator.WARM_UP} closed bars")
+    highest = np.maximum.accumulate(bars["high"].to_numpy())
+    lowest = np.minimum.accumulate(bars["low"].to_numpy())
+    newest = bars.iloc[-technical_calculator.HISTORY :]
+    table = technical_calculator.score_frame(newest)
+    row = dict(zip(table.columns, table.to_numpy(dtype=float)[-1].tolist(), strict=True))
+    if not row["valid"]:
+        raise TooShort(f"fewer than {technical_calculator.WARM_UP} valid bars")
+    records = Records(
+        float(highest[-1]), float(lowest[-1]), pd.DatetimeIndex(bars.index)[0].to_pydatetime()
+    )
+    history, verdicts = _earlier(
+        question.key.timeframe, table, highest[-len(table) :], lowest[-len(table) :], profile
+    )
+    return Looked(BarView.of(newest), row, records, history, verdicts)
+
+
+def _earlier(
+    timeframe: str, table: pd.DataFrame, highest: Any, lowest: Any, profile: Profile
+) -> tuple[tuple[tuple[datetime, float], ...], tuple[str, ...]]:
+    """Return close time and composite of the bars before the newest one, and their verdicts.
+
+    The composites are those of L1 alone, from the bars that were handed over.
+    """
+    weights = profile.sentiment_weights.model_dump()
+    ath = _record_scores(table, highest, lowest, profile)
+    total = sum(weights.values())
+    composite = weights["ath"] * ath
+    for vector in VECTORS:
+        composite = composite + weights[vector] * table[vector].to_numpy(dtype=float)
+    composite = np.round(composite / total, 8) + 0.0
+    known = table["valid"].to_numpy(dtype=float) > 0
+    known[-1] = False  # the bar that is asked about has no past yet
+    ends = pd.DatetimeIndex(table.index) + duration(timeframe)
+    wanted = np.flatnonzero(known & np.isfinite(composite))[-sentiment_rules.MARKOV_HISTORY :]
+    moments, values = ends[wanted].to_pydatetime(), composite[wanted].tolist()
+    verdicts = tuple(sentiment_rules.verdict(value, profile.thresholds) for value in values)
+    return tuple(zip(moments.tolist(), values, strict=True)), verdicts
+
+
+def _record_scores(table: pd.DataFrame, highest: Any, lowest: Any, profile: Profile) -> Any:
+    """Return ath_calculator's score of each bar."""
+    close, atr = table["close"].to_numpy(dtype=float), table["atr14"].to_numpy(dtype=float)
+    rows = zip(close.tolist(), highest.tolist(), lowest.tolist(), atr.tolist(), strict=True)
+    form = profile.record_score
+    return np.array(
+        [ath_calculator.score(*row, form) if row[-1] == row[-1] else np.nan for row in rows]
+    )
+
+
+def inputs(question: Question, looked: Looked, events: EventView | None) -> TickInputs:
+    """Return what the tick sees."""
+    given, key, profile = question.given, question.key, question.profile
+    as_of = key.close_time
+    row = {**looked.row, **(given.scores or {})}
+    # What is first seen with the question is seen at a whole second, never earlier.
+    known_at = rounded_up(given.moment)
+    news = _news(question, known_at)
+    memory = _memory(question, looked)
+    spec = profile.symbol(given.symbol)
+    extra = {name: value for name, value in given.extra.items() if name not in OWN_FACTS}
+    bundle = feature_bundle.build(
+        symbol=given.symbol,
+        timeframe=key.timeframe,
+        bar_time=key.bar_time,
+        as_of=as_of,
+        row=row,
+        spread=given.extra.get("spread"),
+        bars_held=len(looked.view),
+        bar_age=max(0.0, (given.moment - as_of) / duration(key.timeframe)),
+        memory=memory,
+        digits=spec.digits,
+        bars=looked.view,
+        news=news,
+        events=events,
+        host=extra,
+        known_at=known_at,
+    )
+    if given.scores is not None:
+        own = looked.scores
+        notes = {name: f"the scorer's own score; Torra reads {own[name]:+.2f}" for name in VECTORS}
+        bundle = replace(bundle, notes=notes)
+    score = ath_calculator.score(
+        float(row["close"]), looked.records.high, looked.records.low, float(row["atr14"]),
+        profile.record_score,
+    )  # fmt: skip
+    return TickInputs(
+        instance=question.instance,
+        timeframe=key.timeframe,
+        bar_time=key.bar_time,
+        as_of=as_of,
+        now=given.moment,
+        before={},
+        view=looked.view,
+        row=row,
+        records=looked.records,
+        record_score=profile.record_score,
+        ath_score=score,
+        memory=memory,
+        bundle=bundle,
+        news=news,
+        events=events,
+    )
+
+
+def _memory(question: Question, looked: Looked) -> dict[str, Any]:
+    """Return the memory of the stream: Torra's own reading, and of the account only what is told.
+
+    No trade of the host's is known, so position and losing streak are None unless it gave them.
+    """
+    profile, key, extra = question.profile, question.key, question.given.extra
+    found = sentiment_rules.memory_view(
+        as_of=key.close_time,
+        timeframe=key.timeframe,
+        history=looked.history,
+        settings=profile.markov,
+        lookback=profile.agents.history_lookback,
+        verdicts=looked.verdicts,
+        open_positions=(),
+        profits=(),
+        open_elsewhere=0,
+    )
+    position, streak = extra.get("position"), extra.get("losing_streak")
+    return {
+        **found,
+        "position": SIDES.get(float(np.sign(position))) if position is not None else None,
+        "losing_streak": int(streak) if streak is not None and streak >= 0 else None,
+        "open_elsewhere": None,
+    }
+
+
+def _news(question: Question, known_at: datetime) -> NewsView | None:
+    given, settings = question.given, question.profile.news
+    if not given.headlines:
+        return None
+    subject = NewsSubject(symbol=given.symbol)
+    return news_digest.view(
+        given.headlines,
+        subject,
+        as_of=known_at,
+        status=NewsStatus.AVAILABLE,
+        max_age_hours=settings.max_age_hours,
+        half_life_hours=settings.half_life_hours,
+        max_items=settings.max_items,
+    )
+
+
+# --- the debate -----------------------------------------------------------------------------------
+
+
+class _Alone:
+    """What `plan` asks of a store: the consensus of a stream that stands for itself."""
+
+    def foresee(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        *,
+        l1: Mapping[str, Any],
+        ath: float,
+        profile: Profile,
+        timeframes: Any,
+        together: Mapping[str, float],
+    ) -> list[tuple[float, float]]:
+        """Return what Brain.foresee does, of one stream."""
+        del timeframes
+        own = sentiment_rules.composite(sentiment_rules.numbers(l1), ath, profile.sentiment_weights)
+        return call_policy.foreseen(
+            key.timeframe, own, close_time,
+            together=together, known={}, weights=profile.timeframe_weights,
+        )  # fmt: skip
+
+
+def planned(question: Question, seen: TickInputs, answerers: Answerers) -> Plan:
+    """Decide who is asked, by policy, ladder and ceiling, as for a desk's tick."""
+    return plan(seen, question.key, question.profile, answerers, _Alone())
+
+
+def debate(
+    question: Question,
+    seen: TickInputs,
+    chosen: Plan,
+    answerers: Answerers,
+    *,
+    clock: Clock,
+    deadline: float,
+) -> TickDebate:
+    """Hold the debate until its deadline at most."""
+    return hold(
+        chosen, seen, question.key, question.profile, answerers, clock=clock, deadline=deadline
+    )
+
+
+def store(
+    database: Database,
+    question: Question,
+    seen: TickInputs,
+    debated: TickDebate,
+    *,
+    owner: str,
+    provider: str,
+    elapsed_ms: float,
+    now: datetime,
+    wait: float,
+) -> tuple[Mapping[str, Any], int]:
+    """Store the tick with its answer, all or nothing; return its record and its revision.
+
+    Raises StoreUnavailable when the claim is another's by now, or the store fails.
+    """
+    key, given, profile = question.key, question.given, question.profile
+    spoken = debated.deliberation
+    bars = given.bars
+    asked = question.asked
+    with database.transaction(wait):
+        revision = database.hosted_revision(key, asked, owner)
+        database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
+        if bars is not None:
+            database.store_bars(key.instance, key.timeframe, bars)
+            database.withdraw_others(key.instance, key.timeframe, bars)
+        newest = database.bar_revision(key.instance, key.timeframe, seen.view.first, seen.view.last)
+        database.put_aside(key)
+        saved = database.save_sentiment(
+            debated.gated,
+            key=key,
+            close_time=seen.as_of,
+            ath=seen.ath_score,
+            l1=seen.l1,
+            ungated=debated.ungated,
+            source_type=spoken.source_type,
+            profile=profile,
+            deliberation=tick_record.spoken(spoken),
+            timeframes=(key.timeframe,),
+        )
+        result = TickResult(
+            replace(seen, revision=newest), debated, saved, Action("HOLD", HOSTED), (),
+            {"decided": iso(now)}, elapsed_ms,
+        )  # fmt: skip
+        record = tick_record.build(result, profile, provider)
+        record["hosted"] = _told(question, revision)
+        if seen.news is not None:
+            database.store_news(found.item for found in seen.news.items)
+        database.write_journal(key, record)
+        database.write_calls(key, spoken.calls)
+        if debated.picture is not None:
+            database.store_picture(debated.picture)
+        database.keep_answer(key, asked, debated.counted.scores, revision, final=is_final(debated))
+    return record, revision
+
+
+def is_final(debated: TickDebate) -> bool:
+    """Return whether agents were heard: only such an answer is given again."""
+    return debated.deliberation.source_type not in (SourceType.L1_ONLY, SourceType.AGENT_SKIPPED)
+
+
+def _told(question: Question, revision: int) -> dict[str, Any]:
+    """Return what the record says of the question."""
+    given = question.given
+    return {
+        "asked": question.asked,
+        "revision": revision,
+        "own_scores": given.scores is not None,
+        "extra": dict(given.extra),
+        "headlines": [item.id for item in given.headlines],
+        "bars": 0 if given.bars is None else len(given.bars),
+        "moment": iso(given.moment),
+        "told": list(question.told),
+        "picture": hashlib.sha256(given.picture).hexdigest() if given.picture else None,
+    }
+
+
+def answerers(
+    submit: Any,
+    account: Any,
+    given: Given,
+    *,
+    promoted: Callable[[], bool],
+    fallback: agent_framework.Fallback | None,
+) -> Answerers:
+    """Return who answers the agents of a question."""
+    shown = given.picture
+    picture = None if shown is None else (lambda: shown)
+    return Answerers(submit, account, picture=picture, promoted=promoted, fallback=fallback)

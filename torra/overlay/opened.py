@@ -1,0 +1,178 @@
+"""What an overlay has open in one process: the database, the way to the models, calendars.
+
+Opened by the first question that needs it, on that question's thread. What cannot be opened is
+tried again by a later question, not by each: a vendor's key that is missing costs one look every
+few seconds. The database of a desk that runs is never brought to another schema from here.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from torra.clock import System, iso
+from torra.config import Profile
+from torra.errors import ConfigError, StoreUnavailable
+from torra.evidence.scheduled_events import EventView
+from torra.home import DATABASE
+from torra.overlay.hosted_tick import Question
+from torra.store import migrations
+from torra.store.connection import connect_reader
+
+if TYPE_CHECKING:
+    from instance_database import Database
+    from torra.desk.outlook import Outlook
+    from torra.desk.promotion import Promotions
+    from torra.desk.wiring import Models
+    from torra.providers.registry import Provider
+    from torra.tick.ladder import SpendingAccount
+
+TRY_AGAIN: Final = 5.0
+"""Seconds before a provider that could not be opened is tried again."""
+
+_ABANDONED: Final[list[Any]] = []
+"""What a parent process had open: to close a connection in a child would end the parent's locks."""
+
+
+class Opened:
+    """The open things of one overlay in one process."""
+
+    def __init__(self, home: Path, profile: Profile, profile_name: str) -> None:
+        self._home = home
+        self._profile = profile
+        self._profile_name = profile_name
+        self._lock = threading.Lock()
+        self._database: Database | None = None
+        self._models: Models | None = None
+        self._provider: Provider | None = None
+        self._promotions: Promotions | None = None
+        self._outlook: Outlook | None = None
+        self._refused: tuple[float, ConfigError] | None = None
+        self.account: SpendingAccount | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the database is open."""
+        return self._database is not None
+
+    @property
+    def database(self) -> Database:
+        """The database of the home."""
+        if self._database is None:
+            raise StoreUnavailable(f"{self._home / DATABASE} is not open")
+        return self._database
+
+    def at(self, deadline: float) -> Opened:
+        """Return this, with the database open; raises ConfigError and StoreUnavailable.
+
+        Waits for another thread that opens it until the deadline.
+        """
+        if self._database is not None:
+            return self
+        clock = System()
+        if not self._lock.acquire(timeout=max(0.0, deadline - clock.monotonic())):
+            raise StoreUnavailable(f"{self._home / DATABASE} cannot be opened in time")
+        try:
+            if self._database is None:
+                self._open()
+        finally:
+            self._lock.release()
+        return self
+
+    def _open(self) -> None:
+        # Here: a host that only imports the overlay needs none of it.
+        from instance_database import open_home  # noqa: PLC0415
+        from torra.desk.outlook import Outlook  # noqa: PLC0415
+        from torra.desk.promotion import Promotions  # noqa: PLC0415
+        from torra.desk.wiring import leave_sign, open_models  # noqa: PLC0415
+
+        _refuse_to_migrate(self._home / DATABASE)
+        database = open_home(self._home)
+        try:
+            leave_sign(self._home)
+            self._models = open_models(self._home, database)
+            self._models.apply_blocks()
+            self.account = self._models.account(self._profile.agents, self._profile_name)
+            self._promotions = Promotions(database, lambda: ())
+            # Headlines are the host's; of the desk's outlook only the calendar is read.
+            quiet = self._profile.model_copy(
+                update={"agents": self._profile.agents.model_copy(update={"include_news": False})}
+            )
+            self._outlook = Outlook(
+                self._home, database, dict(os.environ), [quiet], now=System().real_now
+            )
+        except BaseException:
+            database.close()
+            raise
+        self._database = database
+
+    def provider(self) -> Provider:
+        """Return who answers the agents; raises ConfigError naming the remedy."""
+        with self._lock:
+            if self._provider is not None:
+                return self._provider
+            now = System().monotonic()
+            if self._refused is not None and now - self._refused[0] < TRY_AGAIN:
+                raise self._refused[1]
+            if self._models is None:
+                raise StoreUnavailable(f"{self._home / DATABASE} is not open")
+            try:
+                self._provider = self._models.provider(self._profile.agents)
+            except ConfigError as error:
+                self._refused = (now, error)
+                raise
+            return self._provider
+
+    def promoted(self) -> bool:
+        """Return whether agents with influence to earn have earned it on this home's desk."""
+        promotions = self._promotions
+        return promotions is not None and promotions.promoted(self._profile_name, self._profile)
+
+    def events(self, question: Question) -> EventView | None:
+        """Return the scheduled events around the bar; None without a calendar.
+
+        A calendar that cannot be read, or a symbol whose currencies are not known, is ConfigError.
+        """
+        if self._outlook is None or not question.profile.events.calendar:
+            return None
+        around = self._outlook.events(question.instance, question.profile)
+        self._outlook.refresh()
+        return around and around(question.key.close_time, question.given.moment)
+
+    def close(self) -> None:
+        """Close everything."""
+        with self._lock:
+            models, database, outlook = self._models, self._database, self._outlook
+            self._models = self._database = self._provider = self._outlook = None
+            self._promotions = self.account = None
+            if outlook is not None:
+                outlook.close()
+            if models is not None:
+                models.close()
+            if database is not None:
+                database.close()
+
+    def abandon(self) -> None:
+        """Leave what another process had opened as it is, for as long as this one lives."""
+        _ABANDONED.append((self._database, self._models, self._provider, self._outlook))
+
+
+def _refuse_to_migrate(path: Path) -> None:
+    """Raise ConfigError when a desk works on a database of an older schema."""
+    if not path.exists() or not path.stat().st_size:
+        return
+    try:
+        with closing(connect_reader(path)) as db:
+            if not 0 < migrations.schema(db) < migrations.NEWEST:
+                return
+            row = db.execute("SELECT owner, expires_at FROM lease WHERE id = 1").fetchone()
+    except sqlite3.Error:
+        return  # what is wrong with it is told by opening it
+    if row and row[0] and row[1] > iso(System().real_now()):
+        raise ConfigError(
+            f"a desk of an older version works on {path}: restart it with this version first"
+        )

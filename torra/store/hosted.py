@@ -1,0 +1,183 @@
+"""Stores what other scorers asked at a bar, who debates it, and what was answered.
+
+A question is a key and a hash of everything that was handed over with it. It is claimed by a
+process before it is debated, so that one of many debates it; a claim ends with its time, and at
+once with its process. An answer that was debated is final. Any other may be asked for anew. The
+ticks of hosted streams stand in the tables of the desk's, each key once: what a newer question took
+the place of stays here with its record.
+
+Hosted streams have no lease, no epoch and no row in `ticks`: no desk owes them anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from torra.clock import iso, parse
+from torra.config import Instance
+from torra.errors import StoreUnavailable
+from torra.store.connection import Store, TickKey, to_json
+
+HOST: Final = "host:"
+"""How the instance of a hosted stream begins: no instance of a desk can be called so."""
+
+FEED: Final = "host"
+"""What its feed is called: the bars come with each question."""
+
+HOSTS: Final = (HOST, "host;")
+"""What such names lie between, in the order of the tables."""
+
+
+def hosted_instance(name: str, timeframes: Sequence[str], profile: str = "default") -> Instance:
+    """Return the instance of a hosted stream by its name, host:<overlay>:<symbol>."""
+    shown = Instance(symbol=name.rpartition(":")[2], timeframes=tuple(timeframes), profile=profile)
+    # No desk can give such a name, nor such a feed.
+    return shown.model_copy(update={"name": name, "feed": FEED})
+
+
+@dataclass(frozen=True, slots=True)
+class HostedAnswer:
+    """What a question was answered before: the dict, its number, and the record if it moved."""
+
+    chart: dict[str, Any]
+    revision: int
+    record: dict[str, Any] | None
+
+
+class HostedStore(Store):
+    """Questions of other scorers, and their answers."""
+
+    def ask_hosted(
+        self,
+        key: TickKey,
+        asked: str,
+        owner: str,
+        expires: datetime,
+        lives: Callable[[str], bool],
+    ) -> HostedAnswer | Literal["ours", "taken"]:
+        """Return the final answer of a question; else claim it, unless somebody living has it.
+
+        A claim counts until its time, and not when `lives` says that its owner is gone.
+        """
+        with self.transaction():
+            row = self._row(
+                "SELECT * FROM hosted WHERE torra_key = ? AND asked = ?", key.text, asked
+            )
+            if row is not None and row["state"] == "final":
+                record = json.loads(row["record"]) if row["record"] else None
+                return HostedAnswer(json.loads(row["chart"]), int(row["revision"]), record)
+            if row is not None and row["state"] == "claimed" and row["owner"] != owner:
+                held = parse(row["expires"]) > self._now() and lives(str(row["owner"]))
+                if held:
+                    return "taken"
+            self._change(
+                "INSERT INTO hosted (torra_key, asked, state, owner, expires, revision, chart, "
+                "record, at) VALUES (?, ?, 'claimed', ?, ?, 0, '', '', ?) "
+                "ON CONFLICT (torra_key, asked) DO UPDATE SET state = 'claimed', "
+                "owner = excluded.owner, expires = excluded.expires, at = excluded.at",
+                key.text, asked, owner, iso(expires), self._moment(),
+            )  # fmt: skip
+            return "ours"
+
+    def hosted_revision(self, key: TickKey, asked: str, owner: str) -> int:
+        """Return the number of the answer that is about to be stored, the first is 1.
+
+        First in the transaction that stores it: raises StoreUnavailable when the claim is not
+        `owner`'s any more.
+        """
+        row = self._row(
+            "SELECT 1 FROM hosted WHERE torra_key = ? AND asked = ? AND state = 'claimed' "
+            "AND owner = ?",
+            key.text, asked, owner,
+        )  # fmt: skip
+        if row is None:
+            raise StoreUnavailable(f"claim lost: {key.text} is debated by another process by now")
+        newest = self._row(
+            "SELECT max(revision) AS revision FROM hosted WHERE torra_key = ?", key.text
+        )
+        return 1 + int((newest and newest["revision"]) or 0)
+
+    def put_aside(self, key: TickKey) -> None:
+        """Take the newest tick of a key out of the tables, so that a newer answer has its place.
+
+        A final answer keeps its record.
+        """
+        row = self._row("SELECT record FROM journal WHERE torra_key = ?", key.text)
+        if row is not None:
+            asked = str((json.loads(row["record"]).get("hosted") or {}).get("asked", ""))
+            self._change(
+                "UPDATE hosted SET record = ? WHERE torra_key = ? AND asked = ? "
+                "AND state = 'final'",
+                row["record"], key.text, asked,
+            )  # fmt: skip
+        # The chain before its sentiment row, which it references.
+        for table in ("journal", "calls", "chains", "sentiment"):
+            self._change(f"DELETE FROM {table} WHERE torra_key = ?", key.text)  # noqa: S608
+
+    def keep_answer(
+        self, key: TickKey, asked: str, chart: Mapping[str, Any], revision: int, *, final: bool
+    ) -> None:
+        """Store the answer of a claimed question, inside the transaction that stores its tick."""
+        self._change(
+            "UPDATE hosted SET state = ?, owner = '', revision = ?, chart = ?, record = '', at = ? "
+            "WHERE torra_key = ? AND asked = ?",
+            "final" if final else "open", revision, to_json(chart), self._moment(),
+            key.text, asked,
+        )  # fmt: skip
+
+    def give_back(self, key: TickKey, asked: str, owner: str) -> None:
+        """End a claim of ours that led to no answer."""
+        self._change(
+            "DELETE FROM hosted WHERE torra_key = ? AND asked = ? AND owner = ? "
+            "AND state = 'claimed' AND revision = 0",
+            key.text, asked, owner,
+        )  # fmt: skip
+        self._change(
+            "UPDATE hosted SET state = 'open', owner = '' WHERE torra_key = ? AND asked = ? "
+            "AND owner = ? AND state = 'claimed'",
+            key.text, asked, owner,
+        )  # fmt: skip
+
+    def hosted_streams(self) -> dict[str, list[str]]:
+        """Return the timeframes of every hosted stream that has a tick, by its instance."""
+        rows = self._rows(
+            "SELECT instance, timeframe FROM verdict_tallies WHERE instance >= ? AND instance < ? "
+            "AND ticks > 0 ORDER BY instance, timeframe",
+            *HOSTS,
+        )
+        found: dict[str, list[str]] = {}
+        for row in rows:
+            found.setdefault(str(row["instance"]), []).append(str(row["timeframe"]))
+        return found
+
+    def tell_outcome(self, torra_key: str, verdict: str, r: float | None) -> bool:
+        """Store what the host did at a tick and what it came to; False when it was told before.
+
+        Raises LookupError for a key that has no tick, StoreUnavailable, and ValueError when
+        something else was told of it before.
+        """
+        with self.transaction():
+            told = self._row(
+                "SELECT verdict, r FROM hosted_outcomes WHERE torra_key = ?", torra_key
+            )
+            if told is not None:
+                if (told["verdict"], told["r"]) != (verdict, r):
+                    raise ValueError(f"{torra_key} was told as {told['verdict']}, R {told['r']}")
+                return False
+            if self._row("SELECT 1 FROM chains WHERE torra_key = ?", torra_key) is None:
+                raise LookupError(f"{torra_key} is no tick that is on record")
+            self._add(
+                "hosted_outcomes",
+                {"torra_key": torra_key, "verdict": verdict, "r": r, "at": self._moment()},
+            )
+            return True
+
+    def hosted_outcome(self, torra_key: str) -> dict[str, Any] | None:
+        """Return what a host told of a tick: verdict, r and when; None if it told nothing."""
+        return self._row(
+            "SELECT verdict, r, at FROM hosted_outcomes WHERE torra_key = ?", torra_key
+        )
