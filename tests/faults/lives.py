@@ -181,13 +181,17 @@ TWINS: Final = ("sentiment", "chains", "journal")
 
 
 def whole(folder: Path) -> None:
-    """Look that no tick is halved and nothing is doubled: right after any death."""
+    """Look that no tick is halved and nothing is doubled: right after any death.
+
+    Ticks of other scorers on the home have no row in `ticks`; here they are left out.
+    """
     database = desks.open_database(folder)
     done = rows(
         database, "select instance||'|'||timeframe||'|'||bar_time k from ticks where state='done'"
     )
     for table in TWINS:
-        keys = [row["torra_key"] for row in rows(database, f"select torra_key from {table}")]
+        sql = f"select torra_key from {table} where torra_key not like 'host:%'"
+        keys = [row["torra_key"] for row in rows(database, sql)]
         assert sorted(keys) == sorted(row["k"] for row in done), f"{table} and the ticks differ"
     stray = rows(
         database,

@@ -94,8 +94,8 @@ def test_the_two_differ_in_at_most_eight_lines() -> None:
 
 def test_the_same_app_shows_its_debates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TORRA_HOME", raising=False)
-    monkeypatch.setattr("torra.home.HOSTED", {})
-    monkeypatch.setattr("torra.overlay.overlay.HOSTED", hosted := {})
+    hosted: dict[Path, None] = {}
+    monkeypatch.setattr("torra.overlay.overlay.HOSTED", hosted)
     monkeypatch.setattr("torra.dashboard.app.HOSTED", hosted)
     monkeypatch.setattr("torra.dashboard.view.looking_desk.HOSTED", hosted)
     home = tmp_path / "scorer"

@@ -211,7 +211,9 @@ class Tick:
         self.settings = world.profiles[profile]
         self.ceiling = self.settings.max_api_cost_per_hour
         self.deadline = world.time + self.settings.timeout_seconds
-        self.key = TickKey(f"{symbol}-{next(world.number)}", "M1", world.now())
+        # A profile's ceiling is shared by the desk and by other scorers on its home.
+        host = world.chance.choice(["", "host:scorer:"])
+        self.key = TickKey(f"{host}{symbol}-{next(world.number)}", "M1", world.now())
         self.stages = iter([("analysts", 1), ("research", 1), ("research", 2), ("gate", 1)])
         self.stale: list[Request] = []
         self.purse = Purse(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from torra.clock import System, iso
-from torra.config import Profile
+from torra.config import Profile, has_desk
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evidence.scheduled_events import EventView
 from torra.home import DATABASE
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 TRY_AGAIN: Final = 5.0
 """Seconds before a provider that could not be opened is tried again."""
+
+DEMO: Final = "is the home of the demo, whose clock runs faster than real time: name another folder"
 
 _ABANDONED: Final[list[Any]] = []
 """What a parent process had open: to close a connection in a child would end the parent's locks."""
@@ -93,6 +95,8 @@ class Opened:
         _refuse_to_migrate(self._home / DATABASE)
         database = open_home(self._home)
         try:
+            if not has_desk(self._home) and database.lease() is not None:
+                raise ConfigError(f"{self._home} {DEMO}")  # noqa: TRY301 - it is closed below
             leave_sign(self._home)
             self._models = open_models(self._home, database)
             self._models.apply_blocks()

@@ -32,16 +32,16 @@ import agent_framework
 from agent_framework import Fallback
 from instance_database import TickKey
 from torra.clock import Clock, System, iso
-from torra.config import NAME, NAME_RULE, Profile, has_desk, load_desk, load_profile
+from torra.config import NAME, NAME_RULE, Instance, Profile, has_desk, load_desk, load_profile
 from torra.errors import ConfigError, StoreUnavailable, TorraError
-from torra.home import HOSTED
+from torra.home import HOSTED, PAGES
 from torra.market.broker_clock import ServerClock
 from torra.overlay import given as reading
 from torra.overlay import hosted_tick, processes
 from torra.overlay.answer import Hosted, plain
 from torra.overlay.given import Given, NoScores
 from torra.overlay.hosted_tick import Looked, Question, TooShort
-from torra.overlay.opened import Opened
+from torra.overlay.opened import DEMO, Opened
 from torra.overlay.workers import Workers
 from torra.store.hosted import HOST, HostedAnswer
 
@@ -426,12 +426,15 @@ def _home(home: str | Path) -> Path:
         raise ConfigError("home of an overlay: name a folder")
     if found.exists() and not found.is_dir():
         raise ConfigError(f"home of an overlay: {found} is no folder")
-    if has_desk(found) and any(one.feed == "sample" for one in load_desk(found).instances):
-        raise ConfigError(
-            f"{found} is the home of the demo, whose clock runs faster than real time: name "
-            "another folder"
-        )
+    # Without a desk.json `torra run` is the demo; it leaves word of its pages.
+    sample = not has_desk(found) and (found / PAGES).exists()
+    if sample or any(one.feed == "sample" for one in _instances(found)):
+        raise ConfigError(f"{found} {DEMO}")
     return found
+
+
+def _instances(home: Path) -> tuple[Instance, ...]:
+    return load_desk(home).instances if has_desk(home) else ()
 
 
 def _profile(home: Path, name: object) -> Profile:

@@ -17,9 +17,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from torra.clock import duration
+from torra.clock import duration, parse
 from torra.store.bars import BEFORE_ALL, NEWEST_REVISIONS
 from torra.store.connection import Store, stamp
+from torra.store.hosted import HOST
 
 StreamKey = tuple[str, str]
 """Instance and timeframe."""
@@ -160,11 +161,29 @@ class HistoryStore(Store):
 
     def beside(self, instance: str, timeframe: str, bar_time: str) -> tuple[str | None, str | None]:
         """Return the bar times of the finished or skipped ticks before and after a bar."""
+        if instance.startswith(HOST):
+            return self._beside_hosted(instance, timeframe, bar_time)
         found = [
             self._row(
                 "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "  # noqa: S608
                 f"AND bar_time {sign} ? AND state <> 'claimed' ORDER BY bar_time {way} LIMIT 1",
                 instance, timeframe, bar_time,
+            )
+            for sign, way in (("<", "DESC"), (">", "ASC"))
+        ]  # fmt: skip
+        before, after = (str(row["bar_time"]) if row else None for row in found)
+        return before, after
+
+    def _beside_hosted(
+        self, instance: str, timeframe: str, bar_time: str
+    ) -> tuple[str | None, str | None]:
+        """Return what `beside` does of a hosted stream, whose ticks have no row in `ticks`."""
+        close = stamp(parse(bar_time) + duration(timeframe))
+        found = [
+            self._row(
+                "SELECT bar_time FROM chains WHERE instance = ? AND timeframe = ? "  # noqa: S608
+                f"AND close_time {sign} ? ORDER BY close_time {way} LIMIT 1",
+                instance, timeframe, close,
             )
             for sign, way in (("<", "DESC"), (">", "ASC"))
         ]  # fmt: skip

@@ -1,0 +1,84 @@
+"""Calls of a host are booked before they are made, under the ceiling that a desk shares."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.doubles import vendor_line
+from tests.doubles.vendor_server import ANTHROPIC, VendorServer
+from tests.worlds import scorers
+from torra.clock import System
+from torra.overlay import Overlay
+from torra.tick.ladder import tick_worst_case
+
+
+def priced(folder: Path, ceiling: float) -> None:
+    """Write a profile of a vendor's models with a ceiling, in USD an hour."""
+    profiles = folder / "home" / "profiles"
+    profiles.mkdir(parents=True, exist_ok=True)
+    agents = {
+        "provider": ANTHROPIC, "max_api_cost_per_hour": ceiling, "second_look": "never",
+        "timeout_seconds": 30.0,
+    }  # fmt: skip
+    (profiles / "paid.json").write_text(json.dumps({"agents": agents}))
+
+
+@pytest.mark.parametrize("ticks", [0.0, 1.05, 3.2])
+def test_two_scorers_and_a_desks_ledger_keep_one_ceiling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float
+) -> None:
+    """`ticks`: for so many ticks at their dearest the hour pays."""
+    settings = vendor_line.agents(ANTHROPIC, second_look="never")
+    worst = tick_worst_case(vendor_line.prices(), settings, lambda _: False)
+    ceiling = ticks * worst
+    priced(tmp_path, ceiling)
+    with VendorServer() as server:
+        for name, value in vendor_line.environment(server).items():
+            monkeypatch.setenv(name, value)
+        both = [scorers.overlay(tmp_path, profile="paid", name=name) for name in ("one", "two")]
+        with closing(scorers.stored(tmp_path)) as database:
+            since = System().real_now() - timedelta(hours=1)
+            charts = []
+            for size in range(300, 308):
+                for overlay in both:
+                    answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
+                    charts.append(answer)
+                    assert database.spent("paid", since) <= ceiling + 1e-12
+            for overlay in both:
+                overlay.close()
+            debated = [answer for answer in charts if answer.debated]
+            assert bool(debated) == (ticks > 1)
+            booked = database.spent("paid", since)
+            assert (booked > 0) == bool(debated)
+            for answer in charts:
+                if not answer.debated:
+                    assert scorers.numbers(answer.chart) == scorers.L1
+                    record = database.told_tick(answer.key)
+                    assert record is not None
+                    assert {"budget"} & {*record["deliberation"]["flags"]} or any(
+                        word == "budget" for word in record["deliberation"]["failures"].values()
+                    )
+    keys = scorers.count(tmp_path, "ledger")
+    assert bool(keys) == bool(debated)
+
+
+def test_an_answer_of_the_record_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priced(tmp_path, 5.0)
+    with VendorServer() as server:
+        for name, value in vendor_line.environment(server).items():
+            monkeypatch.setenv(name, value)
+        overlay: Overlay = scorers.overlay(tmp_path, profile="paid", strict=True)
+        first = scorers.asked(overlay, scores=scorers.L1)
+        assert first.debated and first.cost_usd > 0.0
+        asked, booked = len(server.exchanges), scorers.count(tmp_path, "ledger")
+        again = scorers.asked(overlay, scores=scorers.L1)
+        overlay.close()
+    assert again.chart == first.chart and again.cost_usd == 0.0
+    assert len(server.exchanges) == asked and scorers.count(tmp_path, "ledger") == booked == 4
