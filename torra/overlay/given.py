@@ -30,7 +30,6 @@ from torra.evidence.news_digest import NewsItem, in_time, rated
 from torra.feeds import door
 from torra.market.broker_clock import ServerClock
 from torra.news import lexicon, reading
-from torra.tick.record import describe
 from torra.verdict import sentiment_rules
 
 MOST_BARS: Final = 6_000
@@ -92,8 +91,10 @@ class Given:
         """Return a hash of everything that decides the answer; `profile` is a profile's digest."""
         if self.bars is None:
             raise ValueError(self.refusal)
+        bars = hashlib.sha256(pd.DatetimeIndex(self.bars.index).as_unit("us").asi8.tobytes())
+        bars.update(np.ascontiguousarray(self.bars.to_numpy(dtype=np.float64)).tobytes())
         told = {
-            "bars": describe(self.bars),
+            "bars": bars.hexdigest(),
             "scores": None if self.scores is None else dict(self.scores),
             "extra": dict(sorted(self.extra.items())),
             "headlines": sorted(item.id for item in self.headlines),

@@ -65,7 +65,8 @@ class Question:
     """A question with its place in the store: `instance` and `key` are those of its stream.
 
     `profile` is the one that counts for it: of a symbol or a timeframe that the host's profile
-    lacks it has neutral defaults, and `told` says so.
+    lacks it has neutral defaults, and `told` says so. `asked` is the hash of everything that
+    decides the answer.
     """
 
     given: Given
@@ -73,11 +74,7 @@ class Question:
     key: TickKey
     profile: Profile
     told: tuple[str, ...]
-
-    @property
-    def asked(self) -> str:
-        """The hash of everything that decides the answer."""
-        return self.given.hash(self.profile.digest())
+    asked: str
 
 
 def question(given: Given, overlay: str, profile: Profile, profile_name: str) -> Question:
@@ -93,7 +90,8 @@ def question(given: Given, overlay: str, profile: Profile, profile_name: str) ->
         told.append("timeframe_not_in_profile")
     instance = stream(overlay, given.symbol, (given.timeframe,), profile_name)
     key = TickKey(instance.id, given.timeframe, given.bar_time)
-    return Question(given, instance, key, profile, (*given.told, *told))
+    asked = given.hash(profile.digest())
+    return Question(given, instance, key, profile, (*given.told, *told), asked)
 
 
 def stream(overlay: str, symbol: str, timeframes: tuple[str, ...], profile: str) -> Instance:
@@ -135,8 +133,9 @@ def look(question: Question) -> Looked:
     records = Records(
         float(highest[-1]), float(lowest[-1]), pd.DatetimeIndex(bars.index)[0].to_pydatetime()
     )
+    shown = min(len(table), sentiment_rules.MARKOV_HISTORY + 1)
     history, verdicts = _earlier(
-        question.key.timeframe, table, highest[-len(table) :], lowest[-len(table) :], profile
+        question.key.timeframe, table.iloc[-shown:], highest[-shown:], lowest[-shown:], profile
     )
     return Looked(BarView.of(newest), row, records, history, verdicts)
 
@@ -158,7 +157,7 @@ def _earlier(
     known = table["valid"].to_numpy(dtype=float) > 0
     known[-1] = False  # the bar that is asked about has no past yet
     ends = pd.DatetimeIndex(table.index) + duration(timeframe)
-    wanted = np.flatnonzero(known & np.isfinite(composite))[-sentiment_rules.MARKOV_HISTORY :]
+    wanted = np.flatnonzero(known & np.isfinite(composite))
     moments, values = ends[wanted].to_pydatetime(), composite[wanted].tolist()
     verdicts = tuple(sentiment_rules.verdict(value, profile.thresholds) for value in values)
     return tuple(zip(moments.tolist(), values, strict=True)), verdicts
@@ -341,8 +340,7 @@ def store(
         revision = database.hosted_revision(key, asked, owner)
         database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
         if bars is not None:
-            database.store_bars(key.instance, key.timeframe, bars)
-            database.withdraw_others(key.instance, key.timeframe, bars)
+            _keep_bars(database, key, bars)
         newest = database.bar_revision(key.instance, key.timeframe, seen.view.first, seen.view.last)
         database.put_aside(key)
         saved = database.save_sentiment(
@@ -371,6 +369,16 @@ def store(
             database.store_picture(debated.picture)
         database.keep_answer(key, asked, debated.counted.scores, revision, final=is_final(debated))
     return record, revision
+
+
+def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> None:
+    """Store what was handed over, so that the stream's bars are just these."""
+    database.store_bars(key.instance, key.timeframe, bars)
+    times = pd.DatetimeIndex(bars.index)
+    first, last = times[0].to_pydatetime(), times[-1].to_pydatetime()
+    # All of them are held now: more times than these are bars that the host has no more.
+    if database.times_held(key.instance, key.timeframe, first, last) > len(bars):
+        database.withdraw_others(key.instance, key.timeframe, bars)
 
 
 def is_final(debated: TickDebate) -> bool:

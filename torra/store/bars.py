@@ -130,6 +130,15 @@ class BarStore(Store):
                 self._settle_records(instance, timeframe, others[0]["bar_time"])
         return len(others)
 
+    def times_held(self, instance: str, timeframe: str, first: datetime, last: datetime) -> int:
+        """Return how many bar times from `first` to `last` were ever stored."""
+        row = self._row(
+            "SELECT count(DISTINCT bar_time) AS number FROM bars WHERE instance = ? "
+            "AND timeframe = ? AND bar_time BETWEEN ? AND ?",
+            instance, timeframe, stamp(first), stamp(last),
+        )  # fmt: skip
+        return int(row["number"]) if row else 0
+
     def load_bars(
         self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
     ) -> pd.DataFrame:
