@@ -84,7 +84,6 @@ def test_the_pages_say_who_decides(tmp_path: Path) -> None:
     get = visited()
     home = get("/").get_data(as_text=True)
     assert "host:scorer:BTCUSD" in home and "your scorer decides" in home
-    assert "none: your scorer asks and decides" in home
     assert "Torra sends nothing here" in home
     tick = get(f"/symbol/host:scorer:BTCUSD/M15/{answer.record['bar_time']}").get_data(as_text=True)
     assert "as your scorer gave it" in tick and "host.rsi" in tick

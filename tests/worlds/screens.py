@@ -1,9 +1,10 @@
 """Apps whose pages have something to show, and the addresses of their screens.
 
 `desk_app` is a desk that asks a person (demo_orders), `view_app` the scripted full desk, whose
-ticks have everything. `addresses_of` walks an app's links as a visitor would and returns for every
-endpoint that answers with a page an address: of the first few that are found the one with the
-longest page. Pages without a parameter are asked for even where nothing leads to them.
+ticks have everything, `hosted_app` a home of another program's scorer. `addresses_of` walks an
+app's links as a visitor would and returns for every endpoint that answers with a page an address:
+of the first few that are found the one with the longest page. Pages without a parameter are asked
+for even where nothing leads to them.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from urllib.parse import urlsplit
 from werkzeug.exceptions import HTTPException
 
 from tests.doubles.visitors import ACCESS, bearer
+from tests.worlds import scorers
 from tests.worlds.demo_full_desk import FullDeskView
 from tests.worlds.demo_orders import build
 from torra.dashboard.app import create_app
 from torra.dashboard.doors.routes import by_name, every_route
+from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
+from torra.dashboard.view.looking_desk import look_at
 
 OF_A_KIND = 3
 """Pages of one kind that are asked for while looking for addresses."""
@@ -39,6 +43,18 @@ def desk_app(folder: Path) -> Any:
     backing = build(folder)
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     return create_app(view, access=ACCESS, backing=backing)
+
+
+def hosted_app(folder: Path) -> Any:
+    """Return the pages of a home on which another program's scorer has asked, and no desk runs."""
+    overlay = scorers.overlay(folder, strict=True)
+    for size in range(396, 401):
+        told = {"rsi": 61.2, "spread": 12.5}
+        scorers.asked(overlay, scorers.bars(size), scores=scorers.L1, extra=told)
+    overlay.close()
+    settings, database, desk = look_at(folder / "home")
+    backing = Backing(folder / "home", database, settings, desk)
+    return create_app(DatabaseView(database, settings, desk), access=ACCESS, backing=backing)
 
 
 def page_routes() -> set[str]:

@@ -57,7 +57,7 @@ from torra.verdict.one_sided import one_sided
 ROLES: Final = {
     "ACTIVE": "works (holds the lease)",
     "STANDBY": "stands by",
-    "HOSTED": "none: your scorer asks and decides",
+    "HOSTED": "your scorer",
 }
 """What a desk's role means: the word ACTIVE alone reads like the trading state beside it."""
 
