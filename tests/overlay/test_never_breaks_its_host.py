@@ -188,6 +188,9 @@ def test_a_key_that_is_missing_is_a_reason_of_every_call(tmp_path: Path) -> None
 
 def test_an_older_database_is_not_migrated_under_a_desk_that_works(tmp_path: Path) -> None:
     path = tmp_path / "home" / "torra.db"
+    path.parent.mkdir()
+    desk = '{"instances": [{"symbol": "BTCUSD", "feed": "store"}]}'
+    (path.parent / "desk.json").write_text(desk)
     with closing(scorers.stored(tmp_path)) as database:
         database.acquire_lease("desk", 600.0)
         connection = database.connection()

@@ -1,0 +1,61 @@
+"""Planted faults of the overlay: whose answer it is, when it comes, and what it leaves behind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.faults.changes import At, drop, never, replace, returns
+from tests.faults.planting import Table, fault
+
+HOSTED: Final[Table] = {
+    "L17": {
+        "hosted-two": fault(
+            "a question that somebody debates is debated by others, too",
+            At("torra.store.hosted:HostedStore.ask_hosted", never("held")),
+            "test_callers_that_wait_have_the_answer_of_the_one_that_debates",
+        ),
+        "hosted-claim": fault(
+            "an answer is stored whose claim is another's by now",
+            At("torra.store.hosted:HostedStore.hosted_revision", never("row is None")),
+            "test_a_claim_that_was_lost_stores_nothing",
+        ),
+        "hosted-final": fault(
+            "an answer without agents is given again",
+            At("torra.overlay.hosted_tick:is_final", returns("True")),
+            "test_an_answer_without_agents_is_not_final",
+        ),
+        "hosted-question": fault(
+            "an answer is given for other scores than those that it was made for",
+            At("torra.overlay.given:Given.hash", replace("dict(self.scores)", "{}")),
+            "test_whatever_changes_is_debated_anew_as_a_revision",
+        ),
+        "hosted-time": fault(
+            "a call waits for a tick that hangs",
+            At(
+                "torra.overlay.overlay:Overlay._debated",
+                replace("max(0.0, deadline + GRACE - clock.monotonic())", "9.0"),
+            ),
+            "test_a_disk_that_hangs",
+        ),
+        "hosted-forming": fault(
+            "a bar that is not closed yet is scored",
+            At("torra.overlay.given:_closed", replace("frame[closed]", "frame")),
+            "test_the_forming_bar_is_left_out_and_told",
+        ),
+        "hosted-fork": fault(
+            "a child process goes on with its parent's connections",
+            At("torra.overlay.overlay:Overlay.deliberate", never("os.getpid() != self._process")),
+            "test_a_fork_begins_anew",
+        ),
+        "hosted-migrates": fault(
+            "a call migrates the database of a desk that works",
+            At("torra.overlay.opened:Opened._open", drop("_refuse_to_migrate(...)")),
+            "test_an_older_database_is_not_migrated_under_a_desk_that_works",
+        ),
+        "hosted-promotes": fault(
+            "another scorer's ticks promote a desk's agents",
+            At("torra.desk.promotion:ran_with", never("instance.startswith(HOST)")),
+            "test_the_standing_of_a_desks_agents_knows_no_hosted_tick",
+        ),
+    },
+}
