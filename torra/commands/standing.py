@@ -43,7 +43,9 @@ def scorecard(
     from torra.exhibits import report as reports  # noqa: PLC0415
     from torra.replay import live  # noqa: PLC0415
 
-    found = live.scored(home, symbol and symbol.upper(), begin, end)
+    # A stream of another scorer has its name as that scorer wrote it.
+    named = symbol if symbol is None or symbol.startswith("host:") else symbol.upper()
+    found = live.scored(home, named, begin, end)
     if report is not None and found.document is not None:
         reports.put(report, pages.html(found.document))
         say(f"report: {report}", err=True)

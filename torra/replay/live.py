@@ -34,6 +34,7 @@ from torra.evaluation.wording import count
 from torra.exhibits import report
 from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.home import DATABASE
+from torra.overlay import judged
 from torra.replay import scorecard
 from torra.replay.caveats import of_the_openings
 from torra.replay.l1.sweep import Ground
@@ -41,6 +42,7 @@ from torra.replay.l1.trades import END
 from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
+from torra.store.hosted import HOST
 from torra.store.standings import WarmUps
 
 CALLED: Final = "scorecard"
@@ -111,14 +113,33 @@ def scored(
     Its document goes to the page Replays as well. Raises ConfigError for a desk of several profiles
     without a symbol, and for a time that is none.
     """
+    start, last = moment("--from", begin), moment("--to", end)
+    if symbol is not None and symbol.startswith(HOST):
+        return _of_a_host(home, symbol, start, last)
     settings = load_desk(home)
     subject = _subject(home, settings, symbol)
-    start, last = moment("--from", begin), moment("--to", end)
     if not (home / DATABASE).exists():
         return nothing_yet(subject, NO_TICK)
     database = open_home(home)
     try:
         found = made(database, subject, trials_of(home, subject), start, last, symbol)
+    finally:
+        database.close()
+    if found.document is not None:
+        report.write(home, found.document, overwrite=True)
+    return found
+
+
+def _of_a_host(home: Path, name: str, start: datetime | None, end: datetime | None) -> Scorecard:
+    """Return the scorecard of another program's stream, which sends nothing."""
+    if not (home / DATABASE).exists():
+        raise ConfigError(f"{home} has no database yet, and so no stream {name}")
+    database = open_home(home)
+    try:
+        subject = judged.subject_of(database, name)
+        told = judged.told_outcomes(database.hosted_outcomes(name)).says
+        tried = trials_of(home, subject)
+        found = made(database, subject, tried, start, end, name, told=(told,))
     finally:
         database.close()
     if found.document is not None:
@@ -133,10 +154,13 @@ def made(
     start: datetime | None = None,
     end: datetime | None = None,
     symbol: str | None = None,
+    *,
+    told: Sequence[str] = (),
 ) -> Scorecard:
     """Return the scorecard of the ticks of a profile that closed in [start, end].
 
     `symbol` is the one that was named, None for the whole profile; the document's name has it too.
+    `told` are sentences more to be read before the figures.
     """
     final = arm_seen(database, subject, start, end)
     heard = sum(map(promotion.heard_on, final.ticks))
@@ -146,7 +170,7 @@ def made(
     arms = arms_of(final, subject, frames)
     exhibits = scorecard.exhibits(arms, frames, profile=subject.profile, trials=tried)
     # Agents in shadow sent nothing: an exhibit of trades would be about none.
-    if arms[-1].name == WOULD_BE:
+    if arms[-1].name == WOULD_BE or is_hosted(subject):
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
     warmed = warmed_of(database, final)
     says = f"{heard:,} of {len(final.ticks):,} ticks were debated. {exhibits[0].says}"
@@ -158,7 +182,7 @@ def made(
         (final.ticks[0].bar_time, final.ticks[-1].close_time),
         [arm.name for arm in arms],
         exhibits,
-        [*warnings(final, subject), *_of_the_warm_up(final, warmed)],
+        [*told, *warnings(final, subject), *_of_the_warm_up(final, warmed)],
         System().real_now(),
     )
     return Scorecard(subject, arms, exhibits, heard, says, document, warmed)
@@ -223,6 +247,11 @@ def arm_seen(
     )
 
 
+def is_hosted(subject: PromotionSubject) -> bool:
+    """Return whether a subject is a stream of another program's scorer."""
+    return all(instance.id.startswith(HOST) for instance in subject.instances)
+
+
 def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") -> ArmSeen:
     """Return L1 alone on the same ticks, from the rows of `final`; `trades` are its own."""
     ticks = tuple(
@@ -251,6 +280,8 @@ def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") 
 
 def arms_of(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> tuple[ArmSeen, ArmSeen]:
     """Return L1 alone, and the final chain; in shadow the one that agents would have made."""
+    if is_hosted(subject):
+        return control_seen(final, ()), final
     if not all(tick.shadow for tick in final.ticks if tick.opinions):
         return control_seen(final, l1_trades(final, subject, frames)), final
     brain = BrainNumbers.of(subject.profile)
@@ -336,6 +367,12 @@ def warnings(final: ArmSeen, subject: PromotionSubject) -> list[str]:
         )
     elif shadow:
         found.append(f"On {shadow:,} of {len(final.ticks):,} ticks the agents were in shadow.")
+    if is_hosted(subject):
+        found.append(
+            "This stream is another scorer's: Torra sends nothing, and judges the verdicts that it "
+            "read. What your own trades came to is what you told it."
+        )
+        return found
     if shadow < len(final.ticks):
         found.append(
             "Trades of L1 alone were never sent: they are those that the stored bars would have "

@@ -176,6 +176,18 @@ class HostedStore(Store):
             )
             return True
 
+    def hosted_outcomes(self, instance: str) -> list[dict[str, Any]]:
+        """Return what a host told of a stream's bars, oldest first.
+
+        Each row has torra_key, verdict, r, at, and the tick's consensus and l1_consensus.
+        """
+        return self._rows(
+            "SELECT o.torra_key, o.verdict, o.r, o.at, c.consensus, c.l1_consensus FROM chains c "
+            "JOIN hosted_outcomes o ON o.torra_key = c.torra_key WHERE c.instance = ? "
+            "ORDER BY c.close_time",
+            instance,
+        )
+
     def hosted_outcome(self, torra_key: str) -> dict[str, Any] | None:
         """Return what a host told of a tick: verdict, r and when; None if it told nothing."""
         return self._row(

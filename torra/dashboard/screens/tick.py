@@ -59,7 +59,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         shape="desk",
         record=record,
         close_time=figures.moment(record.as_of),
-        warm_up=in_warm_up(record.now, record.as_of),
+        warm_up=record.hosted is None and in_warm_up(record.now, record.as_of),
         story=story(record),
         vectors=list(symbol_cells.SHORT.values()),
         picture_address=picture_address(record),
