@@ -176,6 +176,7 @@ def run(home: Path, profile: str | None = None) -> CostReport:
         return report(home, None, named, now, profile=profile)
     database = open_home(home)
     try:
+        named += [item.profile for item in database.hosted_instances()]
         return report(home, database, named, now, profile=profile)
     finally:
         database.close()

@@ -258,7 +258,7 @@ class Overlay:
             expires = clock.real_now() + timedelta(seconds=max(0.0, left)) + CLAIM_GRACE
             with desk.database.transaction(max(LEAST_WAIT, left)):
                 found = desk.database.ask_hosted(
-                    question.key, asked, owner, expires, processes.lives
+                    question.key, asked, owner, expires, processes.lives, self._profile_name
                 )
             if found != "taken" or left <= LOOK_AGAIN:
                 return found

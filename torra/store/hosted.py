@@ -58,10 +58,12 @@ class HostedStore(Store):
         owner: str,
         expires: datetime,
         lives: Callable[[str], bool],
+        profile: str = "default",
     ) -> HostedAnswer | Literal["ours", "taken"]:
         """Return the final answer of a question; else claim it, unless somebody living has it.
 
-        A claim counts until its time, and not when `lives` says that its owner is gone.
+        A claim counts until its time, and not when `lives` says that its owner is gone. `profile`
+        is the name of the one that counts for the question.
         """
         with self.transaction():
             row = self._row(
@@ -75,11 +77,11 @@ class HostedStore(Store):
                 if held:
                     return "taken"
             self._change(
-                "INSERT INTO hosted (torra_key, asked, state, owner, expires, revision, chart, "
-                "record, at) VALUES (?, ?, 'claimed', ?, ?, 0, '', '', ?) "
+                "INSERT INTO hosted (torra_key, asked, profile, state, owner, expires, revision, "
+                "chart, record, at) VALUES (?, ?, ?, 'claimed', ?, ?, 0, '', '', ?) "
                 "ON CONFLICT (torra_key, asked) DO UPDATE SET state = 'claimed', "
                 "owner = excluded.owner, expires = excluded.expires, at = excluded.at",
-                key.text, asked, owner, iso(expires), self._moment(),
+                key.text, asked, profile, owner, iso(expires), self._moment(),
             )  # fmt: skip
             return "ours"
 
@@ -141,6 +143,22 @@ class HostedStore(Store):
             "AND owner = ? AND state = 'claimed'",
             key.text, asked, owner,
         )  # fmt: skip
+
+    def hosted_instances(self) -> list[Instance]:
+        """Return every hosted stream that has a tick, by name, with the profile that it names."""
+        return [
+            hosted_instance(name, timeframes, self._profile_of(name))
+            for name, timeframes in self.hosted_streams().items()
+        ]
+
+    def _profile_of(self, instance: str) -> str:
+        # The keys of a stream lie between its name with a bar behind it and the sign after the bar.
+        row = self._row(
+            "SELECT profile FROM hosted WHERE torra_key > ? AND torra_key < ? "
+            "ORDER BY torra_key DESC LIMIT 1",
+            f"{instance}|", f"{instance}}}",
+        )  # fmt: skip
+        return str(row["profile"]) if row else "default"
 
     def hosted_streams(self) -> dict[str, list[str]]:
         """Return the timeframes of every hosted stream that has a tick, by its instance."""

@@ -397,7 +397,7 @@ what came of a verdict that L1 alone would have given too."""
 
 HOSTED: Final = """
 CREATE TABLE hosted (
-    torra_key TEXT NOT NULL, asked TEXT NOT NULL,
+    torra_key TEXT NOT NULL, asked TEXT NOT NULL, profile TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('claimed', 'open', 'final')),
     owner TEXT NOT NULL, expires TEXT NOT NULL,
     revision INTEGER NOT NULL, chart TEXT NOT NULL, record TEXT NOT NULL, at TEXT NOT NULL,

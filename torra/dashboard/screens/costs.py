@@ -155,7 +155,7 @@ def api_costs() -> ResponseReturnValue:
 
 def document(behind: Backing) -> ShownReport:
     """Return the report of `torra cost` from the open database, and the verdicts changed."""
-    instances = behind.settings.instances
+    instances = [*behind.settings.instances, *behind.database.hosted_instances()]
     told = cost_report.report(
         behind.home,
         behind.database,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from torra.config import Instance, Profile, validate
 from torra.dashboard.view.kept import Kept
 from torra.errors import ConfigError
-from torra.store.hosted import hosted_instance
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -29,8 +28,7 @@ class HostedStreams:
 
     def instances(self) -> list[Instance]:
         """Return every hosted stream that has a tick, by name."""
-        found = self._database.hosted_streams()
-        return [hosted_instance(name, timeframes) for name, timeframes in found.items()]
+        return self._database.hosted_instances()
 
     def profile(self, instance: Instance) -> Profile:
         """Return the profile that counted at the newest question of a stream."""
