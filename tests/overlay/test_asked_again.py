@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ def test_the_same_question_is_answered_at_no_cost(tmp_path: Path) -> None:
     again = scorers.asked(overlay, scores=scorers.L1)
     assert asked == 4 and len(provider.requests) == asked
     assert again.chart == first.chart and again.debated and again.cost_usd == 0.0
+    assert again.again and not first.again and again.record == first.record
+    assert overlay.health()["answers"] == {"debated": 1, "from_the_record": 1}
     assert (again.veto, again.multiplier, again.l1) == (first.veto, first.multiplier, first.l1)
     assert again.record["sentence"] == first.record["sentence"]
     other = scorers.overlay(tmp_path, provider, strict=True)
@@ -67,6 +70,21 @@ def test_whatever_changes_is_debated_anew_as_a_revision(tmp_path: Path, change: 
         assert (
             database.verdict_tallies(["host:scorer:BTCUSD"])[("host:scorer:BTCUSD", "M15")][1] == 1
         )
+
+
+def test_a_feed_that_stands_still_is_not_answered_as_if_it_were_fresh(tmp_path: Path) -> None:
+    """Whatever was asked first: the veto of an old bar depends on its age alone."""
+    frame = scorers.bars(400)
+    close = scorers.closed_at(frame)
+    for folder, order in (("one", (0, 3, 30)), ("two", (30, 0, 3))):
+        overlay = scorers.overlay(tmp_path / folder, strict=True)
+        vetoes = {}
+        for hours in order:
+            moment = close + timedelta(hours=hours)
+            answer = scorers.asked(overlay, frame, scores=scorers.L1, as_of=moment)
+            vetoes[hours] = (answer.veto, "STALE_DATA" in answer.reasons)
+        assert vetoes == {0: (False, False), 3: (True, True), 30: (True, True)}
+        assert scorers.count(tmp_path / folder, "hosted") == 2
 
 
 def test_another_profile_is_another_question(tmp_path: Path) -> None:

@@ -218,12 +218,41 @@ def test_other_things_are_dropped_and_told(tmp_path: Path) -> None:
     answer = scorers.asked(
         overlay, scores=scorers.L1, extra=extra, headlines="one text", picture=b"no picture"
     )
-    assert answer.told == ("extra_dropped:9", "headlines:no_list", "picture:size")
+    assert answer.told == ("extra_dropped:9:?,nan,inf", "headlines:no_list", "picture:size")
     assert answer.record["hosted"]["extra"] == {"ok": 2.0, "np": 0.5}
     assert answer.record["hosted"]["told"] == list(answer.told)
     many = {f"n{number}": 1.0 for number in range(70)}
-    assert scorers.asked(overlay, extra=many).told == ("extra_dropped:6",)
+    assert scorers.asked(overlay, extra=many).told == ("extra_dropped:6:n64,n65,n66",)
     assert scorers.asked(overlay, extra=[1, 2]).told == ("extra:no_mapping",)
+
+
+def test_numbers_of_the_account_that_cannot_be_are_dropped_and_told(tmp_path: Path) -> None:
+    overlay = scorers.overlay(tmp_path, strict=True)
+    for name, value in (
+        ("position", 5), ("spread", -1.0), ("losing_streak", 2.5), ("losing_streak", -3)
+    ):  # fmt: skip
+        answer = scorers.asked(overlay, extra={name: value})
+        assert answer.told == (f"extra_dropped:1:{name}",)
+        seen = {one["id"]: one["value"] for one in answer.record["features"]}
+        assert seen["memory.position"] is None and seen["memory.losing_streak"] is None
+        assert seen["market.spread_atr"] is None
+
+
+def test_headlines_without_a_zone_are_read_by_the_clock(tmp_path: Path) -> None:
+    told = [{"headline": "Bitcoin falls", "published": "2021-10-01 16:00"}]
+    answer = scorers.asked(scorers.overlay(tmp_path, strict=True), headlines=told)
+    assert answer.told == ("headlines_dropped:1",)
+    known = scorers.overlay(tmp_path, strict=True, clock="new_york+7")
+    answer = scorers.asked(known, headlines=told)
+    assert answer.told == () and answer.record["news"]["unique"] == 1
+    assert answer.record["news"]["items"][0]["age_hours"] == pytest.approx(4.75)
+
+
+def test_scores_of_numpy_are_taken(tmp_path: Path) -> None:
+    overlay = scorers.overlay(tmp_path, strict=True)
+    own = {name: np.float32(value) for name, value in scorers.L1.items()}
+    answer = scorers.asked(overlay, scores=own)
+    assert answer.debated and dict(answer.l1) == {name: float(own[name]) for name in own}
 
 
 @pytest.mark.parametrize("as_of", ["yesterday", 5, NAIVE, float("nan")])

@@ -173,17 +173,35 @@ def test_a_disk_that_hangs(tmp_path: Path, tries: Tries, monkeypatch: pytest.Mon
     assert scorers.asked(overlay, scores=scorers.L1).debated
 
 
-def test_a_key_that_is_missing_is_a_reason_of_every_call(tmp_path: Path) -> None:
+def test_a_key_that_is_missing_is_a_reason_of_every_call(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     profiles = tmp_path / "home" / "profiles"
     profiles.mkdir(parents=True)
     (profiles / "paid.json").write_text('{"agents": {"provider": "anthropic"}}')
     overlay = scorers.overlay(tmp_path, profile="paid")
-    for _ in range(2):
+    for number in range(3):
         answer = scorers.asked(overlay, scores=scorers.L1)
-        assert scorers.numbers(answer.chart) == scorers.L1
-        assert "ANTHROPIC_API_KEY" in answer.why
+        assert scorers.numbers(answer.chart) == scorers.L1 and not answer.debated
+        assert "ANTHROPIC_API_KEY" in answer.why and answer.revision == number + 1
     assert overlay.health()["trouble"]["why"] == answer.why
-    assert scorers.count(tmp_path, "hosted") == 0, "the claim is given back"
+    assert max(len(text) for text in caplog.text.splitlines() or [""]) < 1_000
+    assert "Traceback" not in caplog.text
+    strict = scorers.overlay(tmp_path, profile="paid", strict=True)
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
+        scorers.asked(strict, scores=scorers.L1)
+
+
+def test_without_a_key_the_hosts_own_scorer_is_asked(tmp_path: Path) -> None:
+    profiles = tmp_path / "home" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "paid.json").write_text('{"agents": {"provider": "anthropic"}}')
+    overlay = scorers.overlay(tmp_path, profile="paid")
+    answer = scorers.asked(
+        overlay, scores=scorers.L1, fallback=lambda _context, _ask: scorers.L1 | {"momentum": 0.4}
+    )
+    assert answer.record["source_type"] == "LEGACY"
+    assert answer.chart["momentum"]["score"] == 0.4
 
 
 def test_an_older_database_is_not_migrated_under_a_desk_that_works(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ class Hosted:
 
     `chart` is the dict that `score_chart()` returned, before any blend; `blended` is that blend,
     0.80 L1 + 0.20 agents, for a host that does not blend itself. `veto` and `multiplier` are the
-    gate's word on an opening, which the host may follow. `debated`: agents were heard, and the
-    answer is final. `revision` counts what was stored of the key; 0: nothing. `why` is "" or why L1
-    stands alone; `told` says what of the question was left out. `record` is the tick's, as the
-    pages show it.
+    gate's word on an opening, which the host may follow; `reasons` are its codes. `debated`: agents
+    were heard, and the answer is final; `again`: it was given before, and cost nothing. `revision`
+    counts what was stored of the key; 0: nothing. `why` is "" or why L1 stands alone; `told` says
+    what of the question was left out. `record` is the tick's, as the pages show it.
     """
 
     key: str
@@ -36,7 +36,9 @@ class Hosted:
     l1: Mapping[str, float]
     veto: bool = False
     multiplier: float = 1.0
+    reasons: tuple[str, ...] = ()
     debated: bool = False
+    again: bool = False
     revision: int = 0
     why: str = ""
     told: tuple[str, ...] = ()

@@ -49,6 +49,11 @@ TIME: Final = ("time", "timestamp", "datetime", "date")
 VOLUME: Final = ("volume", "tick_volume", "real_volume")
 """Names under which hosts have the open time of a bar, and its volume."""
 
+TIMES: Final = (
+    "bars: times must be datetimes, or seconds of the server's clock; texts become datetimes by "
+    'pandas.to_datetime, of a CSV by parse_dates=["time"]'
+)
+
 PRICES: Final = ("open", "high", "low", "close")
 
 
@@ -87,8 +92,12 @@ class Given:
             raise ValueError(self.refusal)
         return pd.DatetimeIndex(self.bars.index)[-1].to_pydatetime()
 
-    def hash(self, profile: str) -> str:
-        """Return a hash of everything that decides the answer; `profile` is a profile's digest."""
+    def hash(self, profile: str, *, stale: bool = False) -> str:
+        """Return a hash of everything that decides the answer; `profile` is a profile's digest.
+
+        `stale`: the newest bar is too old for an opening. A feed that stands still must not be
+        answered with what was said while its bar was fresh.
+        """
         if self.bars is None:
             raise ValueError(self.refusal)
         bars = hashlib.sha256(pd.DatetimeIndex(self.bars.index).as_unit("us").asi8.tobytes())
@@ -100,6 +109,7 @@ class Given:
             "headlines": sorted(item.id for item in self.headlines),
             "picture": hashlib.sha256(self.picture).hexdigest() if self.picture else None,
             "profile": profile,
+            "stale": stale,
         }
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -144,7 +154,7 @@ def read(
         bars=frame,
         scores=own,
         extra=_extra(extra, told),
-        headlines=_headlines(headlines, name, moment, told),
+        headlines=_headlines(headlines, name, moment, clock, told),
         picture=_picture(picture, told),
         told=tuple(told),
     )
@@ -182,7 +192,7 @@ def _frame(bars: Any, clock: ServerClock | None) -> pd.DataFrame:
     """Return the newest bars with float columns on an index in UTC, as they come."""
     table = _table(bars)
     if table.empty:
-        raise Refused("bars: there is none")
+        raise Refused("bars: there is none; hand over 210 or more")
     if len(set(table.columns)) != len(table.columns):
         raise Refused("bars: a column appears more than once")
     found = {name: _numbers(table, name) for name in PRICES}
@@ -234,7 +244,7 @@ def _index(table: pd.DataFrame, clock: ServerClock | None) -> pd.DatetimeIndex:
         return _by_clock(column.to_numpy(dtype=np.int64), clock)
     if getattr(column.dtype, "kind", "O") == "O":
         if not all(isinstance(value, datetime) for value in column):
-            raise Refused("bars: times must be datetimes, or seconds of the server's clock")
+            raise Refused(TIMES)
         aware = {value.tzinfo is not None for value in column}
         if len(aware) != 1:
             raise Refused("bars: some times have a time zone and some have none")
@@ -242,7 +252,7 @@ def _index(table: pd.DataFrame, clock: ServerClock | None) -> pd.DatetimeIndex:
     elif isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
         index = pd.DatetimeIndex(column)
     else:
-        raise Refused("bars: times must be datetimes, or seconds of the server's clock")
+        raise Refused(TIMES)
     if index.hasnans:
         raise Refused("bars: a time is missing")
     if index.tz is not None:
@@ -274,12 +284,12 @@ def _closed(
     # One forming bar is usual; a clock that is hours ahead would leave a question of yesterday.
     if live and later > 1:
         raise Refused(
-            f"bars: {later} close later than now, {iso(moment.replace(microsecond=0))}: "
-            "name the clock of the overlay"
+            f"bars: {later} close later than now, {iso(moment.replace(microsecond=0))}: name the "
+            "clock of the overlay that they are written by; whole numbers are seconds"
         )
     told.append(f"later_bars:{later}")
     if not closed.any():
-        raise Refused("bars: none of them is closed")
+        raise Refused(f"bars: none of them is closed at {iso(moment.replace(microsecond=0))}")
     return frame[closed]
 
 
@@ -299,11 +309,18 @@ def _scores(scores: Any) -> Mapping[str, float] | None:
     if scores is None:
         return None
     try:
-        return sentiment_rules.numbers({vector: scores[vector] for vector in VECTORS})
+        return sentiment_rules.numbers({vector: _score(scores, vector) for vector in VECTORS})
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise NoScores(
-            f"scores: {error}; hand over a number in [-1, +1] for each of {', '.join(VECTORS)}"
+            f"scores: {said}; hand over a number in [-1, +1] for each of {', '.join(VECTORS)}"
         ) from None
+
+
+def _score(scores: Any, vector: str) -> Any:
+    """Return a score as it is, one of numpy as a plain number."""
+    value = scores[vector]
+    return float(value) if isinstance(value, np.floating | np.integer) else value
 
 
 def _extra(extra: Any, told: list[str]) -> Mapping[str, float]:
@@ -314,17 +331,26 @@ def _extra(extra: Any, told: list[str]) -> Mapping[str, float]:
         told.append("extra:no_mapping")
         return {}
     found: dict[str, float] = {}
-    dropped = 0
+    dropped: list[str] = []
     for name, value in extra.items():
-        if len(found) < MOST_EXTRA and isinstance(name, str) and EXTRA_NAME.fullmatch(name):
-            known = finite(value)
-            if known is not None:
-                found[name] = known
-                continue
-        dropped += 1
+        known = finite(value)
+        named = isinstance(name, str) and EXTRA_NAME.fullmatch(name)
+        if known is not None and named and len(found) < MOST_EXTRA and _sensible(name, known):
+            found[name] = known
+        else:
+            dropped.append(name if named else "?")
     if dropped:
-        told.append(f"extra_dropped:{dropped}")
+        told.append(f"extra_dropped:{len(dropped)}:{','.join(dropped[:3])}")
     return found
+
+
+def _sensible(name: str, value: float) -> bool:
+    """Return whether a number of the account is one that can be; others may be anything."""
+    if name == "position":
+        return value in (-1.0, 0.0, 1.0)
+    if name == "losing_streak":
+        return value >= 0 and value.is_integer()
+    return name != "spread" or value >= 0
 
 
 def finite(value: Any) -> float | None:
@@ -339,7 +365,7 @@ def finite(value: Any) -> float | None:
 
 
 def _headlines(
-    headlines: Any, symbol: str, moment: datetime, told: list[str]
+    headlines: Any, symbol: str, moment: datetime, clock: ServerClock | None, told: list[str]
 ) -> tuple[NewsItem, ...]:
     """Return headlines as items, first seen at the moment of the question."""
     if headlines is None:
@@ -349,7 +375,7 @@ def _headlines(
         return ()
     found: dict[str, NewsItem] = {}
     for row in headlines[:MOST_HEADLINES]:
-        item = _headline(row, symbol, moment)
+        item = _headline(row, symbol, moment, clock)
         if item is not None:
             found.setdefault(item.id, item)
     if len(found) < len(headlines):
@@ -357,24 +383,25 @@ def _headlines(
     return tuple(found.values())
 
 
-def _headline(row: Any, symbol: str, moment: datetime) -> NewsItem | None:
+def _headline(
+    row: Any, symbol: str, moment: datetime, clock: ServerClock | None
+) -> NewsItem | None:
     """Return one headline, a text or a mapping with headline, published, summary, url, source."""
     words = {"headline": row} if isinstance(row, str) else row
     if not isinstance(words, Mapping):
         return None
     published = words.get("published", moment)
-    if isinstance(published, str):
-        try:
-            published = parse(published)
-        except ValueError:
-            return None
-    if not isinstance(published, datetime) or published.tzinfo is None:
+    try:
+        if isinstance(published, str):
+            published = datetime.fromisoformat(published.strip())
+        published = moment_of(published, clock)
+    except ValueError:
         return None
     item = reading.item_of(
         feed="host",
         topic="scorer",
         headline=words.get("headline"),
-        published=pd.Timestamp(published).tz_convert("UTC").to_pydatetime(),
+        published=published,
         summary=words.get("summary"),
         url=words.get("url"),
         # The host says that it is about the symbol.

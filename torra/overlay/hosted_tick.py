@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -20,7 +21,7 @@ import pandas as pd
 import agent_framework
 import ath_calculator
 import technical_calculator
-from agents.contracts import VECTORS, SourceType
+from agents.contracts import VECTORS, Completion, ModelUnavailable, Request, SourceType
 from ath_calculator import Records
 from instance_database import Database, TickKey
 from torra.clock import Clock, duration, iso
@@ -90,7 +91,8 @@ def question(given: Given, overlay: str, profile: Profile, profile_name: str) ->
         told.append("timeframe_not_in_profile")
     instance = stream(overlay, given.symbol, (given.timeframe,), profile_name)
     key = TickKey(instance.id, given.timeframe, given.bar_time)
-    asked = given.hash(profile.digest())
+    age = (given.moment - key.close_time) / duration(given.timeframe)
+    asked = given.hash(profile.digest(), stale=age > profile.gate.max_bar_age)
     return Question(given, instance, key, profile, (*given.told, *told), asked)
 
 
@@ -368,7 +370,8 @@ def store(
         if debated.picture is not None:
             database.store_picture(debated.picture)
         database.keep_answer(key, asked, debated.counted.scores, revision, final=is_final(debated))
-    return record, revision
+    # As a record is read: with what was said, which stands in a row of its own.
+    return {**record, "deliberation": tick_record.spoken(spoken)}, revision
 
 
 def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> None:
@@ -384,6 +387,17 @@ def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> None:
 def is_final(debated: TickDebate) -> bool:
     """Return whether agents were heard: only such an answer is given again."""
     return debated.deliberation.source_type not in (SourceType.L1_ONLY, SourceType.AGENT_SKIPPED)
+
+
+class NobodyThere:
+    """Stands for a provider that cannot be opened: each agent is down, the fallback is asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def submit(self, _request: Request) -> Future[Completion]:
+        """Refuse: no request leaves the process, and nothing is billed."""
+        raise ModelUnavailable("no_provider", billed=False)
 
 
 def _told(question: Question, revision: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from torra.config import Profile, has_desk
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evidence.scheduled_events import EventView
 from torra.home import DATABASE
-from torra.overlay.hosted_tick import Question
+from torra.overlay.hosted_tick import NobodyThere, Question
 from torra.store import migrations
 from torra.store.connection import connect_reader
 
@@ -53,7 +53,7 @@ class Opened:
         self._provider: Provider | None = None
         self._promotions: Promotions | None = None
         self._outlook: Outlook | None = None
-        self._refused: tuple[float, ConfigError] | None = None
+        self._refused: tuple[float, str] | None = None
         self.account: SpendingAccount | None = None
 
     @property
@@ -114,6 +114,13 @@ class Opened:
             raise
         self._database = database
 
+    def answering(self) -> tuple[Provider | NobodyThere, str]:
+        """Return who answers the agents, and "" or why nobody can, with the remedy."""
+        try:
+            return self.provider(), ""
+        except ConfigError as error:
+            return NobodyThere(self._profile.agents.provider), str(error)
+
     def provider(self) -> Provider:
         """Return who answers the agents; raises ConfigError naming the remedy."""
         with self._lock:
@@ -121,13 +128,13 @@ class Opened:
                 return self._provider
             now = System().monotonic()
             if self._refused is not None and now - self._refused[0] < TRY_AGAIN:
-                raise self._refused[1]
+                raise ConfigError(self._refused[1])
             if self._models is None:
                 raise StoreUnavailable(f"{self._home / DATABASE} is not open")
             try:
                 self._provider = self._models.provider(self._profile.agents)
             except ConfigError as error:
-                self._refused = (now, error)
+                self._refused = (now, str(error))
                 raise
             return self._provider
 

@@ -30,6 +30,7 @@ from typing import Any, Final
 
 import agent_framework
 from agent_framework import Fallback
+from agents.contracts import SourceType
 from instance_database import TickKey
 from torra.clock import Clock, System, iso
 from torra.config import NAME, NAME_RULE, Instance, Profile, has_desk, load_desk, load_profile
@@ -197,11 +198,13 @@ class Overlay:
             why = f"no answer within {self._profile.agents.timeout_seconds:g} s"
             return self._l1(key, l1, why, question)
         except Exception as error:
-            told = str(error) if isinstance(error, TorraError) else type(error).__name__
-            log.exception("%s: L1 stands alone", key)
             if self._strict:
                 raise
-            return self._l1(key, l1, told, question)
+            known = isinstance(error, TorraError)
+            # What Torra raises says all that there is to say; anything else is told with its trace.
+            log.warning("%s: L1 stands alone: %s", key, error, exc_info=None if known else error)
+            why = str(error) if known else type(error).__name__
+            return self._l1(key, l1, why, question)
 
     def _without(self, given: Given, why: str, error: Exception | None = None) -> Hosted:
         """Return the host's own L1 for bars that cannot be used; raise NoScores without one."""
@@ -276,10 +279,13 @@ class Overlay:
         deadline: float,
     ) -> Hosted:
         began = clock.monotonic()
-        provider = desk.provider()
+        provider, missing = desk.answering()
+        if missing and self._strict:
+            raise ConfigError(missing)
         seen = hosted_tick.inputs(question, looked, desk.events(question))
         who = hosted_tick.answerers(
-            provider.submit, desk.account, question.given,
+            # Nobody outside is reached without a provider, so there is nothing to pay.
+            provider.submit, None if missing else desk.account, question.given,
             promoted=desk.promoted, fallback=fallback,
         )  # fmt: skip
         chosen = hosted_tick.planned(question, seen, who)
@@ -292,14 +298,20 @@ class Overlay:
         if debated.late:
             debated.late.watch(desk.database, question.key)
         counted = debated.counted
+        final = hosted_tick.is_final(debated)
+        why = "" if final else missing or _why(record)
+        if why:
+            self._note(question.key.text, why)
         return Hosted(
             key=question.key.text,
             chart={name: dict(entry) for name, entry in counted.scores.items()},
             l1=l1,
             veto=counted.ruling.veto,
             multiplier=counted.ruling.multiplier,
-            debated=hosted_tick.is_final(debated),
+            reasons=counted.ruling.reasons,
+            debated=final,
             revision=revision,
+            why=why,
             told=question.told,
             cost_usd=debated.deliberation.cost_usd,
             record=record,
@@ -386,7 +398,9 @@ def _again(
         l1=l1,
         veto=bool(gate.get("veto")),
         multiplier=float(gate.get("multiplier", 1.0)),
+        reasons=tuple(gate.get("reasons", ())),
         debated=True,
+        again=True,
         revision=found.revision,
         told=question.told,
         record=record,
@@ -401,7 +415,18 @@ def _give_back(desk: Opened, question: Question, owner: str) -> None:
         return  # it ends with its time
 
 
+def _why(record: Mapping[str, Any]) -> str:
+    """Return why no agent was heard on a tick that is on record, in a few words."""
+    spoken = record["deliberation"]
+    words = sorted({*spoken["failures"].values(), *spoken["flags"]})
+    if record["source_type"] == SourceType.AGENT_SKIPPED:
+        return "no reply could change the verdict, so nobody was asked"
+    return f"no agent was heard: {', '.join(words[:4]) or 'nobody was asked'}"
+
+
 def _kind(answer: Hosted) -> str:
+    if answer.again:
+        return "from_the_record"
     if answer.debated:
         return "debated"
     return "undebated" if answer.revision else "l1_alone"

@@ -184,7 +184,10 @@ class HostedStore(Store):
             )
             if told is not None:
                 if (told["verdict"], told["r"]) != (verdict, r):
-                    raise ValueError(f"{torra_key} was told as {told['verdict']}, R {told['r']}")
+                    raise ValueError(
+                        f"{torra_key} was told as {told['verdict']}, R {told['r']}, and what was "
+                        "told stays"
+                    )
                 return False
             if self._row("SELECT 1 FROM chains WHERE torra_key = ?", torra_key) is None:
                 raise LookupError(f"{torra_key} is no tick that is on record")
