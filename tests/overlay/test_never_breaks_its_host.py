@@ -197,9 +197,9 @@ def test_without_a_key_the_hosts_own_scorer_is_asked(tmp_path: Path) -> None:
     profiles.mkdir(parents=True)
     (profiles / "paid.json").write_text('{"agents": {"provider": "anthropic"}}')
     overlay = scorers.overlay(tmp_path, profile="paid")
-    answer = scorers.asked(
-        overlay, scores=scorers.L1, fallback=lambda _context, _ask: scorers.L1 | {"momentum": 0.4}
-    )
+    told = {name: {"score": value, "note": ""} for name, value in scorers.L1.items()}
+    told["momentum"]["score"] = 0.4
+    answer = scorers.asked(overlay, scores=scorers.L1, fallback=lambda *_: told)
     assert answer.record["source_type"] == "LEGACY"
     assert answer.chart["momentum"]["score"] == 0.4
 
