@@ -163,9 +163,9 @@ def api_signals() -> ResponseReturnValue:
         signals=[without_bytes(row) for row in listed.stored[:SHOWN]],
         before=listed.older,
         positions=found.held,
-        bridges=database.bridges(),
-        alarms=database.alarms(),
-        states=database.trading_states(HISTORY),
+        bridges=[without_bytes(row) for row in database.bridges()],
+        alarms=[without_bytes(row) for row in database.alarms()],
+        states=[without_bytes(row) for row in database.trading_states(HISTORY)],
     )
 
 
