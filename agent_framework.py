@@ -356,7 +356,8 @@ def _ask_fallback(
     ask = sitting.line.ask_once(SCORER, context, stage)
     found: list[Ended[Mapping[str, Any]]] = []
     run_together(
-        {SCORER.id: lambda: fallback(context, ask)},
+        # Of its own: what it writes into the scores must not move the bound.
+        {SCORER.id: lambda: fallback(replace(context, scores=dict(context.scores)), ask)},
         stage.until,
         sitting.line.monotonic,
         lambda _, future: found.append(future),

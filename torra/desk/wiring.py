@@ -28,6 +28,7 @@ from torra.config import (
     DeskSettings,
     Instance,
     Profile,
+    has_desk,
     load_desk,
     load_profile,
 )
@@ -132,6 +133,11 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         for item in settings.instances
     }
     database = open_home(folder)
+    try:
+        _refuse_to_take_over(folder, database)
+    except ConfigError:
+        database.close()
+        raise
     leave_sign(folder)
     found: list[Desk] = []
 
@@ -208,6 +214,15 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         database.close()
         raise
     return desk, settings
+
+
+def _refuse_to_take_over(folder: Path, database: Database) -> None:
+    """Raise ConfigError for the demo in the home of another program's scorer."""
+    if not has_desk(folder) and database.hosted_streams():
+        raise ConfigError(
+            f"{folder} is the home of another program's scorer (docs/overlay.md), and without a "
+            "desk.json this would be the demo: write one with torra init, or name another home"
+        )
 
 
 def leave_sign(home: Path) -> None:

@@ -12,18 +12,19 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import islice
 from numbers import Real
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from agents.contracts import VECTORS
 from torra.chart import screenshot
-from torra.clock import TIMEFRAMES, duration, iso, parse
+from torra.clock import TIMEFRAMES, duration, iso
 from torra.config import NAME, NAME_RULE
 from torra.errors import DataUnavailable, TorraError
 from torra.evidence.news_digest import NewsItem, in_time, rated
@@ -32,6 +33,8 @@ from torra.market.broker_clock import ServerClock
 from torra.news import lexicon, reading
 from torra.verdict import sentiment_rules
 
+Value = TypeVar("Value")
+
 MOST_BARS: Final = 6_000
 """Bars of a question that are read, the newest."""
 
@@ -39,7 +42,13 @@ MOST_EXTRA: Final = 64
 EXTRA_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 """How many numbers of a host become evidence, and what each may be called."""
 
+READ_EXTRA: Final = 256
+"""Of more numbers the rest is not even looked at: a call has a deadline."""
+
 MOST_HEADLINES: Final = 50
+
+AHEAD: Final = timedelta(seconds=2)
+"""How far a moment may lie ahead of now: clocks differ."""
 
 OWN_FACTS: Final = ("spread", "position", "losing_streak")
 """Names of extra numbers that the desk's own evidence has a place for: the spread in price units,
@@ -106,7 +115,7 @@ class Given:
             "bars": bars.hexdigest(),
             "scores": None if self.scores is None else dict(self.scores),
             "extra": dict(sorted(self.extra.items())),
-            "headlines": sorted(item.id for item in self.headlines),
+            "headlines": sorted(_content(item) for item in self.headlines),
             "picture": hashlib.sha256(self.picture).hexdigest() if self.picture else None,
             "profile": profile,
             "stale": stale,
@@ -137,6 +146,8 @@ def read(
     try:
         name, step = names_of(symbol, timeframe)
         moment = now if as_of is None else moment_of(as_of, clock)
+        if moment > now + AHEAD:
+            raise Refused(f"as_of: {iso(moment)} lies ahead of now, {iso(now)}")
         frame = _frame(bars, clock)
         frame = _closed(frame, step, moment, told, live=as_of is None)
         frame = _checked(frame, step)
@@ -153,11 +164,22 @@ def read(
         moment,
         bars=frame,
         scores=own,
-        extra=_extra(extra, told),
-        headlines=_headlines(headlines, name, moment, clock, told),
-        picture=_picture(picture, told),
+        extra=_whole("extra", told, {}, lambda: _extra(extra, told)),
+        headlines=_whole(
+            "headlines", told, (), lambda: _headlines(headlines, name, moment, clock, told)
+        ),
+        picture=_whole("picture", told, None, lambda: _picture(picture, told)),
         told=tuple(told),
     )
+
+
+def _whole(name: str, told: list[str], nothing: Value, work: Callable[[], Value]) -> Value:
+    """Return what a part reads as; nothing of it where a host's object raises."""
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
+        told.append(f"{name}:{type(error).__name__}")
+        return nothing
 
 
 # --- names and moments ----------------------------------------------------------------------------
@@ -175,7 +197,7 @@ def names_of(symbol: Any, timeframe: Any) -> tuple[str, str]:
 def moment_of(value: Any, clock: ServerClock | None) -> datetime:
     """Return a moment in UTC; a naive one is read by the clock. Raises ValueError."""
     if isinstance(value, str):
-        return parse(value)
+        value = datetime.fromisoformat(value.strip())
     if not isinstance(value, datetime):
         raise Refused("as_of: hand over a datetime")
     if value.tzinfo is not None:
@@ -310,7 +332,7 @@ def _scores(scores: Any) -> Mapping[str, float] | None:
         return None
     try:
         return sentiment_rules.numbers({vector: _score(scores, vector) for vector in VECTORS})
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except Exception as error:  # noqa: BLE001 - a host's objects may raise anything
         said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise NoScores(
             f"scores: {said}; hand over a number in [-1, +1] for each of {', '.join(VECTORS)}"
@@ -332,15 +354,16 @@ def _extra(extra: Any, told: list[str]) -> Mapping[str, float]:
         return {}
     found: dict[str, float] = {}
     dropped: list[str] = []
-    for name, value in extra.items():
+    for name, value in islice(extra.items(), READ_EXTRA):
         known = finite(value)
         named = isinstance(name, str) and EXTRA_NAME.fullmatch(name)
         if known is not None and named and len(found) < MOST_EXTRA and _sensible(name, known):
             found[name] = known
         else:
             dropped.append(name if named else "?")
-    if dropped:
-        told.append(f"extra_dropped:{len(dropped)}:{','.join(dropped[:3])}")
+    number = len(dropped) + max(0, len(extra) - READ_EXTRA)
+    if number:
+        told.append(f"extra_dropped:{number}:{','.join(dropped[:3])}")
     return found
 
 
@@ -374,7 +397,7 @@ def _headlines(
         told.append("headlines:no_list")
         return ()
     found: dict[str, NewsItem] = {}
-    for row in headlines[:MOST_HEADLINES]:
+    for row in islice(headlines, MOST_HEADLINES):
         item = _headline(row, symbol, moment, clock)
         if item is not None:
             found.setdefault(item.id, item)
@@ -411,7 +434,15 @@ def _headline(
     # What says that it was published long after now is told by nobody who has read it.
     if item is None or not in_time(item.seen(moment)):
         return None
-    return rated(item, lexicon.score).seen(moment)
+    seen = rated(item, lexicon.score).seen(moment)
+    # All that it says, about whom and since when: another scorer's row must not stand for it.
+    mark = f"{symbol}\n{_content(seen)}\n{iso(seen.first_seen)}"
+    return replace(seen, id=hashlib.sha256(mark.encode()).hexdigest()[:24])
+
+
+def _content(item: NewsItem) -> str:
+    """Return what a headline says, whenever it was seen."""
+    return json.dumps([item.headline, item.summary, item.url, item.source, iso(item.published)])
 
 
 def _picture(picture: Any, told: list[str]) -> bytes | None:

@@ -52,6 +52,9 @@ NEUTRAL: Final = SymbolSpec(
 )
 """Stands for the trading conditions of a symbol that the profile lacks: nothing trades by them."""
 
+UNHEARD: Final = (SourceType.L1_ONLY, SourceType.AGENT_SKIPPED, SourceType.LEGACY)
+"""Sources of an answer without agents: the next question may find them."""
+
 NEUTRAL_WEIGHT: Final = 1.0
 
 SIDES: Final = {1.0: "LONG", -1.0: "SHORT", 0.0: "FLAT"}
@@ -340,7 +343,8 @@ def store(
     asked = question.asked
     with database.transaction(wait):
         revision = database.hosted_revision(key, asked, owner)
-        database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
+        if not database.knows_profile(key.instance, profile.digest()):
+            database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
         if bars is not None:
             _keep_bars(database, key, bars)
         newest = database.bar_revision(key.instance, key.timeframe, seen.view.first, seen.view.last)
@@ -386,7 +390,7 @@ def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> None:
 
 def is_final(debated: TickDebate) -> bool:
     """Return whether agents were heard: only such an answer is given again."""
-    return debated.deliberation.source_type not in (SourceType.L1_ONLY, SourceType.AGENT_SKIPPED)
+    return debated.deliberation.source_type not in UNHEARD
 
 
 class NobodyThere:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 PROC: Final = Path("/proc")
+ENDED: Final = "ended"
+
 STARTED_AT: Final = 19
 """Place of the start time in /proc/<pid>/stat, counted behind the name in parentheses."""
 
@@ -38,7 +40,8 @@ def lives(owner: str) -> bool:
         return False
     except OSError:
         return True  # it is there, and somebody else's
-    return not started or started == _started(int(number))
+    now = _started(int(number))
+    return now != ENDED and (not started or not now or started == now)
 
 
 @lru_cache(maxsize=1)
@@ -56,4 +59,6 @@ def _started(number: int) -> str:
     except OSError:
         return ""
     # Its name stands in parentheses, and may hold anything.
-    return told.rpartition(b")")[2].split()[STARTED_AT].decode()
+    fields = told.rpartition(b")")[2].split()
+    # One that was killed stays in the list until its parent looks after it.
+    return ENDED if fields[0] in (b"Z", b"X") else fields[STARTED_AT].decode()

@@ -41,13 +41,20 @@ class Workers:
         with self._lock:
             if self._idle:
                 self._idle -= 1
-            elif self._all < MOST:
+            elif self._all < MOST and self._started():
                 self._all += 1
-                threading.Thread(target=self._work, name="torra-overlay", daemon=True).start()
             else:
                 return None
             self._jobs.put((future, work))
         return future
+
+    def _started(self) -> bool:
+        """Start a thread; False where the system gives none any more."""
+        try:
+            threading.Thread(target=self._work, name="torra-overlay", daemon=True).start()
+        except RuntimeError:
+            return False
+        return True
 
     def _work(self) -> None:
         while True:

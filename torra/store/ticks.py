@@ -317,6 +317,15 @@ class ClaimStore(Store):
             self._add("trading_config", {**row, "applied_at": self._moment()})
             return True
 
+    def knows_profile(self, instance: str, digest: str) -> bool:
+        """Return whether an instance was ever given a profile."""
+        return (
+            self._row(
+                "SELECT 1 FROM trading_config WHERE instance = ? AND digest = ?", instance, digest
+            )
+            is not None
+        )
+
     def applied_profile(self, instance: str) -> dict[str, Any] | None:
         """Return the digest, profile (JSON text) and applied_at of an instance's newest profile."""
         return self._row(

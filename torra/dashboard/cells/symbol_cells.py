@@ -105,6 +105,12 @@ class BarRow(TypedDict):
     action: str
 
 
+def _trading(role: str | None, state: str) -> Cell:
+    if role == "HOSTED":
+        return words("nothing is sent", "flat", "other scorers decide here: Torra sends no order")
+    return worded(state, state.lower())
+
+
 def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
     """Return the cells of the state strip and of the banners above every page."""
     desk = Strip.read(told)
@@ -115,7 +121,7 @@ def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
     return {
         "desk.time": words(figures.moment(desk.now, seconds=True)),
         "desk.role": worded(desk.role, ROLES.get(str(desk.role))),
-        "desk.trading": worded(trading, trading.lower()),
+        "desk.trading": _trading(desk.role, trading),
         "desk.cost": words(used, "alert" if share >= 1 else "warn" if share >= 0.8 else ""),
         "desk.ceiling": words(figures.money(ceiling, 2)),
         "desk.meter": words("", "") | {"set": {"width": round(share * 100, 2)}},

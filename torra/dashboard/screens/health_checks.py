@@ -119,7 +119,9 @@ def trading(desk: Strip) -> Iterator[Sign]:
         remedy = "resume on Signals and positions, or with torra resume"
         yield Sign("trading", "warn", f"REDUCING, positions are closed only: {why}", remedy)
     else:
-        yield Sign("trading", "ok", "ACTIVE: signals may be sent")
+        hosted = desk.role == "HOSTED"
+        told = "nothing is sent: other scorers decide" if hosted else "ACTIVE: signals may be sent"
+        yield Sign("trading", "ok", told)
     for row in desk.alarms:
         remedy = "see Signals and positions; torra resume ends alarms that you have looked at"
         told = f"{row.detail} (since {figures.moment(row.at)})"
@@ -166,6 +168,8 @@ def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
 
 def _lease(behind: Backing, lease: LeaseRow | None, now: datetime) -> Sign:
     start = "start the desk: torra run"
+    if lease is None and not behind.settings.instances:
+        return Sign("lease", "ok", "no desk runs here: other scorers ask, and decide")
     if lease is None:
         return Sign("lease", "warn", "no desk has worked on this database yet", start)
     epoch = f"epoch {lease.epoch}"

@@ -63,6 +63,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         story=story(record),
         vectors=list(symbol_cells.SHORT.values()),
         picture_address=picture_address(record),
+        told_outcome=told.get("told_outcome"),
         proposal=approvals.of_tick(record),
     )
 

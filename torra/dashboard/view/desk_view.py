@@ -106,7 +106,8 @@ class DeskView(Protocol):
         """Return everything of one tick, or None when there is none.
 
         The journal record with "deliberation", "calls", "digits", "desk", "previous" and "next"
-        (bar times), and "outcomes": by the id of each of its signals that signal's row as it is
+        (bar times), "told_outcome": what another scorer told of its own tick (verdict, r, at) or
+        None, and "outcomes": by the id of each of its signals that signal's row as it is
         now, a close's with "closed", the row of the opening that it ended; "headlines": its news
         items that are stored, strangers' words. A skipped tick has only its key and "skipped"
         {reason, detail}.
@@ -280,6 +281,7 @@ class DatabaseView:
             "desk": self.desk(),
             "digits": self._digits(found),
             "outcomes": self._outcomes(told),
+            "told_outcome": self._told_outcome(found.id, timeframe, moment),
             "headlines": self._headlines(told),
             "previous": before,
             "next": after,
@@ -362,6 +364,11 @@ class DatabaseView:
                 ended = self._database.signal(row["closes"]) if row.get("closes") else None
                 found[sid] = {**row, "closed": ended}
         return found
+
+    def _told_outcome(self, instance: str, timeframe: str, moment: datetime) -> Json | None:
+        if not instance.startswith(HOST):
+            return None
+        return self._database.hosted_outcome(_key(instance, timeframe, moment).text)
 
     def _headlines(self, record: TickRecord) -> list[Json]:
         items = record.news.items if record.news else ()

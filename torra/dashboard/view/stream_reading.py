@@ -52,6 +52,8 @@ LISTED: Final = 40
 OWN: Final = ("thresholds", "gate", "denied", "events", "as_of")
 """Parts of its own record that a listed tick has besides its key columns; today's may differ."""
 
+NO_WAIT: Final[Mapping[str, JsonValue]] = {"next_close": None, "next_in_seconds": None}
+
 STREAMS_KEPT: Final = 512
 """Streams whose newest tick and history are kept."""
 
@@ -133,7 +135,8 @@ class StreamReading:
         return {
             stream: {
                 **self._stream(stream, *found[stream], now, tallies.get(stream, (0, 0))[1]),
-                **waits[stream[1]],
+                # Another scorer asks when it likes: nobody knows when the next tick comes.
+                **(NO_WAIT if stream[0].startswith(HOST) else waits[stream[1]]),
             }
             for stream in streams
         }
