@@ -92,15 +92,35 @@ class Given:
         """Return a hash of everything that decides the answer; `profile` is a profile's digest."""
         if self.bars is None:
             raise ValueError(self.refusal)
-        told = {
-            "bars": describe(self.bars),
-            "scores": None if self.scores is None else dict(self.scores),
-            "extra": dict(sorted(self.extra.items())),
-            "headlines": sorted(item.id for item in self.headlines),
-            "picture": hashlib.sha256(self.picture).hexdigest() if self.picture else None,
-            "profile": profile,
-        }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+        return hash_of(
+            self.bars,
+            scores=self.scores,
+            extra=self.extra,
+            headlines=[item.id for item in self.headlines],
+            picture=hashlib.sha256(self.picture).hexdigest() if self.picture else None,
+            profile=profile,
+        )
+
+
+def hash_of(
+    bars: pd.DataFrame,
+    *,
+    scores: Mapping[str, float] | None,
+    extra: Mapping[str, float],
+    headlines: Sequence[str],
+    picture: str | None,
+    profile: str,
+) -> str:
+    """Return the hash of a question by its parts: headlines by id, picture and profile by hash."""
+    told = {
+        "bars": describe(bars),
+        "scores": None if scores is None else dict(scores),
+        "extra": dict(sorted(extra.items())),
+        "headlines": sorted(headlines),
+        "picture": picture,
+        "profile": profile,
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def read(
@@ -186,7 +206,8 @@ def _frame(bars: Any, clock: ServerClock | None) -> pd.DataFrame:
         raise Refused("bars: a column appears more than once")
     found = {name: _numbers(table, name) for name in PRICES}
     volume = next((name for name in VOLUME if name in table.columns), None)
-    found["volume"] = np.zeros(len(table)) if volume is None else _numbers(table, volume)
+    # + 0.0: no negative zero, which the database would not give back.
+    found["volume"] = np.zeros(len(table)) if volume is None else _numbers(table, volume) + 0.0
     return pd.DataFrame(found, index=_index(table, clock))
 
 

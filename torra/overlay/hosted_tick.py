@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -20,7 +21,8 @@ import pandas as pd
 import agent_framework
 import ath_calculator
 import technical_calculator
-from agents.contracts import VECTORS, SourceType
+from agents.contracts import VECTORS, ModelUnavailable, SourceType
+from agents.debate import replies
 from ath_calculator import Records
 from instance_database import Database, TickKey
 from torra.clock import Clock, duration, iso
@@ -33,7 +35,7 @@ from torra.overlay.given import OWN_FACTS, Given
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
 from torra.tick.debate import Answerers, Plan, hold, plan
-from torra.tick.record import TickDebate, TickInputs, TickResult
+from torra.tick.record import TickDebate, TickInputs, TickResult, describe
 from torra.tick.tick_record import HOSTED
 from torra.trading_terms import SymbolSpec
 from torra.verdict import call_policy, sentiment_rules
@@ -52,6 +54,9 @@ NEUTRAL: Final = SymbolSpec(
 """Stands for the trading conditions of a symbol that the profile lacks: nothing trades by them."""
 
 NEUTRAL_WEIGHT: Final = 1.0
+
+WORDED: Final = ("headline", "summary", "source", "url", "score", "event")
+"""Fields of a headline that evidence and prompts are made of."""
 
 SIDES: Final = {1.0: "LONG", -1.0: "SHORT", 0.0: "FLAT"}
 
@@ -174,14 +179,13 @@ def _record_scores(table: pd.DataFrame, highest: Any, lowest: Any, profile: Prof
     )
 
 
-def inputs(question: Question, looked: Looked, events: EventView | None) -> TickInputs:
+def inputs(
+    question: Question, looked: Looked, events: EventView | None, news: NewsView | None
+) -> TickInputs:
     """Return what the tick sees."""
     given, key, profile = question.given, question.key, question.profile
     as_of = key.close_time
     row = {**looked.row, **(given.scores or {})}
-    # What is first seen with the question is seen at a whole second, never earlier.
-    known_at = rounded_up(given.moment)
-    news = _news(question, known_at)
     memory = _memory(question, looked)
     spec = profile.symbol(given.symbol)
     extra = {name: value for name, value in given.extra.items() if name not in OWN_FACTS}
@@ -200,7 +204,7 @@ def inputs(question: Question, looked: Looked, events: EventView | None) -> Tick
         news=news,
         events=events,
         host=extra,
-        known_at=known_at,
+        known_at=_known_at(question),
     )
     if given.scores is not None:
         own = looked.scores
@@ -255,7 +259,13 @@ def _memory(question: Question, looked: Looked) -> dict[str, Any]:
     }
 
 
-def _news(question: Question, known_at: datetime) -> NewsView | None:
+def _known_at(question: Question) -> datetime:
+    """Return when headlines of the question were seen: at a whole second, never earlier."""
+    return rounded_up(question.given.moment)
+
+
+def news(question: Question) -> NewsView | None:
+    """Return what the headlines of a question come to; None without one."""
     given, settings = question.given, question.profile.news
     if not given.headlines:
         return None
@@ -263,7 +273,7 @@ def _news(question: Question, known_at: datetime) -> NewsView | None:
     return news_digest.view(
         given.headlines,
         subject,
-        as_of=known_at,
+        as_of=_known_at(question),
         status=NewsStatus.AVAILABLE,
         max_age_hours=settings.max_age_hours,
         half_life_hours=settings.half_life_hours,
@@ -317,12 +327,28 @@ def debate(
     )
 
 
+class OwnFallback:
+    """A host's own scorer, asked in Torra's place; `scores` are what it answered, if it did."""
+
+    def __init__(self, fallback: agent_framework.Fallback) -> None:
+        self._fallback = fallback
+        self.scores: Mapping[str, float] = {}
+
+    def __call__(self, context: Any, ask: Any) -> Mapping[str, Any]:
+        """Ask it; whatever it raises or returns goes on to the framework, which judges it."""
+        found = self._fallback(context, ask)
+        with suppress(ModelUnavailable):
+            self.scores = replies.scores(found)
+        return found
+
+
 def store(
     database: Database,
     question: Question,
     seen: TickInputs,
     debated: TickDebate,
     *,
+    fallback: object,
     owner: str,
     provider: str,
     elapsed_ms: float,
@@ -331,46 +357,77 @@ def store(
 ) -> tuple[Mapping[str, Any], int]:
     """Store the tick with its answer, all or nothing; return its record and its revision.
 
-    Raises StoreUnavailable when the claim is another's by now, or the store fails.
+    `fallback` is that of its answerers. Raises StoreUnavailable when the claim is another's by now,
+    or the store fails.
     """
     key, given, profile = question.key, question.given, question.profile
-    spoken = debated.deliberation
     bars = given.bars
     asked = question.asked
     with database.transaction(wait):
         revision = database.hosted_revision(key, asked, owner)
         database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
+        newest: int | None = None
         if bars is not None:
             database.store_bars(key.instance, key.timeframe, bars)
             database.withdraw_others(key.instance, key.timeframe, bars)
-        newest = database.bar_revision(key.instance, key.timeframe, seen.view.first, seen.view.last)
+            # Of all that was handed over: the records and the memory are made of the older ones.
+            whole = BarView.of(bars)
+            newest = database.bar_revision(key.instance, key.timeframe, whole.first, whole.last)
         database.put_aside(key)
-        saved = database.save_sentiment(
-            debated.gated,
-            key=key,
-            close_time=seen.as_of,
-            ath=seen.ath_score,
-            l1=seen.l1,
-            ungated=debated.ungated,
-            source_type=spoken.source_type,
-            profile=profile,
-            deliberation=tick_record.spoken(spoken),
-            timeframes=(key.timeframe,),
-        )
-        result = TickResult(
-            replace(seen, revision=newest), debated, saved, Action("HOLD", HOSTED), (),
-            {"decided": iso(now)}, elapsed_ms,
-        )  # fmt: skip
-        record = tick_record.build(result, profile, provider)
-        record["hosted"] = _told(question, revision)
         if seen.news is not None:
             database.store_news(found.item for found in seen.news.items)
-        database.write_journal(key, record)
-        database.write_calls(key, spoken.calls)
-        if debated.picture is not None:
-            database.store_picture(debated.picture)
+        told = {
+            **_told(question, revision),
+            "handed": None if bars is None else describe(bars, newest),
+            "worded": _worded(database, seen.news),
+            "fallback": _answered(fallback, debated),
+        }
+        record = write(
+            database, question, replace(seen, revision=newest), debated,
+            told=told, provider=provider, elapsed_ms=elapsed_ms, now=now,
+        )  # fmt: skip
         database.keep_answer(key, asked, debated.counted.scores, revision, final=is_final(debated))
     return record, revision
+
+
+def write(
+    database: Database,
+    question: Question,
+    seen: TickInputs,
+    debated: TickDebate,
+    *,
+    told: Mapping[str, Any],
+    provider: str,
+    elapsed_ms: float,
+    now: datetime,
+) -> Mapping[str, Any]:
+    """Store scores, record and calls of a tick, with what is told of its question.
+
+    Joins the open transaction. Returns the record.
+    """
+    key, profile, spoken = question.key, question.profile, debated.deliberation
+    saved = database.save_sentiment(
+        debated.gated,
+        key=key,
+        close_time=seen.as_of,
+        ath=seen.ath_score,
+        l1=seen.l1,
+        ungated=debated.ungated,
+        source_type=spoken.source_type,
+        profile=profile,
+        deliberation=tick_record.spoken(spoken),
+        timeframes=(key.timeframe,),
+    )
+    result = TickResult(
+        seen, debated, saved, Action("HOLD", HOSTED), (), {"decided": iso(now)}, elapsed_ms
+    )
+    record = tick_record.build(result, profile, provider)
+    record["hosted"] = dict(told)
+    database.write_journal(key, record)
+    database.write_calls(key, spoken.calls)
+    if debated.picture is not None:
+        database.store_picture(debated.picture)
+    return record
 
 
 def is_final(debated: TickDebate) -> bool:
@@ -394,6 +451,28 @@ def _told(question: Question, revision: int) -> dict[str, Any]:
     }
 
 
+def _worded(database: Database, seen: NewsView | None) -> dict[str, dict[str, Any]]:
+    """Return the headlines that are stored in other words than those of this question, by id.
+
+    A headline keeps the words with which it first came; its id stands for the words that count.
+    """
+    items = () if seen is None else [found.item for found in seen.items]
+    kept = {item.id: item for item in database.news_items([item.id for item in items])}
+    return {
+        item.id: {name: getattr(item, name) for name in WORDED}
+        for item in items
+        if any(getattr(item, name) != getattr(kept[item.id], name) for name in WORDED)
+    }
+
+
+def _answered(fallback: object, debated: TickDebate) -> dict[str, float] | None:
+    """Return what the host's own fallback answered: {} for nothing, None where there was none."""
+    if not isinstance(fallback, OwnFallback):
+        return None
+    heard = debated.deliberation.source_type == SourceType.LEGACY
+    return dict(fallback.scores) if heard else {}
+
+
 def answerers(
     submit: Any,
     account: Any,
@@ -405,4 +484,5 @@ def answerers(
     """Return who answers the agents of a question."""
     shown = given.picture
     picture = None if shown is None else (lambda: shown)
-    return Answerers(submit, account, picture=picture, promoted=promoted, fallback=fallback)
+    own = None if fallback is None else OwnFallback(fallback)
+    return Answerers(submit, account, picture=picture, promoted=promoted, fallback=own)

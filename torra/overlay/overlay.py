@@ -277,7 +277,9 @@ class Overlay:
     ) -> Hosted:
         began = clock.monotonic()
         provider = desk.provider()
-        seen = hosted_tick.inputs(question, looked, desk.events(question))
+        seen = hosted_tick.inputs(
+            question, looked, desk.events(question), hosted_tick.news(question)
+        )
         who = hosted_tick.answerers(
             provider.submit, desk.account, question.given,
             promoted=desk.promoted, fallback=fallback,
@@ -285,8 +287,9 @@ class Overlay:
         chosen = hosted_tick.planned(question, seen, who)
         debated = hosted_tick.debate(question, seen, chosen, who, clock=clock, deadline=deadline)
         record, revision = hosted_tick.store(
-            desk.database, question, seen, debated, owner=owner, provider=provider.name,
-            elapsed_ms=(clock.monotonic() - began) * 1000.0, now=clock.real_now(),
+            desk.database, question, seen, debated, fallback=who.fallback, owner=owner,
+            provider=provider.name, elapsed_ms=(clock.monotonic() - began) * 1000.0,
+            now=clock.real_now(),
             wait=max(LEAST_WAIT, deadline + GRACE - LEAST_WAIT - clock.monotonic()),
         )  # fmt: skip
         if debated.late:

@@ -12,15 +12,17 @@ Hosted streams have no lease, no epoch and no row in `ticks`: no desk owes them 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from torra.clock import iso, parse
+from torra.clock import duration, iso, parse
 from torra.config import Instance
 from torra.errors import StoreUnavailable
 from torra.store.connection import Store, TickKey, to_json
+from torra.store.sentiment import KEY_END
 
 HOST: Final = "host:"
 """How the instance of a hosted stream begins: no instance of a desk can be called so."""
@@ -153,6 +155,47 @@ class HostedStore(Store):
         for row in rows:
             found.setdefault(str(row["instance"]), []).append(str(row["timeframe"]))
         return found
+
+    def hosted_answer(self, torra_key: str, asked: str) -> dict[str, Any] | None:
+        """Return the chart that answers a question again; None where none is stored."""
+        row = self._row(
+            "SELECT chart FROM hosted WHERE torra_key = ? AND asked = ? AND revision > 0",
+            torra_key, asked,
+        )  # fmt: skip
+        return row and json.loads(row["chart"])
+
+    def hosted_ends(
+        self,
+        instance: str,
+        timeframes: Collection[str] = (),
+        begin: datetime | None = None,
+        end: datetime | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return how many answers of a stream stand (done) and were put aside by a newer one.
+
+        The rows are those of `JournalStore.tick_ends`, of the same choice.
+        """
+        stands = self._rows(
+            "SELECT torra_key FROM chains WHERE instance = ? ORDER BY torra_key", instance
+        )
+        aside = self._rows(
+            "SELECT torra_key FROM hosted AS h WHERE torra_key > ? AND torra_key < ? "
+            "AND revision > 0 AND revision < "
+            "(SELECT max(revision) FROM hosted WHERE torra_key = h.torra_key)",
+            f"{instance}|", f"{instance}{KEY_END}",
+        )  # fmt: skip
+        found: Counter[tuple[str, str]] = Counter()
+        for state, rows in (("done", stands), ("put_aside", aside)):
+            for row in rows:
+                _, timeframe, opened = str(row["torra_key"]).rsplit("|", 2)
+                close = parse(opened) + duration(timeframe)
+                early, late = begin and close < begin, end and close > end
+                if not (early or late or (timeframes and timeframe not in timeframes)):
+                    found[timeframe, state] += 1
+        return [
+            {"timeframe": timeframe, "state": state, "reason": "", "number": number}
+            for (timeframe, state), number in sorted(found.items())
+        ]
 
     def tell_outcome(self, torra_key: str, verdict: str, r: float | None) -> bool:
         """Store what the host did at a tick and what it came to; False when it was told before.

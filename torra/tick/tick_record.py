@@ -492,7 +492,8 @@ class HostedTold(RecordPart):
 
     `asked` is the hash of the question, `revision` which answer of the key it is; `own_scores`: L1
     is the host's own. `extra` has its numbers, `told` what of the question was left out, `moment`
-    when it was asked.
+    when it was asked. `handed` names all bars that were handed over; of a headline that is stored
+    in other words `worded` has those of this question; `fallback` is what the host's own one said.
     """
 
     asked: Word = None
@@ -504,6 +505,9 @@ class HostedTold(RecordPart):
     moment: Word = None
     told: Words = ()
     picture: Word = None
+    handed: Bars = Bars()
+    worded: dict[str, dict[str, Value]] = {}
+    fallback: Numbers = {}
 
 
 class DecisionRecord(RecordPart):
