@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 import agent_framework
 import technical_calculator
 from agents.contracts import VECTORS, ModelUnavailable
-from tests.doubles.scripted import Scripted
+from tests.doubles.scripted import NEVER, Scripted
 from tests.tick.test_shadow import VOICES
 from tests.worlds import journals, scorers
 from torra.commands.command_line import main
@@ -271,7 +271,7 @@ def test_the_table_tells_streams_and_what_was_put_aside(plain: Path, days: Path)
     assert told.exit_code == 0 and f"{STREAM} M15: 7 ticks" in told.stdout
     assert told.stdout.endswith("7 ticks ran again, every one the same to the bit.\n")
     told = torra(days)
-    assert "not run again, another question about their bar took their place" in told.stdout
+    assert "not run again, a newer answer about their bar took their place" in told.stdout
 
 
 def test_every_answer_that_was_put_aside_is_counted(tmp_path: Path) -> None:
@@ -280,9 +280,24 @@ def test_every_answer_that_was_put_aside_is_counted(tmp_path: Path) -> None:
     scorers.asked(overlay, scores=scorers.L1)
     scorers.answered_by(overlay, Scripted(dict.fromkeys(ROLES, ModelUnavailable("down"))))
     scorers.asked(overlay, scores=scorers.L1, extra={"rsi": 1.0})
-    scorers.asked(overlay, scores=scorers.L1, extra={"rsi": 2.0})
+    for _ in range(2):
+        scorers.asked(overlay, scores=scorers.L1, extra={"rsi": 2.0})
     one = checked(tmp_path)[STREAM]
-    assert (one["ticks"], one["same"], one["not_run_again"]) == (3, 1, {"put_aside": 2})
+    assert (one["ticks"], one["same"], one["not_run_again"]) == (4, 1, {"put_aside": 3})
+
+
+def test_agents_that_hung_hang_again(tmp_path: Path) -> None:
+    profiles = tmp_path / "home" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "quick.json").write_text('{"agents": {"timeout_seconds": 1.0}}')
+    for number, roles in enumerate((ROLES[:1], ROLES[1:2], ROLES)):
+        overlay = scorers.overlay(
+            tmp_path, Scripted(dict.fromkeys(roles, NEVER)), profile="quick", strict=True
+        )
+        scorers.asked(overlay, scorers.bars(400 + number), scores=scorers.L1)
+    assert sql(tmp_path, "SELECT 1 FROM calls WHERE status = 'timeout'")
+    one = checked(tmp_path)[STREAM]
+    assert (one["same"], one["ticks"]) == (3, 3), one["first_difference"]
 
 
 def test_stream_timeframe_and_closes_are_chosen(plain: Path, days: Path) -> None:

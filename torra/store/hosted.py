@@ -176,12 +176,12 @@ class HostedStore(Store):
         The rows are those of `JournalStore.tick_ends`, of the same choice.
         """
         stands = self._rows(
-            "SELECT torra_key FROM chains WHERE instance = ? ORDER BY torra_key", instance
+            "SELECT torra_key, 1 AS number FROM chains WHERE instance = ?", instance
         )
+        # Answers are numbered from 1, and the newest one stands.
         aside = self._rows(
-            "SELECT torra_key FROM hosted AS h WHERE torra_key > ? AND torra_key < ? "
-            "AND revision > 0 AND revision < "
-            "(SELECT max(revision) FROM hosted WHERE torra_key = h.torra_key)",
+            "SELECT torra_key, max(revision) - 1 AS number FROM hosted "
+            "WHERE torra_key > ? AND torra_key < ? GROUP BY torra_key HAVING max(revision) > 1",
             f"{instance}|", f"{instance}{KEY_END}",
         )  # fmt: skip
         found: Counter[tuple[str, str]] = Counter()
@@ -191,7 +191,7 @@ class HostedStore(Store):
                 close = parse(opened) + duration(timeframe)
                 early, late = begin and close < begin, end and close > end
                 if not (early or late or (timeframes and timeframe not in timeframes)):
-                    found[timeframe, state] += 1
+                    found[timeframe, state] += row["number"]
         return [
             {"timeframe": timeframe, "state": state, "reason": "", "number": number}
             for (timeframe, state), number in sorted(found.items())
