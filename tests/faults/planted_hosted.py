@@ -26,7 +26,7 @@ HOSTED: Final[Table] = {
         ),
         "hosted-question": fault(
             "an answer is given for other scores than those that it was made for",
-            At("torra.overlay.given:Given.hash", replace("dict(self.scores)", "{}")),
+            At("torra.overlay.given:hash_of", replace("dict(scores)", "{}")),
             "test_whatever_changes_is_debated_anew_as_a_revision",
         ),
         "hosted-time": fault(
@@ -44,7 +44,7 @@ HOSTED: Final[Table] = {
         ),
         "hosted-fork": fault(
             "a child process goes on with its parent's connections",
-            At("torra.overlay.overlay:Overlay.deliberate", never("os.getpid() != self._process")),
+            At("torra.overlay.overlay:_after_fork", drop("overlay.begin_anew()")),
             "test_a_fork_begins_anew",
         ),
         "hosted-migrates": fault(

@@ -192,7 +192,8 @@ def test_the_hosts_own_scorer_is_the_fallback(tmp_path: Path) -> None:
     overlay = scorers.overlay(tmp_path, provider, strict=True)
     answer = scorers.asked(overlay, scores=scorers.L1, fallback=fallback)
     assert asked == ["BTCUSD"]
-    assert answer.record["source_type"] == "LEGACY" and answer.debated
+    assert answer.record["source_type"] == "LEGACY" and not answer.debated
+    assert answer.why.startswith("your fallback was heard: ")
     for vector, score in scorers.numbers(answer.chart).items():
         assert score == pytest.approx(min(0.9, scorers.L1[vector] + 0.3))
 

@@ -25,6 +25,7 @@ from agents.contracts import AgentReport, ModelUnavailable, Role
 from agents.registry import AGENTS, Agent
 from instance_database import Database
 from tests.doubles import scripted
+from tests.tick import test_shadow
 from tests.worlds import desks, journals
 from torra.chart import renderer as chart_renderer
 from torra.clock import Simulated
@@ -221,6 +222,21 @@ def test_a_tick_on_which_nobody_was_asked_asks_nobody(tmp_path: Path, plain: Dat
     (found,) = again(plain, tmp_path / "into", limit=1)
     assert (found.answered, found.misses) == (0, {})
     assert found.record is not None and found.record["source_type"] == "L1_ONLY"
+
+
+def test_a_tick_that_nobody_could_pay_is_the_same(tmp_path: Path) -> None:
+    class Unpaid:
+        def rung(self, settings: AgentSettings, *_: object, **__: object) -> Rung:
+            return Rung(settings, "L1_ONLY", asked=False)
+
+    desk = test_shadow.run(
+        tmp_path / "desk", scripted.Scripted(), "full", 4, account=Unpaid()
+    )  # fmt: skip
+    flags = "json_extract(agent_deliberation, '$.flags[0]')"
+    assert rows(desk.database, f"SELECT DISTINCT {flags} FROM sentiment") == [("budget",)]
+    found = again(desk.database, tmp_path / "into")
+    assert {(one.state, one.answered) for one in found} == {("same", 0)} and not misses(found)
+    desk.database.close()
 
 
 # --- a miss is a miss -----------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """`torra replay`, `recompose` and `sweep`: arms over a history, and how to judge them.
 
-`torra replay --journal` does another thing: it runs the stored ticks of the desk again and says
-where today's program comes to something else; exit code 1 then.
+`torra replay --journal` does another thing: it runs the stored ticks of the home again, those of a
+desk and of hosted streams, and says where today's program comes to something else; exit code 1
+then.
 
 Long work says beforehand how long it will take and shows its progress on standard error. The result
 goes to standard output as a table or, with --json, as one document, to the page Replays and, with
@@ -86,7 +87,7 @@ RUN: Final = (
 @click.option(
     "--journal",
     is_flag=True,
-    help="Run the desk's stored ticks again and say whether each is the same to the bit.",
+    help="Run the stored ticks again, hosted ones too: is each the same to the bit?",
 )
 @click.option(
     "--bars",

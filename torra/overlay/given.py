@@ -109,18 +109,40 @@ class Given:
         """
         if self.bars is None:
             raise ValueError(self.refusal)
-        bars = hashlib.sha256(pd.DatetimeIndex(self.bars.index).as_unit("us").asi8.tobytes())
-        bars.update(np.ascontiguousarray(self.bars.to_numpy(dtype=np.float64)).tobytes())
-        told = {
-            "bars": bars.hexdigest(),
-            "scores": None if self.scores is None else dict(self.scores),
-            "extra": dict(sorted(self.extra.items())),
-            "headlines": sorted(_content(item) for item in self.headlines),
-            "picture": hashlib.sha256(self.picture).hexdigest() if self.picture else None,
-            "profile": profile,
-            "stale": stale,
-        }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+        return hash_of(
+            self.bars,
+            scores=self.scores,
+            extra=self.extra,
+            headlines=[item.id for item in self.headlines],
+            picture=hashlib.sha256(self.picture).hexdigest() if self.picture else None,
+            profile=profile,
+            stale=stale,
+        )
+
+
+def hash_of(
+    bars: pd.DataFrame,
+    *,
+    scores: Mapping[str, float] | None,
+    extra: Mapping[str, float],
+    headlines: Sequence[str],
+    picture: str | None,
+    profile: str,
+    stale: bool,
+) -> str:
+    """Return the hash of a question by its parts: headlines by id, picture and profile by hash."""
+    whole = hashlib.sha256(pd.DatetimeIndex(bars.index).as_unit("us").asi8.tobytes())
+    whole.update(np.ascontiguousarray(bars.to_numpy(dtype=np.float64)).tobytes())
+    told = {
+        "bars": whole.hexdigest(),
+        "scores": None if scores is None else dict(scores),
+        "extra": dict(sorted(extra.items())),
+        "headlines": sorted(headlines),
+        "picture": picture,
+        "profile": profile,
+        "stale": stale,
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def read(
@@ -145,9 +167,7 @@ def read(
     moment, refusal, frame = now, "", None
     try:
         name, step = names_of(symbol, timeframe)
-        moment = now if as_of is None else moment_of(as_of, clock)
-        if moment > now + AHEAD:
-            raise Refused(f"as_of: {iso(moment)} lies ahead of now, {iso(now)}")
+        moment = now if as_of is None else _not_ahead(moment_of(as_of, clock), now)
         frame = _frame(bars, clock)
         frame = _closed(frame, step, moment, told, live=as_of is None)
         frame = _checked(frame, step)
@@ -207,6 +227,12 @@ def moment_of(value: Any, clock: ServerClock | None) -> datetime:
     return clock.to_utc(int(pd.Timestamp(value).timestamp()))
 
 
+def _not_ahead(moment: datetime, now: datetime) -> datetime:
+    if moment > now + AHEAD:
+        raise Refused(f"as_of: {iso(moment)} lies ahead of now, {iso(now.replace(microsecond=0))}")
+    return moment
+
+
 # --- bars -----------------------------------------------------------------------------------------
 
 
@@ -219,7 +245,8 @@ def _frame(bars: Any, clock: ServerClock | None) -> pd.DataFrame:
         raise Refused("bars: a column appears more than once")
     found = {name: _numbers(table, name) for name in PRICES}
     volume = next((name for name in VOLUME if name in table.columns), None)
-    found["volume"] = np.zeros(len(table)) if volume is None else _numbers(table, volume)
+    # + 0.0: no negative zero, which the database would not give back.
+    found["volume"] = np.zeros(len(table)) if volume is None else _numbers(table, volume) + 0.0
     return pd.DataFrame(found, index=_index(table, clock))
 
 
@@ -434,15 +461,11 @@ def _headline(
     # What says that it was published long after now is told by nobody who has read it.
     if item is None or not in_time(item.seen(moment)):
         return None
-    seen = rated(item, lexicon.score).seen(moment)
-    # All that it says, about whom and since when: another scorer's row must not stand for it.
-    mark = f"{symbol}\n{_content(seen)}\n{iso(seen.first_seen)}"
-    return replace(seen, id=hashlib.sha256(mark.encode()).hexdigest()[:24])
-
-
-def _content(item: NewsItem) -> str:
-    """Return what a headline says, whenever it was seen."""
-    return json.dumps([item.headline, item.summary, item.url, item.source, iso(item.published)])
+    # It is known by all that was said, and about whom: an edited one is another headline.
+    said = [symbol, item.headline, item.summary, item.url, item.source]
+    said += [iso(published)] if "published" in words else []
+    name = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:24]
+    return rated(replace(item, id=name), lexicon.score).seen(moment)
 
 
 def _picture(picture: Any, told: list[str]) -> bytes | None:

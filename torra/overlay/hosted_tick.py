@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -22,10 +23,12 @@ import agent_framework
 import ath_calculator
 import technical_calculator
 from agents.contracts import VECTORS, Completion, ModelUnavailable, Request, SourceType
+from agents.debate import replies
 from ath_calculator import Records
 from instance_database import Database, TickKey
 from torra.clock import Clock, duration, iso
 from torra.config import Instance, Profile
+from torra.errors import StoreUnavailable
 from torra.evidence import feature_bundle, news_digest
 from torra.evidence.news_digest import NewsStatus, NewsSubject, NewsView, rounded_up
 from torra.evidence.scheduled_events import EventView
@@ -34,7 +37,7 @@ from torra.overlay.given import OWN_FACTS, Given
 from torra.store.hosted import HOST, hosted_instance
 from torra.tick import record as tick_record
 from torra.tick.debate import Answerers, Plan, hold, plan
-from torra.tick.record import TickDebate, TickInputs, TickResult
+from torra.tick.record import TickDebate, TickInputs, TickResult, describe
 from torra.tick.tick_record import HOSTED
 from torra.trading_terms import SymbolSpec
 from torra.verdict import call_policy, sentiment_rules
@@ -70,7 +73,7 @@ class Question:
 
     `profile` is the one that counts for it: of a symbol or a timeframe that the host's profile
     lacks it has neutral defaults, and `told` says so. `asked` is the hash of everything that
-    decides the answer.
+    decides the answer; `stale`: the newest bar is too old for an opening.
     """
 
     given: Given
@@ -79,6 +82,7 @@ class Question:
     profile: Profile
     told: tuple[str, ...]
     asked: str
+    stale: bool = False
 
 
 def question(given: Given, overlay: str, profile: Profile, profile_name: str) -> Question:
@@ -95,8 +99,9 @@ def question(given: Given, overlay: str, profile: Profile, profile_name: str) ->
     instance = stream(overlay, given.symbol, (given.timeframe,), profile_name)
     key = TickKey(instance.id, given.timeframe, given.bar_time)
     age = (given.moment - key.close_time) / duration(given.timeframe)
-    asked = given.hash(profile.digest(), stale=age > profile.gate.max_bar_age)
-    return Question(given, instance, key, profile, (*given.told, *told), asked)
+    stale = age > profile.gate.max_bar_age
+    asked = given.hash(profile.digest(), stale=stale)
+    return Question(given, instance, key, profile, (*given.told, *told), asked, stale)
 
 
 def stream(overlay: str, symbol: str, timeframes: tuple[str, ...], profile: str) -> Instance:
@@ -178,14 +183,13 @@ def _record_scores(table: pd.DataFrame, highest: Any, lowest: Any, profile: Prof
     )
 
 
-def inputs(question: Question, looked: Looked, events: EventView | None) -> TickInputs:
+def inputs(
+    question: Question, looked: Looked, events: EventView | None, news: NewsView | None
+) -> TickInputs:
     """Return what the tick sees."""
     given, key, profile = question.given, question.key, question.profile
     as_of = key.close_time
     row = {**looked.row, **(given.scores or {})}
-    # What is first seen with the question is seen at a whole second, never earlier.
-    known_at = rounded_up(given.moment)
-    news = _news(question, known_at)
     memory = _memory(question, looked)
     spec = profile.symbol(given.symbol)
     extra = {name: value for name, value in given.extra.items() if name not in OWN_FACTS}
@@ -204,7 +208,7 @@ def inputs(question: Question, looked: Looked, events: EventView | None) -> Tick
         news=news,
         events=events,
         host=extra,
-        known_at=known_at,
+        known_at=_known_at(question),
     )
     if given.scores is not None:
         own = looked.scores
@@ -259,7 +263,13 @@ def _memory(question: Question, looked: Looked) -> dict[str, Any]:
     }
 
 
-def _news(question: Question, known_at: datetime) -> NewsView | None:
+def _known_at(question: Question) -> datetime:
+    """Return when headlines of the question were seen: at a whole second, never earlier."""
+    return rounded_up(question.given.moment)
+
+
+def news(question: Question) -> NewsView | None:
+    """Return what the headlines of a question come to; None without one."""
     given, settings = question.given, question.profile.news
     if not given.headlines:
         return None
@@ -267,7 +277,7 @@ def _news(question: Question, known_at: datetime) -> NewsView | None:
     return news_digest.view(
         given.headlines,
         subject,
-        as_of=known_at,
+        as_of=_known_at(question),
         status=NewsStatus.AVAILABLE,
         max_age_hours=settings.max_age_hours,
         half_life_hours=settings.half_life_hours,
@@ -321,71 +331,125 @@ def debate(
     )
 
 
+class OwnFallback:
+    """A host's own scorer, asked in Torra's place; `scores` are what it answered, if it did."""
+
+    def __init__(self, fallback: agent_framework.Fallback) -> None:
+        self._fallback = fallback
+        self.scores: Mapping[str, float] = {}
+
+    def __call__(self, context: Any, ask: Any) -> Mapping[str, Any]:
+        """Ask it; whatever it raises or returns goes on to the framework, which judges it."""
+        found = self._fallback(context, ask)
+        with suppress(ModelUnavailable):
+            self.scores = replies.scores(found)
+        return found
+
+
 def store(
     database: Database,
     question: Question,
     seen: TickInputs,
     debated: TickDebate,
     *,
+    fallback: object,
     owner: str,
     provider: str,
     elapsed_ms: float,
     now: datetime,
     wait: float,
+    gave_up: Callable[[], bool] = lambda: False,
 ) -> tuple[Mapping[str, Any], int]:
     """Store the tick with its answer, all or nothing; return its record and its revision.
 
-    Raises StoreUnavailable when the claim is another's by now, or the store fails.
+    `fallback` is that of its answerers; `gave_up` says whether the host has gone on without it, and
+    then nothing is kept. Raises StoreUnavailable when the claim is another's by now,
+    or the store fails.
     """
     key, given, profile = question.key, question.given, question.profile
-    spoken = debated.deliberation
     bars = given.bars
     asked = question.asked
     with database.transaction(wait):
         revision = database.hosted_revision(key, asked, owner)
         if not database.knows_profile(key.instance, profile.digest()):
             database.apply_profile(key.instance, profile.model_dump_json(), profile.digest())
+        newest: int | None = None
         if bars is not None:
-            _keep_bars(database, key, bars)
-        newest = database.bar_revision(key.instance, key.timeframe, seen.view.first, seen.view.last)
+            newest = _keep_bars(database, key, bars)
         database.put_aside(key)
-        saved = database.save_sentiment(
-            debated.gated,
-            key=key,
-            close_time=seen.as_of,
-            ath=seen.ath_score,
-            l1=seen.l1,
-            ungated=debated.ungated,
-            source_type=spoken.source_type,
-            profile=profile,
-            deliberation=tick_record.spoken(spoken),
-            timeframes=(key.timeframe,),
-        )
-        result = TickResult(
-            replace(seen, revision=newest), debated, saved, Action("HOLD", HOSTED), (),
-            {"decided": iso(now)}, elapsed_ms,
-        )  # fmt: skip
-        record = tick_record.build(result, profile, provider)
-        record["hosted"] = _told(question, revision)
         if seen.news is not None:
             database.store_news(found.item for found in seen.news.items)
-        database.write_journal(key, record)
-        database.write_calls(key, spoken.calls)
-        if debated.picture is not None:
-            database.store_picture(debated.picture)
+        told = {
+            **_told(question, revision),
+            "handed": None if bars is None else describe(bars, newest),
+            "fallback": _answered(fallback, debated),
+        }
+        record = write(
+            database, question, replace(seen, revision=newest), debated,
+            told=told, provider=provider, elapsed_ms=elapsed_ms, now=now,
+        )  # fmt: skip
         database.keep_answer(key, asked, debated.counted.scores, revision, final=is_final(debated))
+        if gave_up():
+            raise StoreUnavailable(f"{key.text} came too late: its host has gone on with L1")
+    if gave_up():  # while the disk took its time: it stands, and says so
+        with suppress(StoreUnavailable):
+            database.came_late(key)
     # As a record is read: with what was said, which stands in a row of its own.
-    return {**record, "deliberation": tick_record.spoken(spoken)}, revision
+    return {**record, "deliberation": tick_record.spoken(debated.deliberation)}, revision
 
 
-def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> None:
-    """Store what was handed over, so that the stream's bars are just these."""
+def _keep_bars(database: Database, key: TickKey, bars: pd.DataFrame) -> int | None:
+    """Store what was handed over, so that the stream's bars are just these.
+
+    Returns their highest revision: records and memory are made of the older ones, too.
+    """
     database.store_bars(key.instance, key.timeframe, bars)
     times = pd.DatetimeIndex(bars.index)
     first, last = times[0].to_pydatetime(), times[-1].to_pydatetime()
     # All of them are held now: more times than these are bars that the host has no more.
     if database.times_held(key.instance, key.timeframe, first, last) > len(bars):
         database.withdraw_others(key.instance, key.timeframe, bars)
+    return database.bar_revision(key.instance, key.timeframe, first, last)
+
+
+def write(
+    database: Database,
+    question: Question,
+    seen: TickInputs,
+    debated: TickDebate,
+    *,
+    told: Mapping[str, Any],
+    provider: str,
+    elapsed_ms: float,
+    now: datetime,
+) -> Mapping[str, Any]:
+    """Store scores, record and calls of a tick, with what is told of its question.
+
+    Joins the open transaction. Returns the record.
+    """
+    key, profile, spoken = question.key, question.profile, debated.deliberation
+    saved = database.save_sentiment(
+        debated.gated,
+        key=key,
+        close_time=seen.as_of,
+        ath=seen.ath_score,
+        l1=seen.l1,
+        ungated=debated.ungated,
+        source_type=spoken.source_type,
+        profile=profile,
+        deliberation=tick_record.spoken(spoken),
+        timeframes=(key.timeframe,),
+    )
+    result = TickResult(
+        seen, debated, saved, Action("HOLD", HOSTED), (), {"decided": iso(now)}, elapsed_ms
+    )
+    record = tick_record.build(result, profile, provider)
+    record["hosted"] = dict(told)
+    database.write_journal(key, record)
+    database.write_calls(key, spoken.calls)
+    if debated.picture is not None:
+        database.store_picture(debated.picture)
+    return record
 
 
 def is_final(debated: TickDebate) -> bool:
@@ -415,9 +479,18 @@ def _told(question: Question, revision: int) -> dict[str, Any]:
         "headlines": [item.id for item in given.headlines],
         "bars": 0 if given.bars is None else len(given.bars),
         "moment": iso(given.moment),
+        "stale": question.stale,
         "told": list(question.told),
         "picture": hashlib.sha256(given.picture).hexdigest() if given.picture else None,
     }
+
+
+def _answered(fallback: object, debated: TickDebate) -> dict[str, float] | None:
+    """Return what the host's own fallback answered: {} for nothing, None where there was none."""
+    if not isinstance(fallback, OwnFallback):
+        return None
+    heard = debated.deliberation.source_type == SourceType.LEGACY
+    return dict(fallback.scores) if heard else {}
 
 
 def answerers(
@@ -431,4 +504,5 @@ def answerers(
     """Return who answers the agents of a question."""
     shown = given.picture
     picture = None if shown is None else (lambda: shown)
-    return Answerers(submit, account, picture=picture, promoted=promoted, fallback=fallback)
+    own = None if fallback is None else OwnFallback(fallback)
+    return Answerers(submit, account, picture=picture, promoted=promoted, fallback=own)

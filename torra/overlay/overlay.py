@@ -20,6 +20,7 @@ import asyncio
 import logging
 import os
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as Late
@@ -57,8 +58,15 @@ CLAIM_GRACE: Final = timedelta(seconds=2)
 LOOK_AGAIN: Final = 0.05
 """Seconds between two looks at a question that another one debates."""
 
+SILENT: Final = "silent:"
+"""Beginning of a flag that says what the gate's rules could not see."""
+
 LEAST_WAIT: Final = 0.1
 """Seconds that a write waits for the lock even when the deadline has passed."""
+
+
+_OVERLAYS: Final[weakref.WeakSet[Overlay]] = weakref.WeakSet()
+"""The overlays of this process: a fork resets them in the child, before any thread is there."""
 
 
 class Overlay:
@@ -88,10 +96,11 @@ class Overlay:
         self._strict = strict
         HOSTED[self._home.absolute()] = None
         self._start()
+        _OVERLAYS.add(self)
 
     def _start(self) -> None:
-        self._process = os.getpid()
         self._workers = Workers()
+        self._waiters = Workers()
         self._opened = Opened(self._home, self._profile, self._profile_name)
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
@@ -128,7 +137,11 @@ class Overlay:
 
     async def score_chart_async(self, *asked: Any, **more: Any) -> dict[str, Any]:
         """Return what `score_chart` does, without holding the host's event loop."""
-        return await asyncio.to_thread(self.score_chart, *asked, **more)
+        deadline = self._deadline()
+        work = self._waiters.run(lambda: self._call(deadline, *asked, **more).chart)
+        if work is None:  # hundreds wait already
+            return self._call(System().monotonic(), *asked, **more).chart
+        return await asyncio.wrap_future(work)
 
     def deliberate(
         self,
@@ -147,15 +160,29 @@ class Overlay:
 
         Take this one or `score_chart`, not both, and blend once: `blended` is blended already.
         """
-        clock = System()
-        deadline = clock.monotonic() + self._profile.agents.timeout_seconds
-        if os.getpid() != self._process:
-            self._after_fork()
-        given = reading.read(
-            symbol, timeframe, bars, scores=scores, extra=extra, headlines=headlines,
-            picture=picture, as_of=as_of, now=clock.real_now(), clock=self._clock,
+        return self._call(
+            self._deadline(), symbol, timeframe, bars, scores=scores, extra=extra,
+            headlines=headlines, picture=picture, fallback=fallback, as_of=as_of,
         )  # fmt: skip
-        answer = self._answer(given, fallback, clock, deadline)
+
+    def _deadline(self) -> float:
+        return System().monotonic() + self._profile.agents.timeout_seconds
+
+    def _call(
+        self,
+        deadline: float,
+        symbol: Any,
+        timeframe: Any,
+        bars: Any,
+        *,
+        fallback: Fallback | None = None,
+        **given: Any,
+    ) -> Hosted:
+        clock = System()
+        question = reading.read(
+            symbol, timeframe, bars, **given, now=clock.real_now(), clock=self._clock
+        )
+        answer = self._answer(question, fallback, clock, deadline)
         with self._lock:
             self._counts[_kind(answer)] += 1
         return answer
@@ -187,17 +214,19 @@ class Overlay:
         """Return the desk's answer where there is one in time, L1's else."""
         l1 = question.given.scores or looked.scores
         key = question.key.text
+        gone = threading.Event()
         work = self._workers.run(
-            partial(self._ask, question, looked, l1, fallback, clock, deadline)
+            partial(self._ask, question, looked, l1, fallback, clock, deadline, gone)
         )
         if work is None:
             return self._l1(key, l1, "too many calls hang already", question)
         try:
             return work.result(max(0.0, deadline + GRACE - clock.monotonic()))
-        except Late:
-            why = f"no answer within {self._profile.agents.timeout_seconds:g} s"
-            return self._l1(key, l1, why, question)
         except Exception as error:
+            gone.set()
+            if isinstance(error, Late) and not work.done():
+                why = f"no answer within {self._profile.agents.timeout_seconds:g} s"
+                return self._l1(key, l1, why, question)
             if self._strict:
                 raise
             known = isinstance(error, TorraError)
@@ -235,8 +264,12 @@ class Overlay:
         fallback: Fallback | None,
         clock: Clock,
         deadline: float,
+        gone: threading.Event,
     ) -> Hosted:
-        """Return the answer of the record, or debate it and put it on record."""
+        """Return the answer of the record, or debate it and put it on record.
+
+        `gone` is set once the caller waits no longer.
+        """
         desk = self._opened.at(deadline)
         owner = f"{processes.this_process()}|{threading.get_ident()}"
         found = self._claim(desk, question, owner, clock, deadline)
@@ -246,7 +279,7 @@ class Overlay:
             why = "another call debates this bar, and its answer did not come in time"
             return self._l1(question.key.text, l1, why, question)
         try:
-            return self._debate(desk, question, looked, l1, fallback, owner, clock, deadline)
+            return self._debate(desk, question, looked, l1, fallback, owner, clock, deadline, gone)
         except BaseException:
             _give_back(desk, question, owner)
             raise
@@ -255,14 +288,16 @@ class Overlay:
         self, desk: Opened, question: Question, owner: str, clock: Clock, deadline: float
     ) -> HostedAnswer | str:
         """Return the final answer, "ours" once it is claimed, or "taken" at the deadline."""
-        asked = question.asked
+        asked, waited = question.asked, False
         while True:
             left = deadline - clock.monotonic()
             expires = clock.real_now() + timedelta(seconds=max(0.0, left)) + CLAIM_GRACE
             with desk.database.transaction(max(LEAST_WAIT, left)):
                 found = desk.database.ask_hosted(
-                    question.key, asked, owner, expires, processes.lives, self._profile_name
-                )
+                    question.key, asked, owner, expires, processes.lives, self._profile_name,
+                    waited=waited,
+                )  # fmt: skip
+            waited = True
             if found != "taken" or left <= LOOK_AGAIN:
                 return found
             clock.sleep(LOOK_AGAIN)
@@ -277,12 +312,15 @@ class Overlay:
         owner: str,
         clock: Clock,
         deadline: float,
+        gone: threading.Event,
     ) -> Hosted:
         began = clock.monotonic()
         provider, missing = desk.answering()
         if missing and self._strict:
             raise ConfigError(missing)
-        seen = hosted_tick.inputs(question, looked, desk.events(question))
+        seen = hosted_tick.inputs(
+            question, looked, desk.events(question), hosted_tick.news(question)
+        )
         who = hosted_tick.answerers(
             # Nobody outside is reached without a provider, so there is nothing to pay.
             provider.submit, None if missing else desk.account, question.given,
@@ -291,9 +329,11 @@ class Overlay:
         chosen = hosted_tick.planned(question, seen, who)
         debated = hosted_tick.debate(question, seen, chosen, who, clock=clock, deadline=deadline)
         record, revision = hosted_tick.store(
-            desk.database, question, seen, debated, owner=owner, provider=provider.name,
-            elapsed_ms=(clock.monotonic() - began) * 1000.0, now=clock.real_now(),
+            desk.database, question, seen, debated, fallback=who.fallback, owner=owner,
+            provider=provider.name, elapsed_ms=(clock.monotonic() - began) * 1000.0,
+            now=clock.real_now(),
             wait=max(LEAST_WAIT, deadline + GRACE - LEAST_WAIT - clock.monotonic()),
+            gave_up=gone.is_set,
         )  # fmt: skip
         if debated.late:
             debated.late.watch(desk.database, question.key)
@@ -349,10 +389,18 @@ class Overlay:
             raise ValueError(f"r is {r!r}: use a finite number")
         if not isinstance(key, str) or not key.startswith(f"{HOST}{self._name}:"):
             raise LookupError(f"{key!r} is no bar of the overlay {self._name}")
-        if os.getpid() != self._process:
-            self._after_fork()
-        desk = self._opened.at(System().monotonic() + self._profile.agents.timeout_seconds)
-        return desk.database.tell_outcome(key, verdict, known)
+        deadline = self._deadline()
+
+        def tell() -> bool:
+            return self._opened.at(deadline).database.tell_outcome(key, verdict, known)
+
+        work = self._workers.run(tell)
+        try:
+            if work is not None:
+                return work.result(max(0.0, deadline + GRACE - System().monotonic()))
+        except Late:
+            pass
+        raise StoreUnavailable(f"the outcome of {key} could not be stored in time: tell it again")
 
     def health(self) -> dict[str, Any]:
         """Return how the overlay stands, for a log or a page of the host's; asks nobody.
@@ -367,7 +415,7 @@ class Overlay:
             "home": str(self._home),
             "profile": self._profile_name,
             "provider": self._profile.agents.provider,
-            "opened": self._opened.is_open and os.getpid() == self._process,
+            "opened": self._opened.is_open,
             "answers": counts,
             "busy": self._workers.busy,
             "trouble": trouble,
@@ -375,13 +423,21 @@ class Overlay:
 
     def close(self) -> None:
         """Close what this process has opened; a later call opens it anew."""
-        if os.getpid() == self._process:
-            self._opened.close()
+        self._opened.close()
 
-    def _after_fork(self) -> None:
+    def begin_anew(self) -> None:
         """Begin anew in a child process: its parent's connections and threads are not its own."""
         self._opened.abandon()
         self._start()
+
+
+def _after_fork() -> None:
+    for overlay in list(_OVERLAYS):
+        overlay.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _again(
@@ -392,14 +448,16 @@ def _again(
     if record is None:
         record = desk.database.told_tick(question.key.text) or {}
     gate = record.get("gate") or {}
+    why = "" if found.final else _why(record)
     return Hosted(
         key=question.key.text,
         chart=found.chart,
         l1=l1,
+        why=why,
         veto=bool(gate.get("veto")),
         multiplier=float(gate.get("multiplier", 1.0)),
         reasons=tuple(gate.get("reasons", ())),
-        debated=True,
+        debated=found.final,
         again=True,
         revision=found.revision,
         told=question.told,
@@ -417,11 +475,14 @@ def _give_back(desk: Opened, question: Question, owner: str) -> None:
 
 def _why(record: Mapping[str, Any]) -> str:
     """Return why no agent was heard on a tick that is on record, in a few words."""
-    spoken = record["deliberation"]
-    words = sorted({*spoken["failures"].values(), *spoken["flags"]})
-    if record["source_type"] == SourceType.AGENT_SKIPPED:
+    spoken = record.get("deliberation") or {}
+    if record.get("source_type") == SourceType.AGENT_SKIPPED:
         return "no reply could change the verdict, so nobody was asked"
-    return f"no agent was heard: {', '.join(words[:4]) or 'nobody was asked'}"
+    # What the rules of the gate did not see is no reason; what befell the agents comes first.
+    flags = [flag for flag in spoken.get("flags", ()) if not flag.startswith(SILENT)]
+    words = dict.fromkeys([*spoken.get("failures", {}).values(), *flags])
+    heard = "your fallback" if record.get("source_type") == SourceType.LEGACY else "no agent"
+    return f"{heard} was heard: {', '.join([*words][:6]) or 'nobody was asked'}"
 
 
 def _kind(answer: Hosted) -> str:

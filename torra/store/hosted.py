@@ -12,15 +12,17 @@ Hosted streams have no lease, no epoch and no row in `ticks`: no desk owes them 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from torra.clock import iso, parse
+from torra.clock import duration, iso, parse
 from torra.config import Instance
 from torra.errors import StoreUnavailable
 from torra.store.connection import Store, TickKey, to_json
+from torra.store.sentiment import KEY_END
 
 HOST: Final = "host:"
 """How the instance of a hosted stream begins: no instance of a desk can be called so."""
@@ -46,6 +48,7 @@ class HostedAnswer:
     chart: dict[str, Any]
     revision: int
     record: dict[str, Any] | None
+    final: bool = True
 
 
 class HostedStore(Store):
@@ -59,19 +62,24 @@ class HostedStore(Store):
         expires: datetime,
         lives: Callable[[str], bool],
         profile: str = "default",
+        *,
+        waited: bool = False,
     ) -> HostedAnswer | Literal["ours", "taken"]:
         """Return the final answer of a question; else claim it, unless somebody living has it.
 
         A claim counts until its time, and not when `lives` says that its owner is gone. `profile`
-        is the name of the one that counts for the question.
+        is the name of the one that counts for the question. Who `waited` for another one's answer
+        takes it though no agent was heard: where a vendor is down nobody asks it again at once.
         """
         with self.transaction():
             row = self._row(
                 "SELECT * FROM hosted WHERE torra_key = ? AND asked = ?", key.text, asked
             )
-            if row is not None and row["state"] == "final":
+            final = row is not None and row["state"] == "final"
+            if row is not None and (final or (waited and row["state"] == "open")):
                 record = json.loads(row["record"]) if row["record"] else None
-                return HostedAnswer(json.loads(row["chart"]), int(row["revision"]), record)
+                chart = json.loads(row["chart"])
+                return HostedAnswer(chart, int(row["revision"]), record, final)
             if row is not None and row["state"] == "claimed" and row["owner"] != owner:
                 held = parse(row["expires"]) > self._now() and lives(str(row["owner"]))
                 if held:
@@ -131,6 +139,14 @@ class HostedStore(Store):
             key.text, asked,
         )  # fmt: skip
 
+    def came_late(self, key: TickKey) -> None:
+        """Note in the record of a tick that its host had gone on with L1 before it was stored."""
+        self._change(
+            "UPDATE journal SET record = json_set(record, '$.hosted.late', json('true')) "
+            "WHERE torra_key = ?",
+            key.text,
+        )
+
     def give_back(self, key: TickKey, asked: str, owner: str) -> None:
         """End a claim of ours that led to no answer."""
         self._change(
@@ -171,6 +187,47 @@ class HostedStore(Store):
         for row in rows:
             found.setdefault(str(row["instance"]), []).append(str(row["timeframe"]))
         return found
+
+    def hosted_answer(self, torra_key: str, asked: str) -> dict[str, Any] | None:
+        """Return the chart that answers a question again; None where none is stored."""
+        row = self._row(
+            "SELECT chart FROM hosted WHERE torra_key = ? AND asked = ? AND revision > 0",
+            torra_key, asked,
+        )  # fmt: skip
+        return row and json.loads(row["chart"])
+
+    def hosted_ends(
+        self,
+        instance: str,
+        timeframes: Collection[str] = (),
+        begin: datetime | None = None,
+        end: datetime | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return how many answers of a stream stand (done) and were put aside by a newer one.
+
+        The rows are those of `JournalStore.tick_ends`, of the same choice.
+        """
+        stands = self._rows(
+            "SELECT torra_key, 1 AS number FROM chains WHERE instance = ?", instance
+        )
+        # Answers are numbered from 1, and the newest one stands.
+        aside = self._rows(
+            "SELECT torra_key, max(revision) - 1 AS number FROM hosted "
+            "WHERE torra_key > ? AND torra_key < ? GROUP BY torra_key HAVING max(revision) > 1",
+            f"{instance}|", f"{instance}{KEY_END}",
+        )  # fmt: skip
+        found: Counter[tuple[str, str]] = Counter()
+        for state, rows in (("done", stands), ("put_aside", aside)):
+            for row in rows:
+                _, timeframe, opened = str(row["torra_key"]).rsplit("|", 2)
+                close = parse(opened) + duration(timeframe)
+                early, late = begin and close < begin, end and close > end
+                if not (early or late or (timeframes and timeframe not in timeframes)):
+                    found[timeframe, state] += row["number"]
+        return [
+            {"timeframe": timeframe, "state": state, "reason": "", "number": number}
+            for (timeframe, state), number in sorted(found.items())
+        ]
 
     def tell_outcome(self, torra_key: str, verdict: str, r: float | None) -> bool:
         """Store what the host did at a tick and what it came to; False when it was told before.

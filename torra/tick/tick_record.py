@@ -492,7 +492,8 @@ class HostedTold(RecordPart):
 
     `asked` is the hash of the question, `revision` which answer of the key it is; `own_scores`: L1
     is the host's own. `extra` has its numbers, `told` what of the question was left out, `moment`
-    when it was asked.
+    when it was asked. `handed` names all bars that were handed over; `fallback` is what
+    the host's own one said; `late`: it was stored after the host had gone on with L1.
     """
 
     asked: Word = None
@@ -503,7 +504,11 @@ class HostedTold(RecordPart):
     bars: Whole = None
     moment: Word = None
     told: Words = ()
+    stale: Flag = False
+    late: Flag = False
     picture: Word = None
+    handed: Bars = Bars()
+    fallback: Numbers = {}
 
 
 class DecisionRecord(RecordPart):

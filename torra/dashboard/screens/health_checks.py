@@ -168,10 +168,12 @@ def scheduler(behind: Backing, now: datetime) -> Iterator[Sign]:
 
 def _lease(behind: Backing, lease: LeaseRow | None, now: datetime) -> Sign:
     start = "start the desk: torra run"
-    if lease is None and not behind.settings.instances:
-        return Sign("lease", "ok", "no desk runs here: other scorers ask, and decide")
     if lease is None:
-        return Sign("lease", "warn", "no desk has worked on this database yet", start)
+        if behind.settings.instances:
+            level, told = "warn", "no desk has worked on this database yet"
+        else:
+            level, told, start = "ok", "no desk runs here: other scorers ask, and decide", ""
+        return Sign("lease", level, told, start)
     epoch = f"epoch {lease.epoch}"
     # a desk that only looks tries for no lease
     if held_up := getattr(behind.desk, "held_up", ""):

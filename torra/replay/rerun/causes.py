@@ -1,14 +1,16 @@
 """Names where a tick that ran again differs from what is stored, and what was altered where it can.
 
 A tick has four kinds of inputs: bars, a profile, replies and its record. Bars and profiles have a
-digest, so an altered one is certain. A reply has none: it was altered where an agent was asked the
-same and is heard otherwise. Of the record, many numbers stand in a second table: where that agrees
-with the tick of now, the record was altered. What is left is said to be not known.
+digest, so an altered one is certain; so has the question of a hosted tick. A reply has none: it was
+altered where an agent was asked the same and is heard otherwise. Of the record, many numbers stand
+in a second table: where that agrees with the tick of now, the record was altered. What is left is
+said to be not known.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
@@ -78,6 +80,20 @@ class Cause:
     what: str
 
 
+@dataclass(frozen=True, slots=True)
+class TickDiffers:
+    """A tick that is not the same: where first, and why."""
+
+    key: str
+    first: Difference
+    cause: Cause
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        told = {"key": self.key, "field": self.first.place, "then": self.first.then}
+        return {**told, "now": self.first.now, "cause": self.cause.kind, "what": self.cause.what}
+
+
 def first_difference(found: Comparison) -> Difference:
     """Return the first difference of a tick, in the order of the way of a tick."""
     places = {name: number for number, name in enumerate(SEEN_FIRST)}
@@ -117,6 +133,31 @@ def _chart(source: Database, found: Comparison) -> str:
     if data is None or hashlib.sha256(data).hexdigest() == name:
         return ""
     return f"the picture {name} has another hash"
+
+
+def _question(_: Database, found: Comparison) -> str:
+    """Return what was altered of a hosted tick's question in its record; "" where its hash fits."""
+    told = found.then.get("hosted")
+    if not told or found.record is None:
+        return ""
+    differences = found.differences
+    if "now" in differences:
+        return f"journal: hosted.moment is {told['moment']}, now is {differences['now'][0]}"
+    return "" if found.record["hosted"]["asked"] == told["asked"] else _handed(differences)
+
+
+def _handed(differences: Mapping[str, tuple[Any, Any]]) -> str:
+    """Return which of what was handed over is another one in the record."""
+    if "l1" in differences or ("notes" in differences and "chains.l1" not in differences):
+        return "journal: hosted.own_scores"
+    if "chains.l1" in differences:
+        leaf = _leaf("l1", *map(json.loads, differences["chains.l1"]))
+        return f"journal: {leaf.place} is {leaf.now}, the table chains has {leaf.then}"
+    if "features" in differences:
+        leaf = _leaf("features", *differences["features"])
+        name = leaf.place.removeprefix("features.").removeprefix("host.").removesuffix(".value")
+        return f"journal: hosted.extra, {name} was {leaf.then}, is {leaf.now}"
+    return "journal: hosted.asked is no hash of the profile, extra, headlines and picture beside it"
 
 
 def _reply(source: Database, found: Comparison) -> str:
@@ -241,6 +282,7 @@ LOOKS: Final[tuple[tuple[Kind, Callable[[Database, Comparison], str]], ...]] = (
     ("bar", _bar),
     ("setting", _setting),
     ("chart", _chart),
+    ("record", _question),
     ("reply", _reply),
     ("headline", _headline),
     ("record", _record),

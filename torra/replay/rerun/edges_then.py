@@ -34,6 +34,9 @@ from torra.tick.record import events_then, news_then
 LADDER: Final = "ladder:"
 """Prefix of the flag with the rung of a tick whose profile could not pay for its whole desk."""
 
+UNPAID: Final = "budget"
+"""Flag of a tick on which nobody was asked, for no rung of the ladder could be paid."""
+
 
 class Still(Simulated):
     """The clock of a replay: it shows the time that was set, and real time stands still."""
@@ -100,6 +103,8 @@ class ThenPayer:
     ) -> Rung:
         """Return the rung on which the tick ran."""
         del agents, beside
+        if UNPAID in self._told.flags and not self._told.words:
+            return Rung(settings, settings.mode, asked=False)
         lower = [flag.removeprefix(LADDER) for flag in self._told.flags if flag.startswith(LADDER)]
         if not lower:
             return Rung(settings, settings.mode, asked=True)

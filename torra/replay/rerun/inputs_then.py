@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -25,7 +25,7 @@ from torra.tick.rules_version import RULES_VERSION
 
 Left = Literal[
     "no_version", "other_rules", "no_record", "no_profile", "no_bars", "no_replies", "no_news",
-    "not_run",
+    "own_scorer", "not_run",
 ]  # fmt: skip
 """Why a tick did not run again."""
 
@@ -74,16 +74,29 @@ class InputsThen(NamedTuple):
     stored_at: str
 
 
-def inputs_then(source: Database, text: str, record: Mapping[str, Any], at: str) -> InputsThen:
-    """Return what a tick needs; raises NotAgain where something is missing."""
+def inputs_then(
+    source: Database,
+    text: str,
+    record: Mapping[str, Any],
+    at: str,
+    *,
+    instance: Callable[[Mapping[str, Any]], Instance] | None = None,
+    bars_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda record: record["bars"],
+) -> InputsThen:
+    """Return what a tick needs; raises NotAgain where something is missing.
+
+    `instance` and `bars_of` read from the record whose tick it is and what names its bars; without
+    them it is a desk's.
+    """
     _of_these_rules(record)
+    named = bars_of(record)
     told = source.debate_of(text)
     if told is None:
         raise NotAgain("no_record", "its row in the table sentiment is gone")
     key = TickKey(record["instance"], record["timeframe"], parse(record["bar_time"]))
-    bars = _bars_stored(source, key, record["bars"])
-    if len(bars) != record["bars"]["count"]:
-        gone = f"{len(bars)} of its {record['bars']['count']} bars are stored"
+    bars = bars_stored(source, key, named)
+    if len(bars) != named["count"]:
+        gone = f"{len(bars)} of its {named['count']} bars are stored"
         raise NotAgain("no_bars", gone)
     profile = profile_then(source, record, at)
     if told.asked and not told.calls:
@@ -92,10 +105,10 @@ def inputs_then(source: Database, text: str, record: Mapping[str, Any], at: str)
         raise NotAgain("no_replies", "the chart that was shown was deleted: too old")
     if gone := _headlines_gone(source, record):
         raise NotAgain("no_news", gone)
-    if (found := describe(bars)["hash"]) != record["bars"]["hash"]:
-        what = f"of its {len(bars)} bars up to {record['bars']['to']} at least one was altered"
-        raise Spoilt("bars", record["bars"]["hash"], found, what)
-    return InputsThen(key, instance_then(record), profile, bars, told, at)
+    if (found := describe(bars)["hash"]) != named["hash"]:
+        what = f"of its {len(bars)} bars up to {named['to']} at least one was altered"
+        raise Spoilt("bars", named["hash"], found, what)
+    return InputsThen(key, (instance or instance_then)(record), profile, bars, told, at)
 
 
 def _of_these_rules(record: Mapping[str, Any]) -> None:
@@ -180,7 +193,7 @@ def _headlines_gone(source: Database, record: Mapping[str, Any]) -> str:
     return f"{gone} of the {len(seen)} headlines that it saw are gone: too old" if gone else ""
 
 
-def _bars_stored(source: Database, key: TickKey, told: Mapping[str, Any]) -> pd.DataFrame:
+def bars_stored(source: Database, key: TickKey, told: Mapping[str, Any]) -> pd.DataFrame:
     """Return the bars that a record names, as they are stored now."""
     return source.bars_then(
         key.instance,

@@ -1,10 +1,11 @@
-"""The work behind `torra replay --journal`: every stored tick of a desk, run again to the bit.
+"""The work behind `torra replay --journal`: every stored tick of a home, run again to the bit.
 
-The desk's database is read as it is at one moment and copied into a throw-away folder; the ticks
-run again there (torra.replay.rerun.journal_replay). So a desk may be at work beside it, and nothing
-of the home changes. Every tick is accounted for: the same, different with its first difference and
-its cause (torra.replay.rerun.causes), or not run again and why. A home without a desk, a desk
-without a tick, and names and times that are none raise ConfigError.
+The database is read as it is at one moment and copied into a throw-away folder; the ticks run again
+there, a desk's (torra.replay.rerun.journal_replay) as those of hosted streams (hosted_replay). So a
+desk or a host may be at work beside it, and nothing of the home changes. Every tick is accounted
+for: the same, different with its first difference and its cause (torra.replay.rerun.causes), or not
+run again and why. A home without a database or a tick, and names and times that are none raise
+ConfigError.
 """
 
 from __future__ import annotations
@@ -26,11 +27,22 @@ from torra.evaluation.wording import count
 from torra.exhibits.figures import clean
 from torra.home import DATABASE
 from torra.replay.recomposing import Progress
-from torra.replay.rerun.causes import SAID, Cause, Difference, Kind, cause, first_difference
+from torra.replay.rerun.causes import (
+    SAID,
+    Cause,
+    Difference,
+    Kind,
+    TickDiffers,
+    cause,
+    first_difference,
+)
+from torra.replay.rerun.hosted_bars import HostedWindows
+from torra.replay.rerun.hosted_replay import replay_hosted
 from torra.replay.rerun.inputs_then import LEFT, path_timeframe
 from torra.replay.rerun.journal_replay import RECORD, Comparison, replay
 from torra.replay.shards.history import moment
 from torra.store.connection import connect_reader, copy, explain
+from torra.store.hosted import HOST
 from torra.tick.rules_version import RULES, RULES_VERSION
 
 WHY_LEFT: Final = {
@@ -41,6 +53,8 @@ WHY_LEFT: Final = {
     "no_bars": "their bars are not stored any more",
     "no_replies": "their replies or their chart are not stored any more",
     "no_news": "the headlines that they saw are not stored any more",
+    "own_scorer": "their host's own fallback asked a model by itself",
+    "put_aside": "a newer answer about their bar took their place",
     "not_run": "run again they ended as no tick",
     "unrecorded": "done without a record",
     "claimed": "under way",
@@ -56,20 +70,6 @@ LONGEST: Final = 120
 
 PRUNE_EVERY: Final = 200
 """Ticks after which the texts of those that ran again are forgotten."""
-
-
-@dataclass(frozen=True, slots=True)
-class TickDiffers:
-    """A tick that is not the same: where first, and why."""
-
-    key: str
-    first: Difference
-    cause: Cause
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        told = {"key": self.key, "field": self.first.place, "then": self.first.then}
-        return {**told, "now": self.first.now, "cause": self.cause.kind, "what": self.cause.what}
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class InstanceCheck:
 
 @dataclass(frozen=True, slots=True)
 class JournalCheck:
-    """What became of the ticks of a desk, by instance."""
+    """What became of the ticks of a home, by instance."""
 
     instances: tuple[InstanceCheck, ...]
 
@@ -193,7 +193,7 @@ def _copied(home: Path) -> Iterator[Path]:
 
 def _instances(source: Database, home: Path, symbol: str) -> list[str]:
     """Return the instances that are meant; raises ConfigError where there is none."""
-    known = source.ticked_instances()
+    known = [*source.ticked_instances(), *source.hosted_streams()]
     if not known:
         raise ConfigError(f"the desk in {home} has run no tick yet: torra run starts it")
     if not symbol:
@@ -224,7 +224,9 @@ def _checked(
     end: datetime | None,
     progress: Progress,
 ) -> InstanceCheck:
-    ends = source.tick_ends(instance, timeframes, begin, end)
+    hosted = instance.startswith(HOST)
+    how_ended = source.hosted_ends if hosted else source.tick_ends
+    ends = how_ended(instance, timeframes, begin, end)
     names = sorted({row["timeframe"] for row in ends}, key=duration)
     found = InstanceCheck(instance, tuple(names))
     keys = source.journalled(instance, timeframes=timeframes, begin=begin, end=end)
@@ -236,9 +238,10 @@ def _checked(
     done = sum(row["number"] for row in ends if row["state"] == "done")
     if done > len(keys):
         found.left["unrecorded"] += done - len(keys)
-    windows = _Windows(source, instance)
+    windows = HostedWindows(source, instance) if hosted else _Windows(source, instance)
+    run_again = replay_hosted if hosted else replay
     with progress(len(keys), instance) as forward:
-        for number, one in enumerate(replay(source, into, instance, keys=keys), start=1):
+        for number, one in enumerate(run_again(source, into, instance, keys=keys), start=1):
             forward(1)
             windows.add(one)
             _count(found, source, one)

@@ -29,6 +29,7 @@ from torra.clock import parse
 from torra.config import Instance
 from torra.providers.recorded import RecordedProvider
 from torra.replay.rerun.edges_then import (
+    UNPAID,
     Still,
     Then,
     ThenPayer,
@@ -39,7 +40,7 @@ from torra.replay.rerun.edges_then import (
 from torra.replay.rerun.inputs_then import InputsThen, Left, NotAgain, Spoilt, inputs_then
 from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
 from torra.store.connection import to_json
-from torra.store.journal import OF_ITS_END, journal_history
+from torra.store.journal import OF_ITS_END, StoredDebate, journal_history
 from torra.tick.debate import SHADOW
 from torra.tick.edges import Edges
 from torra.verdict.signal_states import EXECUTED
@@ -52,8 +53,11 @@ NOT_COMPARED: Final = frozenset(
 )
 """Fields of a record that are no result: cost, time, provider, versions and inputs."""
 
-BESIDE: Final = ("chains", "sentiment", "debate", "calls")
-"""Tables with numbers of a tick beside its record, as `Database.twins` calls them."""
+BESIDE: Final = ("chains", "sentiment", "debate", "calls", "answer")
+"""Tables with numbers of a tick beside its record, as `Database.twins` calls them.
+
+`answer` is of hosted ticks alone: what the same question is answered again.
+"""
 
 RECORD: Final = "record"
 """Place of the difference of a tick that what is stored of it lets nobody run again."""
@@ -133,8 +137,7 @@ def replay(
             try:
                 found = _tick(source, past, instance, text, following[text], anew=stands != text)
             except UNREADABLE as error:
-                what = f"it cannot run again: {type(error).__name__}: {error}"
-                found = Comparison(text, "different", {RECORD: ("a tick", what)}, detail=what)
+                found = unreadable(text, error)
             stands = following[text] if _goes_on(found) else None
             yield found
     finally:
@@ -153,16 +156,33 @@ def _tick(
     record, at = source.journal_row(text)
     try:
         inputs = inputs_then(source, text, record, at)
-    except NotAgain as left:
-        return Comparison(text, left.state, detail=left.detail, then=record)
-    except Spoilt as spoilt:
-        cost = float(record["cost_usd"])
-        told: dict[str, Any] = {"detail": spoilt.detail, "then": record, "cost_usd": cost}
-        return Comparison(text, "different", spoilt.differences, **told)
+    except (NotAgain, Spoilt) as why:
+        return not_run(text, record, why)
     if anew:
         past.begin(source, instance, text)
     provider = RecordedProvider(journal_history(source, instance))
     return _again(source, past, inputs, record, provider, _after(source, instance, following))
+
+
+def unreadable(text: str, error: Exception) -> Comparison:
+    """Return what is told of a tick whose record lets nobody run it again."""
+    what = f"it cannot run again: {type(error).__name__}: {error}"
+    return Comparison(text, "different", {RECORD: ("a tick", what)}, detail=what)
+
+
+def not_run(text: str, record: Mapping[str, Any], why: NotAgain | Spoilt) -> Comparison:
+    """Return what is told of a tick that did not run again."""
+    if isinstance(why, NotAgain):
+        return Comparison(text, why.state, detail=why.detail, then=record)
+    told: dict[str, Any] = {"detail": why.detail, "then": record}
+    told["cost_usd"] = float(record["cost_usd"])
+    return Comparison(text, "different", why.differences, **told)
+
+
+def nobody_asked(record: Mapping[str, Any], told: StoredDebate) -> bool:
+    """Return whether there was no provider: the recorded one would count misses."""
+    alone = record["source_type"] == SourceType.L1_ONLY and not told.words
+    return alone and UNPAID not in told.flags
 
 
 def _goes_on(found: Comparison) -> bool:
@@ -221,8 +241,7 @@ def _again(
     steps = after.steps(record["before"]["signal_event"]) if after else []
     past.enter(record, clock, steps, inputs.stored_at)
     held = past.lease()
-    # Nobody was asked then (no provider): the recorded one would count misses.
-    silent = record["source_type"] == SourceType.L1_ONLY and not told.words
+    silent = nobody_asked(record, told)
     edges = Edges(
         database=past,
         window=Then(past, instance, record, inputs.bars),
@@ -242,7 +261,9 @@ def _again(
         instance, key.timeframe, key.bar_time, clock.monotonic(),
         profile=inputs.profile.profile, edges=edges,
     )  # fmt: skip
-    differences = {} if outcome.record is None else _differences(source, past, record, outcome)
+    differences: dict[str, tuple[Any, Any]] = {}
+    if outcome.record is not None:
+        differences = differences_of(source, past, outcome.key.text, record, outcome.record)
     if outcome.record is not None and after is not None:
         differences |= _market(past, instance, after, steps)
     if inputs.profile.altered:
@@ -250,18 +271,22 @@ def _again(
     return _compared(record, outcome, provider, differences)
 
 
-def _differences(
-    source: Database, past: JournalDatabase, record: Mapping[str, Any], outcome: Outcome
+def differences_of(
+    source: Database,
+    past: Database,
+    text: str,
+    record: Mapping[str, Any],
+    again: Mapping[str, Any],
 ) -> dict[str, tuple[Any, Any]]:
     """Return what of the record, and of the rows beside it, is not the same now."""
     # Through JSON as the record went: tuples become lists, keys text.
-    now = json.loads(to_json(outcome.record))
+    now = json.loads(to_json(again))
     found = {
         name: (record.get(name), now.get(name))
         for name in [*record, *(now.keys() - record.keys())]
         if name not in NOT_COMPARED and record.get(name) != now.get(name)
     }
-    before, after = source.twins(outcome.key.text), past.twins(outcome.key.text)
+    before, after = source.twins(text), past.twins(text)
     for table, rows in before.items():
         for name in [*rows, *(after[table].keys() - rows.keys())]:
             pair = rows.get(name), after[table].get(name)
@@ -322,11 +347,30 @@ def _compared(
     provider: RecordedProvider,
     differences: Mapping[str, tuple[Any, Any]],
 ) -> Comparison:
-    told: dict[str, Any] = {"answered": provider.answered, "misses": dict(provider.misses)}
-    told |= {"cost_usd": float(record["cost_usd"]), "then": record}
     if outcome.record is None:
         detail = f"{outcome.state}: {outcome.reason} {outcome.detail}".strip()
+        told = _answers(record, provider)
         return Comparison(outcome.key.text, "not_run", detail=detail, **told)
-    now = json.loads(to_json(outcome.record))
+    return compared(outcome.key.text, record, outcome.record, provider, differences)
+
+
+def compared(
+    text: str,
+    record: Mapping[str, Any],
+    again: Mapping[str, Any],
+    provider: RecordedProvider,
+    differences: Mapping[str, tuple[Any, Any]],
+) -> Comparison:
+    """Return a tick that ran again, with where it differs."""
+    now = json.loads(to_json(again))
     state: State = "different" if differences else "same"
-    return Comparison(outcome.key.text, state, differences, record=now, **told)
+    return Comparison(text, state, differences, record=now, **_answers(record, provider))
+
+
+def _answers(record: Mapping[str, Any], provider: RecordedProvider) -> dict[str, Any]:
+    return {
+        "answered": provider.answered,
+        "misses": dict(provider.misses),
+        "cost_usd": float(record["cost_usd"]),
+        "then": record,
+    }

@@ -1,0 +1,550 @@
+"""`torra replay --journal` runs hosted ticks again to the bit, and names what was altered."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import struct
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+import agent_framework
+import technical_calculator
+from agents.contracts import VECTORS, ModelUnavailable
+from tests.doubles.scripted import NEVER, Scripted
+from tests.tick.test_shadow import VOICES
+from tests.worlds import journals, scorers
+from torra.commands.command_line import main
+from torra.overlay import Overlay
+from torra.providers.rules.provider import RulesProvider
+from torra.tick import chart_scorer
+from torra.tick.ladder import Rung
+
+STREAM: Final = "host:scorer:BTCUSD"
+ROLES: Final = ("technical", "bull_researcher", "bear_researcher", "risk_gate", "chart_scorer")
+PROFILES: Final = {
+    "quiet": {"agents": {"influence": "shadow"}},
+    "pivotal": {"agents": {"call_policy": "pivotal", "pivotal_sample": 0.5}},
+    "full": {"agents": {"mode": "full", "include_news": True}},
+    "drawn": {"agents": {"picture": "rendered"}},
+    "calm": {"events": {"calendar": "events.csv"}},
+    "missing": {"agents": {"picture": "file", "picture_file": "/nowhere/{symbol}_{timeframe}.png"}},
+}
+
+
+def prepared(folder: Path) -> None:
+    profiles = folder / "home" / "profiles"
+    profiles.mkdir(parents=True)
+    for name, told in PROFILES.items():
+        (profiles / f"{name}.json").write_text(json.dumps(told))
+    day = "2021-10-{:02d}T12:30:00Z,USD,high,US consumer prices\n"
+    rows = "".join(day.format(number) for number in range(1, 32))
+    (folder / "home" / "events.csv").write_text(f"time,currency,impact,name\n{rows}")
+
+
+def overlays(folder: Path) -> dict[str, Overlay]:
+    """Return scorers of one home: each answered by another voice, or of another profile."""
+    prepared(folder)
+    found = {
+        name: scorers.overlay(folder, voice(), strict=True, name=name)
+        for name, voice in VOICES.items()
+    }
+    found["moody"] = scorers.overlay(folder, journals.Moody(), strict=True, name="moody")
+    found["dead"] = scorers.overlay(
+        folder, Scripted(dict.fromkeys(ROLES, ModelUnavailable("down"))), strict=True, name="dead"
+    )
+    for name in PROFILES:
+        found[name] = scorers.overlay(folder, RulesProvider(), profile=name, strict=True, name=name)
+    return found
+
+
+HEADLINES: Final = (
+    "Bitcoin falls as regulators warn of a ban",
+    {"headline": "Bitcoin ETF sees record inflows", "published": "2021-10-01T10:00:00Z"},
+    {"headline": "Miners sell", "summary": "More than they mined.", "source": "a paper"},
+    {"headline": "miners SELL", "summary": "Said again, in other words.", "url": "https://a.b/c"},
+    {"headline": "Miners Sell", "summary": "In capital letters."},
+    "Inflation data surprises; dollar slumps",
+)
+
+
+MINE: Final = {vector: {"score": 0.123456789, "note": "mine"} for vector in VECTORS}
+"""What a host's own fallback says."""
+
+FORMS: Final[tuple[Callable[[pd.DataFrame], Any], ...]] = (
+    lambda frame: frame,
+    lambda frame: frame.reset_index(names="time"),
+    lambda frame: list(frame.itertuples(name=None)),
+    lambda frame: frame.astype(np.float32).tz_convert("Asia/Tokyo"),
+    lambda frame: frame.set_axis(pd.DatetimeIndex(frame.index).as_unit("ns")),
+)
+"""How a host may have its bars."""
+
+
+def asked(overlay: Overlay, rng: np.random.Generator, frame: pd.DataFrame, timeframe: str) -> Any:
+    """Ask about the newest of these bars, with whatever a host may hand over."""
+    own = dict(zip(VECTORS, rng.uniform(-1, 1, 4).tolist(), strict=True))
+    extra = {"rsi": float(rng.normal()), "spread": 25.0 * float(rng.random())}
+    if rng.random() < 0.5:
+        extra |= {"position": float(rng.integers(-1, 2)), "losing_streak": 3.0, "zero": -0.0}
+    some = rng.permutation(len(HEADLINES))[: int(rng.integers(1, 5))]
+    minutes = {"M15": 15, "H1": 60, "M30": 30}[timeframe]
+    late = pd.Timedelta(seconds=float(rng.choice([0.0, 0.25, 70.0, 500.123456])))
+    return overlay.deliberate(
+        "MYPAIR" if timeframe == "H1" else "BTCUSD",
+        timeframe,
+        FORMS[int(rng.integers(len(FORMS)))](frame),
+        scores=own if rng.random() < 0.6 else None,
+        extra=extra if rng.random() < 0.6 else None,
+        headlines=[HEADLINES[number] for number in some] if rng.random() < 0.5 else None,
+        picture=a_picture(int(rng.integers(2))) if rng.random() < 0.2 else None,
+        fallback=(lambda *_: MINE) if rng.random() < 0.3 else None,
+        as_of=scorers.closed_at(frame, minutes) + late,
+    )
+
+
+def a_picture(shade: int) -> bytes:
+    """Return a PNG of 320 x 240."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    noise = np.random.default_rng(shade).integers(0, 256, (240, 320), dtype=np.uint8)
+    rows = b"".join(b"\0" + row.tobytes() for row in noise)
+    head = struct.pack(">IIBBBBB", 320, 240, 8, 0, 0, 0, 0)
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def handed_over(rng: np.random.Generator, whole: pd.DataFrame, end: int) -> pd.DataFrame:
+    """Return bars up to one: of any number, some corrected since, some missing."""
+    frame = whole.iloc[max(0, end - int(rng.integers(300, 1_500))) : end].copy()
+    if rng.random() < 0.4:  # the broker corrects a bar, near or old
+        at = int(rng.integers(len(frame)))
+        frame.loc[frame.index[at], "high"] = float(frame["high"].iloc[at]) * 1.002
+        frame.loc[frame.index[at], "volume"] = -0.0
+    if rng.random() < 0.3:  # and withdraws others
+        frame = frame.drop(frame.index[rng.integers(1, len(frame) - 1, 2)])
+    return frame
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
+    """The folder of a home on which many scorers asked, over several days of bars."""
+    folder = tmp_path_factory.mktemp("days")
+    rng = np.random.default_rng(11)
+    found = overlays(folder)
+    quarter, hour = scorers.bars(6_000), scorers.bars(3_000, name="EURUSD_H1")
+    steps = scaled(500, least=9)
+    for step in range(steps):
+        for name, overlay in found.items():
+            frame = handed_over(rng, quarter, 1_600 + step * 5 + int(rng.integers(5)))
+            asked(overlay, rng, frame, "M15")
+            if rng.random() < 0.2:  # the same bar again, another question
+                asked(overlay, rng, frame, "M15")
+            if name == "rules":
+                frame = handed_over(rng, hour, 1_600 + step)
+                asked(overlay, rng, frame, "H1")
+    # in any order: the oldest bar at last
+    asked(found["rules"], rng, quarter.iloc[900:1_500], "M15")
+    thirty = quarter.resample("30min").agg(
+        {"open": "first", "high": "max", "low": "min", "close": "last", "volume": "sum"}
+    )
+    asked(found["rules"], rng, thirty.dropna(), "M30")
+    for overlay in found.values():
+        overlay.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a home with seven ticks of one stream, each of its own range of bars."""
+    folder = tmp_path_factory.mktemp("plain")
+    prepared(folder)
+    overlay = scorers.overlay(folder, Scripted(), strict=True)
+    for number in range(6):
+        scorers.asked(
+            overlay,
+            scorers.bars(900 + number, start=number * 2),
+            scores=scorers.L1,
+            extra={"my_rsi": 61.2 + number, "spread": 12.0},
+            headlines=["Bitcoin falls as regulators warn of a ban"],
+        )
+    scorers.asked(overlay, scorers.bars(1_200))
+    overlay.close()
+    return folder
+
+
+@pytest.fixture
+def home(plain: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be altered."""
+    shutil.copytree(plain, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def torra(folder: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(folder / "home"), "replay", "--journal", *words])
+
+
+def checked(folder: Path, *words: str, code: int = 0) -> dict[str, Any]:
+    told = torra(folder, *words, "--json")
+    assert told.exit_code == code, told.output
+    return {one["instance"]: one for one in json.loads(told.stdout)["instances"]}
+
+
+def sql(folder: Path, text: str, *values: object) -> list[Any]:
+    with closing(sqlite3.connect(folder / "home" / "torra.db")) as db, db:
+        return db.execute(text, values).fetchall()
+
+
+def change(folder: Path, text: str, *values: object) -> None:
+    with closing(sqlite3.connect(folder / "home" / "torra.db")) as db, db:
+        assert db.execute(text, values).rowcount > 0, text
+
+
+def key(folder: Path, number: int = 3) -> str:
+    text = "SELECT torra_key FROM chains ORDER BY sentiment_id LIMIT 1 OFFSET ?"
+    found: str = sql(folder, text, number)[0][0]
+    return found
+
+
+# --- all the same ---------------------------------------------------------------------------------
+
+
+def test_the_scorers_asked_in_every_way(days: Path) -> None:
+    """Without this the rest would prove little."""
+
+    def words(place: str) -> set[Any]:
+        return {
+            row[0] for row in sql(days, f"SELECT json_extract(record, '$.{place}') FROM journal")
+        }
+
+    assert words("source_type") >= {
+        "AGENT_FULL", "AGENT_BUDGET", "AGENT_PARTIAL", "AGENT_SKIPPED", "LEGACY", "L1_ONLY",
+    }  # fmt: skip
+    assert words("hosted.own_scores") == {0, 1}
+    for place in (
+        "hosted.extra.rsi", "hosted.extra.position", "hosted.headlines[0]", "hosted.picture",
+        "events.to_next", "hosted.fallback.momentum", "picture", "news.items[1]",
+    ):  # fmt: skip
+        path = place.replace(".*", "")
+        assert words(path) - {None}, place
+    assert sql(days, "SELECT 1 FROM bars WHERE revision > 0 AND volume >= 0"), "a correction"
+    assert sql(days, "SELECT 1 FROM bars WHERE volume < 0"), "a withdrawn bar"
+    assert sql(days, "SELECT 1 FROM hosted WHERE record <> ''"), "a question that was put aside"
+    assert sql(days, "SELECT 1 FROM hosted WHERE state = 'open'"), "an undebated one"
+    statuses = {row[0] for row in sql(days, "SELECT DISTINCT status FROM calls")}
+    assert statuses >= {"ok", "garbage", "error"}
+    flags = "SELECT 1 FROM sentiment WHERE json_extract(agent_deliberation, '$.flags') LIKE ?"
+    for flag in ("%shadow%", "%picture:missing%", "%pivotal_sample%", "%fallback_failed%"):
+        assert sql(days, flags, flag), flag
+
+
+def test_every_hosted_tick_is_the_same_to_the_bit(
+    days: Path, record_property: Callable[[str, object], None]
+) -> None:
+    found = checked(days)
+    assert {name.split(":")[1] for name in found} >= {*VOICES, *PROFILES, "moody", "dead"}
+    for one in found.values():
+        assert one["different"] == 0, one["first_difference"]
+        assert set(one["not_run_again"]) <= {"put_aside"}
+        assert one["ticks"] == one["same"] + sum(one["not_run_again"].values())
+    same = sum(one["same"] for one in found.values())
+    assert same == sql(days, "SELECT count(*) FROM journal")[0][0], "every tick is accounted for"
+    record_property("seen", f"{same} hosted ticks the same")
+
+
+def test_the_table_tells_streams_and_what_was_put_aside(plain: Path, days: Path) -> None:
+    assert not (plain / "home" / "desk.json").exists()
+    told = torra(plain)
+    assert told.exit_code == 0 and f"{STREAM} M15: 7 ticks" in told.stdout
+    assert told.stdout.endswith("7 ticks ran again, every one the same to the bit.\n")
+    told = torra(days)
+    assert "not run again, a newer answer about their bar took their place" in told.stdout
+
+
+def test_every_answer_that_was_put_aside_is_counted(tmp_path: Path) -> None:
+    """Also one without agents, of which nothing but its number is kept."""
+    overlay = scorers.overlay(tmp_path, Scripted(), strict=True)
+    scorers.asked(overlay, scores=scorers.L1)
+    scorers.answered_by(overlay, Scripted(dict.fromkeys(ROLES, ModelUnavailable("down"))))
+    scorers.asked(overlay, scores=scorers.L1, extra={"rsi": 1.0})
+    for _ in range(2):
+        scorers.asked(overlay, scores=scorers.L1, extra={"rsi": 2.0})
+    one = checked(tmp_path)[STREAM]
+    assert (one["ticks"], one["same"], one["not_run_again"]) == (4, 1, {"put_aside": 3})
+
+
+def test_agents_that_hung_hang_again(tmp_path: Path) -> None:
+    profiles = tmp_path / "home" / "profiles"
+    profiles.mkdir(parents=True)
+    (profiles / "quick.json").write_text('{"agents": {"timeout_seconds": 1.0}}')
+    for number, roles in enumerate((ROLES[:1], ROLES[1:2], ROLES)):
+        overlay = scorers.overlay(
+            tmp_path, Scripted(dict.fromkeys(roles, NEVER)), profile="quick", strict=True
+        )
+        scorers.asked(overlay, scorers.bars(400 + number), scores=scorers.L1)
+    assert sql(tmp_path, "SELECT 1 FROM calls WHERE status = 'timeout'")
+    one = checked(tmp_path)[STREAM]
+    assert (one["same"], one["ticks"]) == (3, 3), one["first_difference"]
+
+
+def test_stream_timeframe_and_closes_are_chosen(plain: Path, days: Path) -> None:
+    closes = sorted(row[0] for row in sql(plain, "SELECT close_time FROM chains"))
+    for words, number in (
+        ((STREAM,), 7), (("btcusd",), 7), (("--from", closes[2]), 5), (("--to", closes[1]), 2),
+    ):  # fmt: skip
+        assert checked(plain, *words)[STREAM]["ticks"] == number
+    assert set(checked(days, "MYPAIR")) == {"host:rules:MYPAIR"}
+    found = checked(days, "--timeframes", "M30")
+    assert {name: one["timeframes"] for name, one in found.items()} == {
+        "host:rules:BTCUSD": ["M30"]
+    }
+    told = torra(plain, "XAUUSD")
+    assert told.exit_code == 2 and f"it has ticks of {STREAM}" in told.stderr
+
+
+def test_a_desk_and_a_host_on_one_home_are_both_checked(tmp_path: Path) -> None:
+    journals.live(tmp_path / "home", 6, Scripted(), plain=True).close()
+    named = [{"symbol": name, "feed": "store"} for name in ("BTCUSD", "EURUSD")]
+    (tmp_path / "home" / "desk.json").write_text(json.dumps({"instances": named}))
+    overlay = scorers.overlay(tmp_path, Scripted(), strict=True)
+    scorers.asked(overlay, scores=scorers.L1)
+    found = checked(tmp_path)
+    assert set(found) == {"BTCUSD", "EURUSD", STREAM}
+    assert {one["different"] for one in found.values()} == {0}
+    assert set(checked(tmp_path, "BTCUSD")) == {"BTCUSD"}, "the instance of that very name"
+
+
+def test_nothing_of_the_home_changes(plain: Path) -> None:
+    def held() -> dict[str, bytes]:
+        home = plain / "home"
+        return {path.name: path.read_bytes() for path in home.iterdir() if path.is_file()}
+
+    before = held()
+    assert torra(plain).exit_code == 0
+    assert held() == before
+
+
+def test_a_tick_that_nobody_could_pay_and_one_without_threads_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared(tmp_path)
+    overlay = scorers.overlay(tmp_path, Scripted(), strict=True)
+    scorers.asked(overlay, scorers.bars(400), scores=scorers.L1)
+    overlay._opened.account = Unpaid()  # type: ignore[assignment]
+    scorers.asked(overlay, scorers.bars(401), scores=scorers.L1)
+    overlay._opened.account = None
+    with monkeypatch.context() as patch:
+        patch.setattr(agent_framework, "crowded", lambda: True)
+        scorers.asked(overlay, scorers.bars(402), scores=scorers.L1)
+    flags = "SELECT json_extract(agent_deliberation, '$.flags') FROM sentiment ORDER BY id"
+    first = [json.loads(row[0])[0] for row in sql(tmp_path, flags)]
+    assert first[1:] == ["budget", "threads_exhausted"]
+    one = checked(tmp_path)[STREAM]
+    assert one["same"] == 3, one["first_difference"]
+
+
+class Unpaid:
+    """An account that has no money left."""
+
+    def rung(self, settings: Any, agents: Any = None, *, beside: float = 0.0) -> Any:
+        del agents, beside
+        return Rung(settings, "L1_ONLY", asked=False)
+
+
+# --- what was altered is named --------------------------------------------------------------------
+
+
+def the_one(folder: Path, cause: str, number: int = 1) -> dict[str, Any]:
+    """Return the first difference of the stream, which has so many, for one cause alone."""
+    (one,) = checked(folder, code=1).values()
+    assert (one["causes"], one["different"]) == ({cause: number}, number), one
+    first: dict[str, Any] = one["first_difference"]
+    return first
+
+
+def test_an_altered_reply_is_named(home: Path) -> None:
+    text = "SELECT reply FROM calls WHERE torra_key = ? AND role = 'technical'"
+    ((reply,),) = sql(home, text, key(home))
+    words = json.dumps({**json.loads(reply), "confidence": "low"})
+    change(
+        home, "UPDATE calls SET reply = ? WHERE torra_key = ? AND role = 'technical'",
+        words, key(home),
+    )  # fmt: skip
+    first = the_one(home, "reply")
+    assert first["key"] == key(home)
+    assert first["what"] == "reply of technical (round 1, attempt 1)"
+
+
+def test_an_altered_bar_is_named_by_those_who_saw_it(home: Path) -> None:
+    """Also one that is older than what the scores are made of."""
+    ((time, close),) = sql(
+        home, "SELECT bar_time, close FROM bars WHERE bar_time = ?", key(home).split("|")[2]
+    )
+    change(home, "UPDATE bars SET close = close + 0.5 WHERE bar_time = ?", time)
+    first = the_one(home, "bar", 4)
+    assert first["what"] == f"M15 bar of {time}, close was {close}, is {close + 0.5}"
+    assert (first["key"], first["field"]) == (key(home), "bars")
+
+
+def test_an_altered_bar_from_long_before_is_told_of(home: Path) -> None:
+    """The second bar of all is seen by the first tick and by the last, which saw more."""
+    ((time,),) = sql(home, "SELECT bar_time FROM bars ORDER BY bar_time LIMIT 1 OFFSET 1")
+    change(home, "UPDATE bars SET high = high * 2 WHERE bar_time = ?", time)
+    first = the_one(home, "bar", 2)
+    assert first["key"] == key(home, 0)
+    times = [row[0] for row in sql(home, "SELECT bar_time FROM bars ORDER BY bar_time LIMIT 2")]
+    assert first["what"] == f"one of the M15 bars from {times[0]} to {times[1]}"
+
+
+def test_two_altered_bars_are_both_named(home: Path) -> None:
+    times = [key(home, number).split("|")[2] for number in (1, 5)]
+    for time in times:
+        change(home, "UPDATE bars SET close = close + 0.5 WHERE bar_time = ?", time)
+    told = [one["what"] for one in checked(home, code=1)[STREAM]["differences"]]
+    assert len(told) == 6 and all(times[0] in what or times[1] in what for what in told)
+
+
+def test_an_altered_setting_is_named(home: Path) -> None:
+    text = """UPDATE trading_config SET profile = replace(profile, '"buy":0.6', '"buy":0.9')"""
+    ((buy,),) = sql(home, "SELECT json_extract(profile, '$.thresholds.buy') FROM trading_config")
+    change(home, text.replace("0.6", f"{buy}"))
+    first = the_one(home, "setting", 7)
+    assert first["what"].endswith(f"thresholds.buy was {buy}, is 0.9")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "what"),
+    [
+        ("hosted.extra.my_rsi", 12.5, "journal: hosted.extra, my_rsi was 64.2, is 12.5"),
+        ("hosted.extra.my_rsi", 64.20000001, "journal: hosted.asked is no hash of the profile, "),
+        ("hosted.extra.spread", 900.0, "journal: hosted.extra, market.spread_atr was "),
+        ("hosted.extra.added", 1.0, "journal: hosted.extra, added"),
+        ("l1.momentum", 0.5, "journal: l1.momentum is 0.5, the table chains has 0.31234567"),
+        ("hosted.own_scores", False, "journal: hosted.own_scores"),
+        ("hosted.moment", "2021-12-30T00:00:00Z", "journal: hosted.moment is 2021-12-30T00:00:00Z"),
+        ("hosted.headlines", [], "journal: hosted.asked is no hash of the profile, "),
+        ("hosted.asked", "0", "journal: hosted.asked is no hash of the profile, "),
+        ("hosted.bars", 5, "journal: hosted.bars"),
+        ("hosted.handed.hash", "0", "journal: hosted.handed.hash"),
+        ("bars.hash", "0", "journal: bars.hash"),
+        ("ath_price", 1.0, "journal: ath_price"),
+        ("records_since", "2020-01-01T00:00:00Z", "journal: records_since"),
+        ("memory.state_duration", 77, "journal: memory.state_duration"),
+        ("consensus", 0.5, "journal: consensus"),
+        ("sentence", "x", "journal: sentence"),
+    ],
+)
+def test_an_altered_record_is_named(home: Path, place: str, value: object, what: str) -> None:
+    text = f"UPDATE journal SET record = json_set(record, '$.{place}', json(?)) WHERE torra_key = ?"
+    change(home, text, json.dumps(value), key(home))
+    first = the_one(home, "record")
+    assert first["key"] == key(home) and first["what"].startswith(what), first["what"]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("UPDATE chains SET composite = 0.5 WHERE torra_key = ?", "chains.composite"),
+        ("UPDATE chains SET l1 = '{\"momentum\": 0.5}' WHERE torra_key = ?", "chains.l1"),
+        ("UPDATE sentiment SET momentum = 0.9 WHERE torra_key = ?", "sentiment.momentum"),
+        (
+            "UPDATE hosted SET chart = json_set(chart, '$.momentum.score', 0.9) "
+            "WHERE torra_key = ?",
+            "answer.chart.momentum.score",
+        ),
+    ],
+)
+def test_an_altered_row_beside_a_record_is_named(home: Path, text: str, place: str) -> None:
+    change(home, text, key(home))
+    first = the_one(home, "record")
+    assert first["key"] == key(home) and first["what"].endswith(place), first["what"]
+
+
+@pytest.mark.parametrize("record", ["", "null", "[]", "{}", '{"hosted": 1}'])
+def test_a_record_that_is_none_is_named(home: Path, record: str) -> None:
+    change(home, "UPDATE journal SET record = ? WHERE torra_key = ?", record, key(home))
+    (one,) = checked(home, code=int(record not in ("{}", '{"hosted": 1}'))).values()
+    assert one["different"] + one["not_run_again"].get("no_version", 0) == 1
+    assert one["same"] == 6
+
+
+def test_an_altered_headline_is_named(home: Path) -> None:
+    change(home, "UPDATE news SET headline = 'Bitcoin is no more', score = 0.25")
+    first = the_one(home, "headline", 6)
+    assert "news.item" in first["what"]
+
+
+def test_an_altered_picture_is_named(tmp_path: Path) -> None:
+    overlay = scorers.overlay(tmp_path, Scripted(), strict=True)
+    scorers.asked(overlay, scores=scorers.L1, picture=a_picture(3))
+    overlay.close()
+    assert checked(tmp_path)[STREAM]["same"] == 1
+    change(tmp_path, "UPDATE pictures SET data = x'00'")
+    assert the_one(tmp_path, "chart")["what"].endswith("has another hash")
+
+
+def test_a_program_that_computes_otherwise_is_told(
+    plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = technical_calculator.score_frame
+
+    def other(frame: pd.DataFrame) -> pd.DataFrame:
+        scored = whole(frame)
+        scored["momentum"] += 1e-9
+        return scored
+
+    monkeypatch.setattr(technical_calculator, "score_frame", other)
+    (one,) = checked(plain, code=1).values()
+    assert one["different"] > 0 and "bar" not in one["causes"]
+
+
+# --- what is not run again ------------------------------------------------------------------------
+
+
+def test_ticks_of_other_rules_and_pruned_ones_are_counted(home: Path) -> None:
+    for number, (name, value) in enumerate((("rules", "0"), ("numpy", "0.1"))):
+        change(
+            home,
+            f"UPDATE journal SET record = json_set(record, '$.versions.{name}', ?) "
+            "WHERE torra_key = ?",
+            value, key(home, number),
+        )  # fmt: skip
+    change(home, "DELETE FROM calls WHERE torra_key = ?", key(home, 2))
+    change(
+        home, "DELETE FROM bars WHERE bar_time = ?", key(home, 6).split("|")[2],
+    )  # fmt: skip
+    old = "UPDATE journal SET record = json_remove(record, '$.hosted.handed') WHERE torra_key = ?"
+    change(home, old, key(home, 3))
+    change(home, "DELETE FROM journal WHERE torra_key = ?", key(home, 4))
+    one = checked(home)[STREAM]
+    assert one["not_run_again"] == {
+        "no_bars": 2, "no_replies": 1, "other_rules": 1, "unrecorded": 1,
+    }  # fmt: skip
+    assert (one["ticks"], one["same"], one["versions"]) == (7, 2, {"0": 1})
+
+
+def test_headlines_that_are_gone_are_counted(home: Path) -> None:
+    change(home, "DELETE FROM news")
+    assert checked(home)[STREAM]["not_run_again"] == {"no_news": 6}
+
+
+def test_a_fallback_that_asked_a_model_by_itself_is_left_out(tmp_path: Path) -> None:
+    provider = Scripted(dict.fromkeys(ROLES[:-1], ModelUnavailable("down")))
+    overlay = scorers.overlay(tmp_path, provider, strict=True)
+    scorers.asked(overlay, scores=scorers.L1, fallback=chart_scorer.score_chart)
+    scorers.asked(overlay, scorers.bars(401), scores=scorers.L1)
+    one = checked(tmp_path)[STREAM]
+    assert (one["same"], one["not_run_again"]) == (1, {"own_scorer": 1})
