@@ -119,7 +119,7 @@ class Overlay:
         headlines: Any = None,
         picture: bytes | None = None,
         fallback: Fallback | None = None,
-        as_of: datetime | None = None,
+        as_of: datetime | str | None = None,
     ) -> dict[str, Any]:
         """Return what the host's `score_chart()` returned, before the host's own blend.
 
@@ -154,7 +154,7 @@ class Overlay:
         headlines: Any = None,
         picture: bytes | None = None,
         fallback: Fallback | None = None,
-        as_of: datetime | None = None,
+        as_of: datetime | str | None = None,
     ) -> Hosted:
         """Return the whole answer: the dict, the gate's veto, L1, the blend and the record.
 

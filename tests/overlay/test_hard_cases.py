@@ -1,0 +1,299 @@
+"""What an odd host, a slow disk or a bad moment could make of a call, each once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from agents.contracts import VECTORS, ModelUnavailable
+from instance_database import Database
+from tests.doubles.scripted import Blocks, Scripted
+from tests.overlay.test_never_breaks_its_host import DEADLINE, GRACE, ROLES, locked, quick
+from tests.tries import Tries
+from tests.worlds import scorers
+from torra.commands.command_line import main
+from torra.errors import StoreUnavailable
+from torra.overlay import NoScores, Overlay, processes
+
+
+class Raising(Mapping[str, float]):
+    """A host's own mapping that raises whatever it likes."""
+
+    def __getitem__(self, name: str) -> float:
+        raise ZeroDivisionError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        raise RuntimeError("not today")
+
+    def __len__(self) -> int:
+        return 3
+
+
+def test_objects_that_raise_are_told_and_dropped(tmp_path: Path) -> None:
+    overlay = scorers.overlay(tmp_path)
+    told: Any = deque(["Bitcoin falls", "Bitcoin rises"])
+    answer = scorers.asked(overlay, extra=Raising(), headlines=told)
+    assert answer.debated and answer.told == ("extra:RuntimeError",)
+    assert answer.record["news"]["unique"] == 2
+    for scores in (Raising(), dict.fromkeys(VECTORS, 10**400)):
+        with pytest.raises(NoScores, match="scores: "):
+            scorers.asked(overlay, scores=scores)
+
+
+def test_millions_of_numbers_are_not_all_looked_at(tmp_path: Path) -> None:
+    class Endless(Mapping[str, float]):
+        seen = 0
+
+        def __getitem__(self, name: str) -> float:
+            return 1.0
+
+        def __iter__(self) -> Iterator[str]:
+            for number in range(10**9):
+                self.seen += 1
+                yield f"n{number}"
+
+        def __len__(self) -> int:
+            return 10**9
+
+    endless = Endless()
+    answer = scorers.asked(scorers.overlay(tmp_path), extra=endless)
+    assert endless.seen <= 257 and answer.told[0].startswith("extra_dropped:999999936:")
+
+
+def test_texts_of_a_moment_are_read_by_the_clock(tmp_path: Path) -> None:
+    frame = scorers.bars(400)
+    close = scorers.closed_at(frame)
+    server = Overlay(tmp_path / "home", clock="new_york+7", strict=True)
+    wall = (close + timedelta(hours=3)).replace(tzinfo=None)
+    shown = scorers.bars(420)
+    for moment in (wall, wall.isoformat(" "), close.isoformat()):
+        answer = server.deliberate("BTCUSD", "M15", shown, as_of=moment)
+        assert answer.record["as_of"] == close.strftime("%Y-%m-%dT%H:%M:%SZ"), "no later bar"
+    naive = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1, as_of=wall.isoformat())
+    assert "it has no time zone" in naive.why
+
+
+def test_a_moment_ahead_of_now_is_refused(tmp_path: Path) -> None:
+    later = datetime.now(UTC) + timedelta(hours=1)
+    answer = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1, as_of=later)
+    assert "lies ahead of now" in answer.why and not answer.debated
+
+
+def test_another_text_under_the_same_link_is_another_question(tmp_path: Path) -> None:
+    overlay = scorers.overlay(tmp_path, Scripted(), strict=True)
+
+    def told(summary: str, headline: str = "Bitcoin news") -> Any:
+        row = {"headline": headline, "summary": summary, "url": "https://example.org/a"}
+        return scorers.asked(overlay, headlines=[row])
+
+    first, second = told("crash, collapse"), told("surge, rally")
+    assert (second.again, second.revision) == (False, 2)
+    assert first.record["news"]["score"] < 0 < second.record["news"]["score"]
+    assert told("crash, collapse").again
+
+
+def test_a_fallback_cannot_write_into_the_scores(tmp_path: Path) -> None:
+    def fallback(context: Any, _ask: Any) -> Any:
+        for vector in VECTORS:
+            context.scores[vector] = 1.0
+        return {vector: {"score": 1.0, "note": ""} for vector in VECTORS}
+
+    provider = Scripted(dict.fromkeys(ROLES, ModelUnavailable("down")))
+    answer = scorers.asked(
+        scorers.overlay(tmp_path, provider, strict=True), scores=scorers.L1, fallback=fallback
+    )
+    assert answer.record["l1"] == scorers.L1
+    for vector, score in scorers.numbers(answer.chart).items():
+        assert score - scorers.L1[vector] <= 0.3 + 1e-9
+
+
+def test_what_a_fallback_said_is_not_final(tmp_path: Path) -> None:
+    down = Scripted(dict.fromkeys(ROLES, ModelUnavailable("down")))
+    overlay = scorers.overlay(tmp_path, down, strict=True)
+    told = {vector: {"score": 0.9, "note": ""} for vector in VECTORS}
+    scorers.asked(overlay, scores=scorers.L1, fallback=lambda *_: told)
+    scorers.answered_by(overlay, Scripted())
+    answer = scorers.asked(overlay, scores=scorers.L1)
+    assert answer.debated and not answer.again and answer.record["source_type"] == "AGENT_BUDGET"
+
+
+def test_where_a_vendor_is_down_those_who_wait_do_not_ask_it_again(tmp_path: Path) -> None:
+    free = threading.Event()
+
+    def down(_request: Any) -> Any:
+        free.wait(20)
+        return ModelUnavailable("down")
+
+    provider = Scripted(dict.fromkeys(ROLES, down))
+    overlay = scorers.overlay(tmp_path, provider, strict=True)
+    with ThreadPoolExecutor(8) as pool:
+        futures = [
+            pool.submit(scorers.asked, overlay, scorers.bars(400), scores=scorers.L1)
+            for _ in range(8)
+        ]
+        while not provider.requests:
+            time.sleep(0.01)
+        time.sleep(0.2)  # the others have looked, and wait
+        free.set()
+        answers = [future.result(timeout=30) for future in futures]
+    assert {answer.revision for answer in answers} == {1} and len(provider.requests) <= 5
+    for answer in answers:
+        assert scorers.numbers(answer.chart) == scorers.L1 and not answer.debated and answer.why
+
+
+def test_an_answer_for_which_nobody_waits_any_more_is_not_kept(tmp_path: Path) -> None:
+    free = threading.Event()
+    overlay = quick(tmp_path)
+    held = Database.keep_answer
+
+    def slow(*words: Any, **more: Any) -> None:
+        free.wait(20)
+        held(*words, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "keep_answer", slow)
+        answer = scorers.asked(overlay, scores=scorers.L1)
+        assert scorers.numbers(answer.chart) == scorers.L1 and "no answer within" in answer.why
+        free.set()
+        while overlay.health()["busy"]:
+            time.sleep(0.01)
+    assert scorers.count(tmp_path, "journal") == 0
+    assert scorers.asked(overlay, scores=scorers.L1).revision == 1
+
+
+def test_an_answer_that_a_slow_disk_kept_too_late_says_so(tmp_path: Path) -> None:
+    overlay = quick(tmp_path)
+    scorers.asked(overlay, scorers.bars(399))
+    free = threading.Event()
+    transaction = Database.transaction
+    waited: list[bool] = []
+
+    class Slow:
+        """A transaction whose commit takes its time, once it has stored an answer."""
+
+        def __init__(self, database: Database, *words: Any) -> None:
+            self._context = transaction(database, *words)
+            self._database = database
+
+        def __enter__(self) -> None:
+            self._context.__enter__()
+
+        def __exit__(self, *error: object) -> Any:
+            found = self._context.__exit__(*error)
+            row = self._database._row("SELECT 1 FROM hosted WHERE revision = 1 AND state = 'final' "
+                                      "AND torra_key LIKE '%17:30:00Z'")  # fmt: skip
+            if row and not waited:
+                waited.append(free.wait(20))
+            return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "transaction", lambda *words: Slow(*words))
+        answer = scorers.asked(overlay, scores=scorers.L1)
+        assert not answer.debated and "no answer within" in answer.why
+        free.set()
+        while overlay.health()["busy"]:
+            time.sleep(0.01)
+    assert waited == [True]
+    with closing(scorers.stored(tmp_path)) as database:
+        record = database.told_tick(answer.key)
+        assert record is not None and record["hosted"]["late"] is True
+
+
+def test_a_system_without_threads_gives_l1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overlay = scorers.overlay(tmp_path)
+
+    def none(_self: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", none)
+        answer = scorers.asked(overlay, scores=scorers.L1)
+    assert scorers.numbers(answer.chart) == scorers.L1 and "too many calls" in answer.why
+    assert overlay.health()["busy"] == 0
+    assert scorers.asked(overlay, scores=scorers.L1).debated
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells by /proc")
+def test_a_killed_process_that_nobody_has_looked_after_is_gone() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    place = processes.this_process().split("|", 1)[0]
+    assert processes.lives(f"{place}|{child.pid}|")
+    os.kill(child.pid, signal.SIGKILL)
+    end = time.monotonic() + 20
+    while processes.lives(f"{place}|{child.pid}|") and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not processes.lives(f"{place}|{child.pid}|"), "before anybody waited for it"
+    child.wait()
+
+
+def test_many_asyncio_callers_all_end_in_time(tmp_path: Path, tries: Tries) -> None:
+    free = threading.Event()
+    overlay = quick(tmp_path, Scripted(dict.fromkeys(ROLES, Blocks(free))))
+    frame = scorers.bars()
+
+    async def many() -> list[Any]:
+        asked = [
+            overlay.score_chart_async(
+                "BTCUSD", "M15", frame, scores=scorers.L1 | {"structure": number / 100},
+                as_of=scorers.closed_at(frame),
+            )
+            for number in range(24)
+        ]  # fmt: skip
+        return await asyncio.gather(*asked)
+
+    try:
+        for attempt in tries():
+            with attempt:
+                began = time.monotonic()
+                charts = asyncio.run(many())
+                assert time.monotonic() - began < DEADLINE + GRACE + 0.5
+        assert [chart["structure"]["score"] for chart in charts] == [n / 100 for n in range(24)]
+    finally:
+        free.set()
+
+
+def test_an_outcome_is_told_in_time_or_not_at_all(tmp_path: Path, tries: Tries) -> None:
+    overlay = quick(tmp_path)
+    key = scorers.asked(overlay, scores=scorers.L1).key
+    for attempt in tries():
+        with attempt, locked(tmp_path / "home" / "torra.db"):
+            began = time.monotonic()
+            with pytest.raises(StoreUnavailable):
+                overlay.outcome(key, verdict="HOLD")
+            assert time.monotonic() - began < DEADLINE + GRACE
+    assert overlay.outcome(key, verdict="HOLD") in (True, False)
+
+
+def test_a_profile_is_stored_once_for_a_stream(tmp_path: Path) -> None:
+    overlay = scorers.overlay(tmp_path, strict=True)
+    thirty = scorers.bars(900).resample("30min").agg(
+        {"open": "first", "high": "max", "low": "min", "close": "last", "volume": "sum"}
+    )  # fmt: skip
+    for size in range(300, 304):
+        scorers.asked(overlay, scorers.bars(size))
+        some = thirty.iloc[:size]
+        overlay.deliberate("BTCUSD", "M30", some, as_of=scorers.closed_at(some, 30))
+    assert scorers.count(tmp_path, "trading_config") == 2
+
+
+def test_the_demo_does_not_take_the_home_of_a_scorer(tmp_path: Path) -> None:
+    scorers.asked(scorers.overlay(tmp_path, strict=True))
+    result = CliRunner().invoke(main, ["--home", str(tmp_path / "home"), "run", "--no-pages"])
+    assert result.exit_code == 2, result.output
+    assert "home of another program's scorer" in result.stderr
+    assert scorers.count(tmp_path, "lease") == 0
