@@ -193,7 +193,7 @@ def test_an_answer_that_a_slow_disk_kept_too_late_says_so(tmp_path: Path) -> Non
         def __enter__(self) -> None:
             self._context.__enter__()
 
-        def __exit__(self, *error: object) -> Any:
+        def __exit__(self, *error: Any) -> Any:  # noqa: PYI036 - as its own
             found = self._context.__exit__(*error)
             row = self._database._row("SELECT 1 FROM hosted WHERE revision = 1 AND state = 'final' "
                                       "AND torra_key LIKE '%17:30:00Z'")  # fmt: skip
@@ -201,8 +201,11 @@ def test_an_answer_that_a_slow_disk_kept_too_late_says_so(tmp_path: Path) -> Non
                 waited.append(free.wait(20))
             return found
 
+    def slowly(database: Database, *words: Any) -> Slow:
+        return Slow(database, *words)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Database, "transaction", lambda *words: Slow(*words))
+        patch.setattr(Database, "transaction", slowly)
         answer = scorers.asked(overlay, scores=scorers.L1)
         assert not answer.debated and "no answer within" in answer.why
         free.set()
