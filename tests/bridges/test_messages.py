@@ -232,6 +232,10 @@ def test_a_signed_text_that_is_no_message_is_refused(what: str) -> None:
     assert refused(seal(body().replace(found, put), KEY)) == "schema"
 
 
+def test_a_key_behind_the_last_is_refused() -> None:
+    assert refused(seal(body() + ',"new":1', KEY)) == "schema"
+
+
 @pytest.mark.parametrize("other", [0, 1, 3, 999_999_999])
 def test_another_version_is_told_before_anything_else(other: int) -> None:
     text = body().replace('"v":2', f'"v":{other}')
