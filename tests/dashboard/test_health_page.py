@@ -159,8 +159,11 @@ def test_who_holds_the_lease(pages: Pages) -> None:
     assert told(expires_at="2020-01-01T00:00:00Z").level == "alert"
     assert told(owner="").remedy == "start the desk: torra run"
     nobody: Any = SimpleNamespace(database=SimpleNamespace(lease=lambda: None), desk=pages.desk)
-    nobody.now = pages.backing.now
+    nobody.now, nobody.settings = pages.backing.now, pages.backing.settings
     assert next(iter(health_checks.scheduler(nobody, real))).level == "warn"
+    nobody.settings = SimpleNamespace(instances=())
+    found = next(iter(health_checks.scheduler(nobody, real)))
+    assert (found.level, found.remedy) == ("ok", "") and "other scorers ask" in found.detail
 
 
 def test_a_clock_that_was_set_back_is_told(pages: Pages) -> None:
