@@ -16,8 +16,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests import ROOT
 from tests.doubles.scripted import Blocks, Scripted
 from tests.tries import Tries
