@@ -126,9 +126,14 @@ def trending(bars: int, seed: int) -> History:
 # --- where nothing can be known -------------------------------------------------------------------
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
-BARS_BY_DAY, BARS_BY_NIGHT = 700, 2000
-OFTEN: dict[str, Any] = {"thresholds": {"buy": 0.02, "sell": 0.02}, "on_opposite": "reverse"}
-"""So that nearly every arm trades often enough on a walk of the night to be judged."""
+BARS_BY_DAY, BARS_BY_NIGHT = 700, 1200
+OFTEN: dict[str, Any] = {
+    "thresholds": {"buy": 0.02, "sell": 0.02},
+    "on_opposite": "reverse",
+    "risk": {"capital": 1_000_000.0},
+}
+"""So that nearly every arm trades often enough on a walk of the night to be judged: small
+thresholds, and an account on which no size is below the smallest order."""
 
 
 def claimed_on_a_walk(spec: Mapping[str, Any]) -> dict[str, Any]:
