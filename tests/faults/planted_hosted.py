@@ -33,7 +33,7 @@ HOSTED: Final[Table] = {
             "a call waits for a tick that hangs",
             At(
                 "torra.overlay.overlay:Overlay._debated",
-                replace("max(0.0, deadline + GRACE - clock.monotonic())", "9.0"),
+                replace("max(0.0, call.deadline + GRACE - clock.monotonic())", "9.0"),
             ),
             "test_a_disk_that_hangs",
         ),

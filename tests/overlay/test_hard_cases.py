@@ -271,8 +271,8 @@ def test_many_asyncio_callers_all_end_in_time(tmp_path: Path, tries: Tries) -> N
 
 
 def test_an_outcome_is_told_in_time_or_not_at_all(tmp_path: Path, tries: Tries) -> None:
+    key = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1).key
     overlay = quick(tmp_path)
-    key = scorers.asked(overlay, scores=scorers.L1).key
     for attempt in tries():
         with attempt, locked(tmp_path / "home" / "torra.db"):
             began = time.monotonic()

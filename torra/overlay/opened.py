@@ -46,7 +46,7 @@ class Opened:
     def __init__(self, home: Path, profile: Profile, profile_name: str) -> None:
         self._home = home
         self._profile = profile
-        self._profile_name = profile_name
+        self.profile_name = profile_name
         self._lock = threading.Lock()
         self._database: Database | None = None
         self._models: Models | None = None
@@ -100,7 +100,7 @@ class Opened:
             leave_sign(self._home)
             self._models = open_models(self._home, database)
             self._models.apply_blocks()
-            self.account = self._models.account(self._profile.agents, self._profile_name)
+            self.account = self._models.account(self._profile.agents, self.profile_name)
             self._promotions = Promotions(database, lambda: ())
             # Headlines are the host's; of the desk's outlook only the calendar is read.
             quiet = self._profile.model_copy(
@@ -141,7 +141,7 @@ class Opened:
     def promoted(self) -> bool:
         """Return whether agents with influence to earn have earned it on this home's desk."""
         promotions = self._promotions
-        return promotions is not None and promotions.promoted(self._profile_name, self._profile)
+        return promotions is not None and promotions.promoted(self.profile_name, self._profile)
 
     def events(self, question: Question) -> EventView | None:
         """Return the scheduled events around the bar; None without a calendar.

@@ -24,46 +24,30 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as Late
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import agent_framework
 from agent_framework import Fallback
-from agents.contracts import SourceType
 from instance_database import TickKey
 from torra.clock import Clock, System, iso
 from torra.config import NAME, NAME_RULE, Instance, Profile, has_desk, load_desk, load_profile
 from torra.errors import ConfigError, StoreUnavailable, TorraError
 from torra.home import HOSTED, PAGES
 from torra.market.broker_clock import ServerClock
+from torra.overlay import asking, hosted_tick
 from torra.overlay import given as reading
-from torra.overlay import hosted_tick, processes
 from torra.overlay.answer import Hosted, plain
+from torra.overlay.asking import GRACE, Call
 from torra.overlay.given import Given, NoScores
-from torra.overlay.hosted_tick import Looked, Question, TooShort
+from torra.overlay.hosted_tick import TooShort
 from torra.overlay.opened import DEMO, Opened
 from torra.overlay.workers import Workers
-from torra.store.hosted import HOST, HostedAnswer
+from torra.store.hosted import HOST
 
 log = logging.getLogger("torra.overlay")
-
-GRACE: Final = 0.4
-"""Seconds past its deadline that a call waits for its tick to be stored."""
-
-CLAIM_GRACE: Final = timedelta(seconds=2)
-"""How long past its deadline a claim counts: a hung disk must not hold a question for ever."""
-
-LOOK_AGAIN: Final = 0.05
-"""Seconds between two looks at a question that another one debates."""
-
-SILENT: Final = "silent:"
-"""Beginning of a flag that says what the gate's rules could not see."""
-
-LEAST_WAIT: Final = 0.1
-"""Seconds that a write waits for the lock even when the deadline has passed."""
-
 
 _OVERLAYS: Final[weakref.WeakSet[Overlay]] = weakref.WeakSet()
 """The overlays of this process: a fork resets them in the child, before any thread is there."""
@@ -201,39 +185,31 @@ class Overlay:
         except Exception as error:
             log.exception("%s %s could not be read", given.symbol, given.timeframe)
             return self._without(given, f"bars: {type(error).__name__}", error)
-        return self._debated(question, looked, fallback, clock, deadline)
+        call = Call(question, looked, fallback, clock, deadline, strict=self._strict)
+        answer = self._debated(call)
+        if answer.why:
+            self._note(call.key, answer.why)
+        return answer
 
-    def _debated(
-        self,
-        question: Question,
-        looked: Looked,
-        fallback: Fallback | None,
-        clock: Clock,
-        deadline: float,
-    ) -> Hosted:
+    def _debated(self, call: Call) -> Hosted:
         """Return the desk's answer where there is one in time, L1's else."""
-        l1 = question.given.scores or looked.scores
-        key = question.key.text
-        gone = threading.Event()
-        work = self._workers.run(
-            partial(self._ask, question, looked, l1, fallback, clock, deadline, gone)
-        )
+        clock = call.clock
+        work = self._workers.run(partial(asking.ask, self._opened, call))
         if work is None:
-            return self._l1(key, l1, "too many calls hang already", question)
+            return call.l1_alone("too many calls hang already")
         try:
-            return work.result(max(0.0, deadline + GRACE - clock.monotonic()))
+            return work.result(max(0.0, call.deadline + GRACE - clock.monotonic()))
         except Exception as error:
-            gone.set()
+            call.gone.set()
             if isinstance(error, Late) and not work.done():
-                why = f"no answer within {self._profile.agents.timeout_seconds:g} s"
-                return self._l1(key, l1, why, question)
+                seconds = self._profile.agents.timeout_seconds
+                return call.l1_alone(f"no answer within {seconds:g} s")
             if self._strict:
                 raise
             known = isinstance(error, TorraError)
             # What Torra raises says all that there is to say; anything else is told with its trace.
-            log.warning("%s: L1 stands alone: %s", key, error, exc_info=None if known else error)
-            why = str(error) if known else type(error).__name__
-            return self._l1(key, l1, why, question)
+            log.warning("%s: L1 stands alone: %s", call.key, error, exc_info=not known and error)
+            return call.l1_alone(str(error) if known else type(error).__name__)
 
     def _without(self, given: Given, why: str, error: Exception | None = None) -> Hosted:
         """Return the host's own L1 for bars that cannot be used; raise NoScores without one."""
@@ -245,117 +221,10 @@ class Overlay:
         log.warning("%s %s: L1 stands alone: %s", given.symbol, given.timeframe, why)
         return plain("", given.scores, why, given.told)
 
-    def _l1(self, key: str, l1: Mapping[str, float], why: str, question: Question) -> Hosted:
-        self._note(key, why)
-        return plain(key, l1, why, question.told)
-
     def _note(self, key: str, why: str) -> None:
         with self._lock:
             at = iso(System().real_now().replace(microsecond=0))
             self._trouble = {"at": at, "of": key, "why": why}
-
-    # --- on a thread of its own -----------------------------------------------------------------
-
-    def _ask(
-        self,
-        question: Question,
-        looked: Looked,
-        l1: Mapping[str, float],
-        fallback: Fallback | None,
-        clock: Clock,
-        deadline: float,
-        gone: threading.Event,
-    ) -> Hosted:
-        """Return the answer of the record, or debate it and put it on record.
-
-        `gone` is set once the caller waits no longer.
-        """
-        desk = self._opened.at(deadline)
-        owner = f"{processes.this_process()}|{threading.get_ident()}"
-        found = self._claim(desk, question, owner, clock, deadline)
-        if isinstance(found, HostedAnswer):
-            return _again(desk, question, l1, found)
-        if found != "ours":
-            why = "another call debates this bar, and its answer did not come in time"
-            return self._l1(question.key.text, l1, why, question)
-        try:
-            return self._debate(desk, question, looked, l1, fallback, owner, clock, deadline, gone)
-        except BaseException:
-            _give_back(desk, question, owner)
-            raise
-
-    def _claim(
-        self, desk: Opened, question: Question, owner: str, clock: Clock, deadline: float
-    ) -> HostedAnswer | str:
-        """Return the final answer, "ours" once it is claimed, or "taken" at the deadline."""
-        asked, waited = question.asked, False
-        while True:
-            left = deadline - clock.monotonic()
-            expires = clock.real_now() + timedelta(seconds=max(0.0, left)) + CLAIM_GRACE
-            with desk.database.transaction(max(LEAST_WAIT, left)):
-                found = desk.database.ask_hosted(
-                    question.key, asked, owner, expires, processes.lives, self._profile_name,
-                    waited=waited,
-                )  # fmt: skip
-            waited = True
-            if found != "taken" or left <= LOOK_AGAIN:
-                return found
-            clock.sleep(LOOK_AGAIN)
-
-    def _debate(
-        self,
-        desk: Opened,
-        question: Question,
-        looked: Looked,
-        l1: Mapping[str, float],
-        fallback: Fallback | None,
-        owner: str,
-        clock: Clock,
-        deadline: float,
-        gone: threading.Event,
-    ) -> Hosted:
-        began = clock.monotonic()
-        provider, missing = desk.answering()
-        if missing and self._strict:
-            raise ConfigError(missing)
-        seen = hosted_tick.inputs(
-            question, looked, desk.events(question), hosted_tick.news(question)
-        )
-        who = hosted_tick.answerers(
-            # Nobody outside is reached without a provider, so there is nothing to pay.
-            provider.submit, None if missing else desk.account, question.given,
-            promoted=desk.promoted, fallback=fallback,
-        )  # fmt: skip
-        chosen = hosted_tick.planned(question, seen, who)
-        debated = hosted_tick.debate(question, seen, chosen, who, clock=clock, deadline=deadline)
-        record, revision = hosted_tick.store(
-            desk.database, question, seen, debated, fallback=who.fallback, owner=owner,
-            provider=provider.name, elapsed_ms=(clock.monotonic() - began) * 1000.0,
-            now=clock.real_now(),
-            wait=max(LEAST_WAIT, deadline + GRACE - LEAST_WAIT - clock.monotonic()),
-            gave_up=gone.is_set,
-        )  # fmt: skip
-        if debated.late:
-            debated.late.watch(desk.database, question.key)
-        counted = debated.counted
-        final = hosted_tick.is_final(debated)
-        why = "" if final else missing or _why(record)
-        if why:
-            self._note(question.key.text, why)
-        return Hosted(
-            key=question.key.text,
-            chart={name: dict(entry) for name, entry in counted.scores.items()},
-            l1=l1,
-            veto=counted.ruling.veto,
-            multiplier=counted.ruling.multiplier,
-            reasons=counted.ruling.reasons,
-            debated=final,
-            revision=revision,
-            why=why,
-            told=question.told,
-            cost_usd=debated.deliberation.cost_usd,
-            record=record,
-        )
 
     # --- beside the calls -----------------------------------------------------------------------
 
@@ -438,51 +307,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _again(
-    desk: Opened, question: Question, l1: Mapping[str, float], found: HostedAnswer
-) -> Hosted:
-    """Return an answer that was given before."""
-    record = found.record
-    if record is None:
-        record = desk.database.told_tick(question.key.text) or {}
-    gate = record.get("gate") or {}
-    why = "" if found.final else _why(record)
-    return Hosted(
-        key=question.key.text,
-        chart=found.chart,
-        l1=l1,
-        why=why,
-        veto=bool(gate.get("veto")),
-        multiplier=float(gate.get("multiplier", 1.0)),
-        reasons=tuple(gate.get("reasons", ())),
-        debated=found.final,
-        again=True,
-        revision=found.revision,
-        told=question.told,
-        record=record,
-    )
-
-
-def _give_back(desk: Opened, question: Question, owner: str) -> None:
-    try:
-        with desk.database.transaction(LEAST_WAIT):
-            desk.database.give_back(question.key, question.asked, owner)
-    except StoreUnavailable:
-        return  # it ends with its time
-
-
-def _why(record: Mapping[str, Any]) -> str:
-    """Return why no agent was heard on a tick that is on record, in a few words."""
-    spoken = record.get("deliberation") or {}
-    if record.get("source_type") == SourceType.AGENT_SKIPPED:
-        return "no reply could change the verdict, so nobody was asked"
-    # What the rules of the gate did not see is no reason; what befell the agents comes first.
-    flags = [flag for flag in spoken.get("flags", ()) if not flag.startswith(SILENT)]
-    words = dict.fromkeys([*spoken.get("failures", {}).values(), *flags])
-    heard = "your fallback" if record.get("source_type") == SourceType.LEGACY else "no agent"
-    return f"{heard} was heard: {', '.join([*words][:6]) or 'nobody was asked'}"
 
 
 def _kind(answer: Hosted) -> str:
