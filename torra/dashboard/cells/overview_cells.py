@@ -45,6 +45,7 @@ from torra.dashboard.cells.shown import (
 from torra.dashboard.cells.symbol_cells import strip
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
+from torra.store.hosted import FEED
 from torra.tick.tick_record import TickRecord
 
 CARDS: Final = 8
@@ -251,7 +252,8 @@ def _cost(desk: Strip) -> Cell:
 
 
 def _all_changes(instances: Sequence[ShownInstance]) -> Cell:
-    known = [one.changes for one in instances]
+    # Those of other scorers stand on their own cards: the list that this leads to is the desk's.
+    known = [one.changes for one in instances if one.feed != FEED]
     changed = figures.plain(sum(one.changed or 0 for one in known), 0)
     every = figures.plain(sum(one.all or 0 for one in known), 0)
     return words(f"{changed} of {every}", title="ticks whose verdict is not the one of L1 alone")
