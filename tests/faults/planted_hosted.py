@@ -54,7 +54,7 @@ HOSTED: Final[Table] = {
         ),
         "hosted-promotes": fault(
             "another scorer's ticks promote a desk's agents",
-            At("torra.desk.promotion:ran_with", never("instance.startswith(HOST)")),
+            At("torra.desk.promotion:ran_with", never("is_hosted(instance)")),
             "test_the_standing_of_a_desks_agents_knows_no_hosted_tick",
         ),
     },

@@ -43,7 +43,7 @@ from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 from torra.evaluation.promotion_evidence import HORIZON
 from torra.evaluation.promotion_rule import RULE, Rule, Standing
 from torra.evaluation.recomposition import BrainNumbers
-from torra.store.hosted import HOST
+from torra.store.hosted import is_hosted
 from torra.tick.record import versions
 
 EARNED: Final = "earned"
@@ -286,7 +286,7 @@ def ran_with(database: Database, mark: str) -> dict[str, Profile]:
     """
     found = {}
     for instance, told in database.profiles_given():
-        if instance.startswith(HOST):
+        if is_hosted(instance):
             continue  # what agents do for another scorer promotes nobody on a desk
         profile = _told(told)
         # Oldest first, so the newest profile of an instance is the one that stays.

@@ -257,8 +257,8 @@ def _memory(question: Question, looked: Looked) -> dict[str, Any]:
     position, streak = extra.get("position"), extra.get("losing_streak")
     return {
         **found,
-        "position": SIDES.get(float(np.sign(position))) if position is not None else None,
-        "losing_streak": int(streak) if streak is not None and streak >= 0 else None,
+        "position": None if position is None else SIDES.get(position),
+        "losing_streak": None if streak is None else int(streak),
         "open_elsewhere": None,
     }
 

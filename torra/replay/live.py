@@ -42,7 +42,7 @@ from torra.replay.l1.trades import END
 from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
-from torra.store.hosted import HOST
+from torra.store.hosted import is_hosted
 from torra.store.standings import WarmUps
 
 CALLED: Final = "scorecard"
@@ -114,7 +114,7 @@ def scored(
     without a symbol, and for a time that is none.
     """
     start, last = moment("--from", begin), moment("--to", end)
-    if symbol is not None and symbol.startswith(HOST):
+    if symbol is not None and is_hosted(symbol):
         return _of_a_host(home, symbol, start, last)
     settings = load_desk(home)
     subject = _subject(home, settings, symbol)
@@ -170,7 +170,7 @@ def made(
     arms = arms_of(final, subject, frames)
     exhibits = scorecard.exhibits(arms, frames, profile=subject.profile, trials=tried)
     # Agents in shadow sent nothing: an exhibit of trades would be about none.
-    if arms[-1].name == WOULD_BE or is_hosted(subject):
+    if arms[-1].name == WOULD_BE or _of_hosts(subject):
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
     warmed = warmed_of(database, final)
     says = f"{heard:,} of {len(final.ticks):,} ticks were debated. {exhibits[0].says}"
@@ -247,9 +247,9 @@ def arm_seen(
     )
 
 
-def is_hosted(subject: PromotionSubject) -> bool:
+def _of_hosts(subject: PromotionSubject) -> bool:
     """Return whether a subject is a stream of another program's scorer."""
-    return all(instance.id.startswith(HOST) for instance in subject.instances)
+    return all(is_hosted(instance.id) for instance in subject.instances)
 
 
 def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") -> ArmSeen:
@@ -280,7 +280,7 @@ def control_seen(final: ArmSeen, trades: Sequence[TradeSeen], name: str = "l1") 
 
 def arms_of(final: ArmSeen, subject: PromotionSubject, frames: Frames) -> tuple[ArmSeen, ArmSeen]:
     """Return L1 alone, and the final chain; in shadow the one that agents would have made."""
-    if is_hosted(subject):
+    if _of_hosts(subject):
         return control_seen(final, ()), final
     if not all(tick.shadow for tick in final.ticks if tick.opinions):
         return control_seen(final, l1_trades(final, subject, frames)), final
@@ -367,7 +367,7 @@ def warnings(final: ArmSeen, subject: PromotionSubject) -> list[str]:
         )
     elif shadow:
         found.append(f"On {shadow:,} of {len(final.ticks):,} ticks the agents were in shadow.")
-    if is_hosted(subject):
+    if _of_hosts(subject):
         found.append(
             "This stream is another scorer's: Torra sends nothing, and judges the verdicts that it "
             "read. What your own trades came to is what you told it."

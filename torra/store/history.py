@@ -20,7 +20,7 @@ from typing import Any, Final
 from torra.clock import duration, parse
 from torra.store.bars import BEFORE_ALL, NEWEST_REVISIONS
 from torra.store.connection import Store, stamp
-from torra.store.hosted import HOST
+from torra.store.hosted import is_hosted
 
 StreamKey = tuple[str, str]
 """Instance and timeframe."""
@@ -161,29 +161,15 @@ class HistoryStore(Store):
 
     def beside(self, instance: str, timeframe: str, bar_time: str) -> tuple[str | None, str | None]:
         """Return the bar times of the finished or skipped ticks before and after a bar."""
-        if instance.startswith(HOST):
-            return self._beside_hosted(instance, timeframe, bar_time)
+        table, place, value, which = "ticks", "bar_time", bar_time, "AND state <> 'claimed' "
+        if is_hosted(instance):  # has no row in `ticks`: nobody owes it anything
+            table, place, which = "chains", "close_time", ""
+            value = stamp(parse(bar_time) + duration(timeframe))
         found = [
             self._row(
-                "SELECT bar_time FROM ticks WHERE instance = ? AND timeframe = ? "  # noqa: S608
-                f"AND bar_time {sign} ? AND state <> 'claimed' ORDER BY bar_time {way} LIMIT 1",
-                instance, timeframe, bar_time,
-            )
-            for sign, way in (("<", "DESC"), (">", "ASC"))
-        ]  # fmt: skip
-        before, after = (str(row["bar_time"]) if row else None for row in found)
-        return before, after
-
-    def _beside_hosted(
-        self, instance: str, timeframe: str, bar_time: str
-    ) -> tuple[str | None, str | None]:
-        """Return what `beside` does of a hosted stream, whose ticks have no row in `ticks`."""
-        close = stamp(parse(bar_time) + duration(timeframe))
-        found = [
-            self._row(
-                "SELECT bar_time FROM chains WHERE instance = ? AND timeframe = ? "  # noqa: S608
-                f"AND close_time {sign} ? ORDER BY close_time {way} LIMIT 1",
-                instance, timeframe, close,
+                f"SELECT bar_time FROM {table} WHERE instance = ? AND timeframe = ? "  # noqa: S608
+                f"AND {place} {sign} ? {which}ORDER BY {place} {way} LIMIT 1",
+                instance, timeframe, value,
             )
             for sign, way in (("<", "DESC"), (">", "ASC"))
         ]  # fmt: skip

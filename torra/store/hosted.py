@@ -34,6 +34,11 @@ HOSTS: Final = (HOST, "host;")
 """What such names lie between, in the order of the tables."""
 
 
+def is_hosted(name: str) -> bool:
+    """Return whether an instance, or the key of a tick, is another scorer's."""
+    return name.startswith(HOST)
+
+
 def hosted_instance(name: str, timeframes: Sequence[str], profile: str = "default") -> Instance:
     """Return the instance of a hosted stream by its name, host:<overlay>:<symbol>."""
     shown = Instance(symbol=name.rpartition(":")[2], timeframes=tuple(timeframes), profile=profile)

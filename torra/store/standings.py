@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from torra.clock import duration, parse
 from torra.store.connection import Store, stamp, to_json
-from torra.store.hosted import HOST
+from torra.store.hosted import is_hosted
 from torra.verdict.signal_states import HELD, UNEXECUTED
 
 PAGE: Final = 500
@@ -239,7 +239,7 @@ class WarmUps:
 
     def has(self, instance: str, timeframe: str, close: datetime) -> bool:
         """Return whether the tick of a stream that closed then was run in warm-up."""
-        if instance.startswith(HOST):
+        if is_hosted(instance):
             return False  # another scorer asks at the very close where it says so itself
         key = instance, timeframe
         if key not in self._ends:

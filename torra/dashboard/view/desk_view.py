@@ -26,7 +26,7 @@ from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import Json, StreamReading
 from torra.errors import ConfigError
-from torra.store.hosted import HOST
+from torra.store.hosted import is_hosted
 from torra.tick.tick_record import TickRecord
 from torra.verdict import one_sided, sentiment_rules
 from torra.verdict.risk_engine import TARGET_R, Position
@@ -165,7 +165,7 @@ class DatabaseView:
         return self._desk.clock  # a desk that takes over goes on with another clock
 
     def _profile(self, one: Instance) -> Profile:
-        if one.id.startswith(HOST):
+        if is_hosted(one.id):
             return self._hosted.profile(one)
         return self._desk.setups[one.id].profile
 
@@ -366,7 +366,7 @@ class DatabaseView:
         return found
 
     def _told_outcome(self, instance: str, timeframe: str, moment: datetime) -> Json | None:
-        if not instance.startswith(HOST):
+        if not is_hosted(instance):
             return None
         return self._database.hosted_outcome(_key(instance, timeframe, moment).text)
 

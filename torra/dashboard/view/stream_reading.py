@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from torra import clock as clocks
 from torra.dashboard.record import vetoes
 from torra.dashboard.view.kept import Kept
-from torra.store.hosted import HOST
+from torra.store.hosted import is_hosted
 from torra.tick import sentence
 from torra.tick.tick_record import RecordPart, TickRecord
 
@@ -136,7 +136,7 @@ class StreamReading:
             stream: {
                 **self._stream(stream, *found[stream], now, tallies.get(stream, (0, 0))[1]),
                 # Another scorer asks when it likes: nobody knows when the next tick comes.
-                **(NO_WAIT if stream[0].startswith(HOST) else waits[stream[1]]),
+                **(NO_WAIT if is_hosted(stream[0]) else waits[stream[1]]),
             }
             for stream in streams
         }
@@ -177,14 +177,14 @@ class StreamReading:
             return None if record is None else brief(record)
 
         # Another scorer may ask again about a bar: then its tick is another one.
-        return made() if key.startswith(HOST) else self._ticks.get(key, made)
+        return made() if is_hosted(key) else self._ticks.get(key, made)
 
     def listed(self, stream: StreamKey, limit: int, newest: JsonValue, count: int) -> list[Json]:
         """Return the newest ticks of a stream, the first LISTED with parts of their records.
 
         `newest` and `count` show whether a list that was read before is still right.
         """
-        if stream[0].startswith(HOST):
+        if is_hosted(stream[0]):
             return self._read_list(stream, limit)
         return self._lists.get(
             (stream, limit, newest, count), lambda: self._read_list(stream, limit)

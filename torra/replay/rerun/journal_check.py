@@ -42,7 +42,7 @@ from torra.replay.rerun.inputs_then import LEFT, path_timeframe
 from torra.replay.rerun.journal_replay import RECORD, Comparison, replay
 from torra.replay.shards.history import moment
 from torra.store.connection import connect_reader, copy, explain
-from torra.store.hosted import HOST
+from torra.store.hosted import is_hosted
 from torra.tick.rules_version import RULES, RULES_VERSION
 
 WHY_LEFT: Final = {
@@ -224,7 +224,7 @@ def _checked(
     end: datetime | None,
     progress: Progress,
 ) -> InstanceCheck:
-    hosted = instance.startswith(HOST)
+    hosted = is_hosted(instance)
     how_ended = source.hosted_ends if hosted else source.tick_ends
     ends = how_ended(instance, timeframes, begin, end)
     names = sorted({row["timeframe"] for row in ends}, key=duration)
