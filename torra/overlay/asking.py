@@ -180,8 +180,9 @@ def _why(record: Mapping[str, Any]) -> str:
     spoken = record.get("deliberation") or {}
     if record.get("source_type") == SourceType.AGENT_SKIPPED:
         return "no reply could change the verdict, so nobody was asked"
-    # What the rules of the gate did not see is no reason; what befell the agents comes first.
+    # What befell the calls comes first; what the rules of the gate did not see is no reason.
+    calls = [call.get("detail", "") for call in spoken.get("calls", ())]
     flags = [flag for flag in spoken.get("flags", ()) if not flag.startswith(SILENT)]
-    words = dict.fromkeys([*spoken.get("failures", {}).values(), *flags])
+    words = dict.fromkeys([*filter(None, calls), *spoken.get("failures", {}).values(), *flags])
     heard = "your fallback" if record.get("source_type") == SourceType.LEGACY else "no agent"
     return f"{heard} was heard: {', '.join([*words][:WORDS]) or 'nobody was asked'}"
