@@ -35,7 +35,7 @@ run: $(VENV)/run.stamp
 	$(BIN)/torra run --port $(PORT)
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(TESTS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/providers/test_local_model.py

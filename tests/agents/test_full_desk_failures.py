@@ -138,7 +138,7 @@ def check(record: Deliberation, expected: Expected, kind: str, requests: list[Re
 @pytest.mark.parametrize("kind", FAILURES)
 def test_any_subset_of_the_full_desk_may_fail(kind: str, fallback: Any, scaled: Scaled) -> None:
     about, full = context(features=FULL_FEATURES), settings(mode="full")
-    for failing in share(scaled(256, 16), f"{kind} {fallback is None}"):
+    for failing in share(scaled(256, 8), f"{kind} {fallback is None}"):
         provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
         record = debate(provider, about=about, config=full, fallback=fallback)
         expected = expect(failing, fallback=fallback is not None, silent=frozenset())

@@ -305,7 +305,7 @@ def test_a_style_changes_nothing(style: str) -> None:
 
 
 def test_threads_draw_the_same_bytes(scaled: Scale) -> None:
-    jobs = scaled(200, 8)
+    jobs = scaled(200, 5)
     series = [(name, sample(name, 2500), digits) for name, digits in SAMPLES.items()]
 
     def draw(job: int) -> bytes:
@@ -340,7 +340,7 @@ def test_a_fault_gives_the_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_picture_is_large(scaled: Scale) -> None:
     chance = random.Random(11)
-    for _ in range(scaled(200, 8)):
+    for _ in range(scaled(200, 4)):
         name = chance.choice(sorted(SAMPLES))
         bars = sample(name, chance.randrange(LEAST_BARS, 5500))
         if len(bars) < LEAST_BARS:
@@ -412,7 +412,7 @@ def test_a_column_without_values_is_left_out(monkeypatch: pytest.MonkeyPatch, na
 
 def test_random_walks_can_be_drawn(scaled: Scale) -> None:
     chance = random.Random(3)
-    for seed in range(scaled(200, 8)):
+    for seed in range(scaled(200, 4)):
         start, power = chance.randrange(200), chance.randrange(-5, 6)
         bars = walk(240, seed, flat=(start, chance.randrange(240))) * ([10.0**power] * 4 + [1.0])
         assert len(btc(bars, digits=chance.randrange(8))) < MOST_BYTES

@@ -18,7 +18,6 @@ import pytest
 from flask.testing import FlaskClient
 
 from instance_database import Database
-from tests.doubles.page_reader import COMPILED
 from tests.doubles.visitors import open_app
 from tests.worlds import large_database
 from torra.dashboard.doors.routes import every_route
@@ -106,7 +105,6 @@ def open_pages(folder, rows, instances):
     view = DatabaseView(database, desk, looking)
     backing = Backing(folder, database, desk, looking)
     app = open_app(view, backing=backing)
-    app.jinja_env.bytecode_cache = COMPILED
     client = app.test_client()
     return database, client, values(database, desk)
 

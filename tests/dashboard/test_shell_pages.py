@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.doubles.entrance import OURS
-from tests.doubles.page_reader import COMPILED, Page, check_structure
+from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import ACCESS
 from tests.worlds import desks
 from torra.config import DeskSettings
@@ -29,7 +29,6 @@ def read(desk, address, scope="admin"):
     settings = DeskSettings(instances=(desks.BTC,))
     backing = Backing(Path("home"), desk.database, settings, desk, environment={})
     app = create_app(DatabaseView(desk.database, settings, desk), access=ACCESS, backing=backing)
-    app.jinja_env.bytecode_cache = COMPILED
     client = app.test_client()
     if scope:
         client.post("/login", data={"token": ACCESS.tokens[scope]}, headers=OURS)

@@ -22,7 +22,7 @@ import pytest
 from benchmarks import bench_pages
 from tests.conftest import Scale
 from tests.dashboard.test_query_plans import ROUTES, address, values
-from tests.doubles.page_reader import COMPILED, Page
+from tests.doubles.page_reader import Page
 from tests.doubles.visitors import open_app
 from tests.worlds import large_database
 from tests.worlds.demo_full_desk import CASES, desk_record
@@ -62,7 +62,6 @@ class Opened:
     def client(self, view=None):
         backing = Backing(self.path.parent, self.database, self.desk, self.looking)
         app = open_app(view or self.view(), backing=backing)
-        app.jinja_env.bytecode_cache = COMPILED
         return app.test_client()
 
 

@@ -28,7 +28,7 @@ from tests.doubles.browser import (
     needs_browser,
     only_nightly,
 )
-from tests.doubles.page_reader import COMPILED, Page, check_policy, check_structure
+from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.visitors import ACCESS, LoggedIn, bearer, open_app
 from tests.worlds import desks
 from tests.worlds.demo_full_desk import ATTACK
@@ -233,9 +233,7 @@ def app_of(desk: Any, folder: Any) -> Any:
         Path(folder), desk.database, settings, desk, environment={}, events=desk.events
     )
     view = DatabaseView(desk.database, settings, desk)
-    app = create_app(view, access=ACCESS, backing=backing)
-    app.jinja_env.bytecode_cache = COMPILED
-    return app
+    return create_app(view, access=ACCESS, backing=backing)
 
 
 @pytest.fixture(scope="module")
@@ -383,7 +381,6 @@ def test_the_overview_and_the_menu_lead_to_the_debates(client: FlaskClient) -> N
 
 def test_without_a_database_there_is_nothing_to_watch() -> None:
     app = open_app(ScriptedView())
-    app.jinja_env.bytecode_cache = COMPILED
     page = read(app.test_client(), "/watch")
     assert "torra run" in page.text
     assert app.test_client().get("/watch/tick_1").status_code == 404

@@ -219,7 +219,7 @@ def test_no_bullet_of_the_rules_stands_on_the_wrong_side(
     profile = validate(Profile, settings, "a test")
     desk = desks.open_desk(tmp_path, (desks.BTC, desks.EUR), profile=profile)
     desks.take_lease(desk)
-    wanted, seen = scaled(5_000, least=12), Counter[str]()
+    wanted, seen = scaled(5_000, least=6), Counter[str]()
     while seen["proposals"] < wanted:
         closed = desks.step(desk)
         for name, setup in desk.setups.items():

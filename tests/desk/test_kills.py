@@ -121,7 +121,7 @@ def test_a_kill_at_a_named_point_changes_nothing(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Each point of a tick, again and again, on a desk that pays its vendor (D1)."""
-    deaths = scaled(25, least=3)
+    deaths = scaled(25)
     upto = TRADING + 2 * deaths * desks.QUARTER
     for number in range(deaths):
         passes = 1 if point in ONCE else 1 + number % 3

@@ -13,7 +13,6 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.wrappers import Response
 
-from tests.doubles.page_reader import COMPILED
 from tests.worlds import desks
 from tests.worlds.demo_view import ScriptedView
 from torra.clock import Clock, System, iso
@@ -59,7 +58,6 @@ def scripted_app(access: Access | None = None, **named: Any) -> Flask:
 
 def compiled(app: Flask) -> Flask:
     """Return an app that does not compile its templates anew."""
-    app.jinja_env.bytecode_cache = COMPILED
     return app
 
 

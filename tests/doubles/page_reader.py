@@ -14,8 +14,6 @@ from typing import Any
 
 from flask import Flask
 from flask.testing import FlaskClient
-from jinja2 import BytecodeCache
-from jinja2.bccache import Bucket
 
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_full_desk import FullDeskView
@@ -64,29 +62,10 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-class Compiled(BytecodeCache):
-    """Templates, compiled once for all apps of a test run."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if bucket.key in self.known:
-            bucket.bytecode_from_string(self.known[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self.known[bucket.key] = bucket.bytecode_to_string()
-
-
-COMPILED = Compiled()
-
-
 @functools.cache
 def app_of(state: str) -> Flask:
     desk, _, case = state.partition(":")
-    app = open_app(FullDeskView(case or "demo") if desk == "desk" else ScriptedView(state))
-    app.jinja_env.bytecode_cache = COMPILED
-    return app
+    return open_app(FullDeskView(case or "demo") if desk == "desk" else ScriptedView(state))
 
 
 def client(state: str = "demo") -> FlaskClient:

@@ -177,7 +177,16 @@ def suite(words: Sequence[str], workers: int) -> tuple[int, list[Case]]:
         report = Path(folder) / "junit.xml"
         # This form of the report has the file of a test and allows properties.
         form = ("-o", "junit_family=xunit1", f"--junitxml={report}")
-        command = [*PYTEST, "--dist", "worksteal", "-n", str(workers), *form, *words]
+        command = [
+            *PYTEST,
+            "--dist",
+            "loadfile",
+            "--no-loadscope-reorder",
+            "-n",
+            str(workers),
+            *form,
+            *words,
+        ]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         return code, list(cases_of(report)) if code in TO_THE_END else []
 

@@ -84,7 +84,7 @@ def test_of_many_callers_one_debates_and_all_have_its_answer(
 ) -> None:
     bars = scaled(1_000, least=6)
     scorers.asked(scorers.overlay(tmp_path), scorers.bars(300), scores=scorers.L1)
-    callers = [program(CALLERS, tmp_path, 301, 301 + bars, 4) for _ in range(4)]
+    callers = [program(CALLERS, tmp_path, 301, 301 + bars, 4) for _ in range(scaled(4, least=2))]
     told: dict[str, list[Any]] = {}
     for caller in callers:
         out, error = caller.communicate(timeout=3_000)

@@ -125,7 +125,7 @@ def test_what_is_said_on_the_shipped_sample(
     mode: str, scaled: Scaled, record_property: Any
 ) -> None:
     """Each claim has a side and a number, each point its author's side; no id or Greek."""
-    heard = listen(mode, scaled(5_000, least=16))
+    heard = listen(mode, scaled(5_000, least=8))
     seen: Counter[str] = Counter()
     claims: dict[tuple[str, ...], dict[str, str]] = {}
     for request, reply in heard:

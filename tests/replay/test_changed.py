@@ -196,8 +196,11 @@ def l1_alone(
 
 @pytest.mark.parametrize(
     ("which", "profile"),
-    [("lived", trading("full")), ("wild", trading("full")), ("shrunk", SMALLER)],
-    ids=("lived", "wild", "shrunk"),
+    [
+        pytest.param("lived", trading("full"), id="lived"),
+        pytest.param("wild", trading("full"), id="wild"),
+        pytest.param("shrunk", SMALLER, id="shrunk", marks=pytest.mark.nightly),
+    ],
 )
 def test_the_list_is_what_the_journal_says(
     which: str, profile: Profile, request: pytest.FixtureRequest

@@ -118,7 +118,9 @@ def test_the_source_is_a_desk_that_lived_through_much(lived: Path) -> None:
     database.close()
 
 
-def test_every_tick_is_the_same_in_every_process(lived: Path, tmp_path: Path) -> None:
+def test_every_tick_is_the_same_in_every_process(
+    lived: Path, tmp_path: Path, scaled: Callable[..., int]
+) -> None:
     def start(number: int) -> subprocess.Popen[bytes]:
         into = tmp_path / f"into {number}"
         into.mkdir()
@@ -128,7 +130,8 @@ def test_every_tick_is_the_same_in_every_process(lived: Path, tmp_path: Path) ->
             env={**os.environ, "PYTHONHASHSEED": str(number * 1009)},
         )  # fmt: skip
 
-    told = [process.communicate()[0] for process in [start(n) for n in range(PROCESSES)]]
+    processes = [start(number) for number in range(scaled(PROCESSES, least=2))]
+    told = [process.communicate()[0] for process in processes]
     assert len(set(told)) == 1, "the processes differ"
     found = [json.loads(line) for line in told[0].splitlines()]
     database = desks.open_database(lived.parent)

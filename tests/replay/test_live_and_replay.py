@@ -93,7 +93,9 @@ def write_outlook(home: Path) -> None:
     (home / HEADLINES).write_text("".join(f"{json.dumps(one)}\n" for one in told))
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(
+    scope="module", params=[pytest.param("always", marks=pytest.mark.nightly), *list(KINDS)[1:]]
+)
 def lived(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -130,7 +132,7 @@ def lived(
     desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
     caught_up = desk.wake("BTCUSD")
     outcomes: list[Outcome] = []
-    for _ in range(scaled(CLOSES, 60)):
+    for _ in range(scaled(CLOSES, 40)):
         moment = desks.clock_of(desk).now() + desks.QUARTER
         desks.clock_of(desk).set(moment)
         outcomes += desk.wake("BTCUSD")

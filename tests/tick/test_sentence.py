@@ -246,7 +246,7 @@ any_record = st.fixed_dictionaries(
 
 
 def test_any_record_has_one_short_sentence_in_words(scaled: Callable[..., int]) -> None:
-    @settings(max_examples=scaled(10_000, least=500), deadline=None)
+    @settings(max_examples=scaled(10_000, least=200), deadline=None)
     @given(any_record)
     def short(record: dict[str, Any]) -> None:
         check(told(TickRecord.read(record)))

@@ -20,7 +20,6 @@ from typing import Any
 
 import pandas as pd
 
-from tests.doubles.page_reader import COMPILED
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds import desks, stores
 from tests.worlds.demo_view import ScriptedView
@@ -118,9 +117,7 @@ def open_pages(backing: Backing, scope: str = "admin") -> Any:
 
 @cache
 def _app(scope: str) -> Any:
-    app = open_app(ScriptedView(), scope=scope)
-    app.jinja_env.bytecode_cache = COMPILED
-    return app
+    return open_app(ScriptedView(), scope=scope)
 
 
 @cache
