@@ -58,7 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Apps are made by the hundred, and compiling their templates was a fifteenth of a run.
     """
     Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
-    settings.register_profile("daily", derandomize=True, database=None, deadline=None)
+    settings.register_profile(
+        "daily", derandomize=True, database=None, deadline=None, max_examples=40
+    )
     settings.register_profile("nightly", deadline=None, print_blob=True)
     settings.load_profile("nightly" if config.getoption("--nightly") else "daily")
     if not os.environ.get("TMPDIR") and _has_room(MEMORY):

@@ -23,7 +23,7 @@ from torra.errors import ConfigError, TorraError
 from torra.evaluation.observations import same_but_time
 from torra.replay import arms
 from torra.replay.replaying import ReplayPlan, TradingCosts, run_on
-from torra.replay.shards import shards
+from torra.replay.shards import cluster, shards
 from torra.replay.shards.cluster import (
     TLS_VARIABLES,
     ClusterExecutor,
@@ -173,7 +173,7 @@ def copied(folder: Path) -> Path:
 
 @pytest.mark.usefixtures("still")
 def test_two_workers_give_the_same_and_a_killed_one_costs_only_its_own_job(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries, keep = tmp_path / "tries", tmp_path / "keep"
     tries.mkdir()
@@ -196,6 +196,7 @@ def test_two_workers_give_the_same_and_a_killed_one_costs_only_its_own_job(
         here.workers[1].kill()
         with pytest.raises(TorraError, match="has had no worker for 0 s; what was finished is"):
             run_all(jobs(2), shard_jobs.walk_figures, executor)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with pytest.raises(ConfigError, match="no Dask scheduler answers at tcp:"):
         open_cluster(here.url).__enter__()
 
