@@ -44,7 +44,7 @@ SECRETS = ("API_KEY", "AUTH_TOKEN", "_SECRET", "_BASE_URL", "_PROXY", "_proxy")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--scale", type=float, default=0.008, help="share of the nightly counts to run, 0 to 1"
+        "--scale", type=float, default=0.004, help="share of the nightly counts to run, 0 to 1"
     )
     parser.addoption("--nightly", action="store_true", help="run the nightly counts: --scale 1")
     parser.addoption(
