@@ -63,6 +63,15 @@ def addresses(answer: Any) -> list[str]:
     return found
 
 
+def test_the_login_page_of_a_host_names_no_command_of_a_desk(tmp_path: Path) -> None:
+    scorers.asked(scorers.overlay(tmp_path, strict=True), scores=scorers.L1)
+    app = Flask("host")
+    TorraOverlay(app, access=ACCESS)
+    told = app.test_client().get("/torra/login", base_url=BASE).get_data(as_text=True)
+    check_structure(Page(told))
+    assert "flask --app YOUR_APP torra link" in told and "torra run" not in told
+
+
 def test_every_page_works_in_a_host_without_a_desk(tmp_path: Path) -> None:
     overlay = scorers.overlay(tmp_path, strict=True)
     get = visited()

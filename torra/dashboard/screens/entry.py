@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from flask import Response, jsonify, make_response, redirect, request, url_for
+from flask import Response, current_app, jsonify, make_response, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.dashboard.doors.access import (
@@ -105,7 +105,15 @@ def _refused(onward: str) -> ResponseReturnValue:
 
 def _form(onward: str, *, wrong: bool = False) -> str:
     inside = own_path(onward, root())
-    return page("login.html", None, onward=inside, wrong=wrong, in_the_clear=not trustworthy())
+    return page(
+        "login.html",
+        None,
+        onward=inside,
+        wrong=wrong,
+        in_the_clear=not trustworthy(),
+        # create_app's app shows nothing but the pages; any other is somebody's own program
+        in_a_host=current_app.import_name != "torra.dashboard",
+    )
 
 
 def _on_record(who: Visitor, action: str) -> None:
