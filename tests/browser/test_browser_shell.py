@@ -410,7 +410,7 @@ def test_keys_reach_every_page(look: Callable[..., Any]) -> None:
               .map((link) => [link.dataset.key, link.pathname])"""
         )
     )
-    assert set(targets) == {"d", "a", "s", "w", "c", "p", "r", "h", "i"}
+    assert set(targets) == {"d", "a", "s", "t", "w", "c", "p", "r", "h", "i"}
     for key in "aswid":
         page.keyboard.press("g")
         with page.expect_navigation():

@@ -282,7 +282,7 @@ def test_the_file_has_every_column_and_nothing_that_a_sheet_runs(backing: Backin
     assert (lost["profit"], lost["r_multiple"]) == ("-31.0", "-1.0"), "numbers stay numbers"
     hostile = dict.fromkeys(trade_rows.COLUMNS)
     for text in ("=1+1", "+1", "-1", "@x", "\t=1", "\r=1"):
-        told = trade_rows.as_csv([{**hostile, "detail": text}])
+        told = "".join(trade_rows.csv_lines([{**hostile, "detail": text}]))
         (row,) = csv.DictReader(io.StringIO(told))
         assert row["detail"].startswith("'") or not row["detail"].startswith(FORMULA)
     only = visit(backing).get("/signals.csv?state=CLOSED").get_data(as_text=True)

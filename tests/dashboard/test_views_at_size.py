@@ -12,6 +12,7 @@ import operator
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -55,13 +56,15 @@ class Opened:
         self.desk = large_database.build(self.path, rows, instances, **more)
         self.database = large_database.open_database(self.path)
         self.looking = large_database.looking(self.database, self.desk)
+        self.backing = Backing(self.path.parent, self.database, self.desk, self.looking)
+        # Once in the life of an app, whatever page is asked for first: what its trades came to.
+        self.backing.money()
 
     def view(self) -> Any:
         return DatabaseView(self.database, self.desk, self.looking)
 
     def client(self, view=None):
-        backing = Backing(self.path.parent, self.database, self.desk, self.looking)
-        app = open_app(view or self.view(), backing=backing)
+        app = open_app(view or self.view(), backing=self.backing)
         return app.test_client()
 
 
@@ -125,6 +128,8 @@ def large_of_three(large, few):
     seen = object.__new__(Opened)
     seen.path, seen.desk, seen.database = large.path, few, large.database
     seen.looking = large_database.looking(large.database, few)
+    seen.backing = replace(large.backing, settings=few, desk=seen.looking)
+    seen.backing.money()
     return seen
 
 

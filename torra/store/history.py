@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -59,9 +59,74 @@ SKIPPED: Final = (
     "ORDER BY bar_time DESC LIMIT ?"
 )
 
+CLOSED: Final = "FROM signals INDEXED BY signals_closed WHERE kind = 'open' AND state = 'CLOSED'"
+"""Closed trades by when they were closed: that index has them in order, and no other signal."""
+
+CAME: Final = (
+    "closed_at, seq, instance, timeframe, bar_time, symbol, side, close_reason, bridge, profit, "
+    "r_multiple"
+)
+"""What is read of many closed trades."""
+
+ONLY: Final = {
+    "instance": "instance = ?",
+    "side": "side = ?",
+    "reason": "close_reason = ?",
+    "begin": "closed_at >= ?",
+    "end": "closed_at < ?",
+}
+"""What a list of closed trades can be narrowed to, each in SQL."""
+
+CAME_TO: Final = {"won": "profit > 0", "lost": "profit < 0"}
+
 
 class HistoryStore(Store):
     """Streams as pages show them."""
+
+    def closed_results(self, since: str = "") -> list[tuple[Any, ...]]:
+        """Return what each trade came to that was closed at `since` (ISO) or later, oldest first.
+
+        The columns are CAME, as stored.
+        """
+        sql = f"SELECT {CAME} {CLOSED} AND closed_at >= ? ORDER BY closed_at, seq"
+        return self._tuples(sql, since)
+
+    def closed_between(self, after: int, upto: int) -> list[tuple[Any, ...]]:
+        """Return the same of each trade whose end was put on record by a step in (after, upto].
+
+        Steps are numbers of signal_events; the trades come in no order.
+        """
+        return self._tuples(
+            # CROSS: the steps first, of which there are few
+            f"SELECT {CAME} FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "  # noqa: S608
+            "WHERE e.id > ? AND e.id <= ? AND e.to_state = 'CLOSED' "
+            "AND s.kind = 'open' AND s.state = 'CLOSED'",
+            after, upto,
+        )  # fmt: skip
+
+    def newest_step(self) -> int:
+        """Return the number of the newest step of any signal, 0 before the first."""
+        row = self._row("SELECT max(id) AS id FROM signal_events")
+        return int(row["id"] or 0) if row else 0
+
+    def closed_list(
+        self,
+        only: Mapping[str, str],
+        *,
+        came_to: str = "",
+        before: tuple[str, int] | None = None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Return rows of closed trades, newest first, that lie before (closed_at, seq).
+
+        `only` has values of ONLY by name; `came_to` is won, lost or "" for any.
+        """
+        place = before or ("~", 0)  # "~" sorts after every time
+        which = [ONLY[name] for name in only] + ([CAME_TO[came_to]] if came_to else [])
+        sql = " AND ".join([f"SELECT * {CLOSED} AND (closed_at, seq) < (?, ?)", *which])
+        return self._rows(
+            f"{sql} ORDER BY closed_at DESC, seq DESC LIMIT ?", *place, *only.values(), limit
+        )
 
     def newest_of(
         self, streams: Sequence[StreamKey]

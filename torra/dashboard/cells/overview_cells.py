@@ -44,7 +44,9 @@ from torra.dashboard.cells.shown import (
 )
 from torra.dashboard.cells.symbol_cells import strip
 from torra.exhibits import figures
+from torra.exhibits import money as money_words
 from torra.exhibits.figures import Cell, cell
+from torra.money.book import Money
 from torra.store.hosted import FEED
 from torra.tick.tick_record import TickRecord
 
@@ -158,6 +160,17 @@ def overview(
         "compact": compact,
         "shape": ";".join(f"{row['name']}:{len(row['streams'])}" for row in rows),
     }
+
+
+def money_cell(found: Money | None) -> Cell:
+    """Return what the trades came to, today and in all; a dash for a view without a database."""
+    if found is None:
+        return words(figures.DASH, "", "these pages show a view without a database")
+    told = [money_words.short(one) for one in found.accounts if one.whole.trades]
+    if not told:
+        return words("no trade closed yet")
+    every = found.accounts[0].whole.profit if len(told) == 1 else None
+    return words("; ".join(told), figures.tone(every, 2))
 
 
 def _row(key: str, instance: ShownInstance, rank: int, address: str, own: Cells) -> InstanceRow:

@@ -25,7 +25,7 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import surroundings
 from torra.dashboard.screens.tick import tick_page
 from torra.dashboard.view.kept import Kept
-from torra.dashboard.view.rendering import EXTENSION, desk_view, page
+from torra.dashboard.view.rendering import EXTENSION, desk_view, page, state
 from torra.dashboard.view.stream_reading import Json
 from torra.exhibits import figures
 
@@ -69,7 +69,10 @@ def overview() -> str:
 def overview_cells(data: Overview, sort: glance.Sort) -> glance.OverviewShown:
     """Return the cells of the overview."""
     links = Links()
-    return glance.overview(data, links.tick, watch_link, links.instance, sort)
+    found = glance.overview(data, links.tick, watch_link, links.instance, sort)
+    behind = state().backing
+    found["cells"]["glance.money"] = glance.money_cell(None if behind is None else behind.money())
+    return found
 
 
 def kept(shown: Hashable, caller: Callable[[], str]) -> str:

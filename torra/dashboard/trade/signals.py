@@ -141,7 +141,7 @@ def signals() -> str:
         ended=found.ended,
         engaged=found.engaged,
         states=[trade_rows.state_line(TradingStateRow.read(row)) for row in states],
-        signals=[trade_rows.signal_line(row, _digits(row)) for row in listed.rows[:SHOWN]],
+        signals=[trade_rows.signal_line(row, digits_of_row(row)) for row in listed.rows[:SHOWN]],
         warmed=sum(row.warm_up for row in listed.rows[:SHOWN]),
         older=listed.older,
         asked=asked,
@@ -171,9 +171,9 @@ def api_signals() -> ResponseReturnValue:
 
 def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
-    rows = _marked(backing().database.signal_page(**asdict(_asked()), limit=EXPORTED))
+    rows = marked(backing().database.signal_page(**asdict(_asked()), limit=EXPORTED))
     return Response(
-        trade_rows.as_csv(rows),
+        trade_rows.csv_lines(rows),
         mimetype="text/csv",
         headers={"Content-Disposition": 'attachment; filename="torra-signals.csv"'},
     )
@@ -184,7 +184,7 @@ def signal(sid: str) -> str:
     desk = desk_view().desk()
     found = _life(sid)
     row = SignalRow.read(found.row)
-    digits = _digits(row)
+    digits = digits_of_row(row)
     return page(
         "signal.html",
         desk,
@@ -234,11 +234,11 @@ def _asked() -> Asked:
 
 def _listed(asked: Asked) -> Listing:
     # one signal more than a page shows, to know whether there are older ones
-    found = _marked(backing().database.signal_page(**asdict(asked), limit=SHOWN + 1))
+    found = marked(backing().database.signal_page(**asdict(asked), limit=SHOWN + 1))
     return Listing(found, [SignalRow.read(row) for row in found])
 
 
-def _marked(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def marked(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return stored signals, each with whether it was decided in warm-up."""
     warmed = WarmUps(backing().database)
     return [row | {"warm_up": warmed.made(row)} for row in rows]
@@ -313,7 +313,8 @@ def _terms(name: str) -> tuple[Instance | None, SymbolSpec | None]:
     return instance, trade_rows.spec_of(setup.profile, instance.symbol)
 
 
-def _digits(row: SignalRow) -> int:
+def digits_of_row(row: SignalRow) -> int:
+    """Return the decimals of the prices of a stored signal."""
     return trade_rows.digits_of(_terms(row.instance)[1])
 
 
@@ -332,7 +333,7 @@ def _version(found: SignalsScreen, listed: Listing) -> str:
 
 def _life(sid: str) -> Life:
     database = backing().database
-    (row,) = _marked([database.signal(sid) or abort(404)])
+    (row,) = marked([database.signal(sid) or abort(404)])
     return Life(
         row=row,
         events=database.signal_events(sid),

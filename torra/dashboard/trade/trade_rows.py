@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -455,13 +455,16 @@ def state_line(row: TradingStateRow) -> StateLine:
 # --- as a file ------------------------------------------------------------------------------------
 
 
-def as_csv(rows: Iterable[Mapping[str, JsonValue]]) -> str:
-    """Return signals as CSV; text that a spreadsheet would take for a formula is quoted off."""
-    told = io.StringIO()
-    writer = csv.writer(told, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+def csv_lines(rows: Iterable[Mapping[str, JsonValue]]) -> Iterator[str]:
+    """Yield signals as CSV; text that a spreadsheet would take for a formula is quoted off."""
+    yield _csv_line(COLUMNS)
     for row in rows:
-        writer.writerow([figures.sheet_cell(row[name], 1000) for name in COLUMNS])
+        yield _csv_line([figures.sheet_cell(row[name], 1000) for name in COLUMNS])
+
+
+def _csv_line(cells: Iterable[object]) -> str:
+    told = io.StringIO()
+    csv.writer(told, lineterminator="\r\n").writerow(cells)
     return told.getvalue()
 
 

@@ -15,11 +15,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torra.config import DeskSettings, Profile
 from torra.dashboard.view.stream_slots import Slots
+from torra.money.book import Money, MoneyBook
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -49,3 +51,11 @@ class Backing:
     def now(self) -> datetime:
         """Return the desk's time."""
         return self.desk.clock.now()
+
+    def money(self) -> Money:
+        """Return what the desk's trades came to so far."""
+        return self._trades.money(self.desk.setups, self.now())
+
+    @cached_property
+    def _trades(self) -> MoneyBook:
+        return MoneyBook(self.database)

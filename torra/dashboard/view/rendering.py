@@ -31,6 +31,7 @@ MENU: Final = (
     ("overview", "Overview", "d"),
     ("approvals", "Approvals", "a"),
     ("signals", "Signals", "s"),
+    ("trades", "Trades", "t"),
     ("watching", "Debates", "w"),
     ("costs", "Cost", "c"),
     ("profiles", "Profiles", "p"),

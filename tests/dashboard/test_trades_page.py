@@ -1,0 +1,189 @@
+"""The page Trades and its API: sums as `torra money` has them, filters, cursors, and the file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from instance_database import Database
+from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.visitors import open_app
+from tests.worlds import demo_orders
+from tests.worlds.demo_view import ScriptedView
+from torra.commands.command_line import main
+from torra.dashboard.trade import trade_rows
+from torra.dashboard.trade.trades import AT_ONCE
+from torra.dashboard.view.backing import Backing
+from torra.exhibits import money as words
+
+
+@pytest.fixture
+def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
+    """A desk with closed trades; its clock stood at each close, which is the mark of a warm-up."""
+    made = demo_orders.build(tmp_path)
+    monkeypatch.setattr(Database, "warm_up_end", lambda *_: None)
+    yield made
+    made.database.close()
+
+
+def client(backing: Backing) -> Any:
+    return demo_orders.open_pages(backing, "read").test_client()
+
+
+def trades(backing: Backing, query: str = "") -> dict[str, Any]:
+    answer = client(backing).get(f"/api/v1/trades?{query}")
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    found: dict[str, Any] = answer.get_json()
+    return found
+
+
+def closed(backing: Backing) -> list[dict[str, Any]]:
+    return backing.database.closed_trades(limit=1_000)
+
+
+def test_the_page_shows_sums_and_every_closed_trade(backing: Backing) -> None:
+    told = client(backing).get("/trades").get_data(as_text=True)
+    page = Page(told)
+    check_structure(page)
+    assert closed(backing)
+    for row in closed(backing):
+        assert f"/signals/{row['sid']}" in told
+    text = " ".join(page.words)
+    for account in backing.money().accounts:
+        for sentence in words.sentences(account, backing.money().day):
+            assert sentence in text
+    for sentence in words.rooms(backing.money()):
+        assert sentence in text
+
+
+def test_the_api_and_the_command_have_one_document(backing: Backing) -> None:
+    told = client(backing).get("/api/v1/money").get_json()
+    assert told == json.loads(json.dumps(backing.money().as_json()))
+    assert sum(
+        one["whole"]["trades"] + one["warm_up"]["trades"] for one in told["accounts"]
+    ) == len(closed(backing))
+
+
+def test_the_list_goes_on_by_its_cursor_and_misses_none(backing: Backing) -> None:
+    every = [row["sid"] for row in closed(backing)]
+    found, query = [], "limit=1"
+    while True:
+        told = trades(backing, query)
+        found += [row["sid"] for row in told["trades"]]
+        if told["next"] is None:
+            break
+        query = f"limit=1&before={told['next']}"
+    assert found == every
+
+
+@pytest.mark.parametrize(
+    ("query", "keeps"),
+    [
+        ("side=BUY", lambda row: row["side"] == "BUY"),
+        ("result=won", lambda row: (row["profit"] or 0) > 0),
+        ("result=lost", lambda row: (row["profit"] or 0) < 0),
+        ("reason=STOPPED", lambda row: row["close_reason"] == "STOPPED"),
+        ("instance=nobody", lambda _: False),
+        ("from=2000-01-01&to=2999-01-01", lambda _: True),
+        ("to=2000-01-01", lambda _: False),
+        ("side=SELL&result=lost", lambda row: row["side"] == "SELL" and (row["profit"] or 0) < 0),
+    ],
+)
+def test_filters_keep_what_they_say(backing: Backing, query: str, keeps: Any) -> None:
+    want = [row["sid"] for row in closed(backing) if keeps(row)]
+    assert [row["sid"] for row in trades(backing, query)["trades"]] == want
+    assert client(backing).get(f"/trades?{query}").status_code == 200
+
+
+def test_a_day_is_meant_from_its_first_to_its_last_second(backing: Backing) -> None:
+    newest = closed(backing)[0]
+    day = newest["closed_at"][:10]
+    found = [row["sid"] for row in trades(backing, f"from={day}&to={day}")["trades"]]
+    assert found == [row["sid"] for row in closed(backing) if row["closed_at"][:10] == day]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("side=UP", "side is one of BUY, SELL, not UP"),
+        ("result=good", "result is one of won, lost"),
+        ("from=yesterday", "from is a UTC day, such as 2026-05-01"),
+        ("to=2026-13-01", "to is a UTC day"),
+        ("limit=0", "limit is 1 to 200"),
+        ("limit=9999999", "limit is 1 to 200"),
+        ("before=7", "before is the `next` of an earlier answer"),
+        ("before=a|b", "before is the `next`"),
+        ("before=|4", "before is the `next`"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(backing: Backing, query: str, says: str) -> None:
+    answer = client(backing).get(f"/api/v1/trades?{query}")
+    assert answer.status_code == 400 and says in answer.get_json()["error"]
+    assert client(backing).get(f"/trades?{query}").status_code == 400
+
+
+def test_the_file_has_every_trade_of_the_filter(
+    backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torra.dashboard.trade.trades.AT_ONCE", 1)
+    assert AT_ONCE > 100
+    told = client(backing).get("/trades.csv").get_data(as_text=True)
+    rows = list(csv.DictReader(io.StringIO(told)))
+    assert [row["sid"] for row in rows] == [row["sid"] for row in closed(backing)]
+    assert tuple(rows[0]) == trade_rows.COLUMNS
+    only = client(backing).get("/trades.csv?result=won").get_data(as_text=True)
+    assert len(list(csv.DictReader(io.StringIO(only)))) == sum(
+        (row["profit"] or 0) > 0 for row in closed(backing)
+    )
+
+
+def test_the_overview_has_the_result_and_leads_here(backing: Backing) -> None:
+    app = demo_orders.open_pages(backing, "read").test_client()
+    told = app.get("/").get_data(as_text=True)
+    assert 'href="/trades">Result of trades' in told
+    [account] = [one for one in backing.money().accounts if one.whole.trades]
+    assert words.short(account) in told
+    assert app.get("/api/v1/overview").get_json()["cells"]["glance.money"]["text"] == words.short(
+        account
+    )
+
+
+def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
+    backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    [account] = [one for one in backing.money().accounts if one.warm_up.trades]
+    assert account.whole.trades == 0 and account.warm_up.trades == len(closed(backing))
+    text = " ".join(Page(client(backing).get("/trades").get_data(as_text=True)).words)
+    assert "Not counted: 3 trades of the warm-up, +30.90." in text
+    assert "3 of these 3 were made in warm-up" in text
+    assert client(backing).get("/api/v1/overview").get_json()["cells"]["glance.money"]["text"] == (
+        "no trade closed yet"
+    )
+
+
+def test_a_view_without_a_desk_says_so() -> None:
+    told = open_app(ScriptedView(), "read").test_client()
+    page = Page(told.get("/trades").get_data(as_text=True))
+    check_structure(page)
+    assert "No desk stands behind these pages" in " ".join(page.words)
+    assert told.get("/api/v1/trades").status_code == 404
+    assert told.get("/api/v1/money").status_code == 404
+
+
+def test_the_command_says_it_and_a_home_without_a_desk_stays_empty(
+    backing: Backing, tmp_path: Path
+) -> None:
+    del backing
+    told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "money"])
+    assert told.exit_code == 0 and "No desk has run here yet" in told.stdout
+    assert not (tmp_path / "nothing").exists()
+    told = CliRunner().invoke(main, ["--home", str(tmp_path / "nothing"), "money", "--json"])
+    assert json.loads(told.stdout)["accounts"] == []

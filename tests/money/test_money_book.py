@@ -1,0 +1,229 @@
+"""What a desk's trades came to equals an independent recount, whatever came in which order."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import Database
+from tests.tick.test_shadow import run
+from tests.worlds import stores
+from tests.worlds.stores import NOON, opening
+from torra.clock import parse
+from torra.config import Instance, Profile
+from torra.money.book import AccountMoney, Money, MoneyBook
+from torra.providers.rules.provider import RulesProvider
+
+SYMBOLS = ("BTCUSD", "EURUSD", "XAUUSD")
+BRIDGES = ("paper", "torra_files")
+REASONS = ("STOPPED", "TARGET", "CLOSED")
+
+
+@dataclass
+class Setup:
+    instance: Instance
+    profile: Profile
+
+
+SETUPS = {name: Setup(Instance(symbol=name), Profile()) for name in SYMBOLS}
+
+
+def close_one(database: Database, dice: random.Random, number: int, at: datetime) -> None:
+    """Let one random trade live and end at a moment."""
+    sid, symbol = f"T{number}", dice.choice(SYMBOLS)
+    side = dice.choice(("BUY", "SELL"))
+    row = opening(
+        sid, instance=symbol, symbol=symbol, side=side, bridge=dice.choice(BRIDGES),
+        bar_time=at - timedelta(hours=2), decided_at=at - timedelta(hours=1),
+    )  # fmt: skip
+    assert database.enqueue_signal(row)
+    database.move_signal(sid, "PUBLISHED")
+    database.move_signal(sid, "FILLED", fields={"price": 100.0, "opened_at": at})
+    profit, why = round(dice.gauss(0, 40), 8), dice.choice(REASONS)
+    database.close_position(
+        sid, price=100.0, time=at, profit=profit, r_multiple=profit / 25, reason=why
+    )  # fmt: skip
+    if dice.random() < 0.1:  # the books never showed it
+        with database.transaction():
+            database.connection().conn.execute(
+                "UPDATE signals SET profit = NULL, r_multiple = NULL WHERE sid = ?", (sid,)
+            )
+
+
+def recount(rows: Iterable[dict[str, Any]], now: datetime) -> dict[str, dict[str, Any]]:
+    """Return figures of each account from the rows alone, added up as decimals."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in BRIDGES:
+        own = sorted(
+            (row for row in rows if row["bridge"] == name),
+            key=lambda row: (row["closed_at"], row["seq"]),
+        )
+        known = [row for row in own if row["profit"] is not None]
+        days = [(parse(row["closed_at"]).date(), Decimal(str(row["profit"]))) for row in known]
+        level = peak = deepest = Decimal(0)
+        for _, profit in days:
+            level += profit
+            peak = max(peak, level)
+            deepest = max(deepest, peak - level)
+        week = {now.date() - timedelta(days=back) for back in range(7)}
+        found[name] = {
+            "trades": len(own),
+            "unknown": len(own) - len(known),
+            "won": sum(profit > 0 for _, profit in days),
+            "profit": sum((profit for _, profit in days), Decimal(0)),
+            "today": sum((profit for day, profit in days if day == now.date()), Decimal(0)),
+            "week": sum((profit for day, profit in days if day in week), Decimal(0)),
+            "deepest": deepest,
+            "now": peak - level,
+            "by_symbol": {
+                symbol: sum(
+                    (Decimal(str(row["profit"])) for row in known if row["symbol"] == symbol),
+                    Decimal(0),
+                )
+                for symbol in {row["symbol"] for row in own}
+            },
+        }
+    return found
+
+
+def figures(account: AccountMoney) -> dict[str, Any]:
+    return {
+        "trades": account.whole.trades,
+        "unknown": account.whole.unknown,
+        "won": account.whole.won,
+        "profit": account.whole.profit,
+        "today": account.today.profit,
+        "week": account.week.profit,
+        "deepest": account.drawdown.money,
+        "now": account.drawdown.now,
+        "by_symbol": {name: result.profit for name, result in account.by_symbol.items()},
+    }
+
+
+def same(found: Money, want: dict[str, dict[str, Any]]) -> None:
+    by_name = {account.account: account for account in found.accounts}
+    for name, wanted in want.items():
+        if not wanted["trades"] and name not in by_name:
+            continue
+        told = figures(by_name[name])
+        assert told.pop("by_symbol") == pytest.approx(
+            {symbol: float(value) for symbol, value in wanted.pop("by_symbol").items()}, abs=1e-6
+        )
+        assert told == pytest.approx({key: float(value) for key, value in wanted.items()}, abs=1e-6)
+
+
+def test_it_equals_a_recount_however_late_the_trades_came(
+    tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    for seed in range(scaled(300, least=5)):
+        dice = random.Random(seed)
+        database = stores.open_database(tmp_path / str(seed))
+        book, at = MoneyBook(database), NOON
+        for number in range(30):
+            at += timedelta(hours=dice.randrange(20))
+            # one in six ended before others whose end was known earlier
+            late = timedelta(hours=dice.randrange(60)) if dice.random() < 1 / 6 else timedelta()
+            close_one(database, dice, number, at - late)
+            if dice.random() < 0.4:
+                rows = database.closed_trades(limit=1_000)
+                same(book.money(SETUPS, at), recount(rows, at))
+        assert book.money(SETUPS, at) == MoneyBook(database).money(SETUPS, at)
+        database.close()
+
+
+def test_a_desk_on_paper_comes_to_what_its_fills_say(tmp_path: Path) -> None:
+    """Profit and open result from fills, exits, bars and terms alone."""
+    desk = run(tmp_path, RulesProvider(), "full", 280)
+    database, setups = desk.database, desk.setups
+    [account] = MoneyBook(database).money(setups, desk.clock.now()).accounts
+    [setup] = setups.values()
+    spec = setup.profile.symbol("BTCUSD")
+
+    def worth(row: dict[str, Any], leave: float) -> float:
+        way = 1 if row["side"] == "BUY" else -1
+        lots = row["filled_lots"] or row["lots"]
+        return way * (leave - row["price"]) / spec.tick_size * spec.tick_value * lots
+
+    closed = database.closed_trades(limit=1_000)
+    assert len(closed) > 5
+    whole = account.whole.profit + account.warm_up.profit
+    assert whole == pytest.approx(sum(worth(row, row["close_price"]) for row in closed), abs=0.005)
+    held = [row for row in database.signals(("FILLED", "PARTIAL")) if row["kind"] == "open"]
+    assert account.open.positions == account.open.valued == len(held)
+    newest = desk.setups["BTCUSD"].feed.bars("BTCUSD", "M15", desk.clock.now(), 1)["close"].iloc[-1]
+    now = sum(worth(row, newest if row["side"] == "BUY" else newest + spec.spread) for row in held)
+    assert account.open.result == pytest.approx(now, abs=0.005)
+    assert account.open.risk >= 0.0
+    database.close()
+
+
+def test_what_a_profile_may_still_lose_is_what_the_risk_checks_leave(tmp_path: Path) -> None:
+    database = stores.open_database(tmp_path)
+    cap = Profile().risk.capital * Profile().risk.daily_loss_cap_pct / 100
+    book = MoneyBook(database)
+    assert [(one.profile, one.cap, one.left) for one in book.money(SETUPS, NOON).room] == [
+        ("default", cap, cap)
+    ]
+    for number, profit in enumerate((-30.0, -50.0, 5.0)):
+        database.enqueue_signal(opening(f"T{number}"))
+        database.move_signal(f"T{number}", "PUBLISHED")
+        database.move_signal(f"T{number}", "FILLED", fields={"price": 100.0, "opened_at": NOON})
+        database.close_position(
+            f"T{number}", price=99.0, time=NOON - timedelta(hours=number * 10), profit=profit,
+            r_multiple=-1.0, reason="STOPPED",
+        )  # fmt: skip
+    [room] = book.money(SETUPS, NOON).room
+    # 20 hours before noon is yesterday
+    assert room.left == pytest.approx(cap - 80.0)
+    assert room.left == cap - database.exposure("BTCUSD", "M15", as_of=NOON)["day_loss"]
+    [gone] = book.money({"BTCUSD": tight(SETUPS["BTCUSD"])}, NOON).room
+    assert gone.left == 0.0
+    database.close()
+
+
+def tight(setup: Setup) -> Setup:
+    risk = setup.profile.risk.model_copy(update={"daily_loss_cap_pct": 0.5})
+    return Setup(setup.instance, setup.profile.model_copy(update={"risk": risk}))
+
+
+def test_the_brokers_currency_is_told_and_nothing_odd_is(tmp_path: Path) -> None:
+    database = stores.open_database(tmp_path)
+    setups = {"BTCUSD": Setup(Instance(symbol="BTCUSD", bridge="torra_files"), Profile())}
+    for told, want in (
+        ('{"currency": "eur"}', "EUR"), ('{"currency": "E\\u20ac!"}', ""), ('{"currency": 7}', ""),
+        ("[" * 5_000, ""), ("{", ""), ("[]", ""),
+    ):  # fmt: skip
+        with database.transaction():
+            database.connection().conn.execute("DELETE FROM bridges")
+            database.connection().conn.execute(
+                "INSERT INTO bridges (name, deny, detail, facts, at) VALUES (?, '', '', ?, '')",
+                ("torra_files", told),
+            )
+        [account] = MoneyBook(database).money(setups, NOON).accounts
+        assert (account.account, account.currency) == ("torra_files", want)
+    database.close()
+
+
+def test_a_row_that_says_something_odd_adds_nothing(tmp_path: Path) -> None:
+    database = stores.open_database(tmp_path)
+    close_one(database, random.Random(1), 1, NOON)
+    book = MoneyBook(database)
+    for odd in ("'much'", "x'00ff'", "9e999", "1e308"):
+        with database.transaction():
+            database.connection().conn.execute(
+                f"UPDATE signals SET profit = {odd}, r_multiple = {odd}, close_reason = x'01'"
+            )
+        found = MoneyBook(database).money(SETUPS, NOON)
+        [account] = [one for one in found.accounts if one.whole.trades]
+        assert account.whole.trades == 1 and math.isfinite(account.whole.profit)
+        assert [*account.by_reason] == ["unknown"]
+    assert book.money(SETUPS, NOON)
+    database.close()

@@ -1,0 +1,234 @@
+"""The page Trades: what the closed trades came to, then each of them, filtered and page by page.
+
+The sums are those of `torra money` (torra.money.book). The list goes on by a cursor, so a page
+costs the same after ten years; it can be taken as a file. Without a desk behind the pages the page
+says so. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Final, Literal, cast
+
+from flask import Response, abort, jsonify, request, stream_with_context, url_for
+from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
+
+from torra.dashboard.cells import symbol_cells
+from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.trade import trade_rows
+from torra.dashboard.trade.signals import digits_of_row, marked
+from torra.dashboard.trade.stored_rows import SignalRow, without_bytes
+from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.errors import ConfigError
+from torra.exhibits import figures
+from torra.exhibits import money as words
+from torra.money.book import AccountMoney
+
+SHOWN: Final = 50
+MOST: Final = 200
+"""Trades on a page, and the most that the API returns at once."""
+
+AT_ONCE: Final = 500
+"""Trades that the file reads at once, so that a long history takes no memory."""
+
+CAME_TO: Final = ("won", "lost")
+SIDES: Final = ("BUY", "SELL")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a list is narrowed to, and where it goes on; `only` by name as the store takes it."""
+
+    only: Mapping[str, str]
+    came_to: str
+    before: tuple[str, int] | None
+    limit: int
+
+    @property
+    def filtered(self) -> bool:
+        """Whether it leaves trades out."""
+        return bool(self.only or self.came_to)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountCard:
+    """An account on the page: its name, the sentences, and tables of rows under HEAD."""
+
+    name: str
+    sentences: list[str]
+    tables: list[tuple[str, list[tuple[str, ...]]]]
+
+
+def trades() -> str:
+    """Show what the closed trades came to, and the newest of them."""
+    desk = desk_view().desk()
+    shown = {"live": url_for(".api_desk"), "cells": symbol_cells.strip(desk), "shape": "desk"}
+    if state().backing is None:
+        return page("trades.html", desk, **shown, here=False)
+    try:
+        asked = _asked()
+    except ConfigError:
+        abort(400)
+    rows, older = _listed(asked)
+    found = backing().money()
+    lines = [SignalRow.read(row) for row in rows]
+    return page(
+        "trades.html",
+        desk,
+        **shown,
+        here=True,
+        accounts=[_card(one, found.day) for one in found.accounts],
+        rooms=words.rooms(found),
+        not_counted=words.NOT_COUNTED,
+        head=words.HEAD,
+        trades=[trade_rows.signal_line(row, digits_of_row(row)) for row in lines],
+        warmed=sum(row.warm_up for row in lines),
+        asked=asked,
+        known={name: request.args.get(name, "")[:80] for name in QUERY},
+        instances=[item.id for item in backing().settings.instances],
+        reasons=sorted({one for account in found.accounts for one in account.by_reason}),
+        older=_address(older) if older else None,
+        newest=_address(None) if asked.before else None,
+        file=_address(None, ".trades_csv"),
+    )
+
+
+def api_money() -> ResponseReturnValue:
+    """Answer what the trades came to: by account, today, and by day, symbol, side and reason."""
+    return jsonify(backing().money().as_json())
+
+
+def api_trades() -> ResponseReturnValue:
+    """Answer closed trades as stored, newest first; `next` is what to ask as `before`."""
+    try:
+        rows, older = _listed(_asked())
+    except ConfigError as error:
+        return jsonify(error=str(error), status=400), 400
+    return jsonify(trades=rows, next=older)
+
+
+def trades_csv() -> Response:
+    """Answer every closed trade of the filter as a file, newest first."""
+    try:
+        asked = _asked()
+    except ConfigError:
+        abort(400)
+    return Response(
+        stream_with_context(trade_rows.csv_lines(_all(asked))),
+        mimetype="text/csv",
+        headers={"Content-Disposition": 'attachment; filename="torra-trades.csv"'},
+    )
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _card(account: AccountMoney, day: str) -> AccountCard:
+    tables = words.tables(account) if account.whole.trades else []
+    return AccountCard(f"Account {words.name(account)}", words.sentences(account, day), tables)
+
+
+def _asked() -> Asked:
+    """Return what a request asks for; raises ConfigError for words that mean nothing."""
+    told = _words()
+    only: dict[str, str] = {}
+    for name in ("instance", "reason"):
+        if name in told:
+            only[name] = told[name]
+    if "side" in told:
+        only["side"] = _one_of("side", told["side"], SIDES)
+    came_to = _one_of("result", told["result"], CAME_TO) if "result" in told else ""
+    if "from" in told:
+        only["begin"] = _day("from", told["from"]).isoformat()
+    if "to" in told:
+        # to the end of that day
+        only["end"] = (_day("to", told["to"]) + timedelta(days=1)).isoformat()
+    limit = request.args.get("limit") or str(SHOWN)
+    if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
+        raise ConfigError(f"limit is 1 to {MOST}")
+    return Asked(only, came_to, _place(request.args.get("before") or ""), int(limit))
+
+
+def _words() -> dict[str, str]:
+    """Return the filter of the request as it was written, without what is empty."""
+    told = {
+        name: request.args.get(name, "")[:80] for name in QUERY if name not in {"before", "limit"}
+    }
+    return {name: word for name, word in told.items() if word}
+
+
+def _one_of(name: str, word: str, known: tuple[str, ...]) -> str:
+    if word not in known:
+        raise ConfigError(f"{name} is one of {', '.join(known)}, not {figures.clean(word, 40)}")
+    return word
+
+
+def _day(name: str, word: str) -> date:
+    try:
+        return date.fromisoformat(word)
+    except ValueError:
+        raise ConfigError(
+            f"{name} is a UTC day, such as 2026-05-01, not {figures.clean(word, 40)}"
+        ) from None
+
+
+def _place(text: str) -> tuple[str, int] | None:
+    """Read a cursor, the `next` of an earlier answer."""
+    if not text:
+        return None
+    moment, _, number = text.rpartition("|")
+    plain = moment.isascii() and len(moment) < 40 and number.isascii() and number.isdigit()
+    if not (plain and moment and len(number) < 16):
+        raise ConfigError("before is the `next` of an earlier answer")
+    return moment, int(number)
+
+
+def _listed(asked: Asked) -> tuple[list[dict[str, JsonValue]], str | None]:
+    """Return the trades of a page, and where the next page begins if there is one."""
+    # one more than is shown, to know whether there are older ones
+    rows = _rows(asked, asked.before, asked.limit + 1)
+    shown = rows[: asked.limit]
+    older = f"{shown[-1]['closed_at']}|{shown[-1]['seq']}" if len(rows) > asked.limit else None
+    return [without_bytes(row) for row in shown], older
+
+
+def _rows(asked: Asked, before: tuple[str, int] | None, limit: int) -> list[dict[str, Any]]:
+    came_to = cast(Literal["", "won", "lost"], asked.came_to)
+    found = backing().database.closed_list(asked.only, came_to=came_to, before=before, limit=limit)
+    return marked(found)
+
+
+def _all(asked: Asked) -> Iterator[Mapping[str, JsonValue]]:
+    before = asked.before
+    while rows := _rows(asked, before, AT_ONCE):
+        yield from rows
+        before = str(rows[-1]["closed_at"]), int(rows[-1]["seq"])
+
+
+def _address(before: str | None, endpoint: str = ".trades") -> str:
+    """Return the address of the trades before a place, or of the newest, filtered as now."""
+    told: dict[str, Any] = {**_words(), "before": before}
+    return url_for(endpoint, **told)
+
+
+QUERY: Final[Fields] = {
+    "instance": {"type": "string", "description": "Only this instance."},
+    "side": {"type": "string", "enum": list(SIDES)},
+    "reason": {"type": "string", "description": "Only this reason of the exit, such as STOPPED."},
+    "result": {"type": "string", "enum": list(CAME_TO)},
+    "from": {"type": "string", "format": "date", "description": "First UTC day of the close."},
+    "to": {"type": "string", "format": "date", "description": "Last UTC day of the close."},
+    "before": {"type": "string", "description": "The `next` of the answer before."},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
+}
+OF_A_FILE: Final = {name: told for name, told in QUERY.items() if name != "limit"}
+
+ROUTES = (
+    Route("/trades", "trades", trades, query=QUERY),
+    Route("/trades.csv", "trades_csv", trades_csv, reply="csv", query=OF_A_FILE),
+    Route("/api/v1/trades", "api_trades", api_trades, reply="json", query=QUERY),
+    Route("/api/v1/money", "api_money", api_money, reply="json"),
+)

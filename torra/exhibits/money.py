@@ -1,0 +1,162 @@
+"""What `torra money` and the pages say of a desk's results, each amount with its currency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from torra.evaluation.intervals import Interval
+from torra.exhibits import figures
+from torra.exhibits.figures import DASH
+from torra.money.book import PAPER, AccountMoney, Money
+from torra.money.results import Result
+
+UNTOLD: Final = "in the account's currency"
+"""What is said of an account whose currency nobody has told: the one on paper."""
+
+NOT_COUNTED: Final = (
+    "Torra's own trades alone, after spread, slippage and what the broker booked: no deposits, no "
+    "trades of others, no cost of models."
+)
+HEAD: Final = ("", "trades", "won", "win rate", "result", "R", "mean R", "95 % of mean R")
+
+
+def name(account: AccountMoney) -> str:
+    """Return what an account is called."""
+    return "on paper" if account.account == PAPER else f"at {figures.clean(account.account, 60)}"
+
+
+def amount(value: object, account: AccountMoney, *, sign: bool = True) -> str:
+    """Write an amount with the account's currency, if that is known."""
+    told = figures.signed(value, 2) if sign else figures.plain(value, 2)
+    return f"{told} {account.currency}" if account.currency and told != DASH else told
+
+
+def trades(number: int) -> str:
+    """Return a number of trades in words."""
+    return "no trade" if not number else f"{number:,} trade{'s' if number > 1 else ''}"
+
+
+def sentences(account: AccountMoney, day: str) -> list[str]:
+    """Return what an account came to, the most important first, a sentence each."""
+    whole, held = account.whole, account.open
+    currency = "" if account.currency else f", {UNTOLD}"
+    if not whole.trades:
+        told = [f"No trade {name(account)} is closed yet."]
+    else:
+        today = account.today
+        came = f"{amount(today.profit, account)} on {trades(today.trades)}"
+        told = [
+            f"Today ({day} UTC): {came if today.trades else 'no trade was closed'}.",
+            f"All trades {name(account)}{currency}: {amount(whole.profit, account)} on "
+            f"{trades(whole.trades)}, {whole.won:,} won, {figures.signed(whole.r, 2)} R.",
+        ]
+        if account.drawdown.money:
+            told.append(
+                f"Deepest fall: {amount(account.drawdown.money, account, sign=False)}; now "
+                f"{amount(account.drawdown.now, account, sign=False)} below the highest point."
+            )
+    if held.positions:
+        some = "" if held.valued == held.positions else f" ({held.valued} of them have a price)"
+        risk = amount(held.risk, account, sign=False)
+        told.append(
+            f"Open: {held.positions}{some}, {amount(held.result, account)} if closed now; at their "
+            f"stops they would lose {risk} ({figures.plain(held.risk_r)} R)."
+        )
+    if whole.unknown:
+        told.append(f"Of {trades(whole.unknown)} the books never showed the result.")
+    if account.warm_up.trades:
+        told.append(
+            f"Not counted: {trades(account.warm_up.trades)} of the warm-up, "
+            f"{amount(account.warm_up.profit, account)}."
+        )
+    return told
+
+
+def short(account: AccountMoney) -> str:
+    """Return today's result and that of all trades, in a few words."""
+    today = amount(account.today.profit, account) if account.today.trades else "no trade"
+    where = "" if account.account == PAPER else f"{figures.clean(account.account, 40)}: "
+    return (
+        f"{where}today {today}, all {amount(account.whole.profit, account)} on "
+        f"{trades(account.whole.trades)}"
+    )
+
+
+def rooms(found: Money) -> list[str]:
+    """Return what each profile may still lose today."""
+    return [
+        f"Profile {figures.clean(one.profile, 60)} may lose {figures.plain(one.left)} more of its "
+        f"{figures.plain(one.cap)} today; then it opens nothing until midnight UTC."
+        for one in found.room
+    ]
+
+
+def row(label: str, found: Result, account: AccountMoney) -> tuple[str, ...]:
+    """Return one line of a table of results, in the order of HEAD."""
+    return (
+        figures.clean(label, 60),
+        f"{found.trades:,}",
+        f"{found.won:,}",
+        percent(found.win_rate),
+        amount(found.profit, account) if found.trades else DASH,
+        figures.signed(found.r, 2) if found.trades else DASH,
+        figures.signed(found.mean_r, 2),
+        between(found.between),
+    )
+
+
+def percent(share: float | None) -> str:
+    """Write a share in whole percent."""
+    return DASH if share is None else f"{share:.0%}".replace("%", " %")
+
+
+def between(found: Interval | None) -> str:
+    """Write an interval."""
+    return (
+        DASH
+        if found is None
+        else f"{figures.signed(found.low, 2)} to {figures.signed(found.high, 2)}"
+    )
+
+
+def tables(account: AccountMoney) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Return the tables of an account: what each is of, and its rows in the order of HEAD."""
+    periods = {"today": account.today, "last 7 days": account.week, "all": account.whole}
+    parts: Sequence[tuple[str, Mapping[str, Result]]] = (
+        ("period", periods),
+        ("symbol", account.by_symbol),
+        ("side", account.by_side),
+        ("reason of exit", account.by_reason),
+        ("day", account.by_day),
+    )
+    return [
+        (what, [row(label, found, account) for label, found in groups.items()])
+        for what, groups in parts
+        if groups
+    ]
+
+
+def table(found: Money) -> str:
+    """Return `torra money` for a terminal."""
+    lines: list[str] = []
+    for account in found.accounts:
+        lines += [*sentences(account, found.day), ""]
+        if account.whole.trades:
+            for what, rows in tables(account):
+                lines += [*_columns([(what, *HEAD[1:]), *rows]), ""]
+    if not found.accounts:
+        lines += ["This desk has no instance, so it has no trade.", ""]
+    return "\n".join([*lines, *rooms(found), NOT_COUNTED])
+
+
+def _columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    rows = list(rows)
+    wide = [max(len(one[at]) for one in rows) for at in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if not at else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(one, wide, strict=True))
+        ).rstrip()
+        for one in rows
+    ]
