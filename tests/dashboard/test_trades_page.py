@@ -176,6 +176,7 @@ def test_a_view_without_a_desk_says_so() -> None:
     assert "No desk stands behind these pages" in " ".join(page.words)
     assert told.get("/api/v1/trades").status_code == 404
     assert told.get("/api/v1/money").status_code == 404
+    assert told.get("/trades.csv").status_code == 404
 
 
 def test_the_command_says_it_and_a_home_without_a_desk_stays_empty(

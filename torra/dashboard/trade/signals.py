@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
@@ -37,6 +37,9 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.store.standings import WarmUps
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import SENT
+
+if TYPE_CHECKING:
+    from instance_database import Database
 
 SHOWN: Final = 50
 """Signals on one page."""
@@ -171,7 +174,8 @@ def api_signals() -> ResponseReturnValue:
 
 def signals_csv() -> Response:
     """Answer signals as a file, newest first, by the same filter."""
-    rows = marked(backing().database.signal_page(**asdict(_asked()), limit=EXPORTED))
+    database = backing().database
+    rows = marked(database.signal_page(**asdict(_asked()), limit=EXPORTED), database)
     return Response(
         trade_rows.csv_lines(rows),
         mimetype="text/csv",
@@ -234,13 +238,14 @@ def _asked() -> Asked:
 
 def _listed(asked: Asked) -> Listing:
     # one signal more than a page shows, to know whether there are older ones
-    found = marked(backing().database.signal_page(**asdict(asked), limit=SHOWN + 1))
+    database = backing().database
+    found = marked(database.signal_page(**asdict(asked), limit=SHOWN + 1), database)
     return Listing(found, [SignalRow.read(row) for row in found])
 
 
-def marked(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def marked(rows: Sequence[dict[str, Any]], database: Database) -> list[dict[str, Any]]:
     """Return stored signals, each with whether it was decided in warm-up."""
-    warmed = WarmUps(backing().database)
+    warmed = WarmUps(database)
     return [row | {"warm_up": warmed.made(row)} for row in rows]
 
 
@@ -333,7 +338,7 @@ def _version(found: SignalsScreen, listed: Listing) -> str:
 
 def _life(sid: str) -> Life:
     database = backing().database
-    (row,) = marked([database.signal(sid) or abort(404)])
+    (row,) = marked([database.signal(sid) or abort(404)], database)
     return Life(
         row=row,
         events=database.signal_events(sid),

@@ -455,11 +455,13 @@ def state_line(row: TradingStateRow) -> StateLine:
 # --- as a file ------------------------------------------------------------------------------------
 
 
-def csv_lines(rows: Iterable[Mapping[str, JsonValue]]) -> Iterator[str]:
-    """Yield signals as CSV; text that a spreadsheet would take for a formula is quoted off."""
-    yield _csv_line(COLUMNS)
+def csv_lines(
+    rows: Iterable[Mapping[str, JsonValue]], columns: Sequence[str] = COLUMNS
+) -> Iterator[str]:
+    """Yield rows as CSV; text that a spreadsheet would take for a formula is quoted off."""
+    yield _csv_line(columns)
     for row in rows:
-        yield _csv_line([figures.sheet_cell(row[name], 1000) for name in COLUMNS])
+        yield _csv_line([figures.sheet_cell(row[name], 1000) for name in columns])
 
 
 def _csv_line(cells: Iterable[object]) -> str:

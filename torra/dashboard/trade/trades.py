@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from flask import Response, abort, jsonify, request, stream_with_context, url_for
+from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
@@ -26,6 +26,9 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney
+
+if TYPE_CHECKING:
+    from instance_database import Database
 
 SHOWN: Final = 50
 MOST: Final = 200
@@ -117,7 +120,7 @@ def trades_csv() -> Response:
     except ConfigError:
         abort(400)
     return Response(
-        stream_with_context(trade_rows.csv_lines(_all(asked))),
+        trade_rows.csv_lines(_all(backing().database, asked)),
         mimetype="text/csv",
         headers={"Content-Disposition": 'attachment; filename="torra-trades.csv"'},
     )
@@ -142,10 +145,10 @@ def _asked() -> Asked:
         only["side"] = _one_of("side", told["side"], SIDES)
     came_to = _one_of("result", told["result"], CAME_TO) if "result" in told else ""
     if "from" in told:
-        only["begin"] = _day("from", told["from"]).isoformat()
+        only["begin"] = day_of("from", told["from"]).isoformat()
     if "to" in told:
         # to the end of that day
-        only["end"] = (_day("to", told["to"]) + timedelta(days=1)).isoformat()
+        only["end"] = day_of("to", told["to"], after=1).isoformat()
     limit = request.args.get("limit") or str(SHOWN)
     if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
         raise ConfigError(f"limit is 1 to {MOST}")
@@ -166,10 +169,11 @@ def _one_of(name: str, word: str, known: tuple[str, ...]) -> str:
     return word
 
 
-def _day(name: str, word: str) -> date:
+def day_of(name: str, word: str, after: int = 0) -> date:
+    """Return the UTC day that a parameter names, or one some days `after`; raises ConfigError."""
     try:
-        return date.fromisoformat(word)
-    except ValueError:
+        return date.fromisoformat(word) + timedelta(days=after)
+    except (ValueError, OverflowError):
         raise ConfigError(
             f"{name} is a UTC day, such as 2026-05-01, not {figures.clean(word, 40)}"
         ) from None
@@ -189,21 +193,23 @@ def _place(text: str) -> tuple[str, int] | None:
 def _listed(asked: Asked) -> tuple[list[dict[str, JsonValue]], str | None]:
     """Return the trades of a page, and where the next page begins if there is one."""
     # one more than is shown, to know whether there are older ones
-    rows = _rows(asked, asked.before, asked.limit + 1)
+    rows = _rows(backing().database, asked, asked.before, asked.limit + 1)
     shown = rows[: asked.limit]
     older = f"{shown[-1]['closed_at']}|{shown[-1]['seq']}" if len(rows) > asked.limit else None
     return [without_bytes(row) for row in shown], older
 
 
-def _rows(asked: Asked, before: tuple[str, int] | None, limit: int) -> list[dict[str, Any]]:
+def _rows(
+    database: Database, asked: Asked, before: tuple[str, int] | None, limit: int
+) -> list[dict[str, Any]]:
     came_to = cast(Literal["", "won", "lost"], asked.came_to)
-    found = backing().database.closed_list(asked.only, came_to=came_to, before=before, limit=limit)
-    return marked(found)
+    found = database.closed_list(asked.only, came_to=came_to, before=before, limit=limit)
+    return marked(found, database)
 
 
-def _all(asked: Asked) -> Iterator[Mapping[str, JsonValue]]:
+def _all(database: Database, asked: Asked) -> Iterator[Mapping[str, JsonValue]]:
     before = asked.before
-    while rows := _rows(asked, before, AT_ONCE):
+    while rows := _rows(database, asked, before, AT_ONCE):
         yield from rows
         before = str(rows[-1]["closed_at"]), int(rows[-1]["seq"])
 

@@ -1,0 +1,115 @@
+"""Ticks and calls as CSV files, newest first, for a spreadsheet: numbers and states, no prose.
+
+A file is written while it is read, some rows at a time, so a long history takes no memory. No cell
+can start a formula in a spreadsheet. What models saw and said is in neither: the page of a tick has
+it. Without a database there is no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from flask import Response, abort, request
+
+from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.trade import trade_rows
+from torra.dashboard.trade.trades import day_of
+from torra.dashboard.view.rendering import backing
+from torra.errors import ConfigError
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+AT_ONCE: Final = 500
+"""Rows that are read at once."""
+
+TICKS: Final = (
+    "instance", "timeframe", "bar_time", "close_time", "price_action", "key_levels", "momentum",
+    "structure", "ath", "l1_composite", "composite", "l1_consensus", "consensus", "l1_verdict",
+    "verdict", "action", "reason", "source_type", "cost_usd", "elapsed_ms",
+)  # fmt: skip
+"""Columns of the file of ticks; the four scores are blended, those of L1 are in its composite."""
+
+CALLS: Final = (
+    "at", "torra_key", "stage", "role", "round", "attempt", "status", "provider", "model",
+    "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "elapsed_ms", "stop_reason",
+)  # fmt: skip
+"""Columns of the file of calls; times are real, amounts in US dollars."""
+
+
+def ticks_csv() -> Response:
+    """Answer the ticks of a stream, or of every stream of the desk, as a file."""
+    begin, end = _days()
+    behind = backing()
+    named, timeframe = request.args.get("instance") or "", request.args.get("timeframe") or ""
+    instances = [*behind.settings.instances, *behind.database.hosted_instances()]
+    streams = [
+        (item.id, frame)
+        for item in instances
+        for frame in item.timeframes
+        if named in ("", item.id) and timeframe in ("", frame)
+    ]
+    if (named or timeframe) and not streams:
+        abort(404)
+    return _file("ticks", TICKS, _ticks(behind.database, streams, begin, end))
+
+
+def calls_csv() -> Response:
+    """Answer the calls of the agents as a file, with what each cost."""
+    begin, end = _days()
+    return _file("calls", CALLS, _calls(backing().database, begin, end))
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _days() -> tuple[str, str]:
+    """Return the first moment of the days that are asked for, and the first after them."""
+    told = request.args
+    try:
+        begin = day_of("from", told["from"]).isoformat() if told.get("from") else ""
+        end = day_of("to", told["to"], after=1).isoformat() if told.get("to") else "~"
+    except ConfigError:
+        abort(400)
+    return begin, end
+
+
+def _ticks(
+    database: Database, streams: Sequence[tuple[str, str]], begin: str, end: str
+) -> Iterator[Mapping[str, Any]]:
+    for stream in streams:
+        before = end
+        while rows := database.told_between(*stream, begin, before, AT_ONCE):
+            yield from rows
+            before = str(rows[-1]["close_time"])
+
+
+def _calls(database: Database, begin: str, end: str) -> Iterator[Mapping[str, Any]]:
+    place = None
+    while rows := database.calls_before(place, AT_ONCE):
+        yield from (row for row in rows if begin <= str(row["at"]) < end)
+        place = int(rows[-1]["place"])
+
+
+def _file(name: str, columns: Sequence[str], rows: Iterator[Mapping[str, Any]]) -> Response:
+    return Response(
+        trade_rows.csv_lines(rows, columns),
+        mimetype="text/csv",
+        headers={"Content-Disposition": f'attachment; filename="torra-{name}.csv"'},
+    )
+
+
+DAYS: Final[Fields] = {
+    "from": {"type": "string", "format": "date", "description": "First UTC day."},
+    "to": {"type": "string", "format": "date", "description": "Last UTC day."},
+}
+STREAM: Final[Fields] = {
+    "instance": {"type": "string", "description": "Only this instance."},
+    "timeframe": {"type": "string", "description": "Only this timeframe."},
+}
+
+ROUTES = (
+    Route("/ticks.csv", "ticks_csv", ticks_csv, reply="csv", query={**STREAM, **DAYS}),
+    Route("/calls.csv", "calls_csv", calls_csv, reply="csv", query=DAYS),
+)
