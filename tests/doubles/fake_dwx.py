@@ -16,13 +16,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from torra.clock import System
 from torra.market.broker_clock import ServerClock, shown
 
 SERVER = ServerClock.parse("new_york+7")
 START = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
-class HandClock:
+class HandClock(System):
     """A clock that only moves when it is told to; whoever sleeps lets the others work."""
 
     accelerated = False

@@ -190,3 +190,61 @@ def test_tokens_are_fresh_and_of_the_length_asked_for() -> None:
     tokens = {clock.token(8) for _ in range(100)}
     assert len(tokens) == 100
     assert {len(token) for token in tokens} == {16}
+
+
+# --- a clock that stands for a person -------------------------------------------------------------
+
+
+def test_a_clock_stands_while_it_is_held_and_goes_on_from_there(ticking: Ticking) -> None:
+    found = clock.Scaled(START, 180.0)
+    ticking.seconds += 5
+    close = START + timedelta(minutes=30)
+    assert found.now() == START + timedelta(minutes=15)
+    assert found.real_time_of(close) - found.real_now() < timedelta(seconds=5.1)
+    found.hold(120.0)
+    ticking.seconds += 50
+    assert found.now() == START + timedelta(minutes=15) and found.held == 70.0
+    ahead = found.real_time_of(close) - found.real_now()
+    assert abs(ahead - timedelta(seconds=75)) < timedelta(seconds=0.1)
+    found.go_on()
+    assert found.held == 0.0 and found.now() == START + timedelta(minutes=15)
+    ticking.seconds += 5
+    assert found.now() == close
+    assert found.running() == ticking.seconds - 50
+
+
+def test_a_hold_ends_by_itself(ticking: Ticking) -> None:
+    """Whoever held it may be gone."""
+    found = clock.Scaled(START, 180.0)
+    found.hold(120.0)
+    ticking.seconds += 130
+    assert found.now() == START + timedelta(minutes=30)
+    found.go_on()
+    assert found.now() == START + timedelta(minutes=30)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["hold", "go_on"]), st.floats(0.0, 200.0)), max_size=30))
+def test_a_held_clock_never_runs_backwards_and_never_faster(
+    steps: list[tuple[str, float]],
+) -> None:
+    fake = Ticking()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock, "time", fake)
+        found = clock.Scaled(START, 180.0)
+        shown, before = found.now(), fake.seconds
+        for step, seconds in steps:
+            if step == "hold":
+                found.hold(seconds)
+            else:
+                found.go_on()
+            assert abs(found.now() - shown) < timedelta(seconds=0.001), "nothing jumps"
+            fake.seconds += seconds / 2
+            passed = (fake.seconds - before) * 180.0
+            later = found.now()
+            assert shown <= later <= shown + timedelta(seconds=passed + 0.001)
+            shown, before = later, fake.seconds
+
+
+def test_only_a_scaled_clock_stands(ticking: Ticking) -> None:
+    for one in (clock.System(), clock.Simulated(START)):
+        assert one.running() == one.monotonic() == ticking.seconds

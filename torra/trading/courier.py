@@ -34,6 +34,7 @@ from torra.config import Instance, Profile
 from torra.errors import StoreBroken, StoreUnavailable
 from torra.trading import settlement
 from torra.trading.kill_switch import KillSwitch
+from torra.trading.patience import Patience
 from torra.trading.reconciliation import SETTLE_SECONDS
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason
@@ -115,6 +116,7 @@ class Courier:
         self._ours = ours
         self._kill_switch = kill_switch
         self._clock = clock
+        self._patience = Patience()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -172,6 +174,7 @@ class Courier:
         for name, line in list(self._lines.items()):
             self._try(f"bridge {name}", partial(self._visit, name, line))
         self._try("paper", self._paper)
+        self._try("the demo's clock", self._wait_for_people)
         self._try("proposals", self._expire)
 
     def send(self, instance: str) -> None:
@@ -327,6 +330,12 @@ class Courier:
                         reducing=reducing,
                         instance=item.instance.id,
                     )
+
+    def _wait_for_people(self) -> None:
+        clock = self._clock()
+        if clock.accelerated:
+            waiting = [str(row["sid"]) for row in self._database.proposals("WAITING")]
+            self._patience.look(clock, waiting)
 
     def _expire(self) -> None:
         now = self._clock().now()

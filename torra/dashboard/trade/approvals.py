@@ -32,6 +32,7 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state, tick
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord
+from torra.trading.patience import LONGEST
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
@@ -217,7 +218,11 @@ def lives(instances: Iterable[Instance], fast: float | None) -> str:
         return ""
     frames = sorted({name for item in instances for name in item.timeframes}, key=duration)
     each = (f"one of {name} {duration(name).total_seconds() / fast:.3g} s" for name in frames)
-    return f"This demo runs {fast:g} times as fast, so a proposal lives briefly: {', '.join(each)}."
+    return (
+        f"This demo runs {fast:g} times as fast, so a proposal would live briefly: "
+        f"{', '.join(each)}. So its clock stands while one waits for you, at most "
+        f"{LONGEST / 60:.3g} minutes each."
+    )
 
 
 def _folded(rows: Iterable[ProposalRow], now: datetime) -> list[list[ProposalRow]]:

@@ -70,6 +70,9 @@ class LookingDesk:
             return self._system
         if not row or not row["alive"] or row["desk_time"] is None:
             return _Stopped(stood)
+        if self._database.waiting():
+            # it may stand still for the person who looks (torra.trading.patience)
+            return _Stopped(parse(row["desk_time"]))
         # its last renewal, carried on at the pace of the sample
         since = self._system.real_now() - parse(row["renewed_at"])
         return Scaled(parse(row["desk_time"]) + since * SAMPLE_RATE, SAMPLE_RATE)
