@@ -59,7 +59,7 @@ def test_the_page_shows_sums_and_every_closed_trade(backing: Backing) -> None:
     for account in backing.money().accounts:
         for sentence in words.sentences(account, backing.money().day):
             assert sentence in text
-    for sentence in words.rooms(backing.money()):
+    for sentence in words.caps(backing.money()):
         assert sentence in text
 
 
@@ -100,6 +100,18 @@ def test_filters_keep_what_they_say(backing: Backing, query: str, keeps: Any) ->
     want = [row["sid"] for row in closed(backing) if keeps(row)]
     assert [row["sid"] for row in trades(backing, query)["trades"]] == want
     assert client(backing).get(f"/trades?{query}").status_code == 200
+
+
+def test_what_is_listed_can_be_filtered_for(backing: Backing) -> None:
+    with backing.database.transaction():
+        backing.database.connection().conn.execute(
+            "UPDATE signals SET close_reason = NULL WHERE sid = ?", (closed(backing)[0]["sid"],)
+        )
+    [row] = trades(backing, "reason=unknown")["trades"]
+    assert row["sid"] == closed(backing)[0]["sid"]
+    told = client(backing).get("/trades?instance=GONE&reason=unknown").get_data(as_text=True)
+    assert "<option selected>GONE</option>" in told and "<option selected>unknown</option>" in told
+    assert "No closed trade is like that" in told
 
 
 def test_a_day_is_meant_from_its_first_to_its_last_second(backing: Backing) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from tests.worlds import stores
 from tests.worlds.stores import NOON, opening
 from torra.clock import parse
 from torra.config import Instance, Profile
-from torra.money.book import AccountMoney, Money, MoneyBook
+from torra.exhibits import money as words
+from torra.money.book import AccountMoney, DayCap, Money, MoneyBook
 from torra.providers.rules.provider import RulesProvider
 
 SYMBOLS = ("BTCUSD", "EURUSD", "XAUUSD")
@@ -165,33 +165,94 @@ def test_a_desk_on_paper_comes_to_what_its_fills_say(tmp_path: Path) -> None:
     database.close()
 
 
-def test_what_a_profile_may_still_lose_is_what_the_risk_checks_leave(tmp_path: Path) -> None:
+def test_what_the_desk_lost_today_is_what_the_risk_checks_count(tmp_path: Path) -> None:
     database = stores.open_database(tmp_path)
     cap = Profile().risk.capital * Profile().risk.daily_loss_cap_pct / 100
     book = MoneyBook(database)
-    assert [(one.profile, one.cap, one.left) for one in book.money(SETUPS, NOON).room] == [
-        ("default", cap, cap)
-    ]
+    assert book.money(SETUPS, NOON).caps == (DayCap("default", cap),)
     for number, profit in enumerate((-30.0, -50.0, 5.0)):
-        database.enqueue_signal(opening(f"T{number}"))
-        database.move_signal(f"T{number}", "PUBLISHED")
-        database.move_signal(f"T{number}", "FILLED", fields={"price": 100.0, "opened_at": NOON})
-        database.close_position(
-            f"T{number}", price=99.0, time=NOON - timedelta(hours=number * 10), profit=profit,
-            r_multiple=-1.0, reason="STOPPED",
-        )  # fmt: skip
-    [room] = book.money(SETUPS, NOON).room
+        ended(database, f"T{number}", NOON - timedelta(hours=number * 10), profit)
+    lost = book.money(SETUPS, NOON).lost_today
     # 20 hours before noon is yesterday
-    assert room.left == pytest.approx(cap - 80.0)
-    assert room.left == cap - database.exposure("BTCUSD", "M15", as_of=NOON)["day_loss"]
-    [gone] = book.money({"BTCUSD": tight(SETUPS["BTCUSD"])}, NOON).room
-    assert gone.left == 0.0
+    assert lost == 80.0 == database.exposure("BTCUSD", "M15", as_of=NOON)["day_loss"]
+    told = words.caps(book.money(SETUPS, NOON))
+    assert told[0].startswith("The desk lost 80.00 today") and f"loss reaches {cap:,.2f}" in told[1]
+    ended(database, "T9", NOON, 100.0)
+    assert words.caps(book.money(SETUPS, NOON))[0].startswith(
+        "The desk lost nothing today, it won 20"
+    )
     database.close()
 
 
-def tight(setup: Setup) -> Setup:
-    risk = setup.profile.risk.model_copy(update={"daily_loss_cap_pct": 0.5})
-    return Setup(setup.instance, setup.profile.model_copy(update={"risk": risk}))
+def ended(database: Database, sid: str, at: datetime, profit: float, **more: Any) -> None:
+    """Let one trade live and end with a profit."""
+    held(database, sid, **more)
+    database.close_position(
+        sid, price=99.0, time=at, profit=profit, r_multiple=profit / 30, reason="CLOSED"
+    )
+
+
+def held(database: Database, sid: str, **more: Any) -> None:
+    """Let one position be open, filled at 100 with its stop at 90."""
+    assert database.enqueue_signal(opening(sid, **more))
+    database.move_signal(sid, "PUBLISHED")
+    database.move_signal(sid, "FILLED", fields={"price": 100.0, "opened_at": NOON})
+
+
+def broker(name: str, channel: str, currency: str, database: Database) -> Setup:
+    """Return an instance that trades at a broker, whose heartbeat told the account's currency."""
+    item = Instance(symbol=name, bridge="torra_files", channel=channel)
+    with database.transaction():
+        database.connection().conn.execute(
+            "INSERT INTO bridges (name, deny, detail, facts, at) VALUES (?, '', '', ?, '')",
+            (item.route, f'{{"currency": "{currency}"}}'),
+        )
+    return Setup(item, Profile())
+
+
+def test_each_channel_is_an_account_of_its_own(tmp_path: Path) -> None:
+    database = stores.open_database(tmp_path)
+    setups = {
+        "EURUSD": broker("EURUSD", "main", "USD", database),
+        "XAUUSD": broker("XAUUSD", "other", "EUR", database),
+        "BTCUSD": SETUPS["BTCUSD"],
+    }
+    for number, (name, setup) in enumerate(setups.items()):
+        known = {"instance": name, "symbol": name, "bridge": setup.instance.route}
+        ended(database, f"C{number}", NOON, 10.0 + number, **known)
+        held(database, f"H{number}", **known)
+    accounts = MoneyBook(database).money(setups, NOON).accounts
+    assert [(a.account, a.currency, a.whole.profit, a.open.positions) for a in accounts] == [
+        ("paper", "", 12.0, 1),
+        ("torra_files main", "USD", 10.0, 1),
+        ("torra_files other", "EUR", 11.0, 1),
+    ]
+    database.close()
+
+
+def test_a_position_stands_where_it_was_opened_also_without_its_instance(tmp_path: Path) -> None:
+    database = stores.open_database(tmp_path)
+    held(database, "T1", instance="OLD", symbol="OLD", bridge="torra_files main")
+    [paper, gone] = MoneyBook(database).money(SETUPS, NOON).accounts
+    assert (paper.account, paper.open.positions) == ("paper", 0)
+    assert (gone.account, gone.open.positions, gone.open.known) == ("torra_files main", 1, 0)
+    assert gone.open.result is gone.open.risk is None
+    [said] = [line for line in words.sentences(gone, "2026-02-13") if "open" in line]
+    assert "— if closed now; at its stop the loss would be — (— R)" in said
+    database.close()
+
+
+def test_the_risk_needs_no_price(tmp_path: Path) -> None:
+    database = stores.open_database(tmp_path)
+    held(database, "T1")
+    [account] = MoneyBook(database).money({"BTCUSD": SETUPS["BTCUSD"]}, NOON).accounts
+    assert (account.open.known, account.open.valued) == (1, 0)
+    assert account.open.result is None
+    # 10 from entry to stop, 0.5 lots; R is a third of the 30 from stop to target
+    spec = Profile().symbol("BTCUSD")
+    assert account.open.risk == pytest.approx(10 / spec.tick_size * spec.tick_value * 0.5)
+    assert account.open.risk_r == pytest.approx(1.0)
+    database.close()
 
 
 def test_the_brokers_currency_is_told_and_nothing_odd_is(tmp_path: Path) -> None:
@@ -205,25 +266,29 @@ def test_the_brokers_currency_is_told_and_nothing_odd_is(tmp_path: Path) -> None
             database.connection().conn.execute("DELETE FROM bridges")
             database.connection().conn.execute(
                 "INSERT INTO bridges (name, deny, detail, facts, at) VALUES (?, '', '', ?, '')",
-                ("torra_files", told),
+                ("torra_files main", told),
             )
         [account] = MoneyBook(database).money(setups, NOON).accounts
-        assert (account.account, account.currency) == ("torra_files", want)
+        assert (account.account, account.currency) == ("torra_files main", want)
     database.close()
 
 
 def test_a_row_that_says_something_odd_adds_nothing(tmp_path: Path) -> None:
     database = stores.open_database(tmp_path)
-    close_one(database, random.Random(1), 1, NOON)
+    for number in range(2):
+        ended(database, f"T{number}", NOON, 5.0)
     book = MoneyBook(database)
-    for odd in ("'much'", "x'00ff'", "9e999", "1e308"):
+    for odd in ("'much'", "x'00ff'", "9e999", "1e308", "-1e200"):
         with database.transaction():
             database.connection().conn.execute(
                 f"UPDATE signals SET profit = {odd}, r_multiple = {odd}, close_reason = x'01'"
             )
-        found = MoneyBook(database).money(SETUPS, NOON)
-        [account] = [one for one in found.accounts if one.whole.trades]
-        assert account.whole.trades == 1 and math.isfinite(account.whole.profit)
-        assert [*account.by_reason] == ["unknown"]
+        [account] = MoneyBook(database).money({"BTCUSD": SETUPS["BTCUSD"]}, NOON).accounts
+        assert account.whole.trades == account.whole.unknown == 2 and account.whole.profit == 0.0
+        assert [*account.by_reason] == ["unknown"] and account.whole.between is None
+    with database.transaction():
+        database.connection().conn.execute("UPDATE signals SET closed_at = NULL WHERE sid = 'T1'")
+    [account] = MoneyBook(database).money({"BTCUSD": SETUPS["BTCUSD"]}, NOON).accounts
+    assert account.whole.trades == 1
     assert book.money(SETUPS, NOON)
     database.close()

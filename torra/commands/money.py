@@ -27,7 +27,7 @@ def money(home: Path, /, as_json: bool) -> None:
     if not (home / DATABASE).is_file():
         # A home without a database stays without one.
         load_desk(home)
-        found = book.Money(System().real_now(), (), ())
+        found = book.Money(System().real_now(), (), 0.0, ())
         told = "No desk has run here yet, so there is no trade: start one with `torra run`."
     else:
         _, database, desk = look_at(home)

@@ -57,14 +57,9 @@ def sentences(account: AccountMoney, day: str) -> list[str]:
                 f"{amount(account.drawdown.now, account, sign=False)} below the highest point."
             )
     if held.positions:
-        some = "" if held.valued == held.positions else f" ({held.valued} of them have a price)"
-        risk = amount(held.risk, account, sign=False)
-        told.append(
-            f"Open: {held.positions}{some}, {amount(held.result, account)} if closed now; at their "
-            f"stops they would lose {risk} ({figures.plain(held.risk_r)} R)."
-        )
+        told.append(_open(account))
     if whole.unknown:
-        told.append(f"Of {trades(whole.unknown)} the books never showed the result.")
+        told.append(f"The books never showed what {trades(whole.unknown)} came to.")
     if account.warm_up.trades:
         told.append(
             f"Not counted: {trades(account.warm_up.trades)} of the warm-up, "
@@ -83,12 +78,37 @@ def short(account: AccountMoney) -> str:
     )
 
 
-def rooms(found: Money) -> list[str]:
-    """Return what each profile may still lose today."""
-    return [
-        f"Profile {figures.clean(one.profile, 60)} may lose {figures.plain(one.left)} more of its "
-        f"{figures.plain(one.cap)} today; then it opens nothing until midnight UTC."
-        for one in found.room
+def _open(account: AccountMoney) -> str:
+    held = account.open
+    one = held.positions == 1
+    told = "1 position is open" if one else f"{held.positions:,} positions are open"
+    if held.known < held.positions:
+        told += f", {held.known:,} of a symbol that the desk still knows"
+    if held.valued < held.known:
+        told += f", {held.valued:,} with a price"
+    risk = amount(held.risk, account, sign=False)
+    where = "its stop" if one else "the stops"
+    return (
+        f"{told}: {amount(held.result, account)} if closed now; at {where} the loss would be "
+        f"{risk} ({figures.plain(held.risk_r)} R)."
+    )
+
+
+def caps(found: Money) -> list[str]:
+    """Return what the desk lost today, and at which loss each profile opens nothing more."""
+    lost = found.lost_today
+    day = (
+        f"The desk lost {figures.plain(lost)} today"
+        if lost > 0
+        else f"The desk lost nothing today, it won {figures.plain(-lost)}"
+        if lost < 0
+        else "The desk lost nothing today"
+    )
+    told = [f"{day}, all accounts and the warm-up together: so the risk checks count it."]
+    return told + [
+        f"Profile {figures.clean(one.profile, 60)} opens nothing more until midnight UTC once the "
+        f"day's loss reaches {figures.plain(one.cap)}. What is open may still make it more."
+        for one in found.caps
     ]
 
 
@@ -147,7 +167,7 @@ def table(found: Money) -> str:
                 lines += [*_columns([(what, *HEAD[1:]), *rows]), ""]
     if not found.accounts:
         lines += ["This desk has no instance, so it has no trade.", ""]
-    return "\n".join([*lines, *rooms(found), NOT_COUNTED])
+    return "\n".join([*lines, *(caps(found) if found.caps else []), NOT_COUNTED])
 
 
 def _columns(rows: Iterable[Sequence[str]]) -> list[str]:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile, SymbolSpec
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 PARTS: Final = ("symbol", "side", "reason")
 """What results are told by, besides the day: fields of a trade."""
+
+PERIODS: Final = ("today", "week", "whole", "warm_up")
+
+MOST: Final = 1e15
+"""No account has won or lost more, in any currency: what says so is no number."""
 
 DAYS_SHOWN: Final = 30
 """Newest days with a closed trade that are told one by one."""
@@ -52,32 +57,34 @@ class Setup(Protocol):
 class OpenNow:
     """The open positions of one account, at the newest stored close.
 
-    `valued` of the `positions` have a price and known terms; `result` is what closing those would
-    bring. `risk` is what they would lose against their entries if every stop filled at its price,
-    0 where a stop already lies beyond the entry, and `risk_r` the same in planned R.
+    `known` of the `positions` have known terms, `valued` have a price besides. `result` is what
+    closing the valued ones would bring. `risk` is what the known ones would lose against their
+    entries if every stop filled at its price, 0 where a stop already lies beyond the entry, and
+    `risk_r` the same in planned R. None where there is none to add up.
     """
 
     positions: int = 0
     valued: int = 0
-    result: float = 0.0
-    risk: float = 0.0
-    risk_r: float = 0.0
+    known: int = 0
+    result: float | None = None
+    risk: float | None = None
+    risk_r: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a profile may still lose today: its daily cap less what the desk lost this UTC day."""
+class DayCap:
+    """The loss of a UTC day at which a profile opens nothing more, in its capital's currency."""
 
     profile: str
     cap: float
-    left: float
 
 
 @dataclass(frozen=True, slots=True)
 class AccountMoney:
-    """One account: a broker's, or the one on paper. `currency` is "" where nobody has told it.
+    """One account: a broker's by bridge and channel, or the one on paper.
 
-    `warm_up` are trades on bars from before the desk began; nothing else here counts them.
+    `currency` is what the broker said last, "" where nobody has told it. `warm_up` are trades on
+    bars from before the desk began; nothing else here counts them.
     """
 
     account: str
@@ -93,14 +100,28 @@ class AccountMoney:
     by_side: Mapping[str, Result]
     by_reason: Mapping[str, Result]
 
+    def results_as_json(self) -> dict[str, Any]:
+        """Return the results for programs, by the name of their field."""
+        plain = {name: getattr(self, name).as_json() for name in PERIODS}
+        groups = {
+            name: {label: one.as_json() for label, one in getattr(self, name).items()}
+            for name in ("by_day", *(f"by_{part}" for part in PARTS))
+        }
+        return {**plain, **groups}
+
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """All accounts of a desk at one moment of its time; `day` is the UTC day called today."""
+    """All accounts of a desk at one moment of its time; `day` is the UTC day called today.
+
+    `lost_today` is what the desk has lost on that day as the risk checks count it: all accounts and
+    the warm-up's trades together, a gain negative.
+    """
 
     as_of: datetime
     accounts: tuple[AccountMoney, ...]
-    room: tuple[Room, ...]
+    lost_today: float
+    caps: tuple[DayCap, ...]
 
     @property
     def day(self) -> str:
@@ -110,6 +131,10 @@ class Money:
     def as_json(self) -> dict[str, Any]:
         """Return it for programs: amounts in the currency of their account."""
         told = asdict(self)
+        told["accounts"] = [
+            {**row, **one.results_as_json()}
+            for row, one in zip(told["accounts"], self.accounts, strict=True)
+        ]
         return {**told, "as_of": iso(self.as_of), "day": self.day}
 
 
@@ -177,21 +202,28 @@ class MoneyBook:
     def money(self, setups: Mapping[str, Setup], now: datetime) -> Money:
         """Return what the trades came to; `setups` are the desk's instances by name."""
         database = self._database
-        held = database.positions()
-        currencies = _currencies(database.bridges())
-        today = now.date()
         with self._lock:
             self._catch_up()
-            names = {item.instance.bridge for item in setups.values()} | set(self._accounts)
-            accounts = []
-            for name in sorted(names, key=lambda name: (name != PAPER, name)):
-                own = [one for one in held if _bridge_of(one, setups) == name]
-                stakes = _open(database, setups, own, now)
-                book = self._accounts.setdefault(name, AccountBook())
-                accounts.append(book.told(name, currencies.get(name, ""), stakes, today))
+            held: dict[str, list[OpenOne]] = {}
+            for one in database.positions():
+                opening = database.signal(one.signal_id) or {}
+                if opening.get("price") is not None:
+                    # where it was opened, whatever desk.json says of its instance now
+                    where = _text(opening.get("bridge")) or PAPER
+                    held.setdefault(where, []).append(_open_one(database, setups, one, now))
+            currencies = _currencies(database.bridges())
+            names = (
+                {item.instance.route for item in setups.values()} | set(self._accounts) | set(held)
+            )
+            accounts = [
+                self._accounts.setdefault(name, AccountBook()).told(
+                    name, currencies.get(name, ""), _open(held.get(name, [])), now.date()
+                )
+                for name in sorted(names, key=lambda name: (name != PAPER, name))
+            ]
         midnight = iso(now.replace(hour=0, minute=0, second=0, microsecond=0))
         lost = -math.fsum(_number(row[9]) or 0.0 for row in database.closed_results(midnight))
-        return Money(now, tuple(accounts), tuple(_rooms(setups, lost)))
+        return Money(now, tuple(accounts), 0.0 + lost, tuple(_caps(setups)))
 
     def _catch_up(self) -> None:
         database = self._database
@@ -243,9 +275,7 @@ class _Begins:
 def _trade(row: Sequence[Any], begins: _Begins) -> ClosedTrade:
     """Read a stored result; what is no text or no number counts as not told."""
     closed_at, _, *words, profit, r = row
-    instance, timeframe, bar_time, symbol, side, reason, bridge = (
-        word if isinstance(word, str) else "" for word in words
-    )
+    instance, timeframe, bar_time, symbol, side, reason, bridge = map(_text, words)
     return ClosedTrade(
         closed_at=str(closed_at),
         instance=instance,
@@ -263,9 +293,13 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        return float(value) if math.isfinite(value) else None
+        return float(value) if abs(value) <= MOST else None
     except OverflowError:
         return None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _currencies(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -281,33 +315,44 @@ def _currencies(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def _bridge_of(held: Position, setups: Mapping[str, Setup]) -> str:
-    setup = setups.get(held.instance)
-    return setup.instance.bridge if setup else PAPER
-
-
 # --- open positions -------------------------------------------------------------------------------
 
 
-def _open(
-    database: Database, setups: Mapping[str, Setup], held: Sequence[Position], now: datetime
-) -> OpenNow:
-    filled = [
-        one for one in held if (database.signal(one.signal_id) or {}).get("price") is not None
-    ]
-    worth = [
-        (_gain(one, price, spec), _at_stake(one, spec), planned(one))
-        for one in filled
-        if (setup := setups.get(one.instance)) is not None
-        and (spec := _spec(setup)) is not None
-        and (price := _newest_close(database, setup.instance, now)) is not None
-    ]
+class OpenOne(NamedTuple):
+    """One open position: what closing it would bring, its loss at the stop, and that in planned R.
+
+    None where its terms are not known, for `gain` also where there is no price.
+    """
+
+    gain: float | None
+    risk: float | None
+    risk_r: float | None
+
+
+def _open_one(
+    database: Database, setups: Mapping[str, Setup], held: Position, now: datetime
+) -> OpenOne:
+    setup = setups.get(held.instance)
+    spec = _spec(setup) if setup else None
+    if setup is None or spec is None:
+        return OpenOne(None, None, None)
+    away = held.entry - held.stop if held.side == "LONG" else held.stop - held.entry
+    distance, whole = max(0.0, away), planned(held)
+    price = _newest_close(database, setup.instance, now)
+    gain = None if price is None else worth_of(leaving(held, price, spec)[1], held.lots, spec)
+    return OpenOne(gain, worth_of(distance, held.lots, spec), distance / whole if whole else None)
+
+
+def _open(held: Sequence[OpenOne]) -> OpenNow:
+    gains = [one.gain for one in held if one.gain is not None]
+    risks = [one.risk for one in held if one.risk is not None]
     return OpenNow(
-        positions=len(filled),
-        valued=len(worth),
-        result=math.fsum(gain for (gain, _), _, _ in worth),
-        risk=math.fsum(money for _, (money, _), _ in worth),
-        risk_r=math.fsum(distance / whole for _, (_, distance), whole in worth if whole),
+        positions=len(held),
+        valued=len(gains),
+        known=len(risks),
+        result=math.fsum(gains) if gains else None,
+        risk=math.fsum(risks) if risks else None,
+        risk_r=math.fsum(one.risk_r or 0.0 for one in held) if risks else None,
     )
 
 
@@ -323,17 +368,6 @@ def leaving(held: Position, price: float, spec: SymbolSpec) -> tuple[float, floa
     """
     leave = price if held.side == "LONG" else price + spec.spread
     return leave, leave - held.entry if held.side == "LONG" else held.entry - leave
-
-
-def _gain(held: Position, price: float, spec: SymbolSpec) -> tuple[float, float]:
-    _, gain = leaving(held, price, spec)
-    return worth_of(gain, held.lots, spec), gain
-
-
-def _at_stake(held: Position, spec: SymbolSpec) -> tuple[float, float]:
-    away = held.entry - held.stop if held.side == "LONG" else held.stop - held.entry
-    distance = max(0.0, away)
-    return worth_of(distance, held.lots, spec), distance
 
 
 def worth_of(distance: float, lots: float, spec: SymbolSpec) -> float:
@@ -358,13 +392,9 @@ def _newest_close(database: Database, instance: Instance, now: datetime) -> floa
     return max(found)[1] if found else None
 
 
-def _rooms(setups: Mapping[str, Setup], lost: float) -> Iterator[Room]:
-    """Yield what each profile's daily cap leaves after this day's loss, a gain negative.
-
-    As the risk checks count it (torra.verdict.ticket_checks): the whole desk's loss of a UTC day.
-    """
+def _caps(setups: Mapping[str, Setup]) -> Iterator[DayCap]:
+    """Yield the daily loss cap of each profile, as the risk checks count it."""
     profiles = {setup.instance.profile: setup.profile for setup in setups.values()}
     for name in sorted(profiles):
         risk = profiles[name].risk
-        cap = risk.capital * risk.daily_loss_cap_pct / 100.0
-        yield Room(name, cap, max(0.0, cap - lost))
+        yield DayCap(name, risk.capital * risk.daily_loss_cap_pct / 100.0)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from torra.evaluation.intervals import Interval, student_quantile, wilson
 
@@ -67,6 +67,12 @@ class Result:
         """The share of won trades among those with a known result, in [0, 1]; None without any."""
         known = self.trades - self.unknown
         return self.won / known if known else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs, with the win rate and its interval."""
+        between = self.win_rate_between
+        rates = {"win_rate": self.win_rate, "win_rate_between": between and asdict(between)}
+        return {**asdict(self), **rates}
 
     @property
     def win_rate_between(self) -> Interval | None:

@@ -80,7 +80,7 @@ CAME: Final = (
 ONLY: Final = {
     "instance": "instance = ?",
     "side": "side = ?",
-    "reason": "close_reason = ?",
+    "reason": "ifnull(close_reason, 'unknown') = ?",
     "begin": "closed_at >= ?",
     "end": "closed_at < ?",
 }
@@ -109,7 +109,7 @@ class HistoryStore(Store):
             # CROSS: the steps first, of which there are few
             f"SELECT {CAME} FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "  # noqa: S608
             "WHERE e.id > ? AND e.id <= ? AND e.to_state = 'CLOSED' "
-            "AND s.kind = 'open' AND s.state = 'CLOSED'",
+            "AND s.kind = 'open' AND s.state = 'CLOSED' AND s.closed_at >= ''",
             after, upto,
         )  # fmt: skip
 

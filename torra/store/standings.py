@@ -254,8 +254,10 @@ class WarmUps:
         """
         try:
             close = parse(str(signal["bar_time"])) + duration(signal["timeframe"])
-        except (KeyError, ValueError, OverflowError):
+        except (KeyError, ValueError, TypeError, OverflowError):
             return False
+        if not isinstance(signal["instance"], str):
+            return False  # an odd row, of which nothing is known
         return self.has(signal["instance"], signal["timeframe"], close)
 
 

@@ -166,11 +166,11 @@ def money_cell(found: Money | None) -> Cell:
     """Return what the trades came to, today and in all; a dash for a view without a database."""
     if found is None:
         return words(figures.DASH, "", "these pages show a view without a database")
-    told = [money_words.short(one) for one in found.accounts if one.whole.trades]
-    if not told:
+    traded = [one for one in found.accounts if one.whole.trades]
+    if not traded:
         return words("no trade closed yet")
-    every = found.accounts[0].whole.profit if len(told) == 1 else None
-    return words("; ".join(told), figures.tone(every, 2))
+    only = traded[0].whole.profit if len(traded) == 1 else None
+    return words("; ".join(map(money_words.short, traded)), figures.tone(only, 2))
 
 
 def _row(key: str, instance: ShownInstance, rank: int, address: str, own: Cells) -> InstanceRow:

@@ -84,15 +84,23 @@ def trades() -> str:
         **shown,
         here=True,
         accounts=[_card(one, found.day) for one in found.accounts],
-        rooms=words.rooms(found),
+        caps=words.caps(found),
         not_counted=words.NOT_COUNTED,
         head=words.HEAD,
         trades=[trade_rows.signal_line(row, digits_of_row(row)) for row in lines],
         warmed=sum(row.warm_up for row in lines),
         asked=asked,
         known={name: request.args.get(name, "")[:80] for name in QUERY},
-        instances=[item.id for item in backing().settings.instances],
-        reasons=sorted({one for account in found.accounts for one in account.by_reason}),
+        instances=_with(
+            [item.id for item in backing().settings.instances], request.args.get("instance", "")
+        ),
+        reasons=_with(
+            sorted(
+                {row.close_reason or "unknown" for row in lines}
+                | {one for account in found.accounts for one in account.by_reason}
+            ),
+            request.args.get("reason", ""),
+        ),
         older=_address(older) if older else None,
         newest=_address(None) if asked.before else None,
         file=_address(None, ".trades_csv"),
@@ -132,6 +140,11 @@ def trades_csv() -> Response:
 def _card(account: AccountMoney, day: str) -> AccountCard:
     tables = words.tables(account) if account.whole.trades else []
     return AccountCard(f"Account {words.name(account)}", words.sentences(account, day), tables)
+
+
+def _with(known: list[str], asked: str) -> list[str]:
+    """Return what can be chosen, and what is chosen now: also one that is not known any more."""
+    return known if not asked or asked in known else [*known, asked[:80]]
 
 
 def _asked() -> Asked:
