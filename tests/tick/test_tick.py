@@ -68,10 +68,12 @@ def ticked(folder: Path, provider: Any, settings: Profile | None = None) -> dict
     desks.take_lease(desk)
     desk.wake("BTCUSD")
     record = desk.database.latest_tick("BTCUSD", "M15")
-    rows = desk.database.connection().query("select * from sentiment order by id desc limit 1")
-    row = next(iter(rows))
-    desk.database.close()
     assert record is not None
+    # By its key, not the newest: on a busy machine H1, which closed with it, may be stored later.
+    key = f"BTCUSD|M15|{record['bar_time']}"
+    query = "select * from sentiment where torra_key = ?"
+    (row,) = desk.database.connection().query(query, [key])
+    desk.database.close()
     return {**record, "row": row}
 
 
