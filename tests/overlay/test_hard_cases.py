@@ -24,7 +24,7 @@ from agents.contracts import VECTORS, ModelUnavailable
 from instance_database import Database
 from tests.doubles.scripted import Blocks, Scripted
 from tests.overlay.test_never_breaks_its_host import DEADLINE, GRACE, ROLES, locked, quick
-from tests.tries import Tries
+from tests.tries import Tries, until
 from tests.worlds import scorers
 from torra.commands.command_line import main
 from torra.errors import StoreUnavailable
@@ -132,8 +132,19 @@ def test_what_a_fallback_said_is_not_final(tmp_path: Path) -> None:
     assert answer.debated and not answer.again and answer.record["source_type"] == "AGENT_BUDGET"
 
 
-def test_where_a_vendor_is_down_those_who_wait_do_not_ask_it_again(tmp_path: Path) -> None:
+def test_where_a_vendor_is_down_those_who_wait_do_not_ask_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = threading.Event()
+    ask, waiting = Database.ask_hosted, set[int]()
+
+    def asked(*words: Any, **more: Any) -> Any:
+        told = ask(*words, **more)
+        if told == "taken":
+            waiting.add(threading.get_ident())
+        return told
+
+    monkeypatch.setattr(Database, "ask_hosted", asked)
 
     def down(_request: Any) -> Any:
         free.wait(20)
@@ -146,9 +157,8 @@ def test_where_a_vendor_is_down_those_who_wait_do_not_ask_it_again(tmp_path: Pat
             pool.submit(scorers.asked, overlay, scorers.bars(400), scores=scorers.L1)
             for _ in range(8)
         ]
-        while not provider.requests:
-            time.sleep(0.01)
-        time.sleep(0.2)  # the others have looked, and wait
+        # one asks, and the others have looked and wait
+        until(lambda: provider.requests and len(waiting) == 7)
         free.set()
         answers = [future.result(timeout=30) for future in futures]
     assert {answer.revision for answer in answers} == {1} and len(provider.requests) <= 5
