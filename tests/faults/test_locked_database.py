@@ -23,6 +23,7 @@ import pytest
 
 from tests.faults.books import torn
 from tests.tick.test_tick import profile
+from tests.tries import until
 from tests.worlds import desks, stores
 from torra.clock import System, iso
 from torra.desk.schedule import Desk
@@ -166,13 +167,22 @@ def test_a_lock_that_stays_ends_the_tick_at_its_deadline(
         assert took < deadline + GRACE + NOISE
         assert desk.database.trading_state() == "ACTIVE", "reading goes on"
         assert len([1 for state, *_ in states(desk).values() if state == "done"]) == 1
-    outcomes = desk.wake("EURUSD")
-    assert [outcome.state for outcome in outcomes] == ["done"]
+    stored_at_a_wake(desk, 2)
     desks.step(desk)
-    assert [state for state, *_ in states(desk).values()] == ["done"] * 3
+    stored_at_a_wake(desk, 3)
     well(desk)
     record_property("seen", f"given up after {took:.2f} s, limit {deadline + GRACE:.2f} s")
     desk.close()
+
+
+def stored_at_a_wake(desk: Any, number: int) -> None:
+    """Wake until so many ticks are done: on a busy machine one may miss so short a deadline."""
+
+    def done() -> bool:
+        desk.wake("EURUSD")
+        return [state for state, *_ in states(desk).values()] == ["done"] * number
+
+    until(done)
 
 
 @pytest.mark.parametrize(
