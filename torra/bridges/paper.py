@@ -33,7 +33,9 @@ from typing import Final, Literal, NamedTuple
 
 from torra.bridges.guards import REASONS, Ask, View, first_objection
 from torra.config import SymbolSpec
-from torra.verdict.risk_engine import CLOSES, OPENS, TARGET_R, Kind, Position, PositionSide, Side
+from torra.verdict.position_size import worth
+from torra.verdict.risk_engine import CLOSES, OPENS, Kind, Position, PositionSide, Side
+from torra.verdict.trade_outcome import gain, planned_risk
 
 EventKind = Literal["FILLED", "PARTIAL", "REJECTED", "CANCELLED", "STOPPED", "TARGET", "CLOSED"]
 
@@ -354,17 +356,16 @@ class _Market(NamedTuple):
         return self._ended("STOPPED", position, self._worse(CLOSES[position.side], price))
 
     def _ended(self, kind: EventKind, position: PaperPosition, price: float) -> PaperEvent:
-        gain = price - position.entry if position.side == "LONG" else position.entry - price
-        # The planned distance, from the levels alone: the fill may lie anywhere between them.
-        risk = abs(position.target - position.stop) / (1 + TARGET_R)
-        money = gain / self.spec.tick_size * self.spec.tick_value * position.lots
+        won = gain(position.side, position.entry, price)
+        risk = planned_risk(position.stop, position.target)
+        money = worth(won, position.lots, self.spec)
         return PaperEvent(
             kind,
             position.sid,
             price,
             self.bar.time,
             round(money, MONEY_DECIMALS),
-            round(gain / risk, MONEY_DECIMALS) if risk else 0.0,
+            round(won / risk, MONEY_DECIMALS) if risk else 0.0,
             position.lots,
         )
 

@@ -24,6 +24,7 @@ from torra.config import Profile, SymbolSpec
 from torra.store.connection import TickKey
 from torra.store.positions import PositionStore
 from torra.verdict import call_policy, sentiment_rules
+from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
 from torra.verdict.sentiment_rules import (
     MARKOV_HISTORY,
@@ -32,6 +33,7 @@ from torra.verdict.sentiment_rules import (
     number,
     numbers,
 )
+from torra.verdict.trade_outcome import gain, leaving
 
 Composites = dict[str, tuple[datetime, dict[str, float]]]
 """By timeframe: close time and composites by chain of a stream's newest tick."""
@@ -222,7 +224,5 @@ def _profit(position: Position, price: float | None, spec: SymbolSpec) -> float:
     """Return what closing now would bring, in account currency; 0 for one not filled yet."""
     if price is None or position.state not in ("FILLED", "CLOSED"):
         return 0.0
-    # Bars are bid prices: a short is bought back at the ask.
-    leave = price if position.side == "LONG" else price + spec.spread
-    gain = leave - position.entry if position.side == "LONG" else position.entry - leave
-    return gain / spec.tick_size * spec.tick_value * position.lots
+    leave = leaving(position.side, price, spec.spread)  # bars are bid prices
+    return worth(gain(position.side, position.entry, leave), position.lots, spec)

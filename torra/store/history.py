@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -49,8 +49,9 @@ TOLD: Final = (
     "s.momentum, s.structure, s.ath, c.l1_composite, c.composite, c.l1_consensus, c.consensus, "
     "c.l1_verdict, c.verdict, j.action, j.reason, s.source_type, j.cost_usd, j.elapsed_ms "
     "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
-    "LEFT JOIN journal j ON j.torra_key = c.torra_key WHERE c.instance = ? AND c.timeframe = ? "
-    "AND c.close_time >= ? AND c.close_time < ? ORDER BY c.close_time DESC LIMIT ?"
+    "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key "
+    "WHERE c.instance = ? AND c.timeframe = ? AND c.close_time >= ? AND c.close_time < ? "
+    "ORDER BY c.close_time DESC LIMIT ?"
 )
 
 HISTORY: Final = (
@@ -68,74 +69,9 @@ SKIPPED: Final = (
     "ORDER BY bar_time DESC LIMIT ?"
 )
 
-CLOSED: Final = "FROM signals INDEXED BY signals_closed WHERE kind = 'open' AND state = 'CLOSED'"
-"""Closed trades by when they were closed: that index has them in order, and no other signal."""
-
-CAME: Final = (
-    "closed_at, seq, instance, timeframe, bar_time, symbol, side, close_reason, bridge, profit, "
-    "r_multiple"
-)
-"""What is read of many closed trades."""
-
-ONLY: Final = {
-    "instance": "instance = ?",
-    "side": "side = ?",
-    "reason": "ifnull(close_reason, 'unknown') = ?",
-    "begin": "closed_at >= ?",
-    "end": "closed_at < ?",
-}
-"""What a list of closed trades can be narrowed to, each in SQL."""
-
-CAME_TO: Final = {"won": "profit > 0", "lost": "profit < 0"}
-
 
 class HistoryStore(Store):
     """Streams as pages show them."""
-
-    def closed_results(self, since: str = "") -> list[tuple[Any, ...]]:
-        """Return what each trade came to that was closed at `since` (ISO) or later, oldest first.
-
-        The columns are CAME, as stored.
-        """
-        sql = f"SELECT {CAME} {CLOSED} AND closed_at >= ? ORDER BY closed_at, seq"
-        return self._tuples(sql, since)
-
-    def closed_between(self, after: int, upto: int) -> list[tuple[Any, ...]]:
-        """Return the same of each trade whose end was put on record by a step in (after, upto].
-
-        Steps are numbers of signal_events; the trades come in no order.
-        """
-        return self._tuples(
-            # CROSS: the steps first, of which there are few
-            f"SELECT {CAME} FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "  # noqa: S608
-            "WHERE e.id > ? AND e.id <= ? AND e.to_state = 'CLOSED' "
-            "AND s.kind = 'open' AND s.state = 'CLOSED' AND s.closed_at >= ''",
-            after, upto,
-        )  # fmt: skip
-
-    def newest_step(self) -> int:
-        """Return the number of the newest step of any signal, 0 before the first."""
-        row = self._row("SELECT max(id) AS id FROM signal_events")
-        return int(row["id"] or 0) if row else 0
-
-    def closed_list(
-        self,
-        only: Mapping[str, str],
-        *,
-        came_to: str = "",
-        before: tuple[str, int] | None = None,
-        limit: int,
-    ) -> list[dict[str, Any]]:
-        """Return rows of closed trades, newest first, that lie before (closed_at, seq).
-
-        `only` has values of ONLY by name; `came_to` is won, lost or "" for any.
-        """
-        place = before or ("~", 0)  # "~" sorts after every time
-        which = [ONLY[name] for name in only] + ([CAME_TO[came_to]] if came_to else [])
-        sql = " AND ".join([f"SELECT * {CLOSED} AND (closed_at, seq) < (?, ?)", *which])
-        return self._rows(
-            f"{sql} ORDER BY closed_at DESC, seq DESC LIMIT ?", *place, *only.values(), limit
-        )
 
     def newest_of(
         self, streams: Sequence[StreamKey]
@@ -186,18 +122,6 @@ class HistoryStore(Store):
         done and why, what the agents cost (USD) and how long it took.
         """
         return self._rows(TOLD, instance, timeframe, begin, before, limit)
-
-    def calls_before(self, place: int | None, limit: int) -> list[dict[str, Any]]:
-        """Return the calls that were stored before a place, newest first, without their texts.
-
-        `place` of the last one is what to go on with; None begins with the newest.
-        """
-        return self._rows(
-            "SELECT rowid AS place, at, torra_key, stage, role, round, attempt, status, provider, "
-            "model, input_tokens, cached_tokens, output_tokens, cost_usd, elapsed_ms, stop_reason "
-            "FROM calls WHERE rowid < ? ORDER BY rowid DESC LIMIT ?",
-            2**63 - 1 if place is None else place, limit,
-        )  # fmt: skip
 
     def consensus_history(self, instance: str, timeframe: str, limit: int) -> list[dict[str, Any]]:
         """Return close_time, consensus and verdict of the newest ticks, oldest first."""
@@ -294,6 +218,17 @@ class HistoryStore(Store):
             instance, timeframe, BEFORE_ALL, stamp(as_of - duration(timeframe)),
         )  # fmt: skip
         return (str(row["bar_time"]), float(row["close"])) if row else None
+
+    def newest_close(
+        self, instance: str, timeframes: Sequence[str], as_of: datetime
+    ) -> float | None:
+        """Return the close of the bar that ended last at `as_of`, of several timeframes."""
+        found = [
+            (parse(told[0]) + duration(timeframe), told[1])
+            for timeframe in timeframes
+            if (told := self.last_close(instance, timeframe, as_of)) is not None
+        ]
+        return max(found)[1] if found else None
 
     def spent_together(self, profiles: Collection[str], since: datetime) -> float:
         """Return the USD booked for some profiles in the window that began at `since`."""

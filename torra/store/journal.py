@@ -159,6 +159,18 @@ class JournalStore(Store):
         row = self._row("SELECT data FROM pictures WHERE hash = ?", name)
         return bytes(row["data"]) if row else None
 
+    def calls_before(self, place: int | None, limit: int) -> list[dict[str, Any]]:
+        """Return the calls that were stored before a place, newest first, without their texts.
+
+        `place` of the last one is what to go on with; None begins with the newest.
+        """
+        return self._rows(
+            "SELECT rowid AS place, at, torra_key, stage, role, round, attempt, status, provider, "
+            "model, input_tokens, cached_tokens, output_tokens, cost_usd, elapsed_ms, stop_reason "
+            "FROM calls WHERE rowid < ? ORDER BY rowid DESC LIMIT ?",
+            2**63 - 1 if place is None else place, limit,
+        )  # fmt: skip
+
     def prune(self, before: datetime, *, limit: int) -> int:
         """Remove texts and pictures from before a real moment; return how many rows went.
 

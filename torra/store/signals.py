@@ -90,6 +90,26 @@ WAITING_OPENINGS: Final = "SELECT * FROM signals WHERE state = 'WAITING' AND kin
 CLOSED_OPENING: Final = "kind = 'open' AND state = 'CLOSED'"
 """A closed trade, in the words of the index signals_closed."""
 
+CLOSED: Final = f"FROM signals INDEXED BY signals_closed WHERE {CLOSED_OPENING}"
+"""Closed trades by when they were closed: that index has them in order, and no other signal."""
+
+RESULT_COLUMNS: Final = (
+    "closed_at, seq, instance, timeframe, bar_time, symbol, side, close_reason, bridge, profit, "
+    "r_multiple"
+)
+"""What is read of many closed trades."""
+
+CLOSED_FILTERS: Final = {
+    "instance": "instance = ?",
+    "side": "side = ?",
+    "reason": "ifnull(close_reason, 'unknown') = ?",
+    "begin": "closed_at >= ?",
+    "end": "closed_at < ?",
+}
+"""What a list of closed trades can be narrowed to, each in SQL."""
+
+BY_RESULT: Final = {"won": "profit > 0", "lost": "profit < 0"}
+
 
 class SignalStore(Store, PositionStore):
     """Signals and positions of every instance."""
@@ -236,6 +256,51 @@ class SignalStore(Store, PositionStore):
         # "~" sorts after every time.
         known = "~" if as_of is None else stamp(as_of)
         return self._rows(sql, known, *([instance] if instance is not None else []), limit)
+
+    def closed_results(self, since: str = "") -> list[tuple[Any, ...]]:
+        """Return what each trade came to that was closed at `since` (ISO) or later, oldest first.
+
+        The columns are RESULT_COLUMNS, as stored.
+        """
+        sql = f"SELECT {RESULT_COLUMNS} {CLOSED} AND closed_at >= ? ORDER BY closed_at, seq"
+        return self._tuples(sql, since)
+
+    def closed_between(self, after: int, upto: int) -> list[tuple[Any, ...]]:
+        """Return the same of each trade whose end was put on record by a step in (after, upto].
+
+        Steps are numbers of signal_events; the trades come in no order.
+        """
+        return self._tuples(
+            # CROSS: the steps first, of which there are few
+            f"SELECT {RESULT_COLUMNS} FROM signal_events e CROSS JOIN signals s ON s.sid = e.sid "  # noqa: S608
+            "WHERE e.id > ? AND e.id <= ? AND e.to_state = 'CLOSED' "
+            "AND s.kind = 'open' AND s.state = 'CLOSED' AND s.closed_at >= ''",
+            after, upto,
+        )  # fmt: skip
+
+    def newest_step(self) -> int:
+        """Return the number of the newest step of any signal, 0 before the first."""
+        row = self._row("SELECT max(id) AS id FROM signal_events")
+        return int(row["id"] or 0) if row else 0
+
+    def closed_list(
+        self,
+        only: Mapping[str, str],
+        *,
+        came_to: str = "",
+        before: tuple[str, int] | None = None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Return rows of closed trades, newest first, that lie before (closed_at, seq).
+
+        `only` has values of CLOSED_FILTERS by name; `came_to` is won, lost or "" for any.
+        """
+        place = before or ("~", 0)  # "~" sorts after every time
+        which = [CLOSED_FILTERS[name] for name in only] + ([BY_RESULT[came_to]] if came_to else [])
+        sql = " AND ".join([f"SELECT * {CLOSED} AND (closed_at, seq) < (?, ?)", *which])
+        return self._rows(
+            f"{sql} ORDER BY closed_at DESC, seq DESC LIMIT ?", *place, *only.values(), limit
+        )
 
     def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
         """Return [wins, trades] by side, as the newest replay found them; empty when none did."""

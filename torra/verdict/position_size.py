@@ -52,6 +52,11 @@ def notional(lots: float, price: float, spec: SymbolSpec) -> float:
         return math.inf
 
 
+def worth(distance: float, lots: float, spec: SymbolSpec) -> float:
+    """Return what a distance in price is worth for so many lots, in account currency."""
+    return distance / spec.tick_size * spec.tick_value * lots
+
+
 def lot_denials(lots: float, spec: SymbolSpec) -> Iterator[DenyReason]:
     """Yield every reason for which a symbol's lot rules refuse a size."""
     if not math.isfinite(lots):

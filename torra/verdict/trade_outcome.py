@@ -118,14 +118,24 @@ def judge(
         evolution=VERDICTS[outcome] if planned else "Unknown",
         reason=reason,
         r_multiple=r_multiple,
-        planned_r=_share(_gain(side, entry, target), abs(entry - stop)),
-        slipped_r=_share(_gain(side, entry, fill), planned),
-        planned_stop_pct=_percent(_gain(side, entry, stop), entry),
-        planned_target_pct=_percent(_gain(side, entry, target), entry),
-        realized_pct=_percent(_gain(side, fill, left), fill),
+        planned_r=_share(gain(side, entry, target), abs(entry - stop)),
+        slipped_r=_share(gain(side, entry, fill), planned),
+        planned_stop_pct=_percent(gain(side, entry, stop), entry),
+        planned_target_pct=_percent(gain(side, entry, target), entry),
+        realized_pct=_percent(gain(side, fill, left), fill),
         hours_held=_hours(closed_at, time_of(opening.get("opened_at") or opening["decided_at"])),
         profit=money,
     )
+
+
+def leaving(side: PositionSide, price: float, spread: float) -> float:
+    """Return at which price a position is left at a bid: a long there, a short pays the spread."""
+    return price if side == "LONG" else price + spread
+
+
+def gain(side: PositionSide, entry: float, price: float) -> float:
+    """Return what a position has won in price from `entry` to `price`."""
+    return price - entry if side == "LONG" else entry - price
 
 
 def planned_risk(stop: float, target: float) -> float:
@@ -141,7 +151,7 @@ def r_of(side: PositionSide, entry: float, price: float, stop: float, target: fl
 
     Costs that are not in the price (commission, swap) are not in it either.
     """
-    return _share(_gain(side, entry, price), planned_risk(stop, target))
+    return _share(gain(side, entry, price), planned_risk(stop, target))
 
 
 def outcome_of(r_multiple: float, profit: float | None) -> Outcome:
@@ -200,13 +210,9 @@ def _told(trade: Mapping[str, Any], as_of: datetime) -> dict[str, Any]:
     }
 
 
-def _gain(side: PositionSide, entry: float, price: float) -> float:
-    return price - entry if side == "LONG" else entry - price
-
-
-def _share(gain: float, risk: float) -> float:
+def _share(won: float, risk: float) -> float:
     # + 0.0 makes a negative zero a plain one.
-    return round(gain / risk, DECIMALS) + 0.0 if risk else 0.0
+    return round(won / risk, DECIMALS) + 0.0 if risk else 0.0
 
 
 def _percent(gain: float, entry: float) -> float:

@@ -31,7 +31,7 @@ from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
 from torra.tick.tick_record import GATE, AgreementTold, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
-from torra.verdict.position_size import loss_of_one
+from torra.verdict.position_size import loss_of_one, worth
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
@@ -302,7 +302,7 @@ def _rung(name: str, at: Levels, lots: float, spec: SymbolSpec) -> Cells:
     if name != "entry":
         told["atr"] = figures.signed(moved / at.atr, 2)
         told["r"] = figures.signed(moved / abs(at.entry - at.stop), 2)
-        told["cash"] = figures.signed(moved / spec.tick_size * spec.tick_value * lots, 2)
+        told["cash"] = figures.signed(worth(moved, lots, spec), 2)
     return {f"l.{name}.{part}": words(text) for part, text in told.items()}
 
 

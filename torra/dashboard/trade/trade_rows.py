@@ -32,8 +32,9 @@ from torra.dashboard.trade.stored_rows import (
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, Cell, Mark, cell
+from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
-from torra.verdict.trade_outcome import evolution_of, r_of
+from torra.verdict.trade_outcome import evolution_of, gain, leaving, r_of
 
 STATES: Final[Mapping[str, Mark]] = {
     "WAITING": Mark("◌", "waiting", "flat"),
@@ -347,10 +348,8 @@ def position_cells(
         why = "not filled yet" if not filled else trouble or "the desk does not know the symbol"
         missing = {name: words(DASH, "", why) for name in ("leave", "profit", "r", "evolution")}
         return age | {f"{key}.{name}": told for name, told in missing.items()}
-    # `price` is a bid: only a short has to buy back at the ask
-    leave = price if held.side == "LONG" else price + (spec.spread if spread is None else spread)
-    gain = leave - held.entry if held.side == "LONG" else held.entry - leave
-    money = gain / spec.tick_size * spec.tick_value * held.lots
+    leave = leaving(held.side, price, spec.spread if spread is None else spread)
+    money = worth(gain(held.side, held.entry, leave), held.lots, spec)
     r = r_of(held.side, held.entry, leave, held.stop, held.target)
     thesis = EVOLUTIONS[evolution_of(opening.model_dump(), leave)]
     return age | {

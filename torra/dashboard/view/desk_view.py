@@ -29,7 +29,9 @@ from torra.errors import ConfigError
 from torra.store.hosted import is_hosted
 from torra.tick.tick_record import TickRecord
 from torra.verdict import one_sided, sentiment_rules
-from torra.verdict.risk_engine import TARGET_R, Position
+from torra.verdict.position_size import worth
+from torra.verdict.risk_engine import Position
+from torra.verdict.trade_outcome import gain, leaving, planned_risk
 
 if TYPE_CHECKING:
     from instance_database import Database, TickKey
@@ -343,18 +345,9 @@ class DatabaseView:
             return None
         opening = self._database.signal(held.signal_id) or {}
         filled = opening.get("price") is not None
-        gain = _gain(held, self._newest_close(one) if filled else None, self._spec(one))
-        return {**_plain(asdict(held)), **gain}
-
-    def _newest_close(self, one: Instance) -> float | None:
-        newest: tuple[str, float] | None = None
-        for timeframe in one.timeframes:
-            bar = self._database.last_close(one.id, timeframe, self._clock.now())
-            if bar is not None:
-                end = clocks.iso(clocks.parse(bar[0]) + clocks.duration(timeframe))
-                # of several timeframes the bar that closed last has the newest price
-                newest = max(newest or (end, bar[1]), (end, bar[1]))
-        return newest[1] if newest else None
+        now = self._clock.now()
+        price = self._database.newest_close(one.id, one.timeframes, now) if filled else None
+        return {**_plain(asdict(held)), **_gain(held, price, self._spec(one))}
 
     def _outcomes(self, record: TickRecord) -> Json:
         found: dict[str, JsonValue] = {}
@@ -429,13 +422,11 @@ def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Json:
     """
     if price is None or spec is None:
         return {"profit": None, "r_multiple": None, "leave": None}
-    leave = price if held.side == "LONG" else price + spec.spread
-    gain = leave - held.entry if held.side == "LONG" else held.entry - leave
-    # from stop and target: R is the planned risk, and the fill may lie off the planned entry
-    risk = abs(held.target - held.stop) / (1 + TARGET_R)
+    leave = leaving(held.side, price, spec.spread)
+    won, risk = gain(held.side, held.entry, leave), planned_risk(held.stop, held.target)
     return {
-        "profit": gain / spec.tick_size * spec.tick_value * held.lots,
-        "r_multiple": gain / risk if risk else None,
+        "profit": worth(won, held.lots, spec),
+        "r_multiple": won / risk if risk else None,
         "leave": leave,
     }
 

@@ -38,8 +38,8 @@ from torra.market.exact_sums import rounded
 from torra.market.regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS
 from torra.replay.l1.verdicts import BUY, SELL, Flags, Running, Stream, micros, moment_of
 from torra.verdict.deny_reasons import DenyReason
-from torra.verdict.order_levels import TARGET_R, Levels, Side, levels
-from torra.verdict.position_size import notional, size
+from torra.verdict.order_levels import Levels, Side, levels
+from torra.verdict.position_size import notional, size, worth
 from torra.verdict.risk_engine import (
     CLOSING,
     OPENS,
@@ -53,6 +53,7 @@ from torra.verdict.risk_engine import (
 )
 from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import EXECUTED
+from torra.verdict.trade_outcome import gain, leaving, planned_risk
 
 HOUR: Final = 3_600_000_000
 DAY: Final = 24 * HOUR
@@ -221,16 +222,16 @@ def left_open(
 
     `close` is the bid at which the bar that opened at `time` ended; a short leaves at the ask.
     """
-    price = close if held.side == "LONG" else close + spec.spread
-    gain = price - held.entry if held.side == "LONG" else held.entry - price
-    risk = abs(held.target - held.stop) / (1 + TARGET_R)
+    price = leaving(held.side, close, spec.spread)
+    won = gain(held.side, held.entry, price)
+    risk = planned_risk(held.stop, held.target)
     return paper.PaperEvent(
         "CLOSED",
         held.sid,
         price,
         time,
-        profit=gain / spec.tick_size * spec.tick_value * held.lots,
-        r_multiple=gain / risk if risk else 0.0,
+        profit=worth(won, held.lots, spec),
+        r_multiple=won / risk if risk else 0.0,
     )
 
 
