@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -27,13 +26,7 @@ BRIDGES = ("paper", "torra_files")
 REASONS = ("STOPPED", "TARGET", "CLOSED")
 
 
-@dataclass
-class Setup:
-    instance: Instance
-    profile: Profile
-
-
-SETUPS = {name: Setup(Instance(symbol=name), Profile()) for name in SYMBOLS}
+SETUPS = [(Instance(symbol=name), Profile()) for name in SYMBOLS]
 
 
 def close_one(database: Database, dice: random.Random, number: int, at: datetime) -> None:
@@ -142,9 +135,9 @@ def test_it_equals_a_recount_however_late_the_trades_came(
 def test_a_desk_on_paper_comes_to_what_its_fills_say(tmp_path: Path) -> None:
     """Profit and open result from fills, exits, bars and terms alone."""
     desk = run(tmp_path, RulesProvider(), "full", 280)
-    database, setups = desk.database, desk.setups
-    [account] = MoneyBook(database).money(setups, desk.clock.now()).accounts
-    [setup] = setups.values()
+    database, [setup] = desk.database, desk.setups.values()
+    own = [(setup.instance, setup.profile)]
+    [account] = MoneyBook(database).money(own, desk.clock.now()).accounts
     spec = setup.profile.symbol("BTCUSD")
 
     def worth(row: dict[str, Any], leave: float) -> float:
@@ -176,10 +169,13 @@ def test_what_the_desk_lost_today_is_what_the_risk_checks_count(tmp_path: Path) 
     # 20 hours before noon is yesterday
     assert lost == 80.0 == database.exposure("BTCUSD", "M15", as_of=NOON)["day_loss"]
     told = words.caps(book.money(SETUPS, NOON))
-    assert told[0].startswith("The desk lost 80.00 today") and f"loss reaches {cap:,.2f}" in told[1]
+    assert (
+        told[0].startswith("The desk lost 80.00 today, in the account's currency")
+        and f"loss reaches {cap:,.2f}" in told[1]
+    )
     ended(database, "T9", NOON, 100.0)
     assert words.caps(book.money(SETUPS, NOON))[0].startswith(
-        "The desk lost nothing today, it won 20"
+        "The desk lost nothing and won 20.00 today"
     )
     database.close()
 
@@ -199,7 +195,7 @@ def held(database: Database, sid: str, **more: Any) -> None:
     database.move_signal(sid, "FILLED", fields={"price": 100.0, "opened_at": NOON})
 
 
-def broker(name: str, channel: str, currency: str, database: Database) -> Setup:
+def broker(name: str, channel: str, currency: str, database: Database) -> tuple[Instance, Profile]:
     """Return an instance that trades at a broker, whose heartbeat told the account's currency."""
     item = Instance(symbol=name, bridge="torra_files", channel=channel)
     with database.transaction():
@@ -207,18 +203,18 @@ def broker(name: str, channel: str, currency: str, database: Database) -> Setup:
             "INSERT INTO bridges (name, deny, detail, facts, at) VALUES (?, '', '', ?, '')",
             (item.route, f'{{"currency": "{currency}"}}'),
         )
-    return Setup(item, Profile())
+    return item, Profile()
 
 
 def test_each_channel_is_an_account_of_its_own(tmp_path: Path) -> None:
     database = stores.open_database(tmp_path)
-    setups = {
-        "EURUSD": broker("EURUSD", "main", "USD", database),
-        "XAUUSD": broker("XAUUSD", "other", "EUR", database),
-        "BTCUSD": SETUPS["BTCUSD"],
-    }
-    for number, (name, setup) in enumerate(setups.items()):
-        known = {"instance": name, "symbol": name, "bridge": setup.instance.route}
+    setups = [
+        broker("EURUSD", "main", "USD", database),
+        broker("XAUUSD", "other", "EUR", database),
+        SETUPS[0],
+    ]
+    for number, (item, _) in enumerate(setups):
+        known = {"instance": item.id, "symbol": item.symbol, "bridge": item.route}
         ended(database, f"C{number}", NOON, 10.0 + number, **known)
         held(database, f"H{number}", **known)
     accounts = MoneyBook(database).money(setups, NOON).accounts
@@ -245,7 +241,7 @@ def test_a_position_stands_where_it_was_opened_also_without_its_instance(tmp_pat
 def test_the_risk_needs_no_price(tmp_path: Path) -> None:
     database = stores.open_database(tmp_path)
     held(database, "T1")
-    [account] = MoneyBook(database).money({"BTCUSD": SETUPS["BTCUSD"]}, NOON).accounts
+    [account] = MoneyBook(database).money(SETUPS[:1], NOON).accounts
     assert (account.open.known, account.open.valued) == (1, 0)
     assert account.open.result is None
     # 10 from entry to stop, 0.5 lots; R is a third of the 30 from stop to target
@@ -257,7 +253,7 @@ def test_the_risk_needs_no_price(tmp_path: Path) -> None:
 
 def test_the_brokers_currency_is_told_and_nothing_odd_is(tmp_path: Path) -> None:
     database = stores.open_database(tmp_path)
-    setups = {"BTCUSD": Setup(Instance(symbol="BTCUSD", bridge="torra_files"), Profile())}
+    setups = [(Instance(symbol="BTCUSD", bridge="torra_files"), Profile())]
     for told, want in (
         ('{"currency": "eur"}', "EUR"), ('{"currency": "E\\u20ac!"}', ""), ('{"currency": 7}', ""),
         ("[" * 5_000, ""), ("{", ""), ("[]", ""),
@@ -283,12 +279,12 @@ def test_a_row_that_says_something_odd_adds_nothing(tmp_path: Path) -> None:
             database.connection().conn.execute(
                 f"UPDATE signals SET profit = {odd}, r_multiple = {odd}, close_reason = x'01'"
             )
-        [account] = MoneyBook(database).money({"BTCUSD": SETUPS["BTCUSD"]}, NOON).accounts
+        [account] = MoneyBook(database).money(SETUPS[:1], NOON).accounts
         assert account.whole.trades == account.whole.unknown == 2 and account.whole.profit == 0.0
         assert [*account.by_reason] == ["unknown"] and account.whole.between is None
     with database.transaction():
         database.connection().conn.execute("UPDATE signals SET closed_at = NULL WHERE sid = 'T1'")
-    [account] = MoneyBook(database).money({"BTCUSD": SETUPS["BTCUSD"]}, NOON).accounts
+    [account] = MoneyBook(database).money(SETUPS[:1], NOON).accounts
     assert account.whole.trades == 1
     assert book.money(SETUPS, NOON)
     database.close()

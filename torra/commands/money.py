@@ -32,7 +32,8 @@ def money(home: Path, /, as_json: bool) -> None:
     else:
         _, database, desk = look_at(home)
         try:
-            found = book.MoneyBook(database).money(desk.setups, desk.clock.now())
+            setups = [(one.instance, one.profile) for one in desk.setups.values()]
+            found = book.MoneyBook(database).money(setups, desk.clock.now())
         finally:
             database.close()
         told = words.table(found)

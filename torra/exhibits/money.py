@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from torra.evaluation.intervals import Interval
+from torra.evaluation.wording import count, percent, span
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
-from torra.money.book import PAPER, AccountMoney, Money
+from torra.money.book import AccountMoney, Money
+from torra.money.open_positions import PAPER
 from torra.money.results import Result
 
-UNTOLD: Final = "in the account's currency"
-"""What is said of an account whose currency nobody has told: the one on paper."""
+IN_MONEY: Final = "in the account's currency"
+"""What is said where nobody has told the currency: of the account on paper."""
 
 NOT_COUNTED: Final = (
     "Torra's own trades alone, after spread, slippage and what the broker booked: no deposits, no "
     "trades of others, no cost of models."
 )
-HEAD: Final = ("", "trades", "won", "win rate", "result", "R", "mean R", "95 % of mean R")
+HEAD: Final = ("", "trades", "won", "win rate", "result", "R", "mean R", "its 95 % interval")
 
 
 def name(account: AccountMoney) -> str:
@@ -32,24 +33,19 @@ def amount(value: object, account: AccountMoney, *, sign: bool = True) -> str:
     return f"{told} {account.currency}" if account.currency and told != DASH else told
 
 
-def trades(number: int) -> str:
-    """Return a number of trades in words."""
-    return "no trade" if not number else f"{number:,} trade{'s' if number > 1 else ''}"
-
-
 def sentences(account: AccountMoney, day: str) -> list[str]:
     """Return what an account came to, the most important first, a sentence each."""
     whole, held = account.whole, account.open
-    currency = "" if account.currency else f", {UNTOLD}"
+    currency = "" if account.currency else f", {IN_MONEY}"
     if not whole.trades:
         told = [f"No trade {name(account)} is closed yet."]
     else:
         today = account.today
-        came = f"{amount(today.profit, account)} on {trades(today.trades)}"
+        came = f"{amount(today.profit, account)} on {count(today.trades, 'trade')}"
         told = [
             f"Today ({day} UTC): {came if today.trades else 'no trade was closed'}.",
             f"All trades {name(account)}{currency}: {amount(whole.profit, account)} on "
-            f"{trades(whole.trades)}, {whole.won:,} won, {figures.signed(whole.r, 2)} R.",
+            f"{count(whole.trades, 'trade')}, {whole.won:,} won, {figures.signed(whole.r, 2)} R.",
         ]
         if account.drawdown.money:
             told.append(
@@ -59,10 +55,10 @@ def sentences(account: AccountMoney, day: str) -> list[str]:
     if held.positions:
         told.append(_open(account))
     if whole.unknown:
-        told.append(f"The books never showed what {trades(whole.unknown)} came to.")
+        told.append(f"The books never showed what {count(whole.unknown, 'trade')} came to.")
     if account.warm_up.trades:
         told.append(
-            f"Not counted: {trades(account.warm_up.trades)} of the warm-up, "
+            f"Not counted: {count(account.warm_up.trades, 'trade')} of the warm-up, "
             f"{amount(account.warm_up.profit, account)}."
         )
     return told
@@ -74,7 +70,7 @@ def short(account: AccountMoney) -> str:
     where = "" if account.account == PAPER else f"{figures.clean(account.account, 40)}: "
     return (
         f"{where}today {today}, all {amount(account.whole.profit, account)} on "
-        f"{trades(account.whole.trades)}"
+        f"{count(account.whole.trades, 'trade')}"
     )
 
 
@@ -97,18 +93,19 @@ def _open(account: AccountMoney) -> str:
 def caps(found: Money) -> list[str]:
     """Return what the desk lost today, and at which loss each profile opens nothing more."""
     lost = found.lost_today
-    day = (
-        f"The desk lost {figures.plain(lost)} today"
-        if lost > 0
-        else f"The desk lost nothing today, it won {figures.plain(-lost)}"
-        if lost < 0
-        else "The desk lost nothing today"
-    )
-    told = [f"{day}, all accounts and the warm-up together: so the risk checks count it."]
-    return told + [
-        f"Profile {figures.clean(one.profile, 60)} opens nothing more until midnight UTC once the "
-        f"day's loss reaches {figures.plain(one.cap)}. What is open may still make it more."
-        for one in found.caps
+    told = "lost nothing" if lost <= 0 else f"lost {figures.plain(lost)}"
+    won = f" and won {figures.plain(-lost)}" if lost < 0 else ""
+    currencies = {one.currency for one in found.accounts}
+    only = currencies.pop() if len(currencies) == 1 else ""
+    where = f"in {only}" if only else IN_MONEY
+    return [
+        f"The desk {told}{won} today, {where}: all accounts and the warm-up one to one, as the "
+        "risk checks count it.",
+        *(
+            f"Profile {figures.clean(one.profile, 60)} opens nothing more until midnight UTC once "
+            f"the day's loss reaches {figures.plain(one.cap)}. What is open may still make it more."
+            for one in found.caps
+        ),
     ]
 
 
@@ -122,21 +119,7 @@ def row(label: str, found: Result, account: AccountMoney) -> tuple[str, ...]:
         amount(found.profit, account) if found.trades else DASH,
         figures.signed(found.r, 2) if found.trades else DASH,
         figures.signed(found.mean_r, 2),
-        between(found.between),
-    )
-
-
-def percent(share: float | None) -> str:
-    """Write a share in whole percent."""
-    return DASH if share is None else f"{share:.0%}".replace("%", " %")
-
-
-def between(found: Interval | None) -> str:
-    """Write an interval."""
-    return (
-        DASH
-        if found is None
-        else f"{figures.signed(found.low, 2)} to {figures.signed(found.high, 2)}"
+        span(found.between.low, found.between.high) if found.between else DASH,
     )
 
 

@@ -14,13 +14,13 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from torra.clock import duration, iso, parse
-from torra.config import Instance, Profile, SymbolSpec
-from torra.errors import ConfigError
+from torra.clock import iso
+from torra.config import Instance, Profile
+from torra.money.open_positions import PAPER, OpenNow, open_now
 from torra.money.results import ClosedTrade, Curve, Fall, Result, Tally, together
-from torra.verdict.risk_engine import TARGET_R, Position
+from torra.store.standings import WarmUps
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -36,39 +36,9 @@ MOST: Final = 1e15
 DAYS_SHOWN: Final = 30
 """Newest days with a closed trade that are told one by one."""
 
-PAPER: Final = "paper"
 
-
-class Setup(Protocol):
-    """An instance as a desk runs it, with its profile."""
-
-    @property
-    def instance(self) -> Instance:
-        """The instance of desk.json."""
-        ...
-
-    @property
-    def profile(self) -> Profile:
-        """The profile that it runs with."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class OpenNow:
-    """The open positions of one account, at the newest stored close.
-
-    `known` of the `positions` have known terms, `valued` have a price besides. `result` is what
-    closing the valued ones would bring. `risk` is what the known ones would lose against their
-    entries if every stop filled at its price, 0 where a stop already lies beyond the entry, and
-    `risk_r` the same in planned R. None where there is none to add up.
-    """
-
-    positions: int = 0
-    valued: int = 0
-    known: int = 0
-    result: float | None = None
-    risk: float | None = None
-    risk_r: float | None = None
+Setups = Iterable[tuple[Instance, Profile]]
+"""The instances of a desk, each with the profile that it runs with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,31 +169,23 @@ class MoneyBook:
         self._last: tuple[str, int] = ("", 0)
         self._step: int | None = None
 
-    def money(self, setups: Mapping[str, Setup], now: datetime) -> Money:
-        """Return what the trades came to; `setups` are the desk's instances by name."""
-        database = self._database
+    def money(self, setups: Setups, now: datetime) -> Money:
+        """Return what the trades came to by now, the desk's time."""
+        database, known = self._database, {item.id: (item, profile) for item, profile in setups}
         with self._lock:
             self._catch_up()
-            held: dict[str, list[OpenOne]] = {}
-            for one in database.positions():
-                opening = database.signal(one.signal_id) or {}
-                if opening.get("price") is not None:
-                    # where it was opened, whatever desk.json says of its instance now
-                    where = _text(opening.get("bridge")) or PAPER
-                    held.setdefault(where, []).append(_open_one(database, setups, one, now))
+            held = open_now(database, known, now)
             currencies = _currencies(database.bridges())
-            names = (
-                {item.instance.route for item in setups.values()} | set(self._accounts) | set(held)
-            )
+            names = {item.route for item, _ in known.values()} | set(self._accounts) | set(held)
             accounts = [
                 self._accounts.setdefault(name, AccountBook()).told(
-                    name, currencies.get(name, ""), _open(held.get(name, [])), now.date()
+                    name, currencies.get(name, ""), held.get(name, OpenNow()), now.date()
                 )
                 for name in sorted(names, key=lambda name: (name != PAPER, name))
             ]
         midnight = iso(now.replace(hour=0, minute=0, second=0, microsecond=0))
         lost = -math.fsum(_number(row[9]) or 0.0 for row in database.closed_results(midnight))
-        return Money(now, tuple(accounts), 0.0 + lost, tuple(_caps(setups)))
+        return Money(now, tuple(accounts), 0.0 + lost, tuple(_caps(known.values())))
 
     def _catch_up(self) -> None:
         database = self._database
@@ -237,9 +199,9 @@ class MoneyBook:
             self._begin()
             rows = database.closed_results()
         # asked anew: a warm-up that still runs has another end by now
-        begins = _Begins(database)
+        warm_ups = WarmUps(database)
         for row in rows:
-            trade = _trade(row, begins)
+            trade = _trade(row, warm_ups)
             self._accounts.setdefault(trade.bridge, AccountBook()).add(trade)
             self._last = _place(row)
         self._step = upto
@@ -250,29 +212,7 @@ def _place(row: Sequence[Any]) -> tuple[str, int]:
     return str(row[0]), int(row[1])
 
 
-class _Begins:
-    """From which bar on the ticks of a stream are the desk's own; those before are its warm-up."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._last: dict[tuple[str, str], str] = {}
-
-    def before(self, instance: str, timeframe: str, bar_time: str) -> bool:
-        """Return whether a bar was decided about in warm-up."""
-        key = instance, timeframe
-        if key not in self._last:
-            self._last[key] = self._of(*key)
-        return bool(bar_time) and bar_time <= self._last[key]
-
-    def _of(self, instance: str, timeframe: str) -> str:
-        try:
-            end = self._database.warm_up_end(instance, timeframe)
-            return "" if end is None else iso(end - duration(timeframe))
-        except (KeyError, ValueError):
-            return ""
-
-
-def _trade(row: Sequence[Any], begins: _Begins) -> ClosedTrade:
+def _trade(row: Sequence[Any], warm_ups: WarmUps) -> ClosedTrade:
     """Read a stored result; what is no text or no number counts as not told."""
     closed_at, _, *words, profit, r = row
     instance, timeframe, bar_time, symbol, side, reason, bridge = map(_text, words)
@@ -285,7 +225,7 @@ def _trade(row: Sequence[Any], begins: _Begins) -> ClosedTrade:
         bridge=bridge or PAPER,
         profit=_number(profit),
         r=_number(r),
-        warm_up=begins.before(instance, timeframe, bar_time),
+        warm_up=warm_ups.made({"instance": instance, "timeframe": timeframe, "bar_time": bar_time}),
     )
 
 
@@ -315,86 +255,9 @@ def _currencies(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-# --- open positions -------------------------------------------------------------------------------
-
-
-class OpenOne(NamedTuple):
-    """One open position: what closing it would bring, its loss at the stop, and that in planned R.
-
-    None where its terms are not known, for `gain` also where there is no price.
-    """
-
-    gain: float | None
-    risk: float | None
-    risk_r: float | None
-
-
-def _open_one(
-    database: Database, setups: Mapping[str, Setup], held: Position, now: datetime
-) -> OpenOne:
-    setup = setups.get(held.instance)
-    spec = _spec(setup) if setup else None
-    if setup is None or spec is None:
-        return OpenOne(None, None, None)
-    away = held.entry - held.stop if held.side == "LONG" else held.stop - held.entry
-    distance, whole = max(0.0, away), planned(held)
-    price = _newest_close(database, setup.instance, now)
-    gain = None if price is None else worth_of(leaving(held, price, spec)[1], held.lots, spec)
-    return OpenOne(gain, worth_of(distance, held.lots, spec), distance / whole if whole else None)
-
-
-def _open(held: Sequence[OpenOne]) -> OpenNow:
-    gains = [one.gain for one in held if one.gain is not None]
-    risks = [one.risk for one in held if one.risk is not None]
-    return OpenNow(
-        positions=len(held),
-        valued=len(gains),
-        known=len(risks),
-        result=math.fsum(gains) if gains else None,
-        risk=math.fsum(risks) if risks else None,
-        risk_r=math.fsum(one.risk_r or 0.0 for one in held) if risks else None,
-    )
-
-
-def planned(held: Position) -> float:
-    """Return the distance that is one R of a position, by its stop and target, in price."""
-    return abs(held.target - held.stop) / (1 + TARGET_R)
-
-
-def leaving(held: Position, price: float, spec: SymbolSpec) -> tuple[float, float]:
-    """Return at which price a position would be closed now, and the gain by then in price.
-
-    `price` is a bid: a long leaves there, a short pays the spread.
-    """
-    leave = price if held.side == "LONG" else price + spec.spread
-    return leave, leave - held.entry if held.side == "LONG" else held.entry - leave
-
-
-def worth_of(distance: float, lots: float, spec: SymbolSpec) -> float:
-    """Return what a distance in price is worth for so many lots, in account currency."""
-    return distance / spec.tick_size * spec.tick_value * lots
-
-
-def _spec(setup: Setup) -> SymbolSpec | None:
-    try:
-        return setup.profile.symbol(setup.instance.symbol)
-    except ConfigError:
-        return None
-
-
-def _newest_close(database: Database, instance: Instance, now: datetime) -> float | None:
-    """Return the close of the bar that ended last, of any of an instance's timeframes."""
-    found = [
-        (parse(told[0]) + duration(timeframe), told[1])
-        for timeframe in instance.timeframes
-        if (told := database.last_close(instance.id, timeframe, now)) is not None
-    ]
-    return max(found)[1] if found else None
-
-
-def _caps(setups: Mapping[str, Setup]) -> Iterator[DayCap]:
+def _caps(setups: Setups) -> Iterator[DayCap]:
     """Yield the daily loss cap of each profile, as the risk checks count it."""
-    profiles = {setup.instance.profile: setup.profile for setup in setups.values()}
+    profiles = {item.profile: profile for item, profile in setups}
     for name in sorted(profiles):
         risk = profiles[name].risk
         yield DayCap(name, risk.capital * risk.daily_loss_cap_pct / 100.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from torra.evaluation.intervals import Interval, student_quantile, wilson
@@ -68,16 +68,16 @@ class Result:
         known = self.trades - self.unknown
         return self.won / known if known else None
 
+    @property
+    def win_rate_between(self) -> Interval | None:
+        """Wilson's interval (95 %) of the win rate; None without a known result."""
+        return wilson(self.won, self.trades - self.unknown)
+
     def as_json(self) -> dict[str, Any]:
         """Return it for programs, with the win rate and its interval."""
         between = self.win_rate_between
         rates = {"win_rate": self.win_rate, "win_rate_between": between and asdict(between)}
         return {**asdict(self), **rates}
-
-    @property
-    def win_rate_between(self) -> Interval | None:
-        """Wilson's interval (95 %) of the win rate; None without a known result."""
-        return wilson(self.won, self.trades - self.unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +195,6 @@ def together(tallies: Iterable[Tally]) -> Result:
     return found.result()
 
 
-@cache
+@lru_cache(maxsize=256)
 def _quantile(freedom: int) -> float:
     return student_quantile((1 + LEVEL) / 2, freedom)

@@ -170,7 +170,9 @@ def money_cell(found: Money | None) -> Cell:
     if not traded:
         return words("no trade closed yet")
     only = traded[0].whole.profit if len(traded) == 1 else None
-    return words("; ".join(map(money_words.short, traded)), figures.tone(only, 2))
+    told = "; ".join(map(money_words.short, traded))
+    untold = any(not one.currency for one in traded)
+    return words(told, figures.tone(only, 2), money_words.IN_MONEY if untold else "")
 
 
 def _row(key: str, instance: ShownInstance, rank: int, address: str, own: Cells) -> InstanceRow:

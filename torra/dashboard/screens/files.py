@@ -14,15 +14,12 @@ from flask import Response, abort, request
 
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
-from torra.dashboard.trade.trades import day_of
+from torra.dashboard.trade.trades import AT_ONCE, FILES, day_of
 from torra.dashboard.view.rendering import backing
 from torra.errors import ConfigError
 
 if TYPE_CHECKING:
     from instance_database import Database
-
-AT_ONCE: Final = 500
-"""Rows that are read at once."""
 
 TICKS: Final = (
     "instance", "timeframe", "bar_time", "close_time", "price_action", "key_levels", "momentum",
@@ -110,6 +107,13 @@ STREAM: Final[Fields] = {
 }
 
 ROUTES = (
-    Route("/ticks.csv", "ticks_csv", ticks_csv, reply="csv", query={**STREAM, **DAYS}),
-    Route("/calls.csv", "calls_csv", calls_csv, reply="csv", query=DAYS),
+    Route(
+        "/ticks.csv",
+        "ticks_csv",
+        ticks_csv,
+        reply="csv",
+        per_minute=FILES,
+        query={**STREAM, **DAYS},
+    ),
+    Route("/calls.csv", "calls_csv", calls_csv, reply="csv", per_minute=FILES, query=DAYS),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
@@ -36,6 +36,9 @@ MOST: Final = 200
 
 AT_ONCE: Final = 500
 """Trades that the file reads at once, so that a long history takes no memory."""
+
+FILES: Final = 30
+"""How often one visitor may take a file in a minute: one of ten years has many megabytes."""
 
 CAME_TO: Final = ("won", "lost")
 SIDES: Final = ("BUY", "SELL")
@@ -215,8 +218,7 @@ def _listed(asked: Asked) -> tuple[list[dict[str, JsonValue]], str | None]:
 def _rows(
     database: Database, asked: Asked, before: tuple[str, int] | None, limit: int
 ) -> list[dict[str, Any]]:
-    came_to = cast(Literal["", "won", "lost"], asked.came_to)
-    found = database.closed_list(asked.only, came_to=came_to, before=before, limit=limit)
+    found = database.closed_list(asked.only, came_to=asked.came_to, before=before, limit=limit)
     return marked(found, database)
 
 
@@ -247,7 +249,7 @@ OF_A_FILE: Final = {name: told for name, told in QUERY.items() if name != "limit
 
 ROUTES = (
     Route("/trades", "trades", trades, query=QUERY),
-    Route("/trades.csv", "trades_csv", trades_csv, reply="csv", query=OF_A_FILE),
+    Route("/trades.csv", "trades_csv", trades_csv, reply="csv", per_minute=FILES, query=OF_A_FILE),
     Route("/api/v1/trades", "api_trades", api_trades, reply="json", query=QUERY),
     Route("/api/v1/money", "api_money", api_money, reply="json"),
 )

@@ -54,7 +54,8 @@ class Backing:
 
     def money(self) -> Money:
         """Return what the desk's trades came to so far."""
-        return self._trades.money(self.desk.setups, self.now())
+        setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
+        return self._trades.money(setups, self.now())
 
     @cached_property
     def _trades(self) -> MoneyBook:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from torra.exhibits import figures
+from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
 
-IN_MONEY: Final = "in the account's currency"
 NOT_ADDED: Final = (
     "Each line is its own counterfactual: one change decides whether the next could happen, so the "
     "lines do not add up."

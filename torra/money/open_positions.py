@@ -1,0 +1,105 @@
+"""What the open positions of each account may still win or lose, at the newest stored close."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from torra.config import Instance, Profile, SymbolSpec
+from torra.errors import ConfigError
+from torra.verdict.position_size import worth
+from torra.verdict.risk_engine import Position
+from torra.verdict.trade_outcome import gain, leaving, planned_risk
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+PAPER: Final = "paper"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNow:
+    """The open positions of one account.
+
+    `known` of the `positions` have known terms, `valued` have a price besides. `result` is what
+    closing the valued ones would bring. `risk` is what the known ones would lose against their
+    entries if every stop filled at its price, 0 where a stop already lies beyond the entry, and
+    `risk_r` the same in planned R. None where there is none to add up.
+    """
+
+    positions: int = 0
+    valued: int = 0
+    known: int = 0
+    result: float | None = None
+    risk: float | None = None
+    risk_r: float | None = None
+
+
+class _Stake(NamedTuple):
+    """One open position: what closing it would bring, its loss at the stop, and that in planned R.
+
+    None where its terms are not known, for `result` also where there is no price.
+    """
+
+    result: float | None
+    risk: float | None
+    risk_r: float | None
+
+
+def open_now(
+    database: Database, setups: Mapping[str, tuple[Instance, Profile]], now: datetime
+) -> dict[str, OpenNow]:
+    """Return the filled positions by account; `setups` are the desk's instances by name."""
+    held: dict[str, list[_Stake]] = {}
+    for one in database.positions():
+        opening = database.signal(one.signal_id) or {}
+        if opening.get("price") is None:
+            continue
+        # where it was opened, whatever desk.json says of its instance now
+        where = opening["bridge"] if isinstance(opening["bridge"], str) else ""
+        held.setdefault(where or PAPER, []).append(_stake(database, setups, one, now))
+    return {where: _together(stakes) for where, stakes in held.items()}
+
+
+def _stake(
+    database: Database,
+    setups: Mapping[str, tuple[Instance, Profile]],
+    held: Position,
+    now: datetime,
+) -> _Stake:
+    item, profile = setups.get(held.instance, (None, None))
+    spec = _spec(profile, item.symbol) if item and profile else None
+    if item is None or spec is None:
+        return _Stake(None, None, None)
+    distance = max(0.0, -gain(held.side, held.entry, held.stop))
+    whole = planned_risk(held.stop, held.target)
+    risk = worth(distance, held.lots, spec)
+    price = database.newest_close(item.id, item.timeframes, now)
+    result = None
+    if price is not None:
+        won = gain(held.side, held.entry, leaving(held.side, price, spec.spread))
+        result = worth(won, held.lots, spec)
+    return _Stake(result, risk, distance / whole if whole else None)
+
+
+def _together(stakes: Sequence[_Stake]) -> OpenNow:
+    results = [one.result for one in stakes if one.result is not None]
+    risks = [one.risk for one in stakes if one.risk is not None]
+    return OpenNow(
+        positions=len(stakes),
+        valued=len(results),
+        known=len(risks),
+        result=math.fsum(results) if results else None,
+        risk=math.fsum(risks) if risks else None,
+        risk_r=math.fsum(one.risk_r or 0.0 for one in stakes) if risks else None,
+    )
+
+
+def _spec(profile: Profile, symbol: str) -> SymbolSpec | None:
+    try:
+        return profile.symbol(symbol)
+    except ConfigError:
+        return None
