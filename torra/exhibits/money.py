@@ -97,10 +97,10 @@ def caps(found: Money) -> list[str]:
     won = f" and won {figures.plain(-lost)}" if lost < 0 else ""
     currencies = {one.currency for one in found.accounts}
     only = currencies.pop() if len(currencies) == 1 else ""
-    where = f"in {only}" if only else IN_MONEY
+    where = "" if not lost else f", in {only}" if only else f", {IN_MONEY}"
     return [
-        f"The desk {told}{won} today, {where}: all accounts and the warm-up one to one, as the "
-        "risk checks count it.",
+        f"The desk {told}{won} today{where}: all accounts and the warm-up one to one, as the risk "
+        "checks count it.",
         *(
             f"Profile {figures.clean(one.profile, 60)} opens nothing more until midnight UTC once "
             f"the day's loss reaches {figures.plain(one.cap)}. What is open may still make it more."
