@@ -171,6 +171,8 @@ def test_pages_without_a_source_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where the default home is not, whatever ran in the checkout
+    # nor the home of an overlay that another test of this process has made
+    monkeypatch.setattr("torra.dashboard.app.HOSTED", {})
     with pytest.raises(ConfigError, match="data source"):
         TorraOverlay().init_app(Flask("host"))
 
