@@ -31,18 +31,24 @@ from torra.bridges.guards import DECISION
 from torra.bridges.odd_rows import aside, each_alone, sending_fault
 from torra.bridges.plausible import report_fault
 from torra.bridges.protocol import Bridge, Health, Order, Recall, Report
-from torra.clock import iso, parse
+from torra.clock import duration, floor, iso, parse
 from torra.errors import BridgeUnavailable
 from torra.failpoints import failpoint
 from torra.verdict.order_seal import OLDER, Authority, altered
 from torra.verdict.outbox import Outbox
-from torra.verdict.risk_engine import DenyReason, SignalDraft
-from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
+from torra.verdict.risk_engine import CLOSES, OPENS, DenyReason, SignalDraft
+from torra.verdict.signal_states import ENDING, EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
 
 ID_LENGTH: Final = 12
 """Characters of base32 in a signal id: 60 bits."""
 
 OVERTAKEN: Final = "overtaken by a newer opening"
+
+BY_HAND: Final = "person"
+"""Authority of what a person decides by a command (torra.verdict.order_seal)."""
+
+TAKEN_BACK: Final = "by a person"
+"""Detail of an opening that a person took back before it was executed."""
 
 DOOMS: Final = (
     DenyReason.TRADING_HALTED,
@@ -111,8 +117,16 @@ def signal_id(
     instance: str, symbol: str, timeframe: str, bar_time: datetime, *, kind: str, side: str
 ) -> str:
     """Return the id of a decision: the same decision always has the same one."""
-    text = "|".join((instance, symbol, timeframe, iso(bar_time), kind, side))
-    digest = hashlib.sha256(text.encode()).digest()
+    return _id_of(instance, symbol, timeframe, iso(bar_time), kind, side)
+
+
+def hand_id(opening: str, action: str, number: int) -> str:
+    """Return the id of what a person does with a position: the `number`-th time of this action."""
+    return _id_of(opening, action, str(number))
+
+
+def _id_of(*words: str) -> str:
+    digest = hashlib.sha256("|".join(words).encode()).digest()
     return "T" + base64.b32encode(digest).decode()[:ID_LENGTH]
 
 
@@ -163,6 +177,49 @@ def write_signal(
     }
     store.enqueue_signal({**row, "authority": authority})
     failpoint("enqueued")
+    return row
+
+
+def write_hand_close(
+    store: Outbox, opening: Mapping[str, Any], *, now: datetime, life: timedelta
+) -> dict[str, Any]:
+    """Enqueue a person's close of what an opening made or will make; return its row.
+
+    While nobody knows what becomes of the opening the close is WAITING for it, and takes it back
+    where it can (`send_pending`). It lives for `life`, counted from the opening's expiry where that
+    is later. Joins the open transaction. Raises ValueError for an opening that has ended, and for
+    one that is being closed.
+    """
+    sid, instance = opening["sid"], opening["instance"]
+    held = opening["state"] in EXECUTED
+    if not held and opening["state"] not in UNDER_WAY:
+        raise ValueError(f"the opening {sid} is {opening['state']}: there is nothing to close")
+    before = [row for row in store.closes_of(instance, sid) if row["kind"] == "close"]
+    if any(row["state"] in ENDING for row in before):
+        raise ValueError(f"the position of {sid} is being closed already")
+    number = 1 + sum(row["authority"] == BY_HAND for row in before)
+    # Whole seconds, and never earlier than the word was given: on paper it would fill in the past.
+    decided = now if not now.microsecond else now.replace(microsecond=0) + timedelta(seconds=1)
+    begins = decided if held else max(decided, parse(opening["expires"]))
+    filled = opening["filled_lots"]
+    row: dict[str, Any] = {
+        "sid": hand_id(sid, "close", number),
+        "instance": instance,
+        "symbol": opening["symbol"],
+        "timeframe": opening["timeframe"],
+        "bar_time": iso(floor(decided, opening["timeframe"]) - duration(opening["timeframe"])),
+        "kind": "close",
+        "side": CLOSES[OPENS[opening["side"]]],
+        "lots": opening["lots"] if filled is None else filled,
+        **dict.fromkeys(("entry", "stop", "target", "atr")),
+        "closes": sid,
+        "after": None if held else sid,
+        "decided_at": iso(decided),
+        "expires": iso(begins + life),
+        "state": "PENDING" if held else "WAITING",
+        "bridge": opening["bridge"],
+    }
+    store.enqueue_signal({**row, "authority": BY_HAND})
     return row
 
 
@@ -247,15 +304,18 @@ def send_pending(
             # Before health: a bridge that is not well must not keep a stopped signal alive.
             reason = _altered_now(store, row, ours) or stopped(row["kind"]) or _doomed(row)
             if reason is not None:
-                _take_back(store, bridge, row, "CANCELLED", reason)
+                _take_back(store, bridge, row, "CANCELLED", reason.value)
+            elif _unwanted(store, row):
+                _take_back(store, bridge, row, "CANCELLED", TAKEN_BACK)
             elif _over(row, now()):
-                _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED)
+                _take_back(store, bridge, row, "EXPIRED", DenyReason.SIGNAL_EXPIRED.value)
             elif row["state"] == "PENDING" and found is not None and not found.ok:
                 store.note_signal(row["sid"], f"{found.deny}: {found.detail}")
             elif row["state"] == "PENDING" and _submit(store, bridge, order_of(row), stopped, ours):
                 sent.append({**row, "state": "PUBLISHED"})
     with store.transaction():
         _follow_closes(store, instance)
+        _release_closes(store, instance, now(), stopped)
     return sent
 
 
@@ -274,6 +334,7 @@ def _made_ready(
         set_aside(store, ("WAITING",), instance)
         _release_openings(store, instance, now(), stopped)
         _follow_closes(store, instance)
+        _release_closes(store, instance, now(), stopped)
         return True
 
 
@@ -377,7 +438,7 @@ def _rows(store: Outbox, states: Sequence[str], instance: str | None) -> list[di
 def _submit(
     store: Outbox, bridge: Bridge, order: Order, stopped: Stopped, ours: Callable[[], bool]
 ) -> bool:
-    if stopped(order.kind) is not None or not ours():
+    if stopped(order.kind) is not None or not ours() or _left_meanwhile(store, order):
         return False  # since the look at its row; the next turn takes it back
     try:
         bridge.submit(order)
@@ -392,18 +453,30 @@ def _submit(
     return True
 
 
+def _unwanted(store: Outbox, row: Mapping[str, Any]) -> bool:
+    """Return whether a person's close waits for an opening: then it is not to be executed."""
+    if row["kind"] != "open":
+        return False
+    rows = store.signals(("WAITING",), row["instance"], LIMIT)
+    return any(one["kind"] == "close" and one["closes"] == row["sid"] for one in rows)
+
+
+def _left_meanwhile(store: Outbox, order: Order) -> bool:
+    return _unwanted(store, {"kind": order.kind, "instance": order.instance, "sid": order.sid})
+
+
 def _take_back(
-    store: Outbox, bridge: Bridge, row: Mapping[str, Any], end: str, reason: DenyReason
+    store: Outbox, bridge: Bridge, row: Mapping[str, Any], end: str, reason: str
 ) -> None:
     try:
         found = bridge.recall(row["sid"], row["seq"])
     except BridgeUnavailable:
-        store.note_signal(row["sid"], reason.value)  # it is not sent later: this is tried again
+        store.note_signal(row["sid"], reason)  # it is not sent later: this is tried again
         return
     with store.transaction():
         # RECALLED and NEVER_SENT both prove that it cannot be executed any more.
         if found is not Recall.TAKEN:
-            store.move_signal(row["sid"], end, detail=reason.value)
+            store.move_signal(row["sid"], end, detail=reason)
         elif row["state"] == "PENDING":  # a crash came between handing it over and marking it
             store.move_signal(row["sid"], "PUBLISHED")
 
@@ -424,9 +497,13 @@ def _over(row: Mapping[str, Any], now: datetime) -> bool:
     return now >= parse(row["expires"]) or parse(row["decided_at"]) > now + AHEAD
 
 
+def _waiting(store: Outbox, kind: str, instance: str | None) -> list[dict[str, Any]]:
+    return [row for row in _rows(store, ("WAITING",), instance) if row["kind"] == kind]
+
+
 def _follow_closes(store: Outbox, instance: str | None) -> None:
     """Cancel each opening in WAITING whose close ended without being executed."""
-    for row in _rows(store, ("WAITING",), instance):
+    for row in _waiting(store, "open", instance):
         close = store.signal(row["after"])
         if close is None or close["state"] in UNEXECUTED:
             state = close["state"] if close else "missing"
@@ -440,7 +517,7 @@ def _release_openings(store: Outbox, instance: str | None, now: datetime, stoppe
     one instance the newest goes. One that is too old, or that may not go out any more, ends here.
     """
     released: set[str] = set()
-    for row in reversed(_rows(store, ("WAITING",), instance)):
+    for row in reversed(_waiting(store, "open", instance)):
         before = store.signal(row["closes"])
         reason = stopped("open") or _doomed(row)
         if reason is not None:
@@ -452,6 +529,29 @@ def _release_openings(store: Outbox, instance: str | None, now: datetime, stoppe
         elif before is not None and before["state"] == "CLOSED":
             store.move_signal(row["sid"], "PENDING", detail="close filled")
             released.add(row["instance"])
+
+
+def _release_closes(store: Outbox, instance: str | None, now: datetime, stopped: Stopped) -> None:
+    """Take each person's close in WAITING on, once its opening's end is known.
+
+    The close of a position goes out; of what was filled in part another one does, over its lots.
+    """
+    for row in _waiting(store, "close", instance):
+        opening = store.signal(row["closes"])
+        reason = stopped("close") or _doomed(row)
+        state = opening["state"] if opening else "missing"
+        if reason is not None:
+            store.move_signal(row["sid"], "CANCELLED", detail=reason.value)
+        elif opening is None or state in UNEXECUTED or state == "CLOSED":
+            store.move_signal(row["sid"], "CANCELLED", detail=f"opening {state}")
+        elif _over(row, now):
+            store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
+        elif state in EXECUTED and opening["filled_lots"] in (None, row["lots"]):
+            store.move_signal(row["sid"], "PENDING", detail=f"opening {state}")
+        elif state in EXECUTED:
+            store.move_signal(row["sid"], "CANCELLED", detail=f"opening {state}")
+            left = parse(row["expires"]) - now
+            write_hand_close(store, opening, now=now, life=left)
 
 
 def _opening_under_way(store: Outbox, instance: str) -> bool:

@@ -501,6 +501,11 @@ class DeskSettings(Section):
         known = ", ".join(instance.id for instance in self.instances)
         raise ConfigError(f"the desk has no instance {name}; it has {known}")
 
+    def trades_real_money(self, instance: Instance) -> bool:
+        """Return whether an instance's orders may go to an account with real money."""
+        channel = self.channels.get(instance.channel)
+        return instance.bridge != "paper" and channel is not None and channel.live
+
 
 def home(environment: dict[str, str] | None = None) -> Path:
     """Return TORRA_HOME, by default ./torra_home."""

@@ -86,6 +86,9 @@ class Memory(Outbox):
         self.steps.append((sid, state, detail))
         return True
 
+    def closes_of(self, instance: str, sid: str) -> list[Any]:
+        return [row for row in self.signals(instance=instance) if row.get("closes") == sid]
+
     def last_state(self, sid: str) -> str | None:
         return self.rows[sid]["state"]
 

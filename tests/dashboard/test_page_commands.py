@@ -19,6 +19,7 @@ from flask.testing import FlaskClient
 from instance_database import Database
 from tests.doubles.visitors import ACCESS, bearer
 from tests.worlds import demo_orders, desks
+from tests.worlds.stores import opening
 from torra.commands import run as running
 from torra.config import DeskSettings, Profile
 from torra.dashboard import server
@@ -244,6 +245,75 @@ def test_nobody_decides_about_what_is_not_there(client: FlaskClient) -> None:
     for address in ("proposals/TNOBODY/approve", "proposals/TNOBODY/reject"):
         assert post(client, address)[0] == 409
     assert post(client, "signals/TNOBODY/settle", reason="looked")[0] == 409
+
+
+# --- close, flatten -------------------------------------------------------------------------------
+
+
+def held(backing: Backing) -> str:
+    """Let gold hold a position with real money; return its opening."""
+    row = opening(
+        "TGOLD0000000", instance="XAUUSD", symbol="XAUUSD", bridge="torra_files main", lots=0.5,
+        expires=backing.now() + timedelta(minutes=3),
+    )  # fmt: skip
+    backing.database.enqueue_signal(row)
+    for state in ("PUBLISHED", "FILLED"):
+        backing.database.move_signal("TGOLD0000000", state)
+    return "TGOLD0000000"
+
+
+def test_real_money_is_closed_by_a_typed_word_and_once(
+    backing: Backing, client: FlaskClient
+) -> None:
+    sid = held(backing)
+    code, told = post(client, f"positions/{sid}/close")
+    assert code == 409
+    assert told["reason"] == "XAUUSD: real money, so nothing was done; type close"
+    assert post(client, f"positions/{sid}/close", word="flatten")[0] == 409
+    code, told = post(client, "positions/XAUUSD/close")
+    assert (code, told["reason"]) == (409, "there is no position XAUUSD"), "ids only: no way round"
+    code, told = post(client, f"positions/{sid}/close", word=" Close ")
+    assert code == 200
+    assert re.fullmatch(r"XAUUSD long 0.5 lots: closing, T\w{12}, until .+\.", told["reason"])
+    code, told = post(client, f"positions/{sid}/close", word="close")
+    assert (code, told["reason"]) == (409, f"the position of {sid} is being closed already")
+    (close,) = backing.database.closes_of("XAUUSD", sid)
+    assert (close["authority"], close["state"]) == ("person", "PENDING")
+    told_of = [(row["actor"], row["action"], row["outcome"][:6]) for row in audited(backing)]
+    assert [row[1:] for row in told_of if row[1] == "close"] == [
+        *[("close", "failed")] * 3, ("close", "done"), ("close", "failed"),
+    ]  # fmt: skip
+
+
+def test_flatten_leaves_everything(backing: Backing, client: FlaskClient) -> None:
+    held(backing)
+    code, told = post(client, "positions/flatten")
+    assert code == 409
+    assert "type flatten" in told["reason"]
+    code, told = post(client, "positions/flatten", word="flatten")
+    assert (code, told["status"]) == (409, "failed"), "one was made on another bridge"
+    steps = {one["opening"]: one["step"] for one in told["positions"]}
+    assert steps.pop("TWAITING0000") == "REFUSED"
+    assert steps.pop("TUNKNOWN000") == "TAKING_BACK"
+    assert set(steps.values()) == {"CLOSING"}
+    assert {one.state for one in backing.database.positions()} == {"CLOSING"}
+    assert [row["outcome"][:7] for row in audited(backing) if row["action"] == "flatten"] == [
+        "failed:", "failed:",
+    ]  # fmt: skip
+
+
+def test_halted_nothing_is_closed_until_closes_may_go(
+    backing: Backing, client: FlaskClient
+) -> None:
+    sid = held(backing)
+    post(client, "halt")
+    code, told = post(client, f"positions/{sid}/close", word="close")
+    assert code == 409
+    assert "`torra resume --reduce` lets closes go out" in told["reason"]
+    code, told = post(client, "resume", reason="only out", reduce="yes")
+    assert (code, told["reason"]) == (200, "trading is REDUCING: closes go out, nothing opens")
+    assert backing.database.alarms(), "they stand"
+    assert post(client, f"positions/{sid}/close", word="close")[0] == 200
 
 
 # --- halt, reduce, resume -------------------------------------------------------------------------
@@ -532,7 +602,7 @@ NEEDS = {route.name: route.scope for route in ROUTES}
 def test_each_command_has_its_scope() -> None:
     assert NEEDS == {
         "approve": "approve", "reject": "approve", "halt": "approve", "reduce": "approve",
-        "resume": "admin", "settle": "admin",
+        "resume": "admin", "settle": "admin", "close": "approve", "flatten": "approve",
     }  # fmt: skip
 
 

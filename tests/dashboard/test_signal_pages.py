@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+import signal_bridge
 from tests import ROOT
 from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import demo_orders, stores
@@ -179,8 +180,16 @@ def test_bridges_alarms_and_the_state_have_their_words(backing: Backing) -> None
 @pytest.mark.parametrize(
     ("state", "words", "forms"),
     [
-        ("ACTIVE", "Openings and closes go out.", {"halt", "reduce", "resume"}),
-        ("REDUCING", "Positions are closed, none is opened.", {"halt", "resume"}),
+        (
+            "ACTIVE",
+            "Openings and closes go out.",
+            {"halt", "reduce", "resume", "close", "flatten"},
+        ),
+        (
+            "REDUCING",
+            "Positions are closed, none is opened.",
+            {"halt", "resume", "close", "flatten"},
+        ),
         ("HALTED", "Nothing opens and nothing closes", {"halt", "resume"}),
     ],
 )
@@ -200,6 +209,35 @@ def test_reducing_is_shown_apart_from_halted(
     assert offered(page) == forms
     assert offered(read(backing, "/signals", "approve")) == forms - {"resume"}
     assert offered(read(backing, "/signals", "read")) == set()
+
+
+def test_who_may_approve_can_leave_a_position_and_real_money_wants_a_word(
+    backing: Backing,
+) -> None:
+    page = read(backing, "/signals", "approve")
+    words = [one for one in page.all("input") if one.get("name") == "word"]
+    assert {one.get("placeholder") for one in words} == {"type close", None}
+    assert "Real money: type flatten" in page.text
+    assert "the desk may open again at its next tick" in page.text
+
+
+def test_halted_the_way_to_let_closes_go_is_shown(backing: Backing) -> None:
+    backing.database.set_trading_state("HALTED", "why not")
+    page = read(backing, "/signals")
+    assert "Only let closes go out" in page.text
+    assert "let closes go out first, above" in page.text
+
+
+def test_what_a_person_decided_is_marked_and_leads_to_no_tick(backing: Backing) -> None:
+    held = next(row for row in backing.database.openings() if row["state"] == "FILLED")
+    with backing.database.transaction():
+        row = signal_bridge.write_hand_close(
+            backing.database, held, now=backing.now(), life=timedelta(minutes=3)
+        )
+    page = read(backing, "/signals")
+    assert "☞ by hand" in page.text
+    assert "↩ closing" in page.text
+    assert "A person decided it." in read(backing, f"/signals/{row['sid']}").text
 
 
 def test_a_halt_file_alone_is_told(backing: Backing) -> None:
@@ -265,8 +303,9 @@ def test_the_filter(query: str, count: int, backing: Backing) -> None:
     assert len(told["signals"]) == count
     page = read(backing, f"/signals?{query}")
     told_of = backing.database.positions()
-    rows = [row for row in page.rows if len(row) == 12]
-    assert len(rows) == count + len(told_of) + 2  # two headings
+    rows = [row for row in page.rows if row[0] != "Decided" and len(row) == 12]
+    assert len(rows) == count
+    assert len([row for row in page.rows if len(row) == 13]) == len(told_of) + 1  # a heading
     fields = [one for one in page.all("select") if "data-filter" in one]
     assert len(fields) == 1
 

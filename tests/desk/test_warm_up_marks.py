@@ -94,3 +94,16 @@ def test_the_scorecard_counts_both_apart(desk: Desk) -> None:
     assert found.as_json()["warm_up"]["ticks"] == 60
     (told,) = (line for line in found.document.warnings if "warm-up" in line)
     assert told.startswith("Of 70 ticks the running desk made 10 and its warm-up 60")
+
+
+def test_the_scorecard_says_what_a_person_closed(desk: Desk) -> None:
+    closed = desk.database.closed_trades("BTCUSD")
+    assert closed
+    sql = "UPDATE signals SET close_reason = 'BY_HAND' WHERE sid = ?"
+    with desk.database.transaction():
+        desk.database.connection().execute(sql, (closed[0]["sid"],))
+    found = made(desk.database, PromotionSubject("default", TRADING, (desks.BTC,)))
+    assert found.document is not None
+    assert found.as_json()["by_hand"] == 1
+    (told,) = (line for line in found.document.warnings if "by hand" in line)
+    assert told.startswith(f"A person closed 1 of {len(closed)} trade")

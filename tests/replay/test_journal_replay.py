@@ -409,7 +409,7 @@ def test_the_desk_of_a_replay_is_that_of_the_record(source: Database, tmp_path: 
     past = JournalDatabase.at(tmp_path / "torra.db")
     clock = Simulated(FUTURE)
     past.begin(source, "BTCUSD", source.journalled("BTCUSD")[-1])
-    past.enter({**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}, clock)
+    past.enter(source, {**record, "desk": {**record["desk"], "trading_state": "REDUCING"}}, clock)
     assert past.trading_state() == "ACTIVE", "at the look: nothing was taken back"
     assert past.exposure("BTCUSD", "M15", as_of=FUTURE) == record["desk"]["exposure"]
     assert clock.now() < FUTURE
@@ -430,7 +430,7 @@ def test_a_tick_looks_under_the_state_that_took_a_signal_back_then(
     def look(at: str, decided: str, detail: str = "TRADING_HALTED", sid: str = sid) -> str:
         told = {**record, "desk": {**record["desk"], "trading_state": decided}}
         step = {"sid": sid, "detail": detail, "at": at}
-        past.enter(told, Simulated(FUTURE), [step], moment)
+        past.enter(source, told, Simulated(FUTURE), [step], moment)
         return past.trading_state()
 
     assert look(early, "ACTIVE") == "HALTED", "it ended while the tick was debated"

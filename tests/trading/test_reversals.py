@@ -1,9 +1,9 @@
-"""Verdicts that turn, timeframes that close together, approvals that come late or twice.
+"""Verdicts that turn, timeframes that close together, approvals that come late or twice, a hand.
 
 Random lives of one instance on a channel: M15 and H1 decide, by themselves or through a person,
-against an account where stops are hit, orders fail and the Expert Advisor sleeps. After every step
-the account holds one position of the instance at most; in the end every leg has its end, and the
-database and the broker agree.
+and a person closes what is held or opening, against an account where stops are hit, orders fail and
+the Expert Advisor sleeps. After every step the account holds one position of the instance at most;
+in the end every leg has its end, and the database and the broker agree.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ import pytest
 import signal_bridge
 from tests.doubles.fake_broker import Fault
 from tests.worlds.channels import HandClock, Stage
+from tests.worlds.hands import SOMEBODY, hand_on
 from tests.worlds.stores import open_database
 from torra.clock import duration, floor
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.store.connection import TickKey
 from torra.tick import approval
+from torra.trading import hand_close
 from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch
 from torra.verdict import risk_engine
@@ -76,6 +78,7 @@ class Life:
             self.database, people, lambda: {"main": self.stage.bridge}, self.switch,
             lambda: self.clock,
         )  # fmt: skip
+        self.hand = hand_on(self.database, [EUR], self.clock.now, profile=self.profile)
         self.courier.open()
         self.bid = 1.1
         self.asleep = 0.0
@@ -149,6 +152,16 @@ class Life:
             else:
                 self.seen[decided.state] += 1
 
+    def leave(self) -> None:
+        """Close by hand whatever there is, perhaps twice."""
+        for _ in range(self.dice.choice((1, 1, 2))):
+            try:
+                done = hand_close.close_position(self.hand, EUR.id, SOMEBODY)
+            except ConfigError:
+                self.seen["hand refused"] += 1
+            else:
+                self.seen.update(f"hand {one['step']}" for one in done.document["positions"])
+
     def trouble(self) -> None:
         if self.dice.random() < 0.3:
             self.asleep = self.dice.uniform(5.0, 400.0)
@@ -170,6 +183,8 @@ class Life:
                 self.look(min(left, STEP if early else 60.0))
                 if self.profile.execution == "approve" and self.dice.random() < 0.2:
                     self.click()
+                if self.dice.random() < 0.03:
+                    self.leave()
 
     def settle(self) -> None:
         """Let everything come to its end without further trouble."""
@@ -217,4 +232,4 @@ def test_every_leg_is_accounted_for(
         seen += life.seen
     told = ", ".join(f"{count:,} {name}" for name, count in sorted(seen.items()))
     record_property("seen", told)
-    assert seen["open CLOSED"] and seen["REVERSE"], seen
+    assert seen["open CLOSED"] and seen["REVERSE"] and seen["hand CLOSING"], seen

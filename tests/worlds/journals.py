@@ -1,7 +1,8 @@
 """A desk that lived through much, and its replay in a process of its own.
 
 `live` journals ticks of two instances (three streams) through the real desk: models that answer
-well, badly, late or not at all, bars that come late or change, a halt, a change of profile.
+well, badly, late or not at all, bars that come late or change, a halt, a change of profile, and a
+person who closes positions between ticks and in the middle of them.
 `python -m tests.worlds.journals SOURCE INTO` replays such a desk and prints a line for each tick.
 """
 
@@ -12,6 +13,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,12 +25,15 @@ from instance_database import Database
 from scoring_rubric import request_hash
 from tests.doubles import scripted
 from tests.worlds import desks
+from tests.worlds.hands import SOMEBODY, hand_on
 from tests.worlds.price_series import times_of
 from torra.clock import System, duration
 from torra.config import Profile, validate
 from torra.desk.bar_closes import next_close
 from torra.desk.schedule import Desk
+from torra.errors import ConfigError
 from torra.replay.rerun.journal_replay import Comparison, replay
+from torra.trading import hand_close
 
 BOTH = (desks.BTC, desks.EUR)
 LATE = {4: 420, 7: 40, 10: 1300}
@@ -52,11 +57,14 @@ class Moody:
     def __init__(self) -> None:
         self.moods: dict[str, int] = {}
         self.clock: Any = None
+        self.person: Callable[[random.Random], None] = lambda chance: None
 
     def submit(self, request: Request) -> Future[Completion]:
         if self.clock is not None:  # thinking takes time: a tick decides later than it looked
             self.clock.set(self.clock.now() + timedelta(seconds=0.75))
         chance = random.Random(request_hash(request))
+        if chance.random() < 0.02:
+            self.person(chance)
         mood = chance.choices(list(MOODS), [weight for weight, _ in MOODS.values()])[0]
         self.moods[mood] = self.moods.get(mood, 0) + 1
         future: Future[Completion] = Future()
@@ -108,6 +116,19 @@ MOODS: dict[str, tuple[int, Callable[[Request, random.Random], Any]]] = {
 }
 
 
+class Impatient:
+    """A person who leaves whatever one of the instances holds."""
+
+    def __init__(self, desk: Desk) -> None:
+        instances = [setup.instance for setup in desk.setups.values()]
+        self.reach = hand_on(desk.database, instances, desk.clock.now)
+
+    def __call__(self, chance: random.Random) -> None:
+        with suppress(ConfigError):  # nothing is held, it is being closed, or trading is halted
+            name = chance.choice(self.reach.settings.instances).id
+            hand_close.close_position(self.reach, name, SOMEBODY)
+
+
 class Revising:
     """The sample; a bar may come late, and the newest bar of a stream is corrected afterwards."""
 
@@ -142,11 +163,15 @@ def live(folder: Path, ticks: int, provider: Any = None, *, plain: bool = False)
             folder, BOTH, profile=profile, provider=voice, feed=feed, lease_seconds=36_000.0
         )
         desk._hold_lease()
-        voice.clock = desk.clock if not plain else None
+        person = Impatient(desk)
+        if not plain:
+            voice.clock, voice.person = desk.clock, person
         share = ticks * (number + 1) // len(profiles)
         while done < share:
             done += _step(desk, feed, steps, plain=plain)
             steps += 1
+            if not plain and steps % 7 == 3:
+                person(random.Random(steps))
             if not plain and ticks // 5 <= done < ticks // 4:
                 desk.database.set_trading_state("HALTED", "a test")
             elif desk.database.trading_state() != "ACTIVE":

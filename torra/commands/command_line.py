@@ -8,7 +8,7 @@ them, so that `torra --help` answers at once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
 from torra.commands.money import money
-from torra.commands.options import ModeName, clock_option, print_json
+from torra.commands.options import ModeName, clock_option, on_terminal, print_json
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import changed, scorecard, standing
 from torra.commands.terminal import say
+from torra.errors import ConfigError
 from torra.own_names import check_names
 from torra.regular_files import lies
 
@@ -37,6 +38,17 @@ def _answer(
         print_json(document)
     else:
         say(table(document))
+
+
+def _typed(word: str, live: Sequence[str]) -> None:
+    """Let a person type a word before something is done to real money; raises ConfigError."""
+    if not live:
+        return
+    names = ", ".join(live)
+    asked = f"Real money: {names}. Type {word}"
+    told = click.prompt(asked, default="", show_default=False) if on_terminal() else ""
+    if told.strip() != word:
+        raise ConfigError(f"{names}: real money, so nothing was done; type {word}, or give --yes")
 
 
 class PlainGroup(click.Group):
@@ -227,14 +239,15 @@ def halt(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
 
 @main.command()
 @click.option("--reason", default="", help="Goes on record.")
+@click.option("--reduce", is_flag=True, help="Let closes go on, nothing else; alarms stand.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
-def resume(home: Path, reason: str, as_json: bool) -> None:
+def resume(home: Path, reason: str, reduce: bool, as_json: bool) -> None:
     """Let trading go on after a halt; ends the alarms."""
     from torra.trading import by_hand  # noqa: PLC0415
 
-    _answer(by_hand.resume(home, reason), by_hand.resumed, as_json)
+    _answer(by_hand.resume(home, reason, reduce=reduce), by_hand.resumed, as_json)
 
 
 @main.command()
@@ -276,6 +289,37 @@ def reject(home: Path, proposal: str, reason: str, as_json: bool) -> None:
 
     document = by_hand.reject(home, proposal, reason)
     _answer(document, by_hand.decided_line, as_json)
+
+
+@main.command()
+@click.argument("position")
+@click.option("--yes", is_flag=True, help="Ask nothing, also where real money is traded.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def close(home: Path, position: str, yes: bool, as_json: bool) -> None:
+    """Close one position: name its opening's id, or its instance."""
+    from torra.trading import hand_close  # noqa: PLC0415
+
+    if not yes:
+        _typed("close", hand_close.live_positions(home, position))
+    _answer(hand_close.close(home, position), hand_close.told, as_json)
+
+
+@main.command()
+@click.option("--yes", is_flag=True, help="Ask nothing, also where real money is traded.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def flatten(home: Path, yes: bool, as_json: bool) -> None:
+    """Close every position of the desk; exit 1 when one cannot be closed from here."""
+    from torra.trading import hand_close  # noqa: PLC0415
+
+    if not yes:
+        _typed("flatten", hand_close.live_positions(home))
+    document = hand_close.flatten(home)
+    _answer(document, hand_close.told, as_json)
+    sys.exit(1 if any(one["step"] == "REFUSED" for one in document["positions"]) else 0)
 
 
 @main.command()

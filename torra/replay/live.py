@@ -43,6 +43,7 @@ from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
 from torra.store.hosted import is_hosted
+from torra.store.positions import BY_HAND
 from torra.store.standings import WarmUps
 
 CALLED: Final = "scorecard"
@@ -81,7 +82,7 @@ class Scorecard:
     """A desk's own scorecard of one profile, `document` None while there is nothing to show.
 
     `says` is one sentence; `heard` how many ticks agents were heard on, `warmed` how many of all
-    were run in warm-up.
+    were run in warm-up, `by_hand` how many trades a person closed.
     """
 
     subject: PromotionSubject
@@ -91,6 +92,7 @@ class Scorecard:
     says: str
     document: Document | None = None
     warmed: WarmedUp = WarmedUp()
+    by_hand: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs: with every figure where there is a document."""
@@ -100,6 +102,7 @@ class Scorecard:
             "instances": [instance.id for instance in self.subject.instances],
             "ticks_with_agents": self.heard,
             "warm_up": {"ticks": self.warmed.ticks, "trades": self.warmed.trades},
+            "by_hand": self.by_hand,
             "says": self.says,
             "document": told,
         }
@@ -173,6 +176,8 @@ def made(
     if arms[-1].name == WOULD_BE or _of_hosts(subject):
         exhibits = tuple(one for one in exhibits if one.name not in OF_TRADES)
     warmed = warmed_of(database, final)
+    by_hand = sum(trade.reason == BY_HAND for trade in final.trades)
+    notes = [*warnings(final, subject), *_of_the_warm_up(final, warmed), *_by_hand(final, by_hand)]
     says = f"{heard:,} of {len(final.ticks):,} ticks were debated. {exhibits[0].says}"
     document = report.document(
         document_name(subject, symbol),
@@ -182,10 +187,10 @@ def made(
         (final.ticks[0].bar_time, final.ticks[-1].close_time),
         [arm.name for arm in arms],
         exhibits,
-        [*told, *warnings(final, subject), *_of_the_warm_up(final, warmed)],
+        [*told, *notes],
         System().real_now(),
     )
-    return Scorecard(subject, arms, exhibits, heard, says, document, warmed)
+    return Scorecard(subject, arms, exhibits, heard, says, document, warmed, by_hand)
 
 
 def nothing_yet(subject: PromotionSubject, why: str = NO_AGENT) -> Scorecard:
@@ -341,6 +346,16 @@ def warmed_of(database: Database, final: ArmSeen) -> WarmedUp:
         sum(has(tick.instance, tick.timeframe, tick.close_time) for tick in final.ticks),
         sum(has(trade.instance, trade.timeframe, trade.decided) for trade in final.trades),
     )
+
+
+def _by_hand(final: ArmSeen, closed: int) -> list[str]:
+    """Return the sentence on the trades that a person closed, none where nobody did."""
+    if not closed:
+        return []
+    return [
+        f"A person closed {closed:,} of {count(len(final.trades), 'trade')} by hand. What they "
+        "came to is that person's doing too; the figures of trades include them."
+    ]
 
 
 def _of_the_warm_up(final: ArmSeen, warmed: WarmedUp) -> list[str]:

@@ -367,10 +367,11 @@ class JournalStore(Store):
     def signal_steps(self, instance: str, after: int, upto: int | None) -> list[dict[str, Any]]:
         """Return the steps of an instance's signals with a number in (after, upto], oldest first.
 
-        Each has id, sid, from_state, to_state, detail and at; `upto` None stands for the newest.
+        Each has id, sid, from_state, to_state, detail, at and bridge (its signal's); `upto` None
+        stands for the newest.
         """
         return self._rows(
-            "SELECT e.* FROM signal_events e "
+            "SELECT e.*, s.bridge FROM signal_events e "
             "JOIN signals s ON s.sid = e.sid WHERE s.instance = ? AND e.id > ? "
             "AND (? IS NULL OR e.id <= ?) ORDER BY e.id",
             instance, after, upto, upto,

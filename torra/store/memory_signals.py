@@ -26,7 +26,7 @@ from torra.store.positions import HOUR, PositionStore
 from torra.store.signals import LEARNED, columns, newborn
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.sentiment_rules import RECENT_TRADES
-from torra.verdict.signal_states import EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
+from torra.verdict.signal_states import ENDING, EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
 
 SHIPPED: Final = Profile()
 """Values a position of an instance without a profile."""
@@ -41,9 +41,6 @@ ONE_OPENING: Final = frozenset((*UNDER_WAY, *EXECUTED))
 
 CLOSES_LIVE: Final = frozenset((*UNDER_WAY, "WAITING"))
 """States of a close whose end is not known yet."""
-
-CLOSING_STATES: Final = frozenset((*UNDER_WAY, "FILLED"))
-"""States of a close that ends its position (torra.store.signals)."""
 
 Row = dict[str, Any]
 Stream = tuple[str, str]
@@ -158,6 +155,14 @@ class MemorySignals(PositionStore):
         row = self._signals.get(sid)
         return None if row is None else dict(row)
 
+    def closes_of(self, instance: str, sid: str) -> list[Row]:
+        """Return the closes of one position, and the openings that waited for its end."""
+        return [
+            dict(row)
+            for row in self._signals.values()
+            if row["closes"] == sid and row["instance"] == instance
+        ]
+
     def last_state(self, sid: str) -> str | None:
         """Return a signal's state: nobody else can change what is in memory."""
         row = self._signals.get(sid)
@@ -268,7 +273,7 @@ class MemorySignals(PositionStore):
             sid
             for sid in sids
             for close in self._closes.get(sid, ())
-            if self._signals[close]["state"] in CLOSING_STATES
+            if self._signals[close]["state"] in ENDING
         }
 
     def _recent_trades(self, instance: str, as_of: datetime) -> list[Row]:

@@ -20,10 +20,13 @@ from torra.config import SymbolSpec
 from torra.store.connection import stamp, to_json
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
-from torra.verdict.signal_states import EXECUTED, HELD
+from torra.verdict.signal_states import ENDING, EXECUTED, HELD
 from torra.verdict.trade_outcome import judge
 
 HOUR: Final = timedelta(hours=1)
+
+BY_HAND: Final = "BY_HAND"
+"""Why a position ended that a person has closed by a command."""
 
 ON_PAPER: Final = ("sid", "kind", "side", "lots", "entry", "stop", "target", "after", "closes")
 """Columns of a signal that a paper order takes as they are."""
@@ -76,6 +79,14 @@ class PositionStore(Outbox):
         """Return what the desk holds or is opening, one position for each instance."""
         return self._positions(None)
 
+    def openings(self) -> list[dict[str, Any]]:
+        """Return the desk's openings that are not finished, as stored."""
+        return self._live(HELD, None, "open")
+
+    def being_closed(self, sids: Collection[str]) -> set[str]:
+        """Return which openings are being closed, of some ids."""
+        return self._closing(sids)
+
     def paper_position(self, instance: str) -> Position | None:
         """Return what the paper bridge holds: the opening that was filled."""
         rows = self._live(EXECUTED, instance, "open")
@@ -102,10 +113,13 @@ class PositionStore(Outbox):
         """Close the position that an opening made; False when it was closed before.
 
         What it came to is kept with it: outcome, evolution of the thesis, and plan beside result.
+        CLOSED by a person's close becomes BY_HAND.
         """
         row = self.signal(sid)
         if row is None:
             raise ValueError(f"there is no signal {sid}")
+        if reason == "CLOSED" and self._by_hand(row):
+            reason = BY_HAND
         end = judge(row, exit_price=price, closed_at=time, profit=profit, reason=reason)
         fields = {
             "close_price": price,
@@ -159,6 +173,12 @@ class PositionStore(Outbox):
         return ours, len({row["instance"] for row in held} - {instance})
 
     # --- details --------------------------------------------------------------------------------
+
+    def _by_hand(self, opening: Mapping[str, Any]) -> bool:
+        return any(
+            row["kind"] == "close" and row["authority"] == "person" and row["state"] in ENDING
+            for row in self.closes_of(opening["instance"], opening["sid"])
+        )
 
     def _positions(self, instance: str | None) -> list[Position]:
         rows = self._live(HELD, instance, "open")

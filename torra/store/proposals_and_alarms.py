@@ -119,11 +119,6 @@ class ExecutionStore(Store):
             *wanted.values(), FIRST if before is None else before, limit,
         )  # fmt: skip
 
-    def closes_of(self, instance: str, sid: str) -> list[dict[str, Any]]:
-        """Return the closes of one position, and the openings that waited for its end."""
-        sql = "SELECT * FROM signals WHERE instance = ? AND closes = ? ORDER BY seq"
-        return self._rows(sql, instance, sid)
-
     # --- alarms ---------------------------------------------------------------------------------
 
     def raise_alarm(self, key: str, kind: str, detail: str) -> bool:

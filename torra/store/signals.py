@@ -26,7 +26,14 @@ from torra.store.connection import Store, stamp
 from torra.store.positions import PositionStore
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import OPENS
-from torra.verdict.signal_states import EXECUTED, HELD, SENT, UNDER_WAY, check_transition
+from torra.verdict.signal_states import (
+    ENDING,
+    EXECUTED,
+    HELD,
+    SENT,
+    UNDER_WAY,
+    check_transition,
+)
 
 WRITTEN: Final = (
     "sid",
@@ -162,6 +169,11 @@ class SignalStore(Store, PositionStore):
     def signal(self, sid: str) -> dict[str, Any] | None:
         """Return one signal; None when there is none of that id."""
         return self._row("SELECT * FROM signals WHERE sid = ?", sid)
+
+    def closes_of(self, instance: str, sid: str) -> list[dict[str, Any]]:
+        """Return the closes of one position, and the openings that waited for its end."""
+        sql = "SELECT * FROM signals WHERE instance = ? AND closes = ? ORDER BY seq"
+        return self._rows(sql, instance, sid)
 
     def last_state(self, sid: str) -> str | None:
         """Return the state that a signal's last step on record led to; None without a step."""
@@ -353,12 +365,10 @@ class SignalStore(Store, PositionStore):
     # --- details --------------------------------------------------------------------------------
 
     def _closing(self, sids: Collection[str]) -> set[str]:
-        # FILLED too: the close was executed, and the books have not shown the end yet.
-        states = (*UNDER_WAY, "FILLED")
         rows = self._rows(
-            f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(states)}) "  # noqa: S608
+            f"SELECT closes FROM signals WHERE kind = 'close' AND state IN ({_marks(ENDING)}) "  # noqa: S608
             f"AND closes IN ({_marks(sids)})",
-            *states, *sids,
+            *ENDING, *sids,
         )  # fmt: skip
         return {row["closes"] for row in rows}
 

@@ -58,6 +58,8 @@ def decide(
         if stored and edges.recorded:
             stood = {**database.standing(instance.id), "path": inputs.before["path"]}
             inputs = replace(inputs, before=stood)
+        # What came meanwhile is decided by too: a report of a bridge, a person's close.
+        stands = database.standing(instance.id)["signal_event"] if edges.recorded else None
         saved = database.save_sentiment(
             debated.gated,
             key=key,
@@ -96,7 +98,7 @@ def decide(
         signals = _enqueue(instance, key, inputs, action, database, now)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
-        desk["decided"] = iso(now)
+        desk |= {"decided": iso(now), "signal_event": stands}
         result = TickResult(inputs, debated, saved, action, signals, desk, elapsed, proposed)
         record = tick_record.build(result, profile, edges.provider) if edges.recorded else None
         if inputs.news is not None:

@@ -480,10 +480,14 @@ class Before(RecordPart):
 
 
 class DeskThen(RecordPart):
-    """What the whole desk brought to the decision, and when."""
+    """What the whole desk brought to the decision, and when.
+
+    `signal_event` is the newest step of any signal at that moment, as in Before at the look.
+    """
 
     trading_state: Word = None
     decided: Word = None
+    signal_event: Whole = None
     exposure: dict[str, JsonValue] = {}
 
 

@@ -157,7 +157,7 @@ def reduce_desk(database: Database, reason: str, person: Person) -> Done:
         database.reduce(by_a_person(reason))
         return _changed(database, before)
 
-    return _with_record(database, person, "reduce", "", act)
+    return with_record(database, person, "reduce", "", act)
 
 
 def resume_desk(
@@ -166,10 +166,20 @@ def resume_desk(
     reason: str,
     person: Person,
     own: KillSwitch | None = None,
+    *,
+    reduce: bool = False,
 ) -> Done:
-    """Let trading go on and end the alarms; raises ConfigError when it is not halted."""
+    """Let trading go on and end the alarms; raises ConfigError when it is not halted.
+
+    With `reduce` only closes go on (REDUCING), and the alarms stand.
+    """
     switch = own or KillSwitch(files, database)
-    before, ended = database.trading_state(), database.alarms()
+    before, ended = database.trading_state(), [] if reduce else database.alarms()
+    if reduce and not switch.engaged():
+        raise ConfigError(
+            f"trading is {before}: closes go out already"
+            + ("" if before == "REDUCING" else "; `torra halt --reduce` stops openings")
+        )
     if not switch.engaged() and before == "ACTIVE" and not ended:
         raise ConfigError("trading is ACTIVE already and no alarm stands: nothing to resume")
     found: list[Done] = []
@@ -182,7 +192,7 @@ def resume_desk(
         _write(database, person, "resume", "", found[-1])
 
     try:
-        switch.resume(by_a_person(reason), record=record)
+        switch.resume(by_a_person(reason), record=record, reduce=reduce)
     except OSError as error:
         raise TorraError(f"not resumed: {error.filename}: {error.strerror}") from error
     return found[-1]
@@ -204,7 +214,7 @@ def approve_proposal(reach: Reach, sid: str, person: Person, typed: float | None
         )  # fmt: skip
         return _decided(decided, row)
 
-    return _with_record(reach.database, person, "approve", sid, act)
+    return with_record(reach.database, person, "approve", sid, act)
 
 
 def preview_proposal(reach: Reach, sid: str) -> approval.Preview:
@@ -221,7 +231,7 @@ def reject_proposal(database: Database, sid: str, reason: str, person: Person) -
         decided = approval.reject(database, sid, reason or BY_A_PERSON)
         return _decided(decided, row, wanted="REJECTED")
 
-    return _with_record(database, person, "reject", sid, act)
+    return with_record(database, person, "reject", sid, act)
 
 
 def settle_signal(database: Database, sid: str, reason: str, person: Person) -> Done:
@@ -252,7 +262,7 @@ def settle_signal(database: Database, sid: str, reason: str, person: Person) -> 
         after = {"state": settled["state"], "detail": detail}
         return Done(document, {"state": row["state"]}, after)
 
-    return _with_record(database, person, "settle", sid, act)
+    return with_record(database, person, "settle", sid, act)
 
 
 # --- from the command line ------------------------------------------------------------------------
@@ -261,7 +271,7 @@ def settle_signal(database: Database, sid: str, reason: str, person: Person) -> 
 def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
     """Stop everything, or with `reduce` every opening; raises TorraError when a part failed."""
     if reduce:
-        with _database(home) as database, _refusals(database, "reduce"):
+        with open_desk(home) as database, refusals(database, "reduce"):
             return reduce_desk(database, reason, COMMAND_LINE).document
     files = files_to_halt(home, lambda: load_desk(home))
     new = not lost(home / DATABASE)  # asked first: the files are the sign of a desk
@@ -271,17 +281,17 @@ def halt(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
         database = open_home(home, anew=new)
     except (ConfigError, StoreUnavailable) as error:
         raise TorraError(_partly([*failed, str(error)], files_down(files))) from error
-    with closing(database), _refusals(database, "halt"):
+    with closing(database), refusals(database, "halt"):
         done = halt_desk(database, files, reason)
         _put_on_record(database, COMMAND_LINE, "halt", "", done)
         return done.document
 
 
-def resume(home: Path, reason: str) -> dict[str, Any]:
-    """Let trading go on and end the alarms; raises ConfigError when it is not halted."""
+def resume(home: Path, reason: str, *, reduce: bool = False) -> dict[str, Any]:
+    """Let trading go on and end the alarms, or with `reduce` let closes go on; ConfigError."""
     files = files_to_halt(home, lambda: load_desk(home))
-    with _database(home) as database, _refusals(database, "resume"):
-        return resume_desk(database, files, reason, COMMAND_LINE).document
+    with open_desk(home) as database, refusals(database, "resume"):
+        return resume_desk(database, files, reason, COMMAND_LINE, reduce=reduce).document
 
 
 def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[str, Any]:
@@ -292,7 +302,7 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
     # Looking must not make a database: an empty one would pass for a desk.
     if not (home / DATABASE).exists():
         return {"trading_state": "ACTIVE", "reason": "", "at": None, **empty}
-    with _database(home) as database:
+    with open_desk(home) as database:
         rows, warmed = database.signals(instance=instance, limit=limit), WarmUps(database)
         return {
             **_state(database),
@@ -312,32 +322,36 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
 def approve(home: Path, sid: str) -> dict[str, Any]:
     """Send what a proposal holds, if every check still agrees; raises ConfigError."""
     settings = load_desk(home)
-    with _database(home) as database:
-        reach = Reach(
-            home,
-            database,
-            settings,
-            profile=lambda instance: load_profile(instance.profile, home),
-            now=lambda: desk_now(settings, database),
-            environment=dict(os.environ),
-        )
-        with _refusals(database, "approve", sid):
-            return approve_proposal(reach, sid, COMMAND_LINE).document
+    with open_desk(home) as database, refusals(database, "approve", sid):
+        reach = reach_of(home, settings, database)
+        return approve_proposal(reach, sid, COMMAND_LINE).document
 
 
 def reject(home: Path, sid: str, reason: str) -> dict[str, Any]:
     """Take a proposal off the table; raises ConfigError."""
-    with _database(home) as database, _refusals(database, "reject", sid):
+    with open_desk(home) as database, refusals(database, "reject", sid):
         return reject_proposal(database, sid, reason, COMMAND_LINE).document
 
 
 def settle(home: Path, sid: str, reason: str) -> dict[str, Any]:
     """Book, on a person's word, that an order never reached the market; raises ConfigError."""
-    with _database(home) as database, _refusals(database, "settle", sid):
+    with open_desk(home) as database, refusals(database, "settle", sid):
         return settle_signal(database, sid, reason, COMMAND_LINE).document
 
 
 # --- what is known now ----------------------------------------------------------------------------
+
+
+def reach_of(home: Path, settings: DeskSettings, database: Database) -> Reach:
+    """Return the parts that a decision from the command line needs."""
+    return Reach(
+        home,
+        database,
+        settings,
+        profile=lambda instance: load_profile(instance.profile, home),
+        now=lambda: desk_now(settings, database),
+        environment=dict(os.environ),
+    )
 
 
 def desk_now(settings: DeskSettings, database: Database) -> datetime:
@@ -493,7 +507,7 @@ def _put_on_record(
         log.error("%s %s (%s): this is not on record: %s", action, target, done.outcome, error)
 
 
-def _with_record(
+def with_record(
     database: Database, person: Person, action: str, target: str, act: Callable[[], Done]
 ) -> Done:
     """Do something and write it into the audit log, in one transaction: both or neither."""
@@ -516,7 +530,7 @@ def _write(database: Database, person: Person, action: str, target: str, done: D
 
 
 @contextmanager
-def _refusals(database: Database, action: str, target: str = "") -> Iterator[None]:
+def refusals(database: Database, action: str, target: str = "") -> Iterator[None]:
     """Put what the command line was refused into the audit log too."""
     try:
         yield
@@ -584,7 +598,8 @@ def _known_state(database: Database) -> str:
 
 
 @contextmanager
-def _database(home: Path) -> Iterator[Database]:
+def open_desk(home: Path) -> Iterator[Database]:
+    """Open the database of a home for one command. Raises ConfigError and StoreUnavailable."""
     database = open_home(home)
     try:
         yield database

@@ -27,6 +27,7 @@ from torra.errors import StoreUnavailable, TorraError
 from torra.home import HALT, STATE_FOLDER
 from torra.regular_files import lies, put_new
 from torra.time_limit import of_folder
+from torra.verdict.risk_engine import TradingState
 
 T = TypeVar("T")
 
@@ -35,6 +36,9 @@ FILE_OF: Final = "the file HALT of"
 
 LIES: Final = "is there"
 """Ends a reason that begins with FILE_OF."""
+
+ACTIVE: Final[TradingState] = "ACTIVE"
+REDUCING: Final[TradingState] = "REDUCING"
 
 RESUME_TRIES: Final = 5
 RESUME_SECONDS: Final = 0.5
@@ -130,8 +134,12 @@ class KillSwitch:
         reason: str,
         sleep: Callable[[float], None] = real_sleep,
         record: Callable[[], object] = lambda: None,
+        *,
+        reduce: bool = False,
     ) -> None:
         """Let trading go on, as a person wants it; raises OSError when a file cannot go.
+
+        With `reduce` closes alone: the state is REDUCING, and the alarms stand.
 
         A desk at work may just then put a file down for the halt that ends here, so this looks
         again for as long as such a desk takes for two turns. Another halt that comes meanwhile
@@ -142,7 +150,7 @@ class KillSwitch:
             try:
                 if turn and (anew := self._anew()):
                     raise OSError(0, f"halted anew: {anew}", "HALT")
-                self._go_on(reason, record, first=not turn)
+                self._go_on(reason, record, first=not turn, reduce=reduce)
             except StoreUnavailable as error:
                 if not turn:
                     # In the first turn nothing has changed yet; later the halt may be half over.
@@ -154,13 +162,16 @@ class KillSwitch:
                 return
         raise OSError(0, "something halts the desk again at once", "HALT")
 
-    def _go_on(self, reason: str, record: Callable[[], object], *, first: bool) -> None:
+    def _go_on(
+        self, reason: str, record: Callable[[], object], *, first: bool, reduce: bool
+    ) -> None:
         """End the halt everywhere, or nowhere when a part of it cannot end."""
-        fault = self._fault
+        fault, state = self._fault, REDUCING if reduce else ACTIVE
         with self._database.transaction():
-            if first or self._database.trading_state() != "ACTIVE":
-                self._database.set_trading_state("ACTIVE", reason)
-                self._database.end_alarms()
+            if first or self._database.trading_state() == "HALTED":
+                self._database.set_trading_state(state, reason)
+                if not reduce:
+                    self._database.end_alarms()
                 record()
             for path in self._files.values():  # last: who waits for the lock takes none away
                 _reach(self._files, path, partial(path.unlink, missing_ok=True))

@@ -40,6 +40,10 @@ class Outbox(ABC):
         """Return signals by state and instance, newest first."""
 
     @abstractmethod
+    def closes_of(self, instance: str, sid: str) -> list[dict[str, Any]]:
+        """Return the closes of one position, and the openings that wait for its end, as decided."""
+
+    @abstractmethod
     def last_state(self, sid: str) -> str | None:
         """Return the state that a signal's last step on record led to; None without a step."""
 

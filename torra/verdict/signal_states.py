@@ -49,7 +49,8 @@ TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     "UNKNOWN_NOT_SENT": frozenset(),
     "NOT_SENT": frozenset(),
 }
-"""WAITING is an opening that waits until the position before it is closed."""
+"""WAITING is an opening that waits until the position before it is closed, or a person's close that
+waits until it is known what became of its opening."""
 
 SENT: Final = ("PUBLISHED", "CLAIMED", "PLACED", "UNKNOWN")
 """Handed over, and its end is not known yet."""
@@ -62,6 +63,9 @@ EXECUTED: Final = ("FILLED", "PARTIAL")
 
 HELD: Final = (*EXECUTED, *UNDER_WAY, "WAITING")
 """States of an opening that counts as a position, the surest first."""
+
+ENDING: Final = ("WAITING", *UNDER_WAY, "FILLED")
+"""States of a close that ends its position: one that is executed too, until the books show it."""
 
 UNEXECUTED: Final = ("REJECTED", "EXPIRED", "CANCELLED", "UNKNOWN_NOT_SENT", "NOT_SENT")
 """States in which a signal ends without having been executed."""

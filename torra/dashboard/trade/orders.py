@@ -1,6 +1,6 @@
-"""The commands that move money or stop it: approve, reject, halt, reduce, resume, settle.
+"""The commands that move money or stop it: approve, reject, close, flatten, halt, resume, settle.
 
-Each calls the function of torra.trading.by_hand that the command line calls too, with the running
+Each calls the function of torra.trading that the command line calls too, with the running
 desk's own database, time and profiles. A refused command answers 409 with the plain reason and has
 changed nothing. If two people decide at once, one wins and the other is told who did.
 Halting asks for nothing and does not need the database: in the desk's own process it holds at once
@@ -11,9 +11,9 @@ is one transaction together with its entry in the audit log.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from flask import request, url_for
 from flask.typing import ResponseReturnValue
@@ -88,8 +88,7 @@ def typed_lots(instance: Instance, text: str) -> float | None:
 
 def needs_typing(instance: Instance) -> bool:
     """Return whether an instance's orders go to an account with real money."""
-    channel = backing().settings.channels.get(instance.channel)
-    return instance.bridge != "paper" and channel is not None and channel.live
+    return backing().settings.trades_real_money(instance)
 
 
 # --- the commands ---------------------------------------------------------------------------------
@@ -156,19 +155,49 @@ def reduce() -> ResponseReturnValue:
 
 
 def resume() -> ResponseReturnValue:
-    """Let trading go on and end the alarms that stand; asks for a reason."""
+    """Let trading go on and end the alarms; with `reduce` only closes, and alarms stand."""
     from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        reason = _reason()
+        reason, reduce = _reason(), words().get("reduce", "") == "yes"
         if not reason:
             raise ConfigError("say why trading may go on: the reason goes on record")
         known = reach()
-        done = by_hand.resume_desk(known.database, known.files, reason, person(), known.kill_switch)
+        done = by_hand.resume_desk(
+            known.database, known.files, reason, person(), known.kill_switch, reduce=reduce
+        )
+        if reduce:
+            return _told(done, lambda: "trading is REDUCING: closes go out, nothing opens")
         ended = len(done.document["alarms_ended"])
         return _told(done, lambda: f"trading is ACTIVE; {ended} alarms ended")
 
     return command("resume", "", run, back=url_for("torra_agents.signals"))
+
+
+def close(sid: str) -> ResponseReturnValue:
+    """Close the position that an opening made, or take the opening back."""
+    from torra.trading import hand_close  # noqa: PLC0415
+
+    def run() -> CommandOutcome:
+        row = backing().database.signal(sid)
+        if row is None:
+            raise ConfigError(f"there is no position {sid}")
+        _require_word("close", {str(row["instance"])})
+        done = hand_close.close_position(reach(), sid, person())
+        return _left(done)
+
+    return command("close", sid, run, back=url_for("torra_agents.signals"))
+
+
+def flatten() -> ResponseReturnValue:
+    """Close every position of the desk."""
+    from torra.trading import hand_close  # noqa: PLC0415
+
+    def run() -> CommandOutcome:
+        _require_word("flatten", {row["instance"] for row in backing().database.openings()})
+        return _left(hand_close.flatten_desk(reach(), person()))
+
+    return command("flatten", "", run, back=url_for("torra_agents.signals"))
 
 
 def settle(sid: str) -> ResponseReturnValue:
@@ -186,6 +215,24 @@ def settle(sid: str) -> ResponseReturnValue:
 
 
 # --- details --------------------------------------------------------------------------------------
+
+
+def _require_word(word: str, names: Collection[str]) -> None:
+    """Raise ConfigError where real money is moved and the word was not typed."""
+    items = [item for item in backing().settings.instances if item.id in names]
+    live = [item.id for item in items if needs_typing(item)]
+    if live and words().get("word", "").strip().lower() != word:
+        raise ConfigError(f"{', '.join(live)}: real money, so nothing was done; type {word}")
+
+
+def _left(done: Done) -> CommandOutcome:
+    """Return what a person is told who leaves positions."""
+    from torra.trading import hand_close  # noqa: PLC0415
+
+    found = done.document["positions"]
+    told = " ".join(hand_close.line(one) for one in found) or "nothing is held"
+    status: Literal["done", "failed"] = "failed" if done.refused else "done"
+    return CommandOutcome(status, told, done.before, done.after, done.after, on_record=True)
 
 
 def _told(done: Done, say: Callable[[], str]) -> CommandOutcome:
@@ -215,6 +262,11 @@ def _line(text: str) -> str:
 
 _WORDS: Final[Mapping[str, JsonValue]] = {"type": "string", "maxLength": LONGEST_REASON}
 
+_WORD: Final[Mapping[str, JsonValue]] = {
+    "type": "string",
+    "description": "the command's own word, where real money is traded",
+}
+
 ROUTES = (
     Route(
         "/api/v1/proposals/<sid>/approve", "approve", approve,
@@ -239,7 +291,20 @@ ROUTES = (
     Route(
         "/api/v1/resume", "resume", resume,
         methods=("POST",), scope="admin", reply="json", per_minute=PER_MINUTE,
-        body={"reason": _WORDS},
+        body={
+            "reason": _WORDS,
+            "reduce": {"type": "string", "description": "yes: only closes go on, alarms stand"},
+        },
+    ),
+    Route(
+        "/api/v1/positions/<sid>/close", "close", close,
+        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+        body={"word": _WORD},
+    ),
+    Route(
+        "/api/v1/positions/flatten", "flatten", flatten,
+        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+        body={"word": _WORD},
     ),
     Route(
         "/api/v1/signals/<sid>/settle", "settle", settle,

@@ -290,7 +290,9 @@ def _position(held: Position, now: datetime) -> tuple[PositionLine, dict[str, Js
         for name in ("instance", "symbol", "side", "lots", "entry", "stop", "target", "state")
     }
     told |= {"sid": held.signal_id, "price": price}
-    return trade_rows.position_line(held, trade_rows.digits_of(spec)), told, cells
+    real = instance is not None and orders.needs_typing(instance)
+    line = trade_rows.position_line(held, trade_rows.digits_of(spec), real=real)
+    return line, told, cells
 
 
 def _price(instance: Instance | None, now: datetime) -> tuple[float | None, float | None, str]:

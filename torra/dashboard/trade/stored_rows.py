@@ -38,6 +38,7 @@ class SignalRow(RecordPart):
     detail: str = ""
     closes: Word = None
     bridge: Word = None
+    authority: Word = None
     ticket: Word = None
     opened_at: Word = None
     price: Number = None

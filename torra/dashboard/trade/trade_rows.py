@@ -55,7 +55,8 @@ STATES: Final[Mapping[str, Mark]] = {
 """Every state of torra.verdict.signal_states, each with a glyph of its own."""
 
 STATE_MEANINGS: Final[Mapping[str, str]] = {
-    "WAITING": "an opening that waits until the position before it is closed",
+    "WAITING": "an opening waits until the position before it is closed; a close by hand, until it "
+    "is known what became of its opening",
     "PENDING": "decided and stored; not handed to the bridge yet",
     "PUBLISHED": "handed to the bridge; no answer yet",
     "CLAIMED": "the other side has taken it",
@@ -74,7 +75,8 @@ STATE_MEANINGS: Final[Mapping[str, str]] = {
 CLOSINGS: Final[Mapping[str, str]] = {
     "STOPPED": "the stop was hit",
     "TARGET": "the target was hit",
-    "CLOSED": "closed by a signal or by hand",
+    "CLOSED": "closed by a signal, or in the terminal",
+    "BY_HAND": "closed by a person, from Torra",
     "adopted": "the order of an earlier run was found and taken over",
     "OVERTAKEN": "a newer decision took its place",
 }
@@ -172,6 +174,7 @@ class SignalLine:
     name: str
     decided: str
     warm_up: Mark | None
+    by_hand: Mark | None
     kind: str
     side: Mark
     lots: str
@@ -196,6 +199,10 @@ class SignalLine:
     closed: str
 
 
+BY_HAND: Final = Mark("☞", "by hand", "note")
+"""Marks a signal that a person decided by a command."""
+
+
 def signal_line(row: SignalRow, digits: int) -> SignalLine:
     """Return a signal from its decision to its result."""
     ended = row.state == "CLOSED"
@@ -209,6 +216,7 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
         name=figures.clean(f"{row.instance} {row.timeframe}", 60),
         decided=figures.moment(row.decided_at),
         warm_up=WARM_UP if row.warm_up else None,
+        by_hand=BY_HAND if row.authority == "person" else None,
         kind=figures.clean(row.kind, 10),
         side=figures.mark(row.side),
         lots=figures.plain(row.lots, 2),
@@ -303,7 +311,10 @@ def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class PositionLine:
-    """The fields of a position that do not change from look to look."""
+    """The fields of a position that do not change from look to look.
+
+    `real`: with real money. `leaves`: a person can close it, for nobody does so already.
+    """
 
     sid: str
     name: str
@@ -313,9 +324,11 @@ class PositionLine:
     stop: str
     target: str
     state: Mark
+    real: bool
+    leaves: bool
 
 
-def position_line(held: Position, digits: int) -> PositionLine:
+def position_line(held: Position, digits: int, *, real: bool) -> PositionLine:
     """Return the fields of a position that do not change from look to look."""
     # CLOSING is a state of positions; signals have no such state
     closing = held.state == "CLOSING"
@@ -328,6 +341,8 @@ def position_line(held: Position, digits: int) -> PositionLine:
         stop=figures.plain(held.stop, digits),
         target=figures.plain(held.target, digits),
         state=Mark("↩", "closing", "warn") if closing else state_mark(held.state),
+        real=real,
+        leaves=not closing,
     )
 
 

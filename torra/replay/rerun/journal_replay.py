@@ -239,7 +239,7 @@ def _again(
     key, instance, told = inputs.key, inputs.instance, inputs.told
     clock = Still(parse(record["now"]))
     steps = after.steps(record["before"]["signal_event"]) if after else []
-    past.enter(record, clock, steps, inputs.stored_at)
+    past.enter(source, record, clock, steps, inputs.stored_at)
     held = past.lease()
     silent = nobody_asked(record, told)
     edges = Edges(

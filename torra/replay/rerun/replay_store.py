@@ -3,13 +3,14 @@
 What an instance itself did (its chains, signals, position, paper trades) happens here anew. What
 its moment brought with it (latches, paper cursor, trading state, exposure, positions elsewhere) is
 read from the tick's record. `begin` sets an instance to how it stood before a tick, whatever stood
-here. `follow` takes over what others did to its signals after a tick: a bridge, a person's
-approval, a halt. Nothing else is overridden, so a replay goes the way of every tick.
+here. What others did to its signals is taken over: `follow` does so after a tick, and what came
+between its look and its decision is done in between. Others are a bridge, a person (a yes, a close
+by hand), a halt. Nothing else is overridden, so a replay goes the way of every tick.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,12 +20,15 @@ from torra.clock import Simulated, System, parse
 from torra.config import Profile
 from torra.store.migrations import LEGACY_COLUMNS
 from torra.verdict.risk_engine import DenyReason, TradingState
+from torra.verdict.signal_states import EXECUTED
 
 SENTIMENT: Final = (*LEGACY_COLUMNS[1:], "torra_key")
 """Columns of a sentiment row that are copied: all but the id, given anew, and the debate."""
 
 NUMBERS: Final = ("seq", "id")
 """Columns of signals and their steps that are numbered anew."""
+
+SIGNAL_TABLES: Final = ("signals", "signal_events")
 
 STOPS: Final[Mapping[str, TradingState]] = {
     DenyReason.TRADING_HALTED.value: "HALTED",
@@ -43,6 +47,7 @@ class JournalDatabase(Database):
     _clock: Simulated
     _looks_under: TradingState | None
     _mark: int
+    _source: Database
 
     @classmethod
     def at(cls, path: Path) -> JournalDatabase:
@@ -67,6 +72,7 @@ class JournalDatabase(Database):
 
     def enter(
         self,
+        source: Database,
         record: Mapping[str, Any],
         clock: Simulated,
         after: Sequence[Mapping[str, Any]] = (),
@@ -77,7 +83,7 @@ class JournalDatabase(Database):
         `after` are the steps that its instance's signals took from that moment on to the next tick,
         `stored_at` is the real time at which it was stored.
         """
-        self._told, self._clock = record, clock
+        self._source, self._told, self._clock = source, record, clock
         clock.set(parse(record["now"]))
         instance, before = record["instance"], record["before"]
         with self.transaction():
@@ -137,14 +143,43 @@ class JournalDatabase(Database):
         """Store the scores of the tick; from here on it decides, so the clock moves on."""
         self._clock.set(parse(self._told["desk"]["decided"]))
         self._looks_under = None
+        self._catch_up()
         return super().save_sentiment(*args, **values)
 
     # --- details --------------------------------------------------------------------------------
 
+    def _catch_up(self) -> None:
+        """Do what others did to the instance's signals while the tick was debated.
+
+        What happens on paper happens at the look, and here anew: it is not taken over.
+        """
+        instance, upto = self._told["instance"], self._told["desk"].get("signal_event")
+        if upto is None:  # of an older record: nothing is known of it
+            return
+        steps = self._source.signal_steps(instance, self._told["before"]["signal_event"], upto)
+        own = set(self.steps(instance))
+        others = {
+            step["sid"] for step in steps if steps_of([step])[0] not in own and not _on_paper(step)
+        }
+        if others:
+            rows = self._source.state_before(instance, "", upto, 0)
+            self._forget_ids(others)
+            self._put_signals(
+                {
+                    name: [row for row in rows[name] if row["sid"] in others]
+                    for name in SIGNAL_TABLES
+                }
+            )
+
     def _put_signals(self, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        for table in ("signals", "signal_events"):
+        for table in SIGNAL_TABLES:
             for row in rows[table]:
                 self._add(table, {k: v for k, v in row.items() if k not in NUMBERS})
+
+    def _forget_ids(self, sids: Iterable[str]) -> None:
+        for sid in sids:
+            self._change("DELETE FROM signal_events WHERE sid = ?", sid)
+            self._change("DELETE FROM signals WHERE sid = ?", sid)
 
     def _forget(self, instance: str) -> None:
         """Forget an instance's scores and signals."""
@@ -178,6 +213,11 @@ class JournalDatabase(Database):
     def _newest_step(self) -> int:
         row = self._row("SELECT max(id) AS id FROM signal_events")
         return int(row["id"] or 0) if row else 0
+
+
+def _on_paper(step: Mapping[str, Any]) -> bool:
+    """Return whether a step is one that the paper bridge alone makes."""
+    return step["bridge"] == "paper" and step["to_state"] in (*EXECUTED, "CLOSED", "REJECTED")
 
 
 def steps_of(rows: Sequence[Mapping[str, Any]]) -> list[Step]:

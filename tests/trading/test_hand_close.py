@@ -1,0 +1,546 @@
+"""`torra close`, `torra flatten` and their pages' functions: one close, never two, on record."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import signal_bridge
+from instance_database import Database, open_home
+from tests.doubles.fake_broker import Fault
+from tests.trading.test_reversals import EUR, Realtime
+from tests.worlds.channels import Stage
+from tests.worlds.hands import SOMEBODY, hand_on
+from tests.worlds.stores import open_database
+from torra.bridges.paper import Bar
+from torra.clock import System
+from torra.commands.command_line import main
+from torra.config import Instance, Profile
+from torra.errors import ConfigError
+from torra.store.connection import TickKey
+from torra.tick import approval
+from torra.tick import paper as paper_tick
+from torra.trading import hand_close
+from torra.trading.courier import Addressee, Courier
+from torra.trading.kill_switch import KillSwitch
+from torra.verdict import risk_engine
+from torra.verdict.risk_engine import Account, Decision, Levels, SignalDraft
+from torra.verdict.signal_states import UNEXECUTED
+
+LEVELS = Levels(1.1001, 1.09, 1.12, 0.005)
+MINUTES = timedelta(minutes=15)
+PAPER = Instance(symbol="EURUSD", timeframes=("M15",), feed="store")
+
+
+@dataclass
+class Market:
+    """A desk on a channel with an Expert Advisor, and a person beside it."""
+
+    folder: Path
+    instance: Instance = EUR
+    stage: Stage = field(init=False)
+    database: Database = field(init=False)
+    courier: Courier = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stage = Stage(self.folder, clock=Realtime())
+        self.clock = self.stage.clock
+        self.database = open_database(self.folder, self.clock.now)
+        self.switch = KillSwitch({}, self.database)
+        channel = None if self.instance.bridge == "paper" else "main"
+        bridges = {} if channel is None else {"main": self.stage.bridge}
+        self.courier = Courier(
+            self.database, [Addressee(self.instance, Profile(), channel)], lambda: bridges,
+            self.switch, lambda: self.clock,
+        )  # fmt: skip
+        self.courier.open()
+        self.hand = hand_on(self.database, [self.instance], self.clock.now, kill_switch=self.switch)
+        self.look(20)
+
+    def look(
+        self, times: int = 1, *, advisor: bool = True, seconds: float = 1.0, bid: float = 1.1
+    ) -> None:
+        for _ in range(times):
+            self.clock.pass_time(seconds)
+            now = self.clock.now().timestamp()
+            self.stage.broker.tick("EURUSD.m", bid, round(bid + 0.0001, 5), now)
+            if advisor:
+                self.stage.ea.step(now, self.clock.monotonic())
+            self.courier.turn()
+
+    def open(self, lots: float = 0.1) -> str:
+        """Decide an opening; return its id."""
+        return self.decide(SignalDraft("open", "BUY", lots, LEVELS))
+
+    def decide(self, draft: SignalDraft) -> str:
+        now = self.clock.now()
+        with self.database.transaction():
+            row = signal_bridge.write_signal(
+                self.database, draft, instance=self.instance.id, symbol="EURUSD", timeframe="M15",
+                bar_time=now, created=now, expires=now + timedelta(seconds=120), authority="tick",
+                bridge=self.instance.route,
+            )  # fmt: skip
+        return str(row["sid"])
+
+    def close(self, name: str = "EURUSD") -> Any:
+        return hand_close.close_position(self.hand, name, SOMEBODY).document["positions"]
+
+    def state(self, sid: str) -> str:
+        row = self.database.signal(sid)
+        return str(row["state"]) if row else ""
+
+    def bar(self, price: float = 1.1) -> None:
+        """Live through the next bar on paper."""
+        spec = self.hand.profile(self.instance).symbol("EURUSD")
+        cursor = self.database.paper_cursor(self.instance.id)
+        begin = (cursor or self.clock.now().replace(minute=0, second=0)) + MINUTES
+        self.clock.set(max(self.clock.now(), begin + MINUTES))
+        if cursor is None:
+            self.database.set_paper_cursor(self.instance.id, begin - MINUTES)
+            cursor = begin - MINUTES
+        bars = [Bar(begin, price, price + 0.001, price - 0.001, price)]
+        assert spec.digits == 5
+        with self.database.transaction():
+            paper_tick.advance(
+                self.instance, Profile(), self.database, bars, cursor, begin + MINUTES
+            )
+
+    def held(self) -> int:
+        return len(self.stage.broker.held)
+
+
+@pytest.fixture
+def market(tmp_path: Path) -> Market:
+    return Market(tmp_path)
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Market:
+    found = Market(tmp_path, PAPER)
+    found.bar()
+    return found
+
+
+# --- at a broker ----------------------------------------------------------------------------------
+
+
+def test_a_position_is_closed_at_the_broker_and_its_end_is_by_hand(market: Market) -> None:
+    sid = market.open()
+    market.look(20)
+    assert (market.state(sid), market.held()) == ("FILLED", 1)
+    (left,) = market.close(sid)
+    assert left["step"] == "CLOSING"
+    market.look(90)
+    assert (market.state(sid), market.state(left["signal"])) == ("CLOSED", "FILLED")
+    row = market.database.signal(sid)
+    assert row is not None
+    assert (row["close_reason"], market.held()) == ("BY_HAND", 0)
+    assert market.stage.orders_of(left["signal"]) == 1
+    (entry,) = market.database.audit_entries(limit=1)
+    assert (entry["actor"], entry["action"], entry["outcome"]) == ("somebody", "close", "done")
+
+
+def test_the_same_word_twice_is_one_close(market: Market) -> None:
+    sid = market.open()
+    market.look(20)
+    market.close()
+    with pytest.raises(ConfigError, match="is being closed already"):
+        market.close(sid)
+    market.look(90)
+    assert len(market.database.closes_of("EURUSD", sid)) == 1
+    with pytest.raises(ConfigError, match="is CLOSED: there is nothing to close"):
+        market.close(sid)
+    with pytest.raises(ConfigError, match="holds nothing"):
+        market.close()
+
+
+def test_a_close_that_ended_without_one_can_be_said_again(market: Market) -> None:
+    sid = market.open()
+    market.look(20)
+    first = market.close()[0]["signal"]
+    market.look(200, advisor=False)
+    assert market.state(first) == "EXPIRED"
+    market.look(20)
+    second = market.close()[0]["signal"]
+    assert second != first
+    market.look(90)
+    assert market.state(sid) == "CLOSED"
+
+
+def test_an_opening_that_is_not_executed_is_taken_back(market: Market) -> None:
+    """The Advisor sleeps: the file comes back out of the inbox, and the close has nothing to do."""
+    sid = market.open()
+    market.look(2, advisor=False)
+    assert market.state(sid) == "PUBLISHED"
+    (left,) = market.close()
+    assert (left["step"], market.state(left["signal"])) == ("TAKING_BACK", "WAITING")
+    market.look(3, advisor=False)
+    assert (market.state(sid), market.state(left["signal"])) == ("CANCELLED", "CANCELLED")
+    market.look(20)
+    assert market.stage.broker.executions == []
+
+
+def test_where_the_broker_was_quicker_the_close_follows(market: Market) -> None:
+    sid = market.open()
+    market.look(1, advisor=False)
+    market.stage.ea.step(market.clock.now().timestamp(), market.clock.monotonic())
+    (left,) = market.close()
+    assert left["step"] == "TAKING_BACK"
+    assert market.held() == 1
+    market.look(90)
+    assert (market.state(sid), market.state(left["signal"])) == ("CLOSED", "FILLED")
+    assert market.held() == 0
+
+
+def test_what_was_filled_in_part_is_closed_whole(market: Market) -> None:
+    sid = market.open(0.4)
+    market.look(1, advisor=False)
+    market.stage.broker.faults.append(Fault(retcode=10010, share=0.5))
+    market.stage.ea.step(market.clock.now().timestamp(), market.clock.monotonic())
+    (left,) = market.close()
+    market.look(90)
+    first, second = market.database.closes_of("EURUSD", sid)
+    assert (first["sid"], first["state"]) == (left["signal"], "CANCELLED")
+    assert (second["state"], second["lots"]) == ("FILLED", 0.2)
+    assert (market.state(sid), market.held()) == ("CLOSED", 0)
+
+
+def test_an_opening_that_waits_for_another_close_goes_with_the_position(market: Market) -> None:
+    """To be flat is what is meant: what reverses the position must not open after it."""
+    sid = market.open()
+    market.look(20)
+    market.decide(SignalDraft("close", "SELL", 0.1, closes=sid))
+    opening = market.decide(SignalDraft("open", "SELL", 0.1, LEVELS, closes=sid))
+    assert market.state(opening) == "WAITING"
+    steps = {left["opening"]: left["step"] for left in market.close(sid)}
+    assert steps == {opening: "TAKEN_BACK", sid: "ALREADY"}
+    market.look(90)
+    assert (market.state(sid), market.state(opening)) == ("CLOSED", "CANCELLED")
+    row = market.database.signal(sid)
+    assert row is not None
+    assert (market.held(), row["close_reason"]) == (0, "CLOSED")
+
+
+def test_a_verdict_finds_the_close_and_adds_none(market: Market) -> None:
+    market.open()
+    market.look(20)
+    market.close()
+    action = reviewed(market)
+    assert (action.name, action.reason, action.drafts) == ("HOLD", "DUPLICATE_SIGNAL", ())
+
+
+def test_halted_nothing_goes_and_the_refusal_names_the_way(market: Market) -> None:
+    sid = market.open()
+    market.look(20)
+    market.switch.halt("a test")
+    for act in (market.close, lambda: hand_close.flatten_desk(market.hand, SOMEBODY)):
+        with pytest.raises(ConfigError, match=r"trading is HALTED.*`torra resume --reduce`"):
+            act()
+    assert market.database.closes_of("EURUSD", sid) == []
+    market.switch.resume("look", lambda _: None, reduce=True)
+    assert market.database.trading_state() == "REDUCING"
+    market.close()
+    market.look(90)
+    assert market.state(sid) == "CLOSED"
+
+
+def test_a_halt_takes_a_waiting_close_back(market: Market) -> None:
+    market.open()
+    market.look(1, advisor=False)
+    (left,) = market.close()
+    market.switch.halt("a test")
+    market.look(3, advisor=False)
+    assert market.state(left["signal"]) == "CANCELLED"
+
+
+# --- many hands at once ---------------------------------------------------------------------------
+
+CLOSING_PROFILE = Profile(on_opposite="close")
+
+
+def reviewed(market: Market) -> risk_engine.Action:
+    """Return what a verdict against the position comes to now."""
+    decision = Decision(
+        verdict="SELL", price=1.1, atr=0.005, multiplier=1.0, veto=False, opening_stands=True
+    )
+    exposure = market.database.exposure("EURUSD", "M15", as_of=market.clock.now())
+    held, spec = market.database.position("EURUSD"), CLOSING_PROFILE.symbol("EURUSD")
+    return risk_engine.review(decision, held, Account(**exposure), spec, CLOSING_PROFILE)
+
+
+def verdict(market: Market) -> None:
+    with market.database.transaction():
+        for draft in reviewed(market).drafts:
+            market.decide(draft)
+
+
+def proposed(market: Market) -> str:
+    """Propose to a person what the verdict asks for."""
+    now = market.clock.now()
+    decision = Decision(
+        verdict="SELL", price=1.1, atr=0.005, multiplier=1.0, veto=False, opening_stands=True
+    )
+    return approval.propose(
+        market.database, reviewed(market), decision,
+        key=TickKey("EURUSD", "M15", now + timedelta(seconds=1)), symbol="EURUSD", created=now,
+        expires=now + MINUTES,
+    )  # fmt: skip
+
+
+def approve(market: Market, sid: str) -> None:
+    at = approval.Moment(
+        instance=EUR, profile=CLOSING_PROFILE, now=market.clock.now(), price=1.1, halted=""
+    )
+    approval.approve(market.database, sid, at, life=timedelta(seconds=180))
+
+
+def race(market: Market, dice: random.Random, seen: Counter[str]) -> None:
+    """Let a hand, a verdict, an approval and the broker's stop end one position at once."""
+    sid = market.open()
+    market.look(20)
+    assert (market.state(sid), market.held()) == ("FILLED", 1)
+    proposal = proposed(market)
+    actors: dict[str, Callable[[], object]] = {
+        "hand": market.close,
+        "verdict": lambda: verdict(market),
+        "approval": lambda: approve(market, proposal),
+    }
+    late = {name: dice.choice((0.0, 0.0, 0.002, 0.006)) for name in actors}
+    stopped = dice.choice((True, False))
+
+    def act(name: str) -> None:
+        ready.wait()
+        time.sleep(late[name])
+        with suppress(ConfigError):
+            actors[name]()
+
+    ready = threading.Barrier(len(actors) + 1)
+    threads = [threading.Thread(target=act, args=(name,)) for name in actors]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    for _ in range(6):
+        market.look(bid=dice.choice((1.1, 1.08)) if stopped else 1.1)
+    for thread in threads:
+        thread.join()
+    market.look(90)
+    account_for(market, sid, seen)
+
+
+def account_for(market: Market, sid: str, seen: Counter[str]) -> None:
+    """Compare the end of a position with the broker's books: it ended once, as they say."""
+    row, closes = market.database.signal(sid), market.database.closes_of("EURUSD", sid)
+    assert row is not None
+    outs = [
+        one
+        for one in market.stage.broker.history(0.0, 1e12)
+        if str(one.position) == row["ticket"] and one.entry == "out"
+    ]
+    assert [row["state"], len(outs), market.held()] == ["CLOSED", 1, 0]
+    assert row["profit"] == pytest.approx(outs[0].profit, abs=0.005)
+    states = Counter(close["state"] for close in closes)
+    assert len(closes) <= 2, "a second close only after one that was refused"
+    assert states["FILLED"] == (row["close_reason"] != "STOPPED"), states
+    assert set(states) <= {"FILLED", *UNEXECUTED}, states
+    winner = next((one["authority"] for one in closes if one["state"] == "FILLED"), "stop")
+    assert (row["close_reason"] == "BY_HAND") == (winner == "person")
+    seen[winner] += 1
+
+
+def test_of_hand_verdict_approval_and_stop_one_wins(
+    market: Market, scaled: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    dice, seen = random.Random(30), Counter[str]()
+    for _ in range(scaled(500, least=4)):
+        race(market, dice, seen)
+    assert set(seen) <= {"person", "tick", "approval", "stop"}
+    record_property("seen", ", ".join(f"{count} {name}" for name, count in seen.most_common()))
+
+
+# --- on paper -------------------------------------------------------------------------------------
+
+
+def test_on_paper_it_fills_at_the_open_of_the_next_bar(paper: Market) -> None:
+    sid = paper.open()
+    paper.look()
+    paper.bar()
+    paper.bar()
+    assert paper.state(sid) == "FILLED"
+    paper.look()
+    (left,) = paper.close()
+    assert left["step"] == "CLOSING"
+    paper.look()
+    assert paper.state(left["signal"]) == "PUBLISHED"
+    paper.bar(1.105)
+    assert paper.state(sid) == "FILLED", "that bar began before the word was given"
+    paper.bar(1.106)
+    row = paper.database.signal(sid)
+    assert row is not None
+    assert (row["state"], row["close_reason"], row["close_price"]) == ("CLOSED", "BY_HAND", 1.106)
+    (closed,) = paper.database.closed_trades("EURUSD")
+    assert json.loads(closed["thesis"])["reason"] == "BY_HAND"
+
+
+def test_on_paper_an_opening_is_taken_back_at_once(paper: Market) -> None:
+    sid = paper.open()
+    paper.look()
+    (left,) = paper.close()
+    assert (left["step"], paper.state(sid)) == ("TAKEN_BACK", "CANCELLED")
+    assert left["signal"] == ""
+
+
+def test_a_stop_that_is_hit_first_leaves_the_close_nothing(paper: Market) -> None:
+    sid = paper.open()
+    paper.look()
+    paper.bar()
+    paper.bar()
+    paper.look()
+    (left,) = paper.close()
+    paper.look()
+    paper.bar(1.08)
+    paper.bar(1.08)
+    row = paper.database.signal(sid)
+    assert row is not None
+    assert (row["state"], row["close_reason"]) == ("CLOSED", "STOPPED")
+    close = paper.database.signal(left["signal"])
+    assert close is not None
+    assert (close["state"], close["detail"]) == ("REJECTED", "no_position")
+
+
+def test_a_word_is_never_filled_in_the_past(paper: Market) -> None:
+    """Times are kept in whole seconds: half a second after an open is not that open."""
+    paper.open()
+    paper.look()
+    paper.bar()
+    paper.bar()
+    paper.clock.set(paper.clock.now().replace(microsecond=500_000))
+    (left,) = paper.close()
+    row = paper.database.signal(left["signal"])
+    assert row is not None
+    assert row["decided_at"] > paper.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def test_flatten_tells_what_cannot_be_closed_from_here(market: Market) -> None:
+    market.open()
+    market.look(20)
+    other = Instance(name="OTHER", symbol="EURUSD", timeframes=("M15",), feed="store")
+    with market.database.transaction():
+        now = market.clock.now()
+        foreign = signal_bridge.write_signal(
+            market.database, SignalDraft("open", "BUY", 0.1, LEVELS), instance=other.id,
+            symbol="EURUSD", timeframe="M15", bar_time=now, created=now, expires=now + MINUTES,
+            authority="tick", bridge="dwx old",
+        )  # fmt: skip
+    done = hand_close.flatten_desk(market.hand, SOMEBODY)
+    found = {one["instance"]: one for one in done.document["positions"]}
+    assert found["EURUSD"]["step"] == "CLOSING"
+    assert found["OTHER"]["step"] == "REFUSED"
+    assert "dwx old" in done.refused
+    assert market.state(foreign["sid"]) == "PENDING"
+    text = hand_close.told(done.document)
+    assert "close it there" in text
+    assert "No desk runs" in text
+
+
+def test_flatten_without_a_position_does_nothing(market: Market) -> None:
+    done = hand_close.flatten_desk(market.hand, SOMEBODY)
+    assert hand_close.told(done.document) == "Nothing is held and nothing is opening."
+    assert not done.refused
+
+
+# --- as a person types them -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose euro is traded with real money through a channel."""
+    (tmp_path / "shared").mkdir()
+    euro = {"symbol": "EURUSD", "feed": "store", "bridge": "torra_files"}
+    channel = {"folder": str(tmp_path / "shared"), "account": 1001, "live": True}
+    desk = {"instances": [euro], "channels": {"main": channel}}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    return tmp_path
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *words], catch_exceptions=False)
+
+
+def held_at(home: Path) -> str:
+    """Let the home hold a position; return the id of its opening."""
+    database, now = open_home(home), System().now()
+    with database.transaction():
+        row = signal_bridge.write_signal(
+            database, SignalDraft("open", "BUY", 0.1, LEVELS), instance="EURUSD", symbol="EURUSD",
+            timeframe="M15", bar_time=now, created=now, expires=now + MINUTES, authority="tick",
+            bridge="torra_files main",
+        )  # fmt: skip
+        for state in ("PUBLISHED", "FILLED"):
+            database.move_signal(row["sid"], state)
+    database.close()
+    return str(row["sid"])
+
+
+def test_real_money_wants_the_word_or_yes(home: Path) -> None:
+    sid = held_at(home)
+    for words, word in ((("close", sid), "close"), (("flatten",), "flatten")):
+        refused = torra(home, *words)
+        assert refused.exit_code == 2
+        assert f"EURUSD: real money, so nothing was done; type {word}" in refused.output
+    told = torra(home, "close", sid, "--yes")
+    assert told.exit_code == 0
+    assert "EURUSD long 0.1 lots: closing, T" in told.output
+    assert "No desk runs on this home" in told.output
+    again = torra(home, "close", sid, "--yes")
+    assert again.exit_code == 2
+    assert "is being closed already" in again.output
+    database = open_home(home)
+    outcomes = [row["outcome"] for row in database.audit_entries(limit=9)]
+    database.close()
+    assert [outcome.split(":")[0] for outcome in outcomes] == ["failed", "done"]
+
+
+def test_a_name_that_is_none_is_told(home: Path) -> None:
+    told = torra(home, "close", "GOLD")
+    assert told.exit_code == 2
+    assert "the desk has no instance GOLD; it has EURUSD" in told.output
+    close = torra(home, "close", held_at(home), "--yes", "--json")
+    signal = json.loads(close.stdout)["positions"][0]["signal"]
+    told = torra(home, "close", signal, "--yes")
+    assert "is a close itself; name its position" in told.output
+
+
+def test_closes_go_again_after_a_halt_and_alarms_stand(home: Path) -> None:
+    sid = held_at(home)
+    torra(home, "halt")
+    database = open_home(home)
+    database.raise_alarm("k", "EXTERNAL", "position 7")
+    database.close()
+    refused = torra(home, "close", sid, "--yes")
+    assert refused.exit_code == 2
+    assert "`torra resume --reduce` lets closes go out, and still opens nothing" in refused.output
+    told = torra(home, "resume", "--reduce", "--reason", "only out")
+    assert (told.exit_code, "Trading is REDUCING" in told.output) == (0, True)
+    document = json.loads(torra(home, "signals", "--json").stdout)
+    assert len(document["alarms"]) == 1
+    again = torra(home, "resume", "--reduce")
+    assert "trading is REDUCING: closes go out already" in again.output
+    assert torra(home, "close", sid, "--yes").exit_code == 0
+    torra(home, "resume")
+    active = torra(home, "resume", "--reduce")
+    assert "trading is ACTIVE: closes go out already; `torra halt --reduce`" in active.output
