@@ -198,29 +198,60 @@ def write_hand_close(
     if any(row["state"] in ENDING for row in before):
         raise ValueError(f"the position of {sid} is being closed already")
     number = 1 + sum(row["authority"] == BY_HAND for row in before)
-    # Whole seconds, and never earlier than the word was given: on paper it would fill in the past.
-    decided = now if not now.microsecond else now.replace(microsecond=0) + timedelta(seconds=1)
-    begins = decided if held else max(decided, parse(opening["expires"]))
-    filled = opening["filled_lots"]
-    row: dict[str, Any] = {
-        "sid": hand_id(sid, "close", number),
-        "instance": instance,
-        "symbol": opening["symbol"],
-        "timeframe": opening["timeframe"],
-        "bar_time": iso(floor(decided, opening["timeframe"]) - duration(opening["timeframe"])),
-        "kind": "close",
+    row = {
+        **_by_hand(opening, "close", number, now),
         "side": CLOSES[OPENS[opening["side"]]],
-        "lots": opening["lots"] if filled is None else filled,
-        **dict.fromkeys(("entry", "stop", "target", "atr")),
-        "closes": sid,
         "after": None if held else sid,
-        "decided_at": iso(decided),
-        "expires": iso(begins + life),
         "state": "PENDING" if held else "WAITING",
-        "bridge": opening["bridge"],
     }
+    decided = parse(row["decided_at"])
+    begins = decided if held else max(decided, parse(opening["expires"]))
+    row["expires"] = iso(begins + life)
     store.enqueue_signal({**row, "authority": BY_HAND})
     return row
+
+
+def write_stop_move(
+    store: Outbox, opening: Mapping[str, Any], stop: float, *, now: datetime, life: timedelta
+) -> dict[str, Any]:
+    """Enqueue a person's move of a position's stop to a price; return its row.
+
+    Joins the open transaction. Raises ValueError for an opening that is no position.
+    """
+    if opening["state"] not in EXECUTED:
+        raise ValueError(f"the opening {opening['sid']} is {opening['state']}: it has no stop yet")
+    before = store.closes_of(opening["instance"], opening["sid"])
+    number = 1 + sum(row["kind"] == "modify" for row in before)
+    row = {
+        **_by_hand(opening, "modify", number, now),
+        "stop": stop,
+        "side": opening["side"],
+        "after": None,
+        "state": "PENDING",
+    }
+    row["expires"] = iso(parse(row["decided_at"]) + life)
+    store.enqueue_signal({**row, "authority": BY_HAND})
+    return row
+
+
+def _by_hand(opening: Mapping[str, Any], kind: str, number: int, now: datetime) -> dict[str, Any]:
+    """Return the columns that everything has that a person does with a position."""
+    # Whole seconds, and never earlier than the word was given: on paper it would fill in the past.
+    decided = now if not now.microsecond else now.replace(microsecond=0) + timedelta(seconds=1)
+    filled, step = opening["filled_lots"], duration(opening["timeframe"])
+    return {
+        "sid": hand_id(opening["sid"], kind, number),
+        "instance": opening["instance"],
+        "symbol": opening["symbol"],
+        "timeframe": opening["timeframe"],
+        "bar_time": iso(floor(decided, opening["timeframe"]) - step),
+        "kind": kind,
+        "lots": opening["lots"] if filled is None else filled,
+        **dict.fromkeys(("entry", "stop", "target", "atr")),
+        "closes": opening["sid"],
+        "decided_at": iso(decided),
+        "bridge": opening["bridge"],
+    }
 
 
 # --- towards the market ---------------------------------------------------------------------------
@@ -666,6 +697,8 @@ def _detail(report: Report) -> str:
 def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
     if report.status not in EXECUTED:
         return {}
+    if row["kind"] == "modify":  # it makes no deal: its stop stands in its row
+        return {"closed_at": report.at}
     moment = "opened_at" if row["kind"] == "open" else "closed_at"
     known: dict[str, Any] = {moment: report.at, "deal": report.deal}
     # 0 means that the other side does not know it: the decided price and the ordered lots stand.

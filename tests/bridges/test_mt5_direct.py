@@ -437,7 +437,7 @@ def test_lots_are_never_raised_and_prices_are_whole_ticks(
 
 def test_a_close_without_a_position_is_no_request(world: World) -> None:
     market = world.bridge._market(closing("1"))
-    with pytest.raises(ValueError, match="no position to close"):
+    with pytest.raises(ValueError, match="no quote or no position"):
         request_of(closing("1"), market)
 
 

@@ -603,6 +603,7 @@ def test_each_command_has_its_scope() -> None:
     assert NEEDS == {
         "approve": "approve", "reject": "approve", "halt": "approve", "reduce": "approve",
         "resume": "admin", "settle": "admin", "close": "approve", "flatten": "approve",
+        "stop": "approve",
     }  # fmt: skip
 
 

@@ -183,12 +183,12 @@ def test_bridges_alarms_and_the_state_have_their_words(backing: Backing) -> None
         (
             "ACTIVE",
             "Openings and closes go out.",
-            {"halt", "reduce", "resume", "close", "flatten"},
+            {"halt", "reduce", "resume", "close", "flatten", "stop"},
         ),
         (
             "REDUCING",
             "Positions are closed, none is opened.",
-            {"halt", "resume", "close", "flatten"},
+            {"halt", "resume", "close", "flatten", "stop"},
         ),
         ("HALTED", "Nothing opens and nothing closes", {"halt", "resume"}),
     ],

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -183,6 +183,7 @@ class FakeDwx:
         {
             "OPEN_ORDER": self.open_order,
             "CLOSE_ORDER": self.close_order,
+            "MODIFY_ORDER": self.modify_order,
             "SUBSCRIBE_SYMBOLS": self.subscribe,
             "GET_HISTORIC_TRADES": self.historic_trades,
         }[name](content)
@@ -243,6 +244,23 @@ class FakeDwx:
         self.closed.append(ticket)
         self.end(ticket, self.price_out(row), "", self._magic, lots or row.lots)
         self.info(f"Successfully closed order: {ticket}, {row.symbol}, {lots}")
+
+    def modify_order(self, content: str) -> None:
+        data = content.split(",")
+        if len(data) != 5:
+            self.fail("MODIFY_ORDER_WRONG_FORMAT", content)
+            return
+        ticket, stop, target = int(data[0]), float(data[2]), float(data[3])
+        row = self.positions.get(ticket)
+        if row is None:
+            text = f"Could not select order with ticket: {ticket}"
+            self.fail("MODIFY_ORDER_SELECT_TICKET", text)
+            return
+        if self.error:
+            self.fail("MODIFY_ORDER", f"Could not modify order {ticket}: ErrorCode: {self.error}")
+            return
+        self.positions[ticket] = replace(row, stop=stop, target=target)
+        self.info(f"Successfully modified order {ticket}: {row.symbol}, {stop}, {target}")
 
     def subscribe(self, content: str) -> None:
         names = [name for name in content.split(",") if name]

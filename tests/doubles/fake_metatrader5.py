@@ -297,6 +297,12 @@ class FakeMetaTrader5:
 
     def _work(self, request: dict[str, Any]) -> OrderSendResult:
         bid, ask = self.quotes[request["symbol"]]
+        if request["action"] == 6:
+            ticket = request["position"]
+            if ticket not in self.held:
+                return OrderSendResult(10036, 0, 0, 0.0, 0.0, bid, ask, "", 7, 0, request)
+            self.held[ticket] = self.held[ticket]._replace(sl=request["sl"], tp=request["tp"])
+            return OrderSendResult(10009, 0, 0, 0.0, 0.0, bid, ask, "done", 7, 0, request)
         price = ask if request["type"] == 0 else bid
         volume = round(request["volume"] * self.part, 2)
         order, deal = self._next(), self._next()

@@ -465,7 +465,9 @@ class ReferenceEa:
 
     def _levels(self, signal: Signal, held: Held) -> Request:
         market = self.broker.markets[held.symbol]
-        levels = (_rounded(signal.sl, market), _rounded(signal.tp, market))
+        # 0 means "as it is": the broker would take a level of 0 away.
+        stop, target = _rounded(signal.sl, market), _rounded(signal.tp, market)
+        levels = (stop or held.sl, target or held.tp)
         return Request("sltp", held.symbol, "", 0.0, 0.0, *levels, position=held.ticket)
 
     def _figures(self, result: Result) -> dict[str, Any]:

@@ -217,11 +217,12 @@ TOLD: Final = ("record", "agent_deliberation")
 
 PASSING_FIELDS: Final = (
     *("elapsed_ms", "ms", "request_hash", "user"),
-    *("before", "together", "apart"),
+    *("before", "together", "apart", "signal_event"),
 )
 """What differs in them. `before` is how the desk stood when the tick began that was stored: a tick
 that died after the paper bridge had moved begins again behind that. `together` and `apart` say with
-what it ran: a death between two commits of a close parts them.
+what it ran: a death between two commits of a close parts them. `signal_event` numbers the step that
+had come last when it decided, and the numbers are those of a life.
 """
 
 UNCOMPARED: Final = ("lease", "ledger", "rungs")

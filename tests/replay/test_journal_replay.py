@@ -386,15 +386,19 @@ def test_what_the_paper_bridge_lived_through_on_a_failed_tick_comes_first(
     source: Database, tmp_path: Path
 ) -> None:
     keys = source.journalled("BTCUSD")
-    filled = {row["opened_at"] for row in source.signals(instance="BTCUSD")}
-    at, record = next(
-        (at, record)
-        for at, record in enumerate(source.journal_row(key)[0] for key in keys)
-        if filled & {bar[0] for bar in record["before"]["path"]}
+    records = [source.journal_row(key)[0] for key in keys]
+
+    def filled(before: dict[str, Any], following: dict[str, Any]) -> list[int]:
+        steps = source.signal_steps("BTCUSD", before["signal_event"], following["signal_event"])
+        return [step["id"] for step in steps if step["to_state"] in {"FILLED", "CLOSED"}]
+
+    at = next(
+        at
+        for at, (record, after) in enumerate(itertools.pairwise(records))
+        if record["before"]["path"] and filled(record["before"], after["before"])
     )
-    before, following = record["before"], source.journal_row(keys[at + 1])[0]["before"]
-    steps = source.signal_steps("BTCUSD", before["signal_event"], following["signal_event"])
-    lived = max(step["id"] for step in steps if step["to_state"] in {"FILLED", "CLOSED"})
+    record, before = records[at], records[at]["before"]
+    lived = max(filled(before, records[at + 1]["before"]))
     moved = {"path": [], "paper_cursor": before["path"][-1][0], "signal_event": lived}
     changed = json.dumps({**record, "before": {**before, **moved}})
     change(source, "UPDATE journal SET record = ? WHERE torra_key = ?", changed, keys[at])

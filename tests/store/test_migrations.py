@@ -319,6 +319,13 @@ def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> N
         connection.execute(f"DROP TABLE {table}")
     for column in ("authority", "seal"):
         connection.execute(f"ALTER TABLE signals DROP COLUMN {column}")
+    connection.execute("PRAGMA writable_schema = ON")
+    for before, after in migrations.WIDER_RULES:
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'signals'",
+            (after, before),
+        )
+    connection.execute("PRAGMA writable_schema = RESET")
     connection.execute("DELETE FROM _sqlite_migrations WHERE name >= '0007'")
     connection.conn.commit()
     database.close()

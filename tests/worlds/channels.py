@@ -13,7 +13,7 @@ from tests.worlds.orders import Decided
 from torra.bridges.protocol import Order, Report
 from torra.bridges.torra.bridge import TorraFiles
 from torra.clock import Simulated
-from torra.config import Channel
+from torra.config import Channel, Instance
 
 NOW = datetime(2026, 2, 13, 12, 0, tzinfo=UTC)
 KEY = "a long random text of the channel"
@@ -44,6 +44,11 @@ ORDER = Decided(
 )
 
 
+EUR = Instance(
+    symbol="EURUSD", broker_symbol="EURUSD.m", timeframes=("M15", "H1"), feed="store",
+    bridge="torra_files",
+)  # fmt: skip
+
 INPUTS = Inputs("main", KEY, ACCOUNT, max_lots=0.0, max_positions=0, max_trades_per_day=0)
 """What a person sets in the terminal, without limits of its own."""
 
@@ -65,6 +70,13 @@ class HandClock(Simulated):
     def jump(self, seconds: float) -> None:
         """Let the wall clock jump, as a time server makes it."""
         self.set(self.now() + timedelta(seconds=seconds))
+
+
+class Realtime(HandClock):
+    """A clock whose real time is the one that is set by hand, too."""
+
+    def real_now(self) -> datetime:
+        return self.now()
 
 
 def order(number: int = 1, **more: Any) -> Order:

@@ -25,7 +25,7 @@ from instance_database import Database
 from scoring_rubric import request_hash
 from tests.doubles import scripted
 from tests.worlds import desks
-from tests.worlds.hands import SOMEBODY, hand_on
+from tests.worlds.hands import SOMEBODY, hand_on, nudge
 from tests.worlds.price_series import times_of
 from torra.clock import System, duration
 from torra.config import Profile, validate
@@ -117,7 +117,7 @@ MOODS: dict[str, tuple[int, Callable[[Request, random.Random], Any]]] = {
 
 
 class Impatient:
-    """A person who leaves whatever one of the instances holds."""
+    """A person who leaves what one of the instances holds, or brings its stop nearer."""
 
     def __init__(self, desk: Desk) -> None:
         instances = [setup.instance for setup in desk.setups.values()]
@@ -125,8 +125,14 @@ class Impatient:
 
     def __call__(self, chance: random.Random) -> None:
         with suppress(ConfigError):  # nothing is held, it is being closed, or trading is halted
-            name = chance.choice(self.reach.settings.instances).id
-            hand_close.close_position(self.reach, name, SOMEBODY)
+            item = chance.choice(self.reach.settings.instances)
+            bars = self.reach.database.load_bars(
+                item.id, item.shortest, as_of=self.reach.now(), limit=1
+            )
+            if chance.random() < 0.5 and len(bars):
+                nudge(self.reach, item.id, float(bars["close"].iloc[-1]), chance.random())
+            else:
+                hand_close.close_position(self.reach, item.id, SOMEBODY)
 
 
 class Revising:

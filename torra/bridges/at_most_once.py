@@ -65,9 +65,19 @@ class OrderMarks(NamedTuple):
         return EARLIEST <= made - self.since <= LATEST
 
 
-def opened(row: Any, close: Order) -> bool:
-    """Return whether a position is the one that a close means, by its opening's id."""
-    return bool(close.closes and row.magic == close.magic and close.closes in row.comment)
+def opened(row: Any, order: Order) -> bool:
+    """Return whether a position is the one that an order is about, by its opening's id."""
+    return bool(order.closes and row.magic == order.magic and order.closes in row.comment)
+
+
+def stands(stop: float, order: Order) -> bool:
+    """Return whether a stop is where an order moves it: to half a point."""
+    return abs(stop - order.stop) < 0.5 * 10.0**-order.digits
+
+
+def moved(order: Order, ticket: str, now: datetime, *, adopted: bool = False) -> Report:
+    """Return the report of a stop that stands where it was to go."""
+    return Report(order.sid, "FILLED", now, position=ticket, adopted=adopted)
 
 
 def executed_as(order: Order, lots: float) -> Status:

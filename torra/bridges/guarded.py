@@ -153,6 +153,9 @@ class GuardedBridge:
 
     def _objection(self, order: Order, facts: Mapping[str, object]) -> str:
         """Return the reason of the first guard that objects, "" when none does."""
+        # One that was written before stops could be moved might take it for an opening.
+        if order.kind == "modify" and getattr(self._bridge, "moves_stops", False) is not True:
+            return "schema"
         only = REASONS if order.kind == "open" else WITHOUT_QUOTE
         ask = ask_of(order, self._channel.account)
         return first_objection(ask, self._view(order, facts), only=only)

@@ -11,22 +11,27 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from torra.clock import time_of
 from torra.errors import MALFORMED, StoreUnavailable, TorraError, bounded
 from torra.verdict.outbox import Outbox
+from torra.verdict.risk_engine import Kind
 from torra.verdict.signal_states import TRANSITIONS
 
 KIND: Final = "ODD_SIGNAL"
 
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "kind": ("open", "close"),
+    "kind": get_args(Kind),
     "side": ("BUY", "SELL"),
     "state": tuple(TRANSITIONS),
 }
 TIMES: Final = ("bar_time", "decided_at")
-LEVELS: Final = ("entry", "stop", "target")
+LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "open": ("entry", "stop", "target"), "close": (), "modify": ("stop",),
+}  # fmt: skip
+"""Prices that a signal must have, by its kind."""
+
 COMPARED_TIMES: Final = ("missed_at", "opened_at", "closed_at", "expires")
 """Times that a row may be without, and that comparing the books reads."""
 
@@ -45,7 +50,7 @@ def row_fault(row: Mapping[str, Any]) -> str:
     for name, choices in CHOICES.items():
         if row.get(name) not in choices:
             return _said(name, row)
-    for name in ("lots", *(LEVELS if row["kind"] == "open" else ())):
+    for name in ("lots", *LEVELS[row["kind"]]):
         if not _is_amount(row.get(name)):
             return _said(name, row)
     return next((_said(name, row) for name in TIMES if not _is_time(row.get(name))), "")

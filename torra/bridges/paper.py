@@ -100,7 +100,10 @@ class PaperOrder:
 
 @dataclass(frozen=True, slots=True)
 class PaperPosition:
-    """An open position; `sid` is its opening's, `entry` and `lots` those of the fill."""
+    """An open position; `sid` is its opening's, `entry` and `lots` those of the fill.
+
+    `moved_from` is the stop that was decided, where a person has moved it since.
+    """
 
     sid: str
     side: PositionSide
@@ -109,6 +112,7 @@ class PaperPosition:
     stop: float
     target: float
     opened_at: datetime
+    moved_from: float | None = None
 
     @classmethod
     def of(cls, position: Position) -> PaperPosition:
@@ -121,6 +125,7 @@ class PaperPosition:
             position.stop,
             position.target,
             position.opened_at,
+            position.moved_from,
         )
 
 
@@ -128,11 +133,11 @@ class PaperPosition:
 class PaperEvent:
     """What happened to a signal.
 
-    FILLED: the signal of an opening or of a close was executed. PARTIAL: an opening, with `volume`
-    lots of it; the rest is gone. REJECTED: a guard objected, `reason` says which. CANCELLED: an
-    opening whose close was refused. STOPPED, TARGET, CLOSED: the position that `sid` opened has
-    ended, with its profit in account currency and in R. `volume` is what was executed, in lots;
-    `time` is the bar's open time.
+    FILLED: the signal of an opening, of a close or of a stop's move was executed. PARTIAL: an
+    opening, with `volume` lots of it; the rest is gone. REJECTED: a guard objected, `reason` says
+    which. CANCELLED: an opening whose close was refused. STOPPED, TARGET, CLOSED: the position that
+    `sid` opened has ended, with its profit in account currency and in R. `volume` is what was
+    executed, in lots; `time` is the bar's open time.
     """
 
     kind: EventKind
@@ -195,6 +200,9 @@ def advance(
         elif order.kind == "close" and position:
             events += market.close(order, position)
             position = None
+        elif order.kind == "modify" and position:
+            position, moved = market.move(order, position)
+            events.append(moved)
         else:
             position, filled = market.open(order)
             events.append(filled)
@@ -232,13 +240,15 @@ def _due(
 ) -> list[PaperOrder]:
     """Return the orders that this bar executes, in their order: what ends comes before what begins.
 
-    A close that finds no position yet is meant for an opening of the same bar.
+    A close that finds no position yet is meant for an opening of the same bar. Stops are moved
+    first: a close of the same bar ends the position whatever its stop is.
     """
     due = [order for order in orders if order.decided_at <= time]
+    moves = [order for order in due if order.kind == "modify"]
     closes = [order for order in due if order.kind == "close"]
     opens = [order for order in due if order.kind == "open" and order.after is None]
     released = [order for order in due if order.kind == "open" and order.after is not None]
-    return [*(closes + opens if position else opens + closes), *released]
+    return [*moves, *(closes + opens if position else opens + closes), *released]
 
 
 class _Market(NamedTuple):
@@ -265,6 +275,13 @@ class _Market(NamedTuple):
         reason = first_objection(_ask(order), view, only=_asked(order))
         if not reason and order.kind == "open" and not self._taken(order):
             reason = BROKERS_NO
+        if (
+            not reason
+            and order.kind == "modify"
+            and position
+            and not self._movable(order, position)
+        ):
+            reason = BROKERS_NO
         return (
             PaperEvent("REJECTED", order.sid, 0.0, self.bar.time, reason=reason) if reason else None
         )
@@ -285,6 +302,18 @@ class _Market(NamedTuple):
             PaperPosition(order.sid, OPENS[order.side], lots, price, stop, target, self.bar.time),
             PaperEvent(kind, order.sid, price, self.bar.time, volume=lots),
         )
+
+    def move(self, order: PaperOrder, position: PaperPosition) -> tuple[PaperPosition, PaperEvent]:
+        """Move the stop of the position at the open."""
+        stop = position.stop if order.stop is None else order.stop
+        first = position.stop if position.moved_from is None else position.moved_from
+        moved = replace(position, stop=stop, moved_from=first)
+        return moved, PaperEvent("FILLED", order.sid, stop, self.bar.time)
+
+    def _movable(self, order: PaperOrder, position: PaperPosition) -> bool:
+        """Return whether a broker takes a stop: it must not have been reached at the open."""
+        opened = self._exit_side(position.side, self.bar.open)
+        return order.stop is not None and not _beyond(position.side, opened, order.stop)
 
     def end(self, position: PaperPosition) -> PaperEvent | None:
         """Return how the position ends inside this bar, the stop before the target; None: not."""
@@ -357,7 +386,8 @@ class _Market(NamedTuple):
 
     def _ended(self, kind: EventKind, position: PaperPosition, price: float) -> PaperEvent:
         won = gain(position.side, position.entry, price)
-        risk = planned_risk(position.stop, position.target)
+        first = position.stop if position.moved_from is None else position.moved_from
+        risk = planned_risk(first, position.target)
         money = worth(won, position.lots, self.spec)
         return PaperEvent(
             kind,

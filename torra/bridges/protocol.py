@@ -56,9 +56,10 @@ class Recall(StrEnum):
 class Order:
     """A signal as a bridge sends it. Prices are whole ticks, lots whole steps, times UTC.
 
-    `closes` is the id of the opening whose position a close ends, `ticket` that position's number
-    at the broker ("" when it is not known). `origin` and `seal` are those of its decision
-    (torra.verdict.order_seal). Distances are in points (10 ** -digits).
+    `closes` is the id of the opening whose position a close ends, or a `modify` moves the stop of,
+    `ticket` that position's number at the broker ("" when it is not known). Of a `modify` only
+    `stop` counts; the target stays as it is at the broker. `origin` and `seal` are those of its
+    decision (torra.verdict.order_seal). Distances are in points (10 ** -digits).
     """
 
     sid: str

@@ -323,6 +323,22 @@ def flatten(home: Path, yes: bool, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("position")
+@click.argument("price", type=float)
+@click.option("--yes", is_flag=True, help="Ask nothing, also where real money is traded.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+@plainly
+def stop(home: Path, position: str, price: float, yes: bool, as_json: bool) -> None:
+    """Move the stop of a position towards the price."""
+    from torra.trading import hand_close  # noqa: PLC0415
+
+    if not yes:
+        _typed("stop", hand_close.live_positions(home, position))
+    _answer(hand_close.stop(home, position, price), hand_close.moved, as_json)
+
+
+@main.command()
 @click.argument("signal")
 @click.option("--reason", default="", help="Goes on record.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

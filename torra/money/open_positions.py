@@ -75,7 +75,7 @@ def _stake(
     if item is None or spec is None:
         return _Stake(None, None, None)
     distance = max(0.0, -gain(held.side, held.entry, held.stop))
-    whole = planned_risk(held.stop, held.target)
+    whole = planned_risk(held.planned_stop, held.target)
     risk = worth(distance, held.lots, spec)
     price = database.newest_close(item.id, item.timeframes, now)
     result = None

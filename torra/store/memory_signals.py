@@ -16,7 +16,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
@@ -24,7 +24,7 @@ from torra.errors import bounded
 from torra.store.connection import stamp
 from torra.store.positions import HOUR, PositionStore
 from torra.store.signals import LEARNED, columns, newborn
-from torra.verdict.risk_engine import OPENS
+from torra.verdict.risk_engine import OPENS, Kind
 from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import ENDING, EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
 
@@ -198,7 +198,7 @@ class MemorySignals(PositionStore):
         sid = row["sid"]
         self._put(self._signals, sid, row)
         finished = not TRANSITIONS[row["state"]]
-        if row["kind"] == "close":
+        if row["kind"] != "open":
             finished = row["state"] not in CLOSES_LIVE
         if finished and sid in self._live_sids:
             # A copy: put back alone, the signal would come last, and their order is that of their
@@ -243,9 +243,9 @@ class MemorySignals(PositionStore):
         prices = [row.get(name) for name in ("entry", "stop", "target")]
         # The CHECK rules of the schema, by hand.
         sound = row["lots"] > 0 and (
-            row["kind"] == "close" or all(price is not None and price > 0 for price in prices)
+            row["kind"] != "open" or all(price is not None and price > 0 for price in prices)
         )
-        if not sound or row["kind"] not in ("open", "close") or row["side"] not in ("BUY", "SELL"):
+        if not sound or row["kind"] not in get_args(Kind) or row["side"] not in ("BUY", "SELL"):
             raise ValueError(f"the signal {row['sid']} has no size, no side or no levels")
 
     @staticmethod
@@ -275,6 +275,10 @@ class MemorySignals(PositionStore):
             for close in self._closes.get(sid, ())
             if self._signals[close]["state"] in ENDING
         }
+
+    def _moved_stops(self, sids: Collection[str]) -> dict[str, float]:
+        del sids
+        return {}  # nobody moves a stop in memory
 
     def _recent_trades(self, instance: str, as_of: datetime) -> list[Row]:
         trades = self._trades.get(instance, [])

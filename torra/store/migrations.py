@@ -248,6 +248,12 @@ CREATE TABLE win_rates (
 ) WITHOUT ROWID;
 """
 
+WIDER_RULES: Final = (
+    ("CHECK (kind IN ('open', 'close'))", "CHECK (kind IN ('open', 'close', 'modify'))"),
+    ("CHECK (kind = 'close' OR (entry", "CHECK (kind <> 'open' OR (entry"),
+)
+"""Rules of the table signals, before and after 0012."""
+
 ONE_OPENING: Final = """
 DROP INDEX signals_one_opening;
 CREATE UNIQUE INDEX signals_one_opening ON signals (instance)
@@ -491,6 +497,26 @@ def _hosted(db: sqlite_utils.Database) -> None:
     db.executescript(HOSTED)
 
 
+@steps(name="0012_stop_moves")
+def _stop_moves(db: sqlite_utils.Database) -> None:
+    """Let a signal be the move of a stop: two rules of the table are widened.
+
+    A table cannot be rebuilt while others refer to it, and no row changes: SQLite lets the text of
+    a rule be changed in place (sqlite.org/lang_altertable.html, section 7).
+    """
+    version = db.execute("PRAGMA schema_version").fetchone()[0]
+    db.execute("PRAGMA writable_schema = ON")
+    for before, after in WIDER_RULES:
+        db.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, ?, ?) "
+            "WHERE type = 'table' AND name = 'signals'",
+            (before, after),
+        )
+    # Every connection reads the table's text anew.
+    db.execute(f"PRAGMA schema_version = {version + 1}")
+    db.execute("PRAGMA writable_schema = OFF")
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -503,6 +529,7 @@ SCRIPTS: Final = {
     "0009_audit": AUDIT,
     "0010_changed": CHANGED,
     "0011_hosted": HOSTED,
+    "0012_stop_moves": "",
 }
 """The script of each step, without the sentiment table and added columns."""
 

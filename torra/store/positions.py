@@ -50,6 +50,10 @@ class PositionStore(Outbox):
         """
 
     @abstractmethod
+    def _moved_stops(self, sids: Collection[str]) -> dict[str, float]:
+        """Return where the stops of some openings are now, of those that a person has moved."""
+
+    @abstractmethod
     def _closed_since(self, moment: str) -> list[dict[str, Any]]:
         """Return the openings that were closed at a moment (ISO) or later, the earliest first."""
 
@@ -90,7 +94,7 @@ class PositionStore(Outbox):
     def paper_position(self, instance: str) -> Position | None:
         """Return what the paper bridge holds: the opening that was filled."""
         rows = self._live(EXECUTED, instance, "open")
-        return as_position(rows[0], set()) if rows else None
+        return as_position(rows[0], set(), self._stops(rows)) if rows else None
 
     def paper_orders(self, instance: str, only: Collection[str]) -> list[dict[str, Any]]:
         """Return orders that the paper bridge has: fields of its PaperOrder, and their ATR.
@@ -169,7 +173,9 @@ class PositionStore(Outbox):
         number of other instances that had one.
         """
         held = self._held_at(stamp(as_of))
-        ours = [as_position(row, set()) for row in held if row["instance"] == instance]
+        rows = [row for row in held if row["instance"] == instance]
+        stops = self._stops(rows)
+        ours = [as_position(row, set(), stops) for row in rows]
         return ours, len({row["instance"] for row in held} - {instance})
 
     # --- details --------------------------------------------------------------------------------
@@ -184,12 +190,17 @@ class PositionStore(Outbox):
         rows = self._live(HELD, instance, "open")
         if not rows:
             return []
-        closing = self._closing([row["sid"] for row in rows])
+        closing, stops = self._closing([row["sid"] for row in rows]), self._stops(rows)
         first: dict[str, Position] = {}
         # An opening that waits for its close comes after the position that it will replace.
         for row in sorted(rows, key=lambda row: HELD.index(row["state"])):
-            first.setdefault(row["instance"], as_position(row, closing))
+            first.setdefault(row["instance"], as_position(row, closing, stops))
         return sorted(first.values(), key=lambda item: (item.opened_at, item.instance))
+
+    def _stops(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """Return where the stops of openings are now, of those that were moved."""
+        held = [row["sid"] for row in rows if row["state"] in EXECUTED]
+        return self._moved_stops(held) if held else {}
 
     def _held_at(self, as_of: str) -> list[dict[str, Any]]:
         """Return the openings that were positions before `as_of`, as they were known then."""
@@ -203,19 +214,26 @@ class PositionStore(Outbox):
         return {side: (as_of - parse(losses[side])) / step for side in OPENS if side in losses}
 
 
-def as_position(row: Mapping[str, Any], closing: Collection[str]) -> Position:
-    """Read an opening as a position: entry and time are those of the fill, once there is one."""
+def as_position(
+    row: Mapping[str, Any], closing: Collection[str], stops: Mapping[str, float]
+) -> Position:
+    """Read an opening as a position: entry and time are those of the fill, once there is one.
+
+    `closing` are the openings that are being closed, `stops` the moved stops by opening.
+    """
+    moved = stops.get(row["sid"])
     return Position(
         instance=row["instance"],
         symbol=row["symbol"],
         side=OPENS[row["side"]],
         lots=row["lots"] if row["filled_lots"] is None else row["filled_lots"],
         entry=row["entry"] if row["price"] is None else row["price"],
-        stop=row["stop"],
+        stop=row["stop"] if moved is None else moved,
         target=row["target"],
         opened_at=parse(row["opened_at"] or row["decided_at"]),
         signal_id=row["sid"],
         state=CLOSING if row["sid"] in closing else row["state"],
+        moved_from=None if moved is None else row["stop"],
     )
 
 

@@ -248,6 +248,7 @@ class SignalStore(Store, PositionStore):
         rows = [
             *self._live((*EXECUTED, *UNDER_WAY, "WAITING"), None, "open"),
             *self._live((*UNDER_WAY, "WAITING"), None, "close"),
+            *self._live(UNDER_WAY, None, "modify"),
         ]
         return [row for row in rows if routes.get(row["instance"], "paper") != row["bridge"]]
 
@@ -371,6 +372,14 @@ class SignalStore(Store, PositionStore):
             *ENDING, *sids,
         )  # fmt: skip
         return {row["closes"] for row in rows}
+
+    def _moved_stops(self, sids: Collection[str]) -> dict[str, float]:
+        rows = self._tuples(
+            "SELECT closes, stop FROM signals WHERE kind = 'modify' AND state = 'FILLED' "  # noqa: S608
+            f"AND closes IN ({_marks(sids)}) ORDER BY seq",
+            *sids,
+        )  # fmt: skip
+        return dict(rows)
 
     def _live(self, states: Sequence[str], instance: str | None, kind: str) -> list[dict[str, Any]]:
         if kind == "open" and OPENINGS.issuperset(states):

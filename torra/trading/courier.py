@@ -361,7 +361,7 @@ class Courier:
 
     def _order(self, row: Mapping[str, Any]) -> Order:
         item = self._addressees[row["instance"]]
-        opening = self._database.signal(row["closes"]) if row["kind"] == "close" else None
+        opening = self._database.signal(row["closes"]) if row["kind"] != "open" else None
         return order_of(row, item.instance, item.profile, (opening or {}).get("ticket") or "")
 
 
@@ -377,7 +377,7 @@ def _health(line: _Line) -> Health:
 def order_of(
     row: Mapping[str, Any], instance: Instance, profile: Profile, ticket: str = ""
 ) -> Order:
-    """Return a signal as a bridge sends it; `ticket` is the position's that a close ends."""
+    """Return a signal as a bridge sends it; `ticket` is the number of the position it is about."""
     spec = profile.symbol(instance.symbol)
     # A close has no ATR, and neither limit is asked of it.
     allowed = limits(
@@ -407,7 +407,7 @@ def order_of(
         max_dev_pts=allowed.max_dev_pts,
         digits=spec.digits,
         # An opening that has waited names a position too: the one that made way for it.
-        closes=row["closes"] or "" if row["kind"] == "close" else "",
+        closes=row["closes"] or "" if row["kind"] != "open" else "",
         ticket=ticket,
         origin=order_seal.origin_of(row),
         seal=row["seal"] or "",

@@ -1,10 +1,13 @@
-"""`torra close` and `torra flatten`: a person leaves one position, or all of them.
+"""`torra close`, `torra flatten`, `torra stop`: a person leaves positions, or brings a stop nearer.
 
 A position is closed by a signal of its own, with the authority of a person, on the way of every
 close: outbox, bridge, books. Its id comes from the opening and a number, so the same word given
 twice is one close. An opening that is not executed yet is taken back first: on paper, and where it
 waits for another close, at once; at a broker by the courier, and a close waits behind it in case
 the broker was quicker. A close by a verdict that is under way stands: there is one close at a time.
+
+A stop moves towards the price only: so a hand, too, can only shrink the risk. One R stays what it
+was planned to be.
 
 While trading is HALTED nothing goes out, not even this; the refusal names the way. As in
 torra.trading.by_hand one function works on an open database, and a thin one on a home; each command
@@ -13,6 +16,7 @@ is one transaction with its entry in the audit log, and one that is refused rais
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,19 +24,21 @@ from typing import Any, Final, Literal
 
 import signal_bridge
 from torra.config import load_desk
-from torra.errors import ConfigError
+from torra.errors import ConfigError, DataUnavailable
 from torra.trading.by_hand import (
     COMMAND_LINE,
     Done,
     Person,
     Reach,
+    market_now,
     open_desk,
     reach_of,
     refusals,
     with_record,
 )
-from torra.verdict.risk_engine import OPENS
+from torra.verdict.risk_engine import CLOSING, OPENS, Position
 from torra.verdict.signal_states import EXECUTED, HELD, UNDER_WAY, signal_life
+from torra.verdict.trade_outcome import gain, leaving
 
 Step = Literal["CLOSING", "TAKEN_BACK", "TAKING_BACK", "ALREADY", "REFUSED"]
 """What became of a position: a close was written; an opening was taken back, or is being taken back
@@ -42,6 +48,12 @@ LETS_CLOSES_GO: Final = "`torra resume --reduce` lets closes go out, and still o
 
 MAY_OPEN_AGAIN: Final = (
     "The desk may open again at its next tick; `torra halt --reduce` keeps it from opening."
+)
+
+
+NO_DESK: Final = (
+    "No desk runs on this home: nothing goes out until `torra run` is started, and what is not "
+    "sent in time ends EXPIRED."
 )
 
 
@@ -93,6 +105,31 @@ def flatten_desk(reach: Reach, person: Person) -> Done:
     return with_record(reach.database, person, "flatten", "", act)
 
 
+def move_stop(reach: Reach, name: str, price: float, person: Person) -> Done:
+    """Move the stop of a position towards the price; raises ConfigError.
+
+    `price` is in units of price, whole ticks.
+    """
+
+    def act() -> Done:
+        _require_going(reach)
+        opening = _named(reach, name)
+        held = _held(reach, opening)
+        _check_stop(reach, held, price)
+        row = signal_bridge.write_stop_move(
+            reach.database, opening, price, now=reach.now(), life=signal_life(opening["timeframe"])
+        )
+        names = ("sid", "instance", "stop", "expires")
+        document = {**{name: row[name] for name in names}, "opening": held.signal_id}
+        return Done(
+            {**document, "from": held.stop, "desk_runs": _runs(reach)},
+            {"stop": held.stop},
+            {"stop": price, "signal": row["sid"]},
+        )
+
+    return with_record(reach.database, person, "stop", name, act)
+
+
 # --- from the command line ------------------------------------------------------------------------
 
 
@@ -108,6 +145,13 @@ def flatten(home: Path) -> dict[str, Any]:
     settings = load_desk(home)
     with open_desk(home) as database, refusals(database, "flatten"):
         return flatten_desk(reach_of(home, settings, database), COMMAND_LINE).document
+
+
+def stop(home: Path, name: str, price: float) -> dict[str, Any]:
+    """Move the stop of a position towards the price; raises ConfigError."""
+    settings = load_desk(home)
+    with open_desk(home) as database, refusals(database, "stop", name):
+        return move_stop(reach_of(home, settings, database), name, price, COMMAND_LINE).document
 
 
 def live_positions(home: Path, name: str | None = None) -> list[str]:
@@ -129,13 +173,18 @@ def told(document: Mapping[str, Any]) -> str:
         return "Nothing is held and nothing is opening."
     lines = [line(one) for one in document["positions"]]
     if any(one["step"] in ("CLOSING", "TAKING_BACK") for one in document["positions"]):
-        if not document["desk_runs"]:
-            lines.append(
-                "No desk runs on this home: nothing goes out until `torra run` is started, and a "
-                "close that is not sent in time ends EXPIRED."
-            )
+        lines += [] if document["desk_runs"] else [NO_DESK]
         lines.append(MAY_OPEN_AGAIN)
     return "\n".join(lines)
+
+
+def moved(document: Mapping[str, Any]) -> str:
+    """Return for a terminal where a stop is moved to."""
+    told = (
+        f"{document['instance']}: the stop goes from {document['from']:g} to "
+        f"{document['stop']:g}, {document['sid']}, until {document['expires']}."
+    )
+    return told if document["desk_runs"] else f"{told}\n{NO_DESK}"
 
 
 def line(one: Mapping[str, Any]) -> str:
@@ -180,6 +229,17 @@ def _named(reach: Reach, name: str) -> dict[str, Any]:
     return row
 
 
+def route_of(reach: Reach, row: Mapping[str, Any]) -> str | None:
+    """Return where the desk trades the instance of a row now, None where it does not."""
+    items = reach.settings.instances
+    return next((one.route for one in items if one.id == row["instance"]), None)
+
+
+def _elsewhere(row: Mapping[str, Any]) -> str:
+    remedy = "name it in desk.json again" if row["bridge"] == "paper" else "do it there"
+    return f"was opened on {row['bridge']}, where the desk does not trade it now: {remedy}"
+
+
 def _leave_instance(reach: Reach, opening: Mapping[str, Any]) -> list[Left]:
     """Leave all that the instance of an opening holds or opens: to be flat is what is meant."""
     rows = [one for one in reach.database.openings() if one["instance"] == opening["instance"]]
@@ -193,11 +253,8 @@ def _leave(reach: Reach, row: Mapping[str, Any]) -> Left:
     database, state = reach.database, row["state"]
     lots = row["lots"] if row["filled_lots"] is None else row["filled_lots"]
     common = (row["sid"], row["instance"], row["symbol"], OPENS[row["side"]], lots)
-    route = next((one.route for one in reach.settings.instances if one.id == row["instance"]), None)
-    if route != row["bridge"]:
-        remedy = "name it in desk.json again" if row["bridge"] == "paper" else "close it there"
-        why = f"it was opened on {row['bridge']}, where the desk does not trade it now"
-        return Left(*common, "REFUSED", why=f"{why}: {remedy}")
+    if route_of(reach, row) != row["bridge"]:
+        return Left(*common, "REFUSED", why=_elsewhere(row))
     # On paper, and before a bridge has it, the database alone says what becomes of it.
     if state == "WAITING" or (state in UNDER_WAY and row["bridge"] == "paper"):
         database.move_signal(row["sid"], "CANCELLED", detail=signal_bridge.TAKEN_BACK)
@@ -213,8 +270,58 @@ def _leave(reach: Reach, row: Mapping[str, Any]) -> Left:
 
 def _done(reach: Reach, found: Iterable[Left]) -> Done:
     positions = [asdict(one) for one in found]
-    lease = reach.database.lease()
     after = {"positions": [{k: v for k, v in one.items() if v != ""} for one in positions]}
     refused = "; ".join(one["why"] for one in positions if one["step"] == "REFUSED")
-    runs = bool(lease and lease["alive"])
-    return Done({"positions": positions, "desk_runs": runs}, {}, after, refused)
+    return Done({"positions": positions, "desk_runs": _runs(reach)}, {}, after, refused)
+
+
+def _runs(reach: Reach) -> bool:
+    """Return whether a desk is at work on this database."""
+    lease = reach.database.lease()
+    return bool(lease and lease["alive"])
+
+
+def _held(reach: Reach, opening: Mapping[str, Any]) -> Position:
+    """Return the position of an opening; raises ConfigError where its stop cannot be moved."""
+    sid, held = opening["sid"], reach.database.position(opening["instance"])
+    if opening["state"] not in EXECUTED or held is None or held.signal_id != sid:
+        raise ConfigError(f"the opening {sid} is {opening['state']}: it has no stop to move yet")
+    if held.state == CLOSING:
+        raise ConfigError(f"the position of {sid} is being closed already")
+    if route_of(reach, opening) != opening["bridge"]:
+        raise ConfigError(f"{opening['instance']} {_elsewhere(opening)}")
+    moves = reach.database.closes_of(opening["instance"], sid)
+    if any(row["kind"] == "modify" and row["state"] in UNDER_WAY for row in moves):
+        raise ConfigError(f"the stop of {sid} is being moved already: wait for its end")
+    return held
+
+
+def _check_stop(reach: Reach, held: Position, price: float) -> None:
+    """Raise ConfigError unless a price lies between a position's stop and the market."""
+    instance = reach.settings.instance(held.instance)
+    spec = reach.profile(instance).symbol(held.symbol)
+    try:
+        bid, figures = market_now(
+            reach.settings, reach.database, instance, reach.now(), reach.environment
+        )
+    except DataUnavailable as error:
+        raise ConfigError(f"{held.instance}: the price of now is not known: {error}") from error
+    leave = leaving(held.side, bid, figures.get("live_spread", spec.spread))
+    told = f"the stop is {held.stop:.{spec.digits}f}, the price {leave:.{spec.digits}f}"
+    if not math.isfinite(price) or not held.stop != price:
+        raise ConfigError(f"{price} is no new stop: {told}")
+    whole = round(round(price / spec.tick_size) * spec.tick_size, spec.digits)
+    if not math.isclose(whole, price, rel_tol=0.0, abs_tol=spec.tick_size * 1e-6):
+        raise ConfigError(
+            f"{price} is no whole tick of {held.symbol}; the nearest is {whole:.{spec.digits}f}"
+        )
+    near = spec.stops_level * 10.0**-spec.digits
+    risk, room = gain(held.side, held.stop, price), gain(held.side, price, leave)
+    if risk <= 0:
+        raise ConfigError(
+            f"{price} lies further from the price: {told}. A stop only moves towards the price; to "
+            "give a trade more room, use the terminal"
+        )
+    if room <= 0 or room < near:
+        what = "at or beyond the price" if room <= 0 else f"nearer than {spec.stops_level} points"
+        raise ConfigError(f"{price} lies {what}: {told}. To leave now, use `torra close`")

@@ -96,7 +96,9 @@ def reconcile(
     closed = {finding.sid for finding in openings if isinstance(finding, Closed)}
     closes = [row for row in rows if row["kind"] == "close"]
     ends = [finding for row in closes for finding in desk.close(row, closed)]
-    return (*openings, *ends, *desk.strangers())
+    moves = [row for row in rows if row["kind"] == "modify"]
+    moved = [finding for row in moves for finding in desk.move(row, closed)]
+    return (*openings, *ends, *moved, *desk.strangers())
 
 
 class _Trace(NamedTuple):
@@ -147,6 +149,9 @@ class _Desk:
         self._magics = magics
         self.openings = [row for row in rows if row["kind"] == "open"]
         self._closes = {head(row["sid"]): row["deal"] for row in rows if row["kind"] == "close"}
+        # In their order: the last move of a stop that was executed is where it stands.
+        moves = [row for row in rows if row["kind"] == "modify" and row["state"] == "FILLED"]
+        self._stops = {str(row["closes"]): float(row["stop"]) for row in moves}
         self._tickets = self._match()
         self._explained = set(self._tickets.values())
 
@@ -248,7 +253,8 @@ class _Desk:
             yield Amended(row["sid"], number, position.lots)
         if position.lots > row["lots"] + LOTS:
             yield _external(position, row["instance"], row["sid"])
-        if not (_same(position.stop, row["stop"]) and _same(position.target, row["target"])):
+        stop = self._stops.get(row["sid"], float(row["stop"]))
+        if not (_same(position.stop, stop) and _same(position.target, row["target"])):
             yield LevelsMoved(row["sid"], number, position.stop, position.target)
 
     def _closed(self, row: Row, ticket: str) -> Closed | None:
@@ -299,6 +305,26 @@ class _Desk:
                 yield self._close_done(row, deals)
             elif row["state"] in SENT:
                 yield from self._unseen(row)
+
+    def move(self, row: Row, closed: set[str]) -> Iterator[CloseDone]:
+        """Yield what the books prove about the move of a stop; `closed` as in `close`.
+
+        A stop that stands where it was to go was moved. One whose position is over, or that stands
+        elsewhere long after the other side has refused what had expired, was not.
+        """
+        if row["state"] not in (*SENT, "PENDING") or self._young(row):
+            return
+        opening = self._rows.get(row["closes"])
+        if opening is None or opening["state"] in ENDED or opening["sid"] in closed:
+            yield self._close_done(row, ())
+            return
+        position = self._index.positions.get(self._tickets.get(opening["sid"], ""))
+        if position is None or row["state"] == "PENDING":
+            return
+        if _same(position.stop, row["stop"]):
+            yield CloseDone(row["sid"], "FILLED", True, closed_at=self._index.at)
+        elif self._overdue(row):
+            yield self._close_done(row, ())
 
     def _own_deals(self, row: Row, opening: Row | None) -> list[BrokerDeal]:
         """Return the closing deals that a close made: they bear its name, or the advisor's mark."""

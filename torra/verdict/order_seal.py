@@ -61,7 +61,7 @@ def seal(
     """Return the seal of an order, 64 characters of hex.
 
     Prices are in units of price, times in epoch seconds; `closes` names the opening that a close
-    ends, "" in an opening.
+    ends or whose stop is moved, "" in an opening.
     """
     numbers = map(number, (lots, entry, stop, target))
     fields = (VERSION, sid, kind, symbol, side, *numbers, str(created), str(expires))
@@ -84,7 +84,7 @@ def of_row(row: Mapping[str, Any]) -> str:
         expires=_seconds(row["expires"]),
         timeframe=row["timeframe"],
         bar_time=_seconds(row["bar_time"]),
-        closes=(row["closes"] or "") if row["kind"] == "close" else "",
+        closes=(row["closes"] or "") if row["kind"] != "open" else "",
         origin=origin_of(row),
     )
 

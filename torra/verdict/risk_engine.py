@@ -65,7 +65,8 @@ __all__ = [
 ]
 
 PositionSide = Literal["LONG", "SHORT"]
-Kind = Literal["open", "close"]
+Kind = Literal["open", "close", "modify"]
+"""What an order does: `modify` moves the stop of a position."""
 ActionName = Literal["OPEN_BUY", "OPEN_SELL", "CLOSE", "REVERSE", "HOLD"]
 TradingState = Literal["ACTIVE", "REDUCING", "HALTED"]
 
@@ -93,6 +94,13 @@ class Position:
     opened_at: datetime
     signal_id: str
     state: str
+    moved_from: float | None = None
+    """The stop that was decided, where a person has moved it since."""
+
+    @property
+    def planned_stop(self) -> float:
+        """The stop that was decided: one R is measured from it."""
+        return self.stop if self.moved_from is None else self.moved_from
 
 
 @dataclass(frozen=True, slots=True)

@@ -441,6 +441,11 @@ def _command(order: Order, position: OrderRow | None) -> tuple[str, str]:
     """Return name and content of an order's command."""
     if order.kind == "close":
         return "CLOSE_ORDER", f"{position.ticket if position else ''},{order.lots:.2f}"
+    if order.kind == "modify":
+        # The price is of pending orders only; a level of 0 would be taken away.
+        ticket, there = (position.ticket, position.target) if position else ("", 0.0)
+        levels = (f"{price:.{order.digits}f}" for price in (order.stop, there))
+        return "MODIFY_ORDER", ",".join((ticket, "0", *levels, "0"))
     side = "buy" if order.side == "BUY" else "sell"
     stop, target = (f"{price:.{order.digits}f}" for price in (order.stop, order.target))
     return "OPEN_ORDER", (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from torra.bridges.at_most_once import LOTS_SLACK, executed_as, opened
+from torra.bridges.at_most_once import LOTS_SLACK, executed_as, moved, opened, stands
 from torra.bridges.dwx.deals import Opening, moment_of, opened_by
 from torra.bridges.dwx.files import DealRow, DwxAccount, Message, OrderRow
 from torra.bridges.order_journal import OrderEntry
@@ -28,6 +28,12 @@ REFUSALS: Final[Mapping[str, str]] = {
     "OPEN_ORDER_PRICE_ZERO": "quote",
 }
 """Errors that the Expert Advisor gives before it has sent anything, as reasons of our guards."""
+
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "close": ("CLOSE_ORDER", "CLOSE_ORDER_TICKET"),
+    "modify": ("MODIFY_ORDER", "MODIFY_ORDER"),
+}
+"""By the kind of an order about a position: its command, and the error of a send that failed."""
 
 TRADING_FORBIDDEN: Final = "ErrorCode: 4752"
 """The terminal's own refusal to let an Expert Advisor trade."""
@@ -55,6 +61,8 @@ class DwxView:
 
 def outcome(entry: OrderEntry, seen: DwxView) -> Report | None:
     """Return the report of an order whose execution is proven, None while it is not."""
+    if entry.order.kind == "modify":
+        return _moved(entry, seen)
     if entry.order.kind == "close":
         deals = _closing_deals(entry, seen)
         # Another close of this size may have made the deal: the position must be smaller too.
@@ -104,7 +112,7 @@ def opening_of(entry: OrderEntry) -> Opening:
 
 
 def position_meant(order: Order, account: DwxAccount) -> OrderRow | None:
-    """Return the position that a close means: by its number, else by its opening's id."""
+    """Return the position that an order is about: by its number, else by its opening's id."""
     rows = account.positions
     if order.ticket:
         return next((row for row in rows if row.ticket == order.ticket), None)
@@ -131,6 +139,14 @@ def filled(
         volume=lots,
         adopted=adopted,
     )
+
+
+def _moved(entry: OrderEntry, seen: DwxView) -> Report | None:
+    """Return the report of the move of a stop, None while the stop stands elsewhere."""
+    ticket = entry.notes["ticket"]
+    rows = seen.account.positions if seen.account else ()
+    found = any(row.ticket == ticket and stands(row.stop, entry.order) for row in rows)
+    return moved(entry.order, ticket, seen.now, adopted=entry.loaded) if found else None
 
 
 def _fits(row: OrderRow | DealRow, opening: Opening, seen: DwxView) -> bool:
@@ -180,8 +196,9 @@ def _reason(entry: OrderEntry, message: Message) -> str:
         # OPEN_ORDER also stands for a send that failed and may have arrived: no refusal.
         return forbidden if message.error == "OPEN_ORDER" else REFUSALS.get(message.error, "")
     ticket = entry.notes["ticket"]
-    if message.error == "CLOSE_ORDER_SELECT_TICKET" and message.text.endswith(f" {ticket}"):
+    command, failed = COMMANDS[entry.order.kind]
+    if message.error == f"{command}_SELECT_TICKET" and message.text.endswith(f" {ticket}"):
         return "no_position"
-    # The message must name our ticket: another close's refusal is none of ours.
-    ours = message.error == "CLOSE_ORDER_TICKET" and f" {ticket}:" in message.text
+    # The message must name our ticket: another order's refusal is none of ours.
+    ours = message.error == failed and f" {ticket}:" in message.text
     return forbidden if ours else ""

@@ -29,7 +29,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from torra.bridges.at_most_once import CONFIRM_SECONDS, HISTORY, AtMostOnce, executed_as
+from torra.bridges.at_most_once import (
+    CONFIRM_SECONDS,
+    HISTORY,
+    AtMostOnce,
+    executed_as,
+    moved,
+)
 from torra.bridges.guards import ask_of, first_objection
 from torra.bridges.mt5.lookup import Mt5Account
 from torra.bridges.mt5.request import (
@@ -312,7 +318,7 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
             account=account,
             symbol=symbol,
             tick=self._terminal.ask("symbol_info_tick", order.broker_symbol).value,
-            position=self._account.position_of(order, learned) if order.kind == "close" else None,
+            position=self._account.position_of(order, learned) if order.kind != "open" else None,
             held=any(
                 # A netting account has one position of a symbol, whoever opened it.
                 item.magic == order.magic if hedging else item.symbol == order.broker_symbol
@@ -330,11 +336,13 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
     def _send(self, entry: OrderEntry, market: OrderMarket) -> None:
         """Check, write the intent down, send; after that nothing is left to the caller."""
         request = request_of(entry.order, market)
-        checked = self._terminal.demand("order_check", request)
-        if checked.retcode not in CHECKED:
-            # Nothing was sent yet, so the refusal is final whatever the number.
-            self._refuse(entry, "retcode", checked.retcode)
-            return
+        # The move of a stop needs no margin, which is what the check is about.
+        if entry.order.kind != "modify":
+            checked = self._terminal.demand("order_check", request)
+            if checked.retcode not in CHECKED:
+                # Nothing was sent yet, so the refusal is final whatever the number.
+                self._refuse(entry, "retcode", checked.retcode)
+                return
         # From here on a crash leaves an order that nobody sends again.
         entry = self._intend(entry, self._terminal.stood_still)
         for left in range(SENDS - 1, -1, -1):
@@ -384,8 +392,10 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
             notes |= {"order": str(result.order or ""), "deal": str(result.deal or "")}
         entry = replace(entry, notes=notes)
         self._journal.learn(entry)
+        if said == "done" and entry.order.kind == "modify":
+            self._journal.report(moved(entry.order, entry.notes["ticket"], self._clock.now()))
         # Some brokers answer `done` without price and volume; then the account tells them.
-        if said in ("done", "partial") and result.price > 0 and result.volume > 0:
+        elif said in ("done", "partial") and result.price > 0 and result.volume > 0:
             self._journal.report(self._executed(entry, result, said))
         elif said != "ambiguous":
             now = self._clock.now()
@@ -444,7 +454,7 @@ class Mt5Direct(AtMostOnce[OrderMarket]):
         """Return the report of an order that has not shown in time."""
         order, now = entry.order, self._clock.now()
         # A stop or a person was quicker: there is nothing left to close.
-        if order.kind == "close" and not self._account.is_open(entry.notes["ticket"]):
+        if order.kind != "open" and not self._account.is_open(entry.notes["ticket"]):
             return Report(order.sid, "REJECTED", now, "no_position")
         answer = entry.notes.get("answer", "")
         # No answer is noted, so a crash came before or in the call itself.

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
-from torra.bridges.at_most_once import OrderMarks, executed_as, opened
+from torra.bridges.at_most_once import OrderMarks, executed_as, moved, opened, stands
 from torra.bridges.mt5.terminal import Terminal
 from torra.bridges.order_journal import OrderEntry
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Order, Report
@@ -57,6 +57,11 @@ class Mt5Account:
         """Return what became of an order, None when nothing of it is to be seen."""
         order = entry.order
         positions = self.terminal.demand("positions_get", symbol=order.broker_symbol)
+        if order.kind == "modify":
+            ticket = entry.notes.get("ticket", "")
+            there = [item for item in positions if str(item.ticket) == ticket]
+            found = any(stands(item.sl, order) for item in there)
+            return moved(order, ticket, now, adopted=True) if found else None
         pending = self.terminal.demand("orders_get", symbol=order.broker_symbol)
         past = self._history("history_orders_get", order, now)
         deals = self._history("history_deals_get", order, now)
@@ -79,7 +84,7 @@ class Mt5Account:
         return any(str(item.ticket) == ticket for item in self.terminal.demand("positions_get"))
 
     def position_of(self, order: Order, learned: str) -> Any | None:
-        """Return the position that a close means: by its number, else by its opening's id."""
+        """Return the position that an order is about: by its number, else by its opening's id."""
         held = self.terminal.demand("positions_get", symbol=order.broker_symbol)
         for number in filter(None, (order.ticket, learned)):
             for item in held:

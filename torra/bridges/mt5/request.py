@@ -18,6 +18,7 @@ from torra.bridges.protocol import Order, Quote, SymbolTerms
 from torra.config import Channel
 
 TRADE_ACTION_DEAL: Final = 1
+TRADE_ACTION_SLTP: Final = 6
 ORDER_TIME_GTC: Final = 0
 FILLING_FOK: Final = 0
 FILLING_IOC: Final = 1
@@ -87,8 +88,19 @@ def request_of(order: Order, market: OrderMarket) -> dict[str, Any]:
     """
     symbol, tick, position = market.symbol, market.tick, market.position
     # The guards have asked this; a mistake here would open a position instead of closing one.
-    if symbol is None or tick is None or (order.kind == "close" and position is None):
-        raise ValueError(f"{order.sid} has no symbol, no quote or no position to close")
+    if symbol is None or tick is None or (order.kind != "open" and position is None):
+        raise ValueError(f"{order.sid} has no symbol, no quote or no position")
+    if order.kind == "modify" and position is not None:
+        return {
+            "action": TRADE_ACTION_SLTP,
+            "symbol": order.broker_symbol,
+            "position": int(position.ticket),
+            "sl": price_of(order.stop, symbol),
+            # As it is: a level that a request leaves out is taken away.
+            "tp": float(position.tp),
+            "magic": order.magic,
+            "comment": order.sid,
+        }
     request = {
         "action": TRADE_ACTION_DEAL,
         "symbol": order.broker_symbol,

@@ -73,12 +73,8 @@ def typed_lots(instance: Instance, text: str) -> float | None:
     """Return the typed size in lots, None if none is needed; raises ConfigError for no number."""
     if not needs_typing(instance):
         return None
-    try:
-        lots = float(text.strip().replace(",", "."))
-    except ValueError:
-        lots = math.nan
-    # "nan" and "inf" are numbers to float(), and no size
-    if not math.isfinite(lots):
+    lots = _number(text)
+    if lots is None:
         raise ConfigError(
             f"{instance.id} trades real money on the channel {instance.channel}: type the size in "
             "lots to approve it"
@@ -200,6 +196,27 @@ def flatten() -> ResponseReturnValue:
     return command("flatten", "", run, back=url_for("torra_agents.signals"))
 
 
+def stop(sid: str) -> ResponseReturnValue:
+    """Move the stop of a position towards the price."""
+    from torra.trading import hand_close  # noqa: PLC0415
+
+    def run() -> CommandOutcome:
+        row = backing().database.signal(sid)
+        if row is None:
+            raise ConfigError(f"there is no position {sid}")
+        _require_word("stop", {str(row["instance"])})
+        price = _number(words().get("price", ""))
+        if price is None:
+            raise ConfigError("say where the stop is to go: a price")
+        done = hand_close.move_stop(reach(), sid, price, person())
+        return CommandOutcome(
+            "done", hand_close.moved(done.document), done.before, done.after, done.after,
+            on_record=True,
+        )  # fmt: skip
+
+    return command("stop", sid, run, back=url_for("torra_agents.signals"))
+
+
 def settle(sid: str) -> ResponseReturnValue:
     """Book, on a person's word, that an order without an answer never reached the market."""
     from torra.trading import by_hand  # noqa: PLC0415
@@ -215,6 +232,16 @@ def settle(sid: str) -> ResponseReturnValue:
 
 
 # --- details --------------------------------------------------------------------------------------
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a person typed; None for no number."""
+    try:
+        found = float(text.strip().replace(",", "."))
+    except ValueError:
+        return None
+    # "nan" and "inf" are numbers to float(), and nothing that can be meant
+    return found if math.isfinite(found) else None
 
 
 def _require_word(word: str, names: Collection[str]) -> None:
@@ -305,6 +332,11 @@ ROUTES = (
         "/api/v1/positions/flatten", "flatten", flatten,
         methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
         body={"word": _WORD},
+    ),
+    Route(
+        "/api/v1/positions/<sid>/stop", "stop", stop,
+        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+        body={"price": {"type": "string", "description": "the new stop"}, "word": _WORD},
     ),
     Route(
         "/api/v1/signals/<sid>/settle", "settle", settle,

@@ -34,6 +34,7 @@ from torra.exhibits import figures
 from torra.exhibits.figures import DASH, Cell, Mark, cell
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
+from torra.verdict.signal_states import EXECUTED
 from torra.verdict.trade_outcome import evolution_of, gain, leaving, r_of
 
 STATES: Final[Mapping[str, Mark]] = {
@@ -199,6 +200,9 @@ class SignalLine:
     closed: str
 
 
+KINDS: Final[Mapping[str, str]] = {"modify": "move stop"}
+"""What a kind of order is called, where its own word says little."""
+
 BY_HAND: Final = Mark("☞", "by hand", "note")
 """Marks a signal that a person decided by a command."""
 
@@ -217,7 +221,7 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
         decided=figures.moment(row.decided_at),
         warm_up=WARM_UP if row.warm_up else None,
         by_hand=BY_HAND if row.authority == "person" else None,
-        kind=figures.clean(row.kind, 10),
+        kind=KINDS.get(row.kind, figures.clean(row.kind, 10)),
         side=figures.mark(row.side),
         lots=figures.plain(row.lots, 2),
         filled_lots=figures.plain(row.filled, 2),
@@ -313,7 +317,8 @@ def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
 class PositionLine:
     """The fields of a position that do not change from look to look.
 
-    `real`: with real money. `leaves`: a person can close it, for nobody does so already.
+    `real`: with real money. `leaves`: a person can close it, for nobody does so already; `holds`:
+    it is executed, so that it has a stop to move.
     """
 
     sid: str
@@ -326,6 +331,7 @@ class PositionLine:
     state: Mark
     real: bool
     leaves: bool
+    holds: bool
 
 
 def position_line(held: Position, digits: int, *, real: bool) -> PositionLine:
@@ -343,6 +349,7 @@ def position_line(held: Position, digits: int, *, real: bool) -> PositionLine:
         state=Mark("↩", "closing", "warn") if closing else state_mark(held.state),
         real=real,
         leaves=not closing,
+        holds=held.state in EXECUTED,
     )
 
 
@@ -365,7 +372,7 @@ def position_cells(
         return age | {f"{key}.{name}": told for name, told in missing.items()}
     leave = leaving(held.side, price, spec.spread if spread is None else spread)
     money = worth(gain(held.side, held.entry, leave), held.lots, spec)
-    r = r_of(held.side, held.entry, leave, held.stop, held.target)
+    r = r_of(held.side, held.entry, leave, held.planned_stop, held.target)
     thesis = EVOLUTIONS[evolution_of(opening.model_dump(), leave)]
     return age | {
         f"{key}.leave": words(figures.plain(leave, spec.digits)),

@@ -423,7 +423,7 @@ def _gain(held: Position, price: float | None, spec: SymbolSpec | None) -> Json:
     if price is None or spec is None:
         return {"profit": None, "r_multiple": None, "leave": None}
     leave = leaving(held.side, price, spec.spread)
-    won, risk = gain(held.side, held.entry, leave), planned_risk(held.stop, held.target)
+    won, risk = gain(held.side, held.entry, leave), planned_risk(held.planned_stop, held.target)
     return {
         "profit": worth(won, held.lots, spec),
         "r_multiple": won / risk if risk else None,

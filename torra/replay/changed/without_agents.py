@@ -243,7 +243,7 @@ def _position(database: Database, row: Mapping[str, Any]) -> Position | None:
     held = database.held_at(row["instance"], row["timeframe"], parse(row["close_time"]))
     if held is None:
         return None
-    return as_position(held | {"state": "FILLED"}, (held["sid"],) if held["closing"] else ())
+    return as_position(held | {"state": "FILLED"}, (held["sid"],) if held["closing"] else (), {})
 
 
 def _without_agents(

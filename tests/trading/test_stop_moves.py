@@ -1,0 +1,306 @@
+"""A person moves a stop: towards the price alone, on every bridge, and one R stays what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlite_utils
+
+from instance_database import Database
+from tests.faults import old_schemas
+from tests.worlds import dwx_channel, mt5_package
+from tests.worlds.hands import PAPER, SOMEBODY, Market, held_at, live_home, torra
+from torra.bridges.protocol import Order
+from torra.clock import System
+from torra.errors import ConfigError
+from torra.trading import hand_close
+
+STOP, NEARER = 1.09, 1.095
+
+
+@pytest.fixture
+def market(tmp_path: Path) -> Market:
+    return Market(tmp_path)
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Market:
+    found = Market(tmp_path, PAPER)
+    found.bar()
+    return found
+
+
+def move(market: Market, price: float = NEARER) -> dict[str, Any]:
+    return hand_close.move_stop(market.hand, "EURUSD", price, SOMEBODY).document
+
+
+def held(market: Market) -> Any:
+    return market.database.position("EURUSD")
+
+
+# --- at a broker, through the Expert Advisor ------------------------------------------------------
+
+
+def test_the_advisor_moves_the_stop_and_leaves_the_target(market: Market) -> None:
+    sid = market.open()
+    market.look(20)
+    told = move(market)
+    assert (told["from"], told["stop"], told["opening"]) == (STOP, NEARER, sid)
+    market.look(10)
+    (there,) = market.stage.broker.held.values()
+    assert (there.sl, there.tp) == (NEARER, 1.12)
+    assert market.state(told["sid"]) == "FILLED"
+    assert (held(market).stop, held(market).planned_stop) == (NEARER, STOP)
+    market.look(90)
+    assert market.database.alarms() == [], "the books know where the stop stands"
+
+
+def test_one_r_stays_what_it_was_planned_to_be(market: Market) -> None:
+    sid = market.open()
+    market.look(20)
+    move(market)
+    market.look(10)
+    market.look(5, bid=1.094)
+    market.look(90)
+    row = market.database.signal(sid)
+    assert row is not None
+    assert (row["state"], row["close_reason"]) == ("CLOSED", "STOPPED")
+    assert row["stop"] == STOP
+    assert row["r_multiple"] == pytest.approx((row["close_price"] - row["price"]) / 0.01, abs=1e-6)
+
+
+def test_a_move_that_nobody_takes_expires_and_can_be_said_again(market: Market) -> None:
+    market.open()
+    market.look(20)
+    first = move(market)["sid"]
+    with pytest.raises(ConfigError, match="is being moved already"):
+        move(market, 1.096)
+    market.look(200, advisor=False)
+    assert market.state(first) == "EXPIRED"
+    market.look(20)
+    second = move(market)["sid"]
+    market.look(10)
+    assert second != first
+    assert held(market).stop == NEARER
+
+
+def test_a_close_by_hand_passes_a_move_that_waits(market: Market) -> None:
+    sid = market.open()
+    market.look(20)
+    waiting = move(market)["sid"]
+    market.close()
+    market.look(90)
+    assert market.state(sid) == "CLOSED"
+    assert market.state(waiting) in ("FILLED", "REJECTED", "CANCELLED")
+    with pytest.raises(ConfigError, match="holds nothing"):
+        move(market)
+
+
+def test_an_answer_that_got_lost_is_found_in_the_books(market: Market) -> None:
+    market.open()
+    market.look(20)
+    waiting = move(market)["sid"]
+    market.look(1, advisor=False)
+    (there,) = market.stage.broker.held.values()
+    there.sl = NEARER
+    for name in market.stage.names("inbox"):
+        (market.stage.folder / "inbox" / name).unlink()
+    market.look(90)
+    assert market.state(waiting) == "FILLED"
+
+
+def test_halted_no_stop_moves(market: Market) -> None:
+    market.open()
+    market.look(20)
+    market.switch.halt("a test")
+    with pytest.raises(ConfigError, match="HALTED"):
+        move(market)
+    market.switch.resume("look", lambda _: None, reduce=True)
+    move(market)
+    market.look(10)
+    assert held(market).stop == NEARER, "REDUCING lets whatever shrinks the risk go"
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("price", "why"),
+    [
+        (1.085, r"lies further from the price: the stop is 1.09000, the price 1.10000"),
+        (1.09, r"1.09 is no new stop"),
+        (1.1, r"lies at or beyond the price"),
+        (1.2, r"lies at or beyond the price.*To leave now, use `torra close`"),
+        (1.0950003, r"no whole tick of EURUSD; the nearest is 1.09500"),
+        (float("nan"), r"nan is no new stop"),
+        (float("inf"), r"inf is no new stop"),
+    ],
+)
+def test_a_stop_moves_towards_the_price_alone(market: Market, price: float, why: str) -> None:
+    market.open()
+    market.look(20)
+    with pytest.raises(ConfigError, match=why):
+        move(market, price)
+    assert held(market).stop == STOP
+
+
+def test_what_is_no_position_has_no_stop(market: Market) -> None:
+    market.open()
+    market.look(1, advisor=False)
+    with pytest.raises(ConfigError, match="has no stop to move yet"):
+        move(market)
+    market.look(20)
+    market.close()
+    with pytest.raises(ConfigError, match="is being closed already"):
+        move(market)
+
+
+def test_without_a_price_nothing_is_moved(paper: Market) -> None:
+    paper.open()
+    paper.look()
+    paper.bar()
+    paper.bar()
+    with pytest.raises(ConfigError, match="the price of now is not known"):
+        move(paper)
+
+
+# --- on paper -------------------------------------------------------------------------------------
+
+
+def opened_on(paper: Market) -> str:
+    sid = paper.open()
+    paper.look()
+    paper.bar()
+    paper.bar()
+    paper.look()
+    paper.quoted()
+    return sid
+
+
+def test_on_paper_the_stop_moves_at_the_open_of_the_next_bar(paper: Market) -> None:
+    sid = opened_on(paper)
+    told = move(paper)
+    paper.look()
+    paper.bar()
+    assert held(paper).stop == STOP, "that bar began before the word was given"
+    paper.bar()
+    assert (held(paper).stop, held(paper).planned_stop) == (NEARER, STOP)
+    assert paper.state(told["sid"]) == "FILLED"
+    paper.bar(1.0945)
+    row = paper.database.signal(sid)
+    assert row is not None
+    assert (row["close_reason"], row["close_price"]) == ("STOPPED", 1.0945)
+    assert row["r_multiple"] == pytest.approx((1.0945 - row["price"]) / 0.01, abs=1e-6)
+
+
+def test_on_paper_a_stop_that_the_open_has_passed_is_refused_and_the_old_one_holds(
+    paper: Market,
+) -> None:
+    opened_on(paper)
+    told = move(paper)
+    paper.look()
+    paper.bar()
+    paper.bar(1.094)
+    row = paper.database.signal(told["sid"])
+    assert row is not None
+    assert (row["state"], row["detail"]) == ("REJECTED", "retcode")
+    assert held(paper).stop == STOP
+
+
+# --- the other bridges ----------------------------------------------------------------------------
+
+
+def modify(opening: Order, ticket: str, stop: float, sid: str = "TDDDDDDDDDDDD") -> Order:
+    return replace(
+        opening, sid=sid, kind="modify", closes=opening.sid, ticket=ticket, entry=0.0, stop=stop,
+        target=0.0,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Iterator[mt5_package.World]:
+    made = mt5_package.World(tmp_path)
+    yield made
+    made.close()
+
+
+def test_the_package_moves_the_stop_and_keeps_the_target(package: mt5_package.World) -> None:
+    ticket = package.opened().position
+    package.bridge.submit(modify(mt5_package.order(), ticket, 2341.0))
+    report = package.settled()
+    assert (report.status, report.position) == ("FILLED", ticket)
+    there = package.package.held[int(ticket)]
+    assert (there.sl, there.tp) == (2341.0, 2361.2)
+    assert package.package.requests[-1]["action"] == 6
+
+
+def test_a_silent_package_is_looked_at(package: mt5_package.World) -> None:
+    ticket = package.opened().position
+    package.package.no_answer = True
+    package.bridge.submit(modify(mt5_package.order(), ticket, 2341.0))
+    report = package.settled()
+    assert (report.status, report.adopted) == ("FILLED", True)
+
+
+def test_the_package_refuses_a_stop_of_nothing(package: mt5_package.World) -> None:
+    package.bridge.submit(modify(mt5_package.order(), "999", 2341.0))
+    report = package.settled()
+    assert (report.status, report.reason) == ("REJECTED", "no_position")
+
+
+def test_dwx_moves_the_stop_and_keeps_the_target(tmp_path: Path) -> None:
+    world = dwx_channel.World(tmp_path)
+    ticket = world.opened().position
+    world.bridge.submit(modify(dwx_channel.order(), ticket, 2341.0))
+    report = world.settled()
+    assert (report.status, report.position) == ("FILLED", ticket)
+    there = world.fake.positions[int(ticket)]
+    assert (there.stop, there.target) == (2341.0, 2361.2)
+    (command,) = [text for text in world.fake.taken if "MODIFY" in text]
+    assert f"|MODIFY_ORDER|{ticket},0,2341.00,2361.20,0:>" in command
+
+
+def test_dwx_tells_a_stop_that_nobody_can_move(tmp_path: Path) -> None:
+    world = dwx_channel.World(tmp_path)
+    ticket = world.opened().position
+
+    def gone(text: str) -> None:
+        if "MODIFY" in text:
+            world.fake.end(int(ticket), 2338.4, "[sl 2338.40]", dwx_channel.MAGIC, 0.1)
+
+    world.fake.on_read = gone
+    world.bridge.submit(modify(dwx_channel.order(), ticket, 2341.0))
+    report = world.settled(20)
+    assert (report.status, report.reason) == ("REJECTED", "no_position")
+
+
+# --- as a person types it, and older files --------------------------------------------------------
+
+
+def test_the_command(tmp_path: Path) -> None:
+    home = live_home(tmp_path)
+    sid = held_at(home)
+    refused = torra(home, "stop", sid, "1.095")
+    assert (refused.exit_code, "type stop" in refused.output) == (2, True)
+    unknown = torra(home, "stop", sid, "1.095", "--yes")
+    assert unknown.exit_code == 2
+    assert "the price of now is not known" in unknown.output
+    assert torra(home, "stop", sid, "near", "--yes").exit_code == 2
+
+
+def test_a_file_of_an_older_program_takes_the_move_of_a_stop(tmp_path: Path) -> None:
+    """The rules of the table are widened in place: no row and no other table changes."""
+    path = tmp_path / "torra.db"
+    old_schemas.build(path, "0011_hosted", 0)
+    Database.open(path, now=System().real_now).close()
+    db = sqlite_utils.Database(path)
+    text = db["signals"].schema
+    assert "CHECK (kind IN ('open', 'close', 'modify'))" in text
+    assert "CHECK (kind <> 'open' OR (entry" in text
+    assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+    db.close()
