@@ -125,6 +125,19 @@ def test_halted_no_stop_moves(market: Market) -> None:
     assert held(market).stop == NEARER, "REDUCING lets whatever shrinks the risk go"
 
 
+def test_what_a_person_does_is_no_runaway(market: Market) -> None:
+    """However often a person moves a stop, the desk is not halted for its number of messages."""
+    market.open()
+    market.look(20)
+    before = market.database.exposure("EURUSD", "M15", as_of=market.clock.now())
+    for step in range(1, 6):
+        move(market, round(STOP + step * 0.001, 5))
+        market.look(10)
+    now = market.database.exposure("EURUSD", "M15", as_of=market.clock.now())
+    assert before["signals_last_hour"] == now["signals_last_hour"] == 1
+    assert held(market).stop == 1.095
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 

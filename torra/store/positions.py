@@ -59,7 +59,10 @@ class PositionStore(Outbox):
 
     @abstractmethod
     def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
-        """Return kind and side of an instance's signals that were decided in (after, upto]."""
+        """Return kind and side of an instance's signals that were decided in (after, upto].
+
+        What a person did is not among them: it is no sign of a desk that runs away.
+        """
 
     @abstractmethod
     def _last_losses(self, instance: str, before: str) -> dict[str, str]:

@@ -413,7 +413,7 @@ class SignalStore(Store, PositionStore):
     def _sent_between(self, instance: str, after: str, upto: str) -> list[tuple[str, str]]:
         return self._tuples(
             "SELECT kind, side FROM signals WHERE instance = ? "
-            "AND decided_at > ? AND decided_at <= ?",
+            "AND decided_at > ? AND decided_at <= ? AND authority <> 'person'",
             instance, after, upto,
         )  # fmt: skip
 
