@@ -27,6 +27,7 @@ from torra.clock import System, duration, parse
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import DATABASE, LOST, lost
 from torra.store import migrations
+from torra.store.accounts import AccountStore
 from torra.store.audit import AuditStore
 from torra.store.bars import BarStore
 from torra.store.brain import Composites
@@ -69,6 +70,7 @@ class Database(
     NewsStore,
     EventStore,
     AuditStore,
+    AccountStore,
     SentimentStore,
     HistoryStore,
     StandingStore,

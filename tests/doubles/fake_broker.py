@@ -336,6 +336,8 @@ class FakeBroker:
             return
         execution = Execution(**line)
         self.executions.append(execution)
+        if execution.entry == "out":
+            self.balance = round(self.balance + execution.profit, 2)
         held = self.held.get(execution.position)
         if execution.entry == "out" and held:
             held.volume = round(held.volume - execution.volume, 8)

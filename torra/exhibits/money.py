@@ -8,6 +8,7 @@ from typing import Final
 from torra.evaluation.wording import count, percent, span
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
+from torra.money.account import Standing
 from torra.money.book import AccountMoney, Money
 from torra.money.open_positions import PAPER
 from torra.money.results import Result
@@ -54,6 +55,8 @@ def sentences(account: AccountMoney, day: str) -> list[str]:
             )
     if held.positions:
         told.append(_open(account))
+    if account.standing is not None:
+        told += _standing(account, account.standing)
     if whole.unknown:
         told.append(f"The books never showed what {count(whole.unknown, 'trade')} came to.")
     if account.warm_up.trades:
@@ -88,6 +91,27 @@ def _open(account: AccountMoney) -> str:
         f"{told}: {amount(held.result, account)} if closed now; at {where} the loss would be "
         f"{risk} ({figures.plain(held.risk_r)} R)."
     )
+
+
+def _standing(account: AccountMoney, found: Standing) -> list[str]:
+    """Return what the account itself is worth, and what of its changes is not Torra's."""
+    worth = amount(found.balance, account, sign=False)
+    told = [
+        f"The account itself at {figures.moment(found.at)}: balance {worth}, equity "
+        f"{amount(found.equity, account, sign=False)}, now "
+        f"{amount(found.below, account, sign=False)} below its highest equity since "
+        f"{figures.moment(found.since)}."
+    ]
+    if not found.jumps:
+        return [*told, "Since then its balance has moved by Torra's deals alone."]
+    newest = found.newest[0]
+    return [
+        *told,
+        f"Not Torra's: {amount(found.unexplained, account)} in {count(found.jumps, 'change')} of "
+        "its balance that no deal of Torra's explains (a deposit, somebody else's trade, a fee). "
+        f"The newest: {amount(newest.amount, account)} between {figures.moment(newest.begin)} and "
+        f"{figures.moment(newest.end)}.",
+    ]
 
 
 def caps(found: Money) -> list[str]:

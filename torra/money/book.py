@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torra.clock import iso
 from torra.config import Instance, Profile
+from torra.money.account import AccountMark, AccountSeries, Standing, holders
 from torra.money.open_positions import PAPER, OpenNow, open_now
 from torra.money.results import ClosedTrade, Curve, Fall, Result, Tally, together
 from torra.store.standings import WarmUps
@@ -54,7 +55,9 @@ class AccountMoney:
     """One account: a broker's by bridge and channel, or the one on paper.
 
     `currency` is what the broker said last, "" where nobody has told it. `warm_up` are trades on
-    bars from before the desk began; nothing else here counts them.
+    bars from before the desk began; nothing else here counts them. `standing` is the account itself
+    as its heartbeats told it, None where there are none: Torra's result is never added to it. An
+    account that stood behind a bridge before another one did has its end in its name.
     """
 
     account: str
@@ -65,6 +68,7 @@ class AccountMoney:
     warm_up: Result
     drawdown: Fall
     open: OpenNow
+    standing: Standing | None
     by_day: Mapping[str, Result]
     by_symbol: Mapping[str, Result]
     by_side: Mapping[str, Result]
@@ -114,6 +118,7 @@ class AccountBook:
     def __init__(self) -> None:
         self.whole, self.warm_up, self.curve = Tally(), Tally(), Curve()
         self.days: dict[str, Tally] = {}
+        self.ends: list[tuple[str, float]] = []
         self.parts: dict[str, dict[str, Tally]] = {name: {} for name in PARTS}
 
     def add(self, trade: ClosedTrade) -> None:
@@ -123,11 +128,14 @@ class AccountBook:
             return
         self.whole.add(trade)
         self.curve.add(trade)
+        self.ends.append((trade.closed_at, trade.profit or 0.0))
         self.days.setdefault(trade.day, Tally()).add(trade)
         for name, groups in self.parts.items():
             groups.setdefault(getattr(trade, name), Tally()).add(trade)
 
-    def told(self, name: str, currency: str, held: OpenNow, today: date) -> AccountMoney:
+    def told(
+        self, name: str, currency: str, held: OpenNow, standing: Standing | None, today: date
+    ) -> AccountMoney:
         """Return it as it stands on a UTC day."""
         newest = sorted(self.days, reverse=True)[:DAYS_SHOWN]
         begins = (today - timedelta(days=6)).isoformat()
@@ -146,6 +154,7 @@ class AccountBook:
             warm_up=self.warm_up.result(),
             drawdown=self.curve.fall(),
             open=held,
+            standing=standing,
             by_day={day: self.days[day].result() for day in newest},
             by_symbol=by_part["symbol"],
             by_side=by_part["side"],
@@ -168,6 +177,9 @@ class MoneyBook:
         self._accounts: dict[str, AccountBook] = {}
         self._last: tuple[str, int] = ("", 0)
         self._step: int | None = None
+        self._marked: dict[str, str] = {}
+        self._holders: dict[str, list[AccountMark]] = {}
+        self._series: dict[str, AccountSeries] = {}
 
     def money(self, setups: Setups, now: datetime) -> Money:
         """Return what the trades came to by now, the desk's time."""
@@ -175,11 +187,15 @@ class MoneyBook:
         with self._lock:
             self._catch_up()
             held = open_now(database, known, now)
-            currencies = _currencies(database.bridges())
+            currencies = self._currencies()
             names = {item.route for item, _ in known.values()} | set(self._accounts) | set(held)
             accounts = [
-                self._accounts.setdefault(name, AccountBook()).told(
-                    name, currencies.get(name, ""), held.get(name, OpenNow()), now.date()
+                self._book(name).told(
+                    name,
+                    currencies.get(name, ""),
+                    held.get(name, OpenNow()),
+                    self._series[name].standing() if name in self._series else None,
+                    now.date(),
                 )
                 for name in sorted(names, key=lambda name: (name != PAPER, name))
             ]
@@ -187,24 +203,71 @@ class MoneyBook:
         lost = -math.fsum(_number(row[9]) or 0.0 for row in database.closed_results(midnight))
         return Money(now, tuple(accounts), 0.0 + lost, tuple(_caps(known.values())))
 
-    def _catch_up(self) -> None:
+    def _unread(self) -> dict[str, list[AccountMark]]:
+        """Return by bridge the marks of its account since the last look."""
         database = self._database
+        return {
+            bridge: [
+                AccountMark.of(row)
+                for row in database.account_marks(bridge, self._marked.get(bridge, ""))
+            ]
+            for bridge in database.marked_bridges()
+        }
+
+    def _another(self, marks: Mapping[str, Sequence[AccountMark]]) -> bool:
+        """Return whether another account stands behind a bridge than at the last look."""
+        return any(
+            len(holders([self._holders[bridge][-1], *new])) > 1
+            for bridge, new in marks.items()
+            if bridge in self._holders
+        )
+
+    def _name(self, bridge: str, at: str) -> str:
+        """Return what the account is called that stood behind a bridge at a moment (ISO)."""
+        following = [one.at for one in self._holders.get(bridge, [])[1:] if at < one.at]
+        return f"{bridge}, until {following[0][:16]}" if following else bridge
+
+    def _currencies(self) -> dict[str, str]:
+        """Return the currency of each account that is known."""
+        marked = {
+            self._name(bridge, one.at): one.currency
+            for bridge, found in self._holders.items()
+            for one in found
+        }
+        return {**marked, **_currencies(self._database.bridges())}
+
+    def _catch_up(self) -> None:
+        """Read what is new: the marks first, so that the trades behind them are there."""
+        database, marks = self._database, self._unread()
         upto = database.newest_step()
-        rows: list[tuple[Any, ...]] | None = None
-        if self._step is not None:
-            rows = sorted(database.closed_between(self._step, upto), key=_place)
-            if rows and _place(rows[0]) <= self._last:
-                rows = None
-        if rows is None:
+        rows = self._ended(upto)
+        if rows is None or self._another(marks):
             self._begin()
-            rows = database.closed_results()
+            marks, rows = self._unread(), database.closed_results()
+        for bridge, new in marks.items():
+            self._holders.setdefault(bridge, holders(new))
         # asked anew: a warm-up that still runs has another end by now
         warm_ups = WarmUps(database)
         for row in rows:
             trade = _trade(row, warm_ups)
-            self._accounts.setdefault(trade.bridge, AccountBook()).add(trade)
+            self._book(self._name(trade.bridge, trade.closed_at)).add(trade)
             self._last = _place(row)
         self._step = upto
+        for bridge, new in marks.items():
+            for mark in new:
+                name = self._name(bridge, mark.at)
+                self._series.setdefault(name, AccountSeries()).add(mark, self._book(name).ends)
+                self._marked[bridge] = mark.at
+
+    def _ended(self, upto: int) -> list[tuple[Any, ...]] | None:
+        """Return the trades that ended since the last look; None where all must be added anew."""
+        if self._step is None:
+            return None
+        rows = sorted(self._database.closed_between(self._step, upto), key=_place)
+        return None if rows and _place(rows[0]) <= self._last else rows
+
+    def _book(self, name: str) -> AccountBook:
+        return self._accounts.setdefault(name, AccountBook())
 
 
 def _place(row: Sequence[Any]) -> tuple[str, int]:

@@ -248,6 +248,14 @@ CREATE TABLE win_rates (
 ) WITHOUT ROWID;
 """
 
+ACCOUNTS: Final = """
+CREATE TABLE account_marks (
+    bridge TEXT NOT NULL, at TEXT NOT NULL, account INTEGER NOT NULL, currency TEXT NOT NULL,
+    balance REAL NOT NULL, equity REAL NOT NULL, held INTEGER NOT NULL,
+    PRIMARY KEY (bridge, at)
+) WITHOUT ROWID;
+"""
+
 WIDER_RULES: Final = (
     ("CHECK (kind IN ('open', 'close'))", "CHECK (kind IN ('open', 'close', 'modify'))"),
     ("CHECK (kind = 'close' OR (entry", "CHECK (kind <> 'open' OR (entry"),
@@ -517,6 +525,11 @@ def _stop_moves(db: sqlite_utils.Database) -> None:
     db.execute("PRAGMA writable_schema = OFF")
 
 
+@steps(name="0013_accounts")
+def _accounts(db: sqlite_utils.Database) -> None:
+    db.executescript(ACCOUNTS)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -530,6 +543,7 @@ SCRIPTS: Final = {
     "0010_changed": CHANGED,
     "0011_hosted": HOSTED,
     "0012_stop_moves": "",
+    "0013_accounts": ACCOUNTS,
 }
 """The script of each step, without the sentiment table and added columns."""
 

@@ -306,6 +306,8 @@ class Courier:
                 facts=health.facts,
                 reconciled_at=line.compared_at,
             )
+            if health.ok:  # else its last words may be old
+                self._database.mark_account(line.bridge.name, health.facts)
 
     def _pass_on(self, name: str, said: object) -> None:
         """Let a person hear what a bridge refused to believe: one alarm for each kind of file."""

@@ -1,0 +1,224 @@
+"""The account behind a bridge: what of its balance is Torra's, what is not, and whose it is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import Database
+from tests.trading.test_reversals import Life
+from tests.worlds.channels import EUR
+from tests.worlds.stores import NOON, Hand, open_database, opening
+from torra.clock import iso
+from torra.exhibits import money as words
+from torra.money.account import AccountMark, AccountSeries, Jump, holders
+from torra.money.book import Money, MoneyBook
+
+FACTS = {"account": 1001, "currency": "EUR", "balance": 10_000.0, "equity": 10_000.0}
+BRIDGE = "torra_files main"
+
+
+def at(minutes: float) -> str:
+    return iso(NOON + timedelta(minutes=minutes))
+
+
+def mark(minutes: float, balance: float, *, held: int = 0, **more: Any) -> AccountMark:
+    known = {"account": 1001, "currency": "EUR", "equity": balance, **more}
+    return AccountMark(at=at(minutes), balance=balance, held=held, **known)
+
+
+def series(*marks: AccountMark, ends: tuple[tuple[str, float], ...] = ()) -> AccountSeries:
+    found = AccountSeries()
+    for one in marks:
+        found.add(one, ends)
+    return found
+
+
+# --- what is Torra's, and what is not ------------------------------------------------------------
+
+
+def test_what_torras_trades_came_to_is_no_jump() -> None:
+    ends = ((at(5), 12.5), (at(9), -2.5))
+    found = series(mark(0, 100.0), mark(6, 112.5), mark(10, 110.0), ends=ends).standing()
+    assert found is not None
+    assert (found.jumps, found.unexplained, found.balance) == (0, 0.0, 110.0)
+
+
+def test_what_no_deal_explains_is_told_with_its_moments() -> None:
+    found = series(mark(0, 100.0), mark(10, 612.5), ends=((at(5), 12.5),)).standing()
+    assert found is not None
+    assert found.newest == (Jump(at(0), at(10), 500.0),)
+    assert (found.jumps, found.unexplained) == (1, 500.0)
+
+
+def test_while_torra_holds_a_position_nothing_is_judged() -> None:
+    """The broker books parts and costs as they come; at the end all of it is in the trade."""
+    marks = (mark(0, 100.0), mark(1, 99.5, held=1), mark(2, 104.0, held=1), mark(9, 107.0))
+    found = series(*marks, ends=((at(8), 7.0),)).standing()
+    assert found is not None
+    assert found.jumps == 0
+    deposit = series(*marks, mark(20, 108.0), ends=((at(8), 7.0),)).standing()
+    assert deposit is not None
+    assert deposit.newest == (Jump(at(9), at(20), 1.0),)
+
+
+def test_two_clocks_that_tell_a_deal_differently_make_no_jump() -> None:
+    """The balance has the deal already; by the broker's clock it is two seconds from now."""
+    ends = ((at(10.05), 7.0),)
+    found = series(mark(0, 100.0), mark(10, 107.0), mark(11, 107.0), ends=ends).standing()
+    assert found is not None
+    assert (found.jumps, found.unexplained) == (0, 0.0)
+    late = series(
+        mark(0, 100.0), mark(10, 107.0), mark(30, 107.0), ends=((at(20), 7.0),)
+    ).standing()
+    assert late is not None
+    assert late.jumps == 2, "ten minutes are no difference of clocks"
+
+
+def test_the_equity_and_its_fall_are_those_of_the_marks() -> None:
+    marks = [mark(n, 100.0, equity=value, held=1) for n, value in enumerate((100, 120, 90, 110))]
+    found = series(*marks).standing()
+    assert found is not None
+    assert (found.equity, found.fall, found.below, found.since) == (110, 30.0, 10.0, at(0))
+    assert AccountSeries().standing() is None
+
+
+def test_holders_are_the_accounts_one_after_the_other() -> None:
+    marks = [mark(0, 1.0), mark(1, 1.0), mark(2, 1.0, currency="USD"), mark(3, 1.0, account=2)]
+    assert [one.at for one in holders(marks)] == [at(0), at(2), at(3)]
+    assert holders([]) == []
+
+
+# --- what is marked -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock() -> Hand:
+    return Hand()
+
+
+@pytest.fixture
+def database(tmp_path: Path, clock: Hand) -> Database:
+    return open_database(tmp_path, clock)
+
+
+def test_a_mark_is_added_where_something_changed_and_every_quarter(
+    database: Database, clock: Hand
+) -> None:
+    assert database.mark_account(BRIDGE, FACTS)
+    clock.pass_by(60)
+    assert not database.mark_account(BRIDGE, {**FACTS, "equity": 9_990.0}), "equity alone moves on"
+    assert database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
+    clock.pass_by(899)
+    assert not database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
+    clock.pass_by(1)
+    assert database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
+    database.enqueue_signal(opening("T1", instance="EURUSD", bridge=BRIDGE))
+    for state in ("PUBLISHED", "FILLED"):
+        database.move_signal("T1", state)
+    clock.pass_by(1)
+    assert database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
+    assert [row["held"] for row in database.account_marks(BRIDGE)] == [0, 0, 0, 1]
+    clock.pass_by(-3600)
+    assert not database.mark_account(BRIDGE, FACTS), "a clock that was set back"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"account": True}, {"account": "1001"}, {"account": 0}, {"account": 1 << 70},
+        {"currency": ""}, {"currency": "E R"}, {"currency": "EUROEUROE"}, {"currency": None},
+        {"balance": float("nan")}, {"balance": "much"}, {"equity": 1e300}, {"equity": None},
+    ],
+)  # fmt: skip
+def test_what_is_no_account_is_left_out(database: Database, odd: dict[str, Any]) -> None:
+    assert not database.mark_account(BRIDGE, {**FACTS, **odd})
+    assert not database.mark_account(BRIDGE, {k: v for k, v in FACTS.items() if k not in odd})
+    assert database.marked_bridges() == []
+
+
+# --- what a desk says of it -----------------------------------------------------------------------
+
+
+def closed(database: Database, sid: str, moment: datetime, profit: float) -> None:
+    database.enqueue_signal(opening(sid, instance="EURUSD", bridge=BRIDGE))
+    for state in ("PUBLISHED", "FILLED"):
+        database.move_signal(sid, state, fields={"price": 2000.0} if state == "FILLED" else {})
+    database.close_position(
+        sid, price=2000.0 + profit, time=moment, profit=profit, r_multiple=0.1, reason="CLOSED"
+    )
+
+
+def test_another_account_behind_the_channel_has_its_own_results(
+    database: Database, clock: Hand
+) -> None:
+    """A swap of the account, or of its currency: the trades before it are not added to those after
+    it, also where a look lay between them.
+    """
+    book = MoneyBook(database)
+    database.mark_account(BRIDGE, FACTS)
+    closed(database, "T1", clock.moment + timedelta(minutes=5), 10.0)
+    clock.pass_by(600)
+    database.mark_account(BRIDGE, {**FACTS, "balance": 10_010.0})
+    assert names(book.money([], clock.moment)) == {BRIDGE: ("EUR", 10.0, 0)}
+    clock.pass_by(600)
+    database.mark_account(BRIDGE, {**FACTS, "account": 2002, "currency": "USD", "balance": 77.0})
+    closed(database, "T2", clock.moment + timedelta(minutes=5), 4.0)
+    clock.pass_by(600)
+    database.mark_account(BRIDGE, {**FACTS, "account": 2002, "currency": "USD", "balance": 81.0})
+    told = names(book.money([], clock.moment))
+    assert told == {BRIDGE: ("USD", 4.0, 0), f"{BRIDGE}, until 2026-02-13T12:20": ("EUR", 10.0, 0)}
+    assert names(MoneyBook(database).money([], clock.moment)) == told
+
+
+def names(found: Money) -> dict[str, tuple[str, float, int | None]]:
+    return {
+        one.account: (one.currency, one.whole.profit, one.standing.jumps if one.standing else None)
+        for one in found.accounts
+        if one.account != "paper"
+    }
+
+
+def test_the_words_name_what_is_not_torras(database: Database, clock: Hand) -> None:
+    database.mark_account(BRIDGE, FACTS)
+    clock.pass_by(600)
+    database.mark_account(BRIDGE, {**FACTS, "balance": 10_500.0, "equity": 10_500.0})
+    (account,) = MoneyBook(database).money([], clock.moment).accounts
+    text = " ".join(words.sentences(account, "2026-02-13"))
+    assert "The account itself at 2026-02-13 12:10 UTC: balance 10,500.00 EUR" in text
+    assert "Not Torra's: +500.00 EUR in 1 change of its balance" in text
+    assert "between 2026-02-13 12:00 UTC and 2026-02-13 12:10 UTC" in text
+
+
+def test_lives_on_a_channel_explain_every_cent_but_the_deposits(
+    tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    """Random lives: parts, reversals, stops, hands, late answers; somebody pays in and out."""
+    paid_in = trades = 0
+    for number in range(scaled(300, least=1)):
+        life, dice = Life(tmp_path / str(number), 5_000 + number), random.Random(number)
+        deposits = 0.0
+        for _ in range(4):
+            life.run(bars=4)
+            life.settle()
+            if dice.random() < 0.7:
+                amount = float(dice.choice((-250, 100, 1_000)))
+                life.stage.broker.balance = round(life.stage.broker.balance + amount, 2)
+                deposits, paid_in = deposits + amount, paid_in + 1
+            life.settle()
+        (found,) = (
+            one
+            for one in MoneyBook(life.database).money([], life.clock.now()).accounts
+            if one.account == EUR.route
+        )
+        trades += found.whole.trades
+        assert found.standing is not None
+        if life.database.position(EUR.id) is None:
+            assert found.standing.unexplained == pytest.approx(deposits, abs=0.01), f"life {number}"
+        life.database.close()
+    record_property("seen", f"{trades} trades and {paid_in} payments")

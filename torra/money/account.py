@@ -1,0 +1,148 @@
+"""The account behind a bridge beside Torra's own deals there: what of its changes is not Torra's.
+
+Pure. Between two moments at which Torra held nothing on an account, its balance may change by what
+Torra's trades came to and by nothing else: then swap, commission and every part of a close are in
+both. Whatever is left is a deposit or a withdrawal, somebody else's trade, or a fee. While Torra
+holds a position nothing is judged, for the broker books parts and costs of it as they come.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+from torra.clock import parse
+
+CENT: Final = 0.005
+"""Amounts that differ by less are the same."""
+
+ECHO: Final = timedelta(minutes=2)
+"""Two opposite jumps closer than this are one deal whose time the two clocks tell differently."""
+
+JUMPS: Final = 20
+"""Newest unexplained changes that are told one by one."""
+
+
+class AccountMark(NamedTuple):
+    """One look at an account; `at` is ISO 8601 in UTC, `held` counts Torra's positions there."""
+
+    at: str
+    account: int
+    currency: str
+    balance: float
+    equity: float
+    held: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> AccountMark:
+        """Read a stored mark (torra.store.accounts)."""
+        return cls(*(row[name] for name in cls._fields))
+
+    @property
+    def holder(self) -> tuple[int, str]:
+        """Whose account it is: number and currency."""
+        return self.account, self.currency
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A change of the balance between two moments that no deal of Torra's explains."""
+
+    begin: str
+    end: str
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an account is worth, and what of its changes since `since` is not Torra's.
+
+    `unexplained` is the sum of `jumps` jumps, of which `newest` has the last JUMPS, newest first.
+    `fall` is the deepest fall of the equity below its highest mark, `below` how far it is now.
+    """
+
+    at: str
+    since: str
+    balance: float
+    equity: float
+    unexplained: float
+    jumps: int
+    newest: tuple[Jump, ...]
+    fall: float
+    below: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return asdict(self)
+
+
+class AccountSeries:
+    """The marks of one account so far; a later look adds only what is new."""
+
+    def __init__(self) -> None:
+        self._first: AccountMark | None = None
+        self._last: AccountMark | None = None
+        self._flat: AccountMark | None = None
+        self._jumps: list[Jump] = []
+        self._high = -math.inf
+        self._fall = 0.0
+
+    def add(self, mark: AccountMark, ends: Sequence[tuple[str, float]]) -> None:
+        """Add the next mark; `ends` are Torra's trades there, (closed_at, profit), oldest first."""
+        self._first = self._first or mark
+        self._last = mark
+        self._high = max(self._high, mark.equity)
+        self._fall = max(self._fall, self._high - mark.equity)
+        if mark.held:
+            return
+        before, self._flat = self._flat, mark
+        if before is not None:
+            change = mark.balance - before.balance
+            left = round(change - won_between(ends, before.at, mark.at), 2)
+            if abs(left) > CENT:
+                self._jump(Jump(before.at, mark.at, left))
+
+    def standing(self) -> Standing | None:
+        """Return how the account stands; None before the first mark."""
+        first, last = self._first, self._last
+        if first is None or last is None:
+            return None
+        return Standing(
+            at=last.at,
+            since=first.at,
+            balance=last.balance,
+            equity=last.equity,
+            unexplained=round(math.fsum(one.amount for one in self._jumps), 2),
+            jumps=len(self._jumps),
+            newest=tuple(reversed(self._jumps[-JUMPS:])),
+            fall=round(self._fall, 2),
+            below=round(self._high - last.equity, 2),
+        )
+
+    def _jump(self, jump: Jump) -> None:
+        last = self._jumps[-1] if self._jumps else None
+        opposite = last is not None and abs(last.amount + jump.amount) <= CENT
+        if last is not None and opposite and parse(jump.end) - parse(last.end) <= ECHO:
+            self._jumps.pop()
+        else:
+            self._jumps.append(jump)
+
+
+def won_between(ends: Sequence[tuple[str, float]], after: str, upto: str) -> float:
+    """Return what the trades came to that were closed in (after, upto]."""
+    begin = bisect_right(ends, (after, math.inf))
+    end = bisect_right(ends, (upto, math.inf))
+    return math.fsum(profit for _, profit in ends[begin:end])
+
+
+def holders(marks: Iterable[AccountMark]) -> list[AccountMark]:
+    """Return the first mark of each account that stood behind a bridge, one after the other."""
+    found: list[AccountMark] = []
+    for mark in marks:
+        if not found or found[-1].holder != mark.holder:
+            found.append(mark)
+    return found

@@ -1,0 +1,90 @@
+"""What the accounts behind the bridges were worth: balance and equity as heartbeats told them.
+
+Append-only. A mark is added when an account, its currency, its balance or the number of Torra's
+positions there has changed, and every 15 minutes besides. What of it is Torra's doing is
+torra.money.account's part. Times are real time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from torra.clock import parse
+from torra.store.connection import Store
+from torra.verdict.signal_states import EXECUTED, SENT
+
+EVERY: Final = timedelta(minutes=15)
+"""After this long an account that has not changed is marked again."""
+
+MOST: Final = 1e15
+"""No account is worth more, in any currency: what says so is no number."""
+
+CHANGES: Final = ("account", "currency", "balance", "held")
+"""What is marked at once where it has changed; the equity moves all the time."""
+
+MARK: Final = ("bridge", "at", "account", "currency", "balance", "equity", "held")
+
+
+class AccountStore(Store):
+    """The marks of every bridge's account."""
+
+    def mark_account(self, bridge: str, facts: Mapping[str, object]) -> bool:
+        """Add a mark of a bridge's account by what it told; False where nothing is to be added.
+
+        `facts` are those of its health. Needs account, currency, balance and equity; what tells
+        less, or no numbers, is left out.
+        """
+        told = _told(facts)
+        if told is None:
+            return False
+        last = self._row(
+            "SELECT * FROM account_marks WHERE bridge = ? ORDER BY at DESC LIMIT 1", bridge
+        )
+        states = (*SENT, *EXECUTED)
+        marks = ", ".join("?" * len(states))
+        held = self._count(
+            "signals", f"kind = 'open' AND state IN ({marks}) AND bridge = ?", *states, bridge
+        )
+        row = {"bridge": bridge, "at": self._moment(), **told, "held": held}
+        if last is not None:
+            same = all(
+                last[name] == row[name] for name in ("account", "currency", "balance", "held")
+            )
+            due = parse(row["at"]) - parse(last["at"])
+            # A clock that was set back adds nothing: marks are in order.
+            if due <= timedelta(0) or (same and due < EVERY):
+                return False
+        self._add("account_marks", row)
+        return True
+
+    def account_marks(self, bridge: str, after: str = "") -> list[dict[str, Any]]:
+        """Return the marks of a bridge later than `after` (ISO), oldest first: columns of MARK."""
+        return self._rows(
+            "SELECT * FROM account_marks WHERE bridge = ? AND at > ? ORDER BY at", bridge, after
+        )
+
+    def marked_bridges(self) -> list[str]:
+        """Return the bridges whose accounts were ever marked."""
+        rows = self._tuples("SELECT DISTINCT bridge FROM account_marks ORDER BY bridge")
+        return [bridge for (bridge,) in rows]
+
+
+def _told(facts: Mapping[str, object]) -> dict[str, Any] | None:
+    """Return account, currency, balance and equity as they are stored; None where one is none."""
+    account, currency = facts.get("account"), facts.get("currency")
+    amounts = {name: facts.get(name) for name in ("balance", "equity")}
+    if isinstance(account, bool) or not isinstance(account, int) or not 0 < account < 1 << 62:
+        return None
+    if not isinstance(currency, str) or not (currency.isascii() and currency.isalnum()):
+        return None
+    if not all(_is_amount(value) for value in amounts.values()) or len(currency) > 8:
+        return None
+    return {"account": account, "currency": currency.upper(), **amounts}
+
+
+def _is_amount(value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and abs(value) <= MOST  # type: ignore[arg-type]
