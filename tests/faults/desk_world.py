@@ -9,7 +9,6 @@ meanwhile is desk_witness's.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import threading
 from collections import Counter
@@ -25,6 +24,7 @@ from agents.contracts import Completion, ModelUnavailable, Request
 from tests.doubles import scripted
 from tests.doubles.fake_broker import FakeBroker
 from tests.doubles.reference_ea import ReferenceEa
+from tests.faults import old_schemas
 from tests.faults.desk_market import OPENING, Feed, price_at
 from tests.faults.mortal import STAGE, Crash, Doom, MortalDatabase, MortalDisk, open_mortal
 from tests.worlds.channels import ENVIRONMENT, INPUTS
@@ -35,7 +35,6 @@ from torra.config import SYMBOLS, Channel, Instance, Profile, validate
 from torra.desk.roster import InstanceSetup, Refit
 from torra.desk.schedule import Desk
 from torra.home import HALT
-from torra.store import migrations
 from torra.trading.courier import Addressee, Courier
 from torra.trading.kill_switch import KillSwitch
 from torra_trader import Outcome
@@ -283,16 +282,8 @@ class World:
     def make_older(self, number: int) -> None:
         """Take the file back to an earlier schema, by what the later steps made; nobody has it."""
         self.observer.close()
-        with closing(sqlite3.connect(self.folder / "torra.db")) as connection, connection:
-            for name in migrations.STEPS[number:]:
-                for kind in ("TRIGGER", "INDEX", "TABLE"):
-                    made = f"CREATE (?:UNIQUE )?{kind} (\\w+)"
-                    for found in re.findall(made, migrations.SCRIPTS[name]):
-                        connection.execute(f"DROP {kind} IF EXISTS {found}")
-                added = r"ALTER TABLE (\w+) ADD COLUMN (\w+)"
-                for table, column in re.findall(added, migrations.SCRIPTS[name]):
-                    connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-                connection.execute("DELETE FROM _sqlite_migrations WHERE name = ?", (name,))
+        with closing(sqlite3.connect(self.folder / "torra.db")) as connection:
+            old_schemas.rewind(connection, number)
         self.observer = sqlite3.connect(self.folder / "torra.db", isolation_level=None)
         self.observer.row_factory = sqlite3.Row
 

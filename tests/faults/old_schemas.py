@@ -40,6 +40,35 @@ def build(path: Path, step: str, rows: int) -> Path:
     return path
 
 
+def rewind(connection: sqlite3.Connection, number: int) -> None:
+    """Take a file back to the schema of a number, by what the later steps made.
+
+    Nobody else may have it open.
+    """
+    for name in migrations.STEPS[number:]:
+        script = migrations.SCRIPTS[name]
+        for kind in ("TRIGGER", "INDEX", "TABLE"):
+            for made in re.findall(f"CREATE (?:UNIQUE )?{kind} (\\w+)", script):
+                connection.execute(f"DROP {kind} IF EXISTS {made}")
+        for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", script):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+        if name == "0012_stop_moves":
+            _narrow(connection)
+        connection.execute("DELETE FROM _sqlite_migrations WHERE name = ?", (name,))
+    connection.commit()
+
+
+def _narrow(connection: sqlite3.Connection) -> None:
+    """Give the table signals its rules of before."""
+    connection.execute("PRAGMA writable_schema = ON")
+    for before, after in migrations.WIDER_RULES:
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'signals'",
+            (after, before),
+        )
+    connection.execute("PRAGMA writable_schema = RESET")
+
+
 def tables(connection: sqlite3.Connection) -> list[str]:
     """Return Torra's tables, and the scorer's."""
     found = connection.execute(

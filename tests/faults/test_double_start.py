@@ -233,6 +233,7 @@ def storm(folder: Path, kills: int, dice: random.Random) -> Processes:
     try:
         two.start()
         two.start()
+        until(lambda: two.done() > 0, 60, "the first holder works")
         for _ in range(kills):
             time.sleep(dice.uniform(0.0, LEASE))
             two.kill(dice.choice(two.pids))

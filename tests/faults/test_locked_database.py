@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ LOCKING = """
 import sqlite3, sys, time
 path, seconds = sys.argv[1], float(sys.argv[2])
 other = sqlite3.connect(path, isolation_level=None, timeout=60)
+sys.stdin.readline()
 other.execute("BEGIN IMMEDIATE")
 print("locked", flush=True)
 if seconds:
@@ -40,7 +41,7 @@ if seconds:
     other.execute("ROLLBACK")
 sys.stdin.read()
 """
-"""Locks the database for so many seconds, 0 for as long as it lives."""
+"""Locks the database, once it is told to, for so many seconds, 0 for as long as it lives."""
 
 GRACE = 0.5
 """Seconds past its deadline in which a tick must have ended."""
@@ -54,15 +55,29 @@ H1 = 4 * desks.QUARTER
 @contextmanager
 def locked(path: Path, seconds: float = 0.0) -> Iterator[None]:
     """Have another program write to the database; it lives no longer than this."""
+    with locking(path, seconds) as lock:
+        lock()
+        yield
+
+
+@contextmanager
+def locking(path: Path, seconds: float) -> Iterator[Callable[[], None]]:
+    """Have another program ready that locks the database at once when it is told to."""
     other = subprocess.Popen(
         [sys.executable, "-S", "-c", LOCKING, path, str(seconds)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     with other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "locked\n"
+        stdin, stdout = other.stdin, other.stdout
+        assert stdin is not None and stdout is not None
+
+        def lock() -> None:
+            stdin.write("go\n")
+            stdin.flush()
+            assert stdout.readline() == "locked\n"
+
         try:
-            yield
+            yield lock
         finally:
             other.kill()
 
@@ -97,12 +112,13 @@ def locked_from(desk: Desk, point: str, seconds: float = 0.0) -> Iterator[None]:
     `seconds` as for `locked`; the lock ends with this at the latest.
     """
     setup = desk.setups["EURUSD"]
-    with ExitStack() as stack:
+    # Ready beforehand: a busy machine may need longer to start a program than the tick may take.
+    with locking(desk.database.path, seconds) as begin:
         begun: list[None] = []
 
         def lock() -> None:
             if not begun:
-                begun.append(stack.enter_context(locked(desk.database.path, seconds)))
+                begun.append(begin())
 
         if point == "before":
             lock()

@@ -21,7 +21,8 @@ import pytest
 from instance_database import Database
 from tests import ROOT
 from tests.doubles.scripted import Blocks, Scripted
-from tests.tries import Tries
+from tests.faults import old_schemas
+from tests.tries import Tries, until
 from tests.worlds import scorers
 from torra.errors import ConfigError
 from torra.overlay import Overlay
@@ -234,11 +235,8 @@ def test_an_older_database_is_not_migrated_under_a_desk_that_works(tmp_path: Pat
     (path.parent / "desk.json").write_text(desk)
     with closing(scorers.stored(tmp_path)) as database:
         database.acquire_lease("desk", 600.0)
-        connection = database.connection()
-        connection.execute("DROP TABLE hosted")
-        connection.execute("DROP TABLE hosted_outcomes")
-        connection.execute("DELETE FROM _sqlite_migrations WHERE name >= '0011'")
-        connection.conn.commit()
+    with closing(sqlite3.connect(path)) as connection:
+        old_schemas.rewind(connection, 10)
     before = path.read_bytes()
     answer = scorers.asked(scorers.overlay(tmp_path), scores=scorers.L1)
     assert "a desk of an older version works on" in answer.why
@@ -271,8 +269,8 @@ def test_idle_threads_end_and_begin_again(monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(5):
         future = workers.run(threading.get_ident)
         assert future is not None and future.result(10)
-        time.sleep(0.12)
-    assert workers._all == 0 and workers.busy == 0
+        until(lambda: workers._all == 0)
+    assert workers.busy == 0
 
 
 HUNG = """

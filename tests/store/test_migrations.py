@@ -13,6 +13,7 @@ import sqlite_utils
 
 from instance_database import Database
 from tests.conftest import Scale
+from tests.faults import old_schemas
 from tests.worlds import legacy_database
 from tests.worlds.stores import NOON, PROFILE, Hand, count, frame, open_database, save
 from torra.config import ROOT
@@ -309,26 +310,9 @@ def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> N
     rows = "SELECT * FROM record_lows ORDER BY instance, timeframe, bar_time"
     want = database.connection().execute(rows).fetchall()
     assert [row[3] for row in want] == [19.0, 8.0, 6.0, 5.0, 3.0]
-    connection = database.connection()
-    connection.execute("DROP TABLE record_lows")
-    for trigger in ("audit_never_replaced", "agent_standing_never_replaced"):
-        connection.execute(f"DROP TRIGGER {trigger}")
-    for index in ("chains_changed", "chains_acting"):
-        connection.execute(f"DROP INDEX {index}")
-    for table in ("hosted", "hosted_outcomes"):
-        connection.execute(f"DROP TABLE {table}")
-    for column in ("authority", "seal"):
-        connection.execute(f"ALTER TABLE signals DROP COLUMN {column}")
-    connection.execute("PRAGMA writable_schema = ON")
-    for before, after in migrations.WIDER_RULES:
-        connection.execute(
-            "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'signals'",
-            (after, before),
-        )
-    connection.execute("PRAGMA writable_schema = RESET")
-    connection.execute("DELETE FROM _sqlite_migrations WHERE name >= '0007'")
-    connection.conn.commit()
     database.close()
+    with closing(sqlite3.connect(database.path)) as connection:
+        old_schemas.rewind(connection, 6)
     database = open_database(tmp_path)
     assert database.connection().execute(rows).fetchall() == want
     database.close()
