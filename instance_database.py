@@ -27,7 +27,6 @@ from torra.clock import System, duration, parse
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import DATABASE, LOST, lost
 from torra.store import migrations
-from torra.store.accounts import AccountStore
 from torra.store.audit import AuditStore
 from torra.store.bars import BarStore
 from torra.store.brain import Composites
@@ -37,13 +36,14 @@ from torra.store.hosted import HostedStore
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
 from torra.store.news import NewsStore
-from torra.store.proposals_and_alarms import ExecutionStore
 from torra.store.sentiment import SentimentStore
-from torra.store.signals import CLOSED_OPENING, SignalStore
 from torra.store.standings import ChangeStore, StandingStore
 from torra.store.streams import EventStore
 from torra.store.tick_store import TickStore
 from torra.store.ticks import ClaimStore
+from torra.store.trade.accounts import AccountStore
+from torra.store.trade.proposals_and_alarms import ExecutionStore
+from torra.store.trade.signals import CLOSED_OPENING, SignalStore
 from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, Saved
 
 RECALLED: Final = ("side", "profit", "r_multiple", "outcome", "evolution", "closed_at")

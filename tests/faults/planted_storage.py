@@ -74,12 +74,12 @@ STORAGE: Final[Table] = {
         ),
         "signal-once": fault(
             "a decision that is in the outbox is not looked for",
-            At("torra.store.signals:SignalStore.enqueue_signal", never("_row(...)")),
+            At("torra.store.trade.signals:SignalStore.enqueue_signal", never("_row(...)")),
             "test_a_signal_is_written_once",
         ),
         "signal-steps": fault(
             "a signal may go from any state to any other",
-            At("torra.store.signals:SignalStore.move_signal", drop("check_transition(...)")),
+            At("torra.store.trade.signals:SignalStore.move_signal", drop("check_transition(...)")),
             "test_only_steps_of_the_table_are_taken",
         ),
         "claim-lost": fault(
@@ -395,7 +395,7 @@ STORAGE: Final[Table] = {
         "knows-its-elder": fault(
             "a tick knows the position that another one of its close has opened",
             At(
-                "torra.store.positions:PositionStore._held_at",
+                "torra.store.trade.positions:PositionStore._held_at",
                 replace("row['decided_at'] < as_of", "row['decided_at'] <= as_of"),
             ),
             "test_a_crash_between_two_commits_changes_nothing_that_the_second_debates_on",

@@ -34,7 +34,7 @@ from torra.regular_files import open_regular
 from torra.store import structure
 from torra.store.connection import BUSY_SECONDS, connect_guest, connect_reader, copy, explain, stamp
 from torra.store.migrations import NEWEST, compared, schema
-from torra.store.signals import altered_orders
+from torra.store.trade.signals import altered_orders
 from torra.whole_files import sync_folder, write_whole
 
 MARK_DIGITS: Final = 8

@@ -39,9 +39,9 @@ from torra.home import DATABASE, LOST, lost
 from torra.store import structure
 from torra.store.connection import LOCKED, WANTED_BYTES, connect_reader
 from torra.store.migrations import NEWEST, compared, schema
-from torra.store.signals import altered_orders
 from torra.store.stored_times import unreadable
 from torra.store.ticks import CLOCK_SET_BACK
+from torra.store.trade.signals import altered_orders
 from torra.trading.by_hand import files_to_halt
 from torra.trading.kill_switch import put_down
 

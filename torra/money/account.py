@@ -39,7 +39,7 @@ class AccountMark(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> AccountMark:
-        """Read a stored mark (torra.store.accounts)."""
+        """Read a stored mark (torra.store.trade.accounts)."""
         return cls(*(row[name] for name in cls._fields))
 
     @property

@@ -43,8 +43,8 @@ from torra.replay.shards import trials
 from torra.replay.shards.history import moment
 from torra.replay.shards.seen import trade_seen
 from torra.store.hosted import is_hosted
-from torra.store.positions import BY_HAND
 from torra.store.standings import WarmUps
+from torra.store.trade.positions import BY_HAND
 
 CALLED: Final = "scorecard"
 """Prefix of the names of a desk's own scorecards; no replay may have it."""

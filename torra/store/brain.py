@@ -22,7 +22,7 @@ from typing import Any, Final
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.store.connection import TickKey
-from torra.store.positions import PositionStore
+from torra.store.trade.positions import PositionStore
 from torra.verdict import call_policy, sentiment_rules
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position

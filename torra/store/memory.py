@@ -4,7 +4,7 @@
 keeps: the arms of a replay. It holds what the next tick depends on: claims, the newest chains of
 each stream, signals, latches, the paper cursor and the trading state. Journal, calls, pictures,
 news and proposals are dropped as they come. The brain, the books and the steps of a signal are the
-database's own code (torra.store.brain, torra.store.positions, torra.verdict.signal_states).
+database's own code (torra.store.brain, torra.store.trade.positions, torra.verdict.signal_states).
 
 A transaction that raises leaves no trace, as in the database. A broken score, a wrong step and a
 second opening raise ValueError. Ticks of one stream come in the order of their closes. What no
@@ -28,9 +28,9 @@ from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
 from torra.store.brain import Composites
 from torra.store.connection import TickKey, stamp
-from torra.store.memory_signals import MemorySignals, Row, Stream
 from torra.store.tick_store import TickStore
 from torra.store.ticks import RELEASED, claim_lost
+from torra.store.trade.memory_signals import MemorySignals, Row, Stream
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (

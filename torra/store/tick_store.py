@@ -3,8 +3,8 @@
 `TickStore` has every method that `run_tick` and what it calls use, so that one tick is the same
 code over either store. instance_database.Database and torra.store.memory.MemoryStore both inherit
 it. What follows from other methods of a store alone is written once: here for the trading state, in
-torra.store.brain for scores and memory, in torra.store.positions for the account. The signals on
-their way to a bridge are torra.verdict.outbox's part.
+torra.store.brain for scores and memory, in torra.store.trade.positions for the account. The signals
+on their way to a bridge are torra.verdict.outbox's part.
 """
 
 from __future__ import annotations

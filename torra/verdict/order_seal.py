@@ -70,7 +70,7 @@ def seal(
 
 
 def of_row(row: Mapping[str, Any]) -> str:
-    """Return the seal that a row of the outbox must have (columns of torra.store.signals)."""
+    """Return the seal that a row of the outbox must have (columns of torra.store.trade.signals)."""
     return seal(
         sid=row["sid"],
         kind=row["kind"],

@@ -2,8 +2,8 @@
 
 A signal is written once under its id, in the transaction of the tick that decided it. It moves only
 along torra.verdict.signal_states, and every step is on record. A position is not stored: it is an
-opening that is not finished (torra.store.positions), and the schema lets an instance have one at a
-time. So the books cannot disagree with the signals.
+opening that is not finished (torra.store.trade.positions), and the schema lets an instance have one
+at a time. So the books cannot disagree with the signals.
 
 A wrong step or a second opening raises ValueError and leaves everything as it was; a database that
 fails raises StoreUnavailable. Sending is the bridges' part.
@@ -23,7 +23,7 @@ from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import bounded
 from torra.store.connection import Store, stamp
-from torra.store.positions import PositionStore
+from torra.store.trade.positions import PositionStore
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import OPENS
 from torra.verdict.signal_states import (

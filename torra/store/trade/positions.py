@@ -2,8 +2,8 @@
 
 A position is not stored: it is an opening that is not finished. `PositionStore` derives it, and
 everything else that a tick asks of its account, from a few look-ups that a store of signals
-implements (torra.store.signals, torra.store.memory_signals). So the same signals mean the same in
-every store. Errors of the store pass through.
+implements (torra.store.trade.signals, torra.store.trade.memory_signals). So the same signals mean
+the same in every store. Errors of the store pass through.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Signals in memory: the outbox of a replay, and how each signal ended.
 
-It does what torra.store.signals does, without a database: the same columns, states and errors, the
-same rule of one opening. A transaction that raises leaves no trace. No lock is waited for and
-nothing is written to a disk.
+It does what torra.store.trade.signals does, without a database: the same columns, states and
+errors, the same rule of one opening. A transaction that raises leaves no trace. No lock is waited
+for and nothing is written to a disk.
 
 Signals that no later tick can ask for are forgotten; `take_trades` hands out the row of every trade
-that ended before that. torra.store.positions reads the books from the signals.
+that ended before that. torra.store.trade.positions reads the books from the signals.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from torra.clock import parse
 from torra.config import Profile, SymbolSpec
 from torra.errors import bounded
 from torra.store.connection import stamp
-from torra.store.positions import HOUR, PositionStore
-from torra.store.signals import LEARNED, columns, newborn
+from torra.store.trade.positions import HOUR, PositionStore
+from torra.store.trade.signals import LEARNED, columns, newborn
 from torra.verdict.risk_engine import OPENS, Kind
 from torra.verdict.sentiment_rules import RECENT_TRADES
 from torra.verdict.signal_states import ENDING, EXECUTED, TRANSITIONS, UNDER_WAY, check_transition
@@ -114,7 +114,7 @@ class MemorySignals(PositionStore):
     # --- signals --------------------------------------------------------------------------------
 
     def enqueue_signal(self, row: Mapping[str, Any]) -> bool:
-        """Write a signal, as torra.store.signals does; False when its id is there already."""
+        """Write a signal, as torra.store.trade.signals does; False when its id is there already."""
         known = newborn(row)
         if known["sid"] in self._signals:
             return False
@@ -133,7 +133,7 @@ class MemorySignals(PositionStore):
     def move_signal(
         self, sid: str, state: str, *, detail: str = "", fields: Mapping[str, Any] | None = None
     ) -> bool:
-        """Take a signal to another state, on record, as torra.store.signals does."""
+        """Take a signal to another state, on record, as torra.store.trade.signals does."""
         learned = columns(fields or {}, LEARNED)
         row = self._signals.get(sid)
         if row is None:

@@ -1,0 +1,1 @@
+"""Signals, positions, proposals, alarms and accounts, as they are stored."""
