@@ -52,6 +52,52 @@ TRADING: Final[Table] = {
             "test_what_the_advisor_cannot_do_is_not_asked_of_it",
         ),
     },
+    "R17": {
+        "hand-twice": fault(
+            "a position that is being closed is closed by hand once more",
+            At(
+                "signal_bridge:write_hand_close",
+                never("any(row['state'] in ENDING for row in before)"),
+            ),
+            At("torra.trading.hand_close:_leave", never("row['sid'] in ...")),
+            "test_the_same_word_twice_is_one_close",
+        ),
+        "hand-too-late": fault(
+            "an opening that a person took back is sent all the same",
+            At("signal_bridge:send_pending", never("_unwanted(store, row)")),
+            At("signal_bridge:_submit", never("_left_meanwhile(store, order)")),
+            "test_an_opening_that_is_not_executed_is_taken_back",
+        ),
+        "stop-widens": fault(
+            "a hand moves a stop away from the price",
+            At("torra.trading.hand_close:_check_stop", never("risk <= 0")),
+            "test_a_stop_moves_towards_the_price_alone",
+        ),
+        "one-r-shrinks": fault(
+            "one R is measured from the stop that was moved",
+            At("torra.bridges.paper:_Market._ended", sets("first", "position.stop")),
+            "test_on_paper_the_stop_moves_at_the_open_of_the_next_bar",
+        ),
+        "hand-forgotten": fault(
+            "a journal replay knows nothing of what a hand did in the middle of a tick",
+            At(
+                "torra.replay.rerun.replay_store:JournalDatabase._catch_up", sets("others", "set()")
+            ),
+            "test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again",
+        ),
+    },
+    "R18": {
+        "deposit-hidden": fault(
+            "a deposit passes for Torra's doing",
+            At("torra.money.account:AccountSeries.add", never("abs(left) > CENT")),
+            "test_what_no_deal_explains_is_told_with_its_moments",
+        ),
+        "accounts-added-up": fault(
+            "the trades of an account that was swapped are added to those of the next",
+            At("torra.money.book:MoneyBook._name", never("following")),
+            "test_another_account_behind_the_channel_has_its_own_results",
+        ),
+    },
     "R2": {
         "size-rounds-up": fault(
             "a size is rounded up to the next step",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,9 +28,11 @@ from instance_database import Database
 from tests.doubles import scripted
 from tests.tick import test_shadow
 from tests.worlds import desks, journals
+from tests.worlds.hands import SOMEBODY, hand_on
 from torra.chart import renderer as chart_renderer
 from torra.clock import Simulated
 from torra.config import ROOT, Profile, validate
+from torra.errors import ConfigError
 from torra.replay.rerun.edges_then import ThenPayer
 from torra.replay.rerun.inputs_then import digest_of, profile_then
 from torra.replay.rerun.journal_replay import Comparison, replay
@@ -38,6 +41,7 @@ from torra.store.journal import StoredDebate
 from torra.tick import debate as tick_debate
 from torra.tick.debate import Payer
 from torra.tick.ladder import Rung
+from torra.trading import hand_close
 
 PROCESSES = 3
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
@@ -443,6 +447,35 @@ def test_a_tick_looks_under_the_state_that_took_a_signal_back_then(
     assert (look(moment, "HALTED"), look(moment, "ACTIVE")) == ("HALTED", "ACTIVE")
     assert look(early, "ACTIVE", sid="of this very tick") == "ACTIVE"
     past.close()
+
+
+class Leaving(scripted.Scripted):
+    """Agents in the middle of whose debates a person leaves whatever there is."""
+
+    leave: Callable[[], object] = lambda: None
+
+    def submit(self, request: Any) -> Any:
+        with suppress(ConfigError):  # nothing is held, or it is being closed
+            self.leave()
+        return super().submit(request)
+
+
+def test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again(tmp_path: Path) -> None:
+    """The tick looked before it and decided after it."""
+    agents = Leaving()
+    desk = desks.open_desk(tmp_path / "lived", profile=journals.a_profile(), provider=agents)
+    desk._hold_lease()
+    reach = hand_on(desk.database, [desks.BTC], desk.clock.now)
+    agents.leave = lambda: hand_close.close_position(reach, "BTCUSD", SOMEBODY)
+    for _ in range(30):
+        desks.step(desk)
+    rows = desk.database.signals(limit=1000)
+    assert any(row["kind"] == "close" and row["authority"] == "person" for row in rows)
+    assert any(row["detail"] == "by a person" for row in rows), "an opening was taken back"
+    found = again(desk.database, tmp_path / "into")
+    assert Counter(item.state for item in found) == {"same": len(found)}
+    assert len(found) > 30
+    desk.close()
 
 
 def test_a_tick_runs_on_the_rung_on_which_it_ran() -> None:
