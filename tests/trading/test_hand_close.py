@@ -395,7 +395,7 @@ def test_real_money_wants_the_word_or_yes(home: Path) -> None:
         assert f"EURUSD: real money, so nothing was done; type {word}" in refused.output
     told = torra(home, "close", sid, "--yes")
     assert told.exit_code == 0
-    assert "EURUSD long 0.1 lots: closing, T" in told.output
+    assert "EURUSD long 0.1 lots: closing at the broker (order T" in told.output
     assert "No desk runs on this home" in told.output
     again = torra(home, "close", sid, "--yes")
     assert again.exit_code == 2

@@ -44,6 +44,8 @@ Step = Literal["CLOSING", "TAKEN_BACK", "TAKING_BACK", "ALREADY", "REFUSED"]
 """What became of a position: a close was written; an opening was taken back, or is being taken back
 with a close behind it; it is being closed already; it cannot be closed from here."""
 
+PAPER: Final = "paper"
+
 LETS_CLOSES_GO: Final = "`torra resume --reduce` lets closes go out, and still opens nothing"
 
 MAY_OPEN_AGAIN: Final = (
@@ -66,6 +68,7 @@ class Left:
     symbol: str
     side: str
     lots: float
+    bridge: str
     step: Step
     signal: str = ""
     expires: str = ""
@@ -181,8 +184,8 @@ def told(document: Mapping[str, Any]) -> str:
 def moved(document: Mapping[str, Any]) -> str:
     """Return for a terminal where a stop is moved to."""
     told = (
-        f"{document['instance']}: the stop goes from {document['from']:g} to "
-        f"{document['stop']:g}, {document['sid']}, until {document['expires']}."
+        f"{document['instance']}: the stop goes from {document['from']} to {document['stop']} "
+        f"(order {document['sid']}, valid until {document['expires']})."
     )
     return told if document["desk_runs"] else f"{told}\n{NO_DESK}"
 
@@ -192,7 +195,12 @@ def line(one: Mapping[str, Any]) -> str:
     what = f"{one['instance']} {one['side'].lower()} {one['lots']:g} lots"
     match one["step"]:
         case "CLOSING":
-            return f"{what}: closing, {one['signal']}, until {one['expires']}."
+            if one["bridge"] == PAPER:
+                return f"{what}: closes at the open of the next bar, on paper ({one['signal']})."
+            return (
+                f"{what}: closing at the broker (order {one['signal']}, valid until "
+                f"{one['expires']})."
+            )
         case "TAKEN_BACK":
             return f"{what}: the opening was taken back before it was executed."
         case "TAKING_BACK":
@@ -236,7 +244,7 @@ def route_of(reach: Reach, row: Mapping[str, Any]) -> str | None:
 
 
 def _elsewhere(row: Mapping[str, Any]) -> str:
-    remedy = "name it in desk.json again" if row["bridge"] == "paper" else "do it there"
+    remedy = "name it in desk.json again" if row["bridge"] == PAPER else "do it there"
     return f"was opened on {row['bridge']}, where the desk does not trade it now: {remedy}"
 
 
@@ -252,11 +260,13 @@ def _leave(reach: Reach, row: Mapping[str, Any]) -> Left:
     """Leave one position. Joins the open transaction."""
     database, state = reach.database, row["state"]
     lots = row["lots"] if row["filled_lots"] is None else row["filled_lots"]
-    common = (row["sid"], row["instance"], row["symbol"], OPENS[row["side"]], lots)
+    common = (
+        row["sid"], row["instance"], row["symbol"], OPENS[row["side"]], lots, row["bridge"],
+    )  # fmt: skip
     if route_of(reach, row) != row["bridge"]:
         return Left(*common, "REFUSED", why=_elsewhere(row))
     # On paper, and before a bridge has it, the database alone says what becomes of it.
-    if state == "WAITING" or (state in UNDER_WAY and row["bridge"] == "paper"):
+    if state == "WAITING" or (state in UNDER_WAY and row["bridge"] == PAPER):
         database.move_signal(row["sid"], "CANCELLED", detail=signal_bridge.TAKEN_BACK)
         return Left(*common, "TAKEN_BACK")
     if row["sid"] in database.being_closed([row["sid"]]):
