@@ -71,6 +71,21 @@ def test_the_api_and_the_command_have_one_document(backing: Backing) -> None:
     ) == len(closed(backing))
 
 
+def test_each_account_has_its_line_over_the_period_that_is_asked_for(backing: Backing) -> None:
+    for query, period in (("", "all"), ("?line=week", "week"), ("?line=never", "all")):
+        told = client(backing).get(f"/trades{query}").get_data(as_text=True)
+        page = Page(told)
+        check_structure(page)
+        assert 'id="line-1-title">Account on paper: Results added up<' in told
+        assert f"<strong>{period}</strong>" in told
+        found = client(backing).get(f"/api/v1/money/line{query}").get_json()
+        assert found["period"] == period
+        whole = {one.account: one.whole.profit for one in backing.money().accounts}
+        for account, points in found["accounts"].items():
+            assert len(points) == 120
+            assert points[-1]["closed"] == pytest.approx(whole[account], abs=0.005)
+
+
 def test_the_list_goes_on_by_its_cursor_and_misses_none(backing: Backing) -> None:
     every = [row["sid"] for row in closed(backing)]
     found, query = [], "limit=1"

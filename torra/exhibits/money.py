@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from torra.evaluation.exhibits import Line, Plot
 from torra.evaluation.wording import count, percent, span
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.money.account import Standing
 from torra.money.book import AccountMoney, Money
+from torra.money.line import LinePoint
 from torra.money.open_positions import PAPER
 from torra.money.results import Result
 
@@ -112,6 +114,16 @@ def _standing(account: AccountMoney, found: Standing) -> list[str]:
         f"The newest: {amount(newest.amount, account)} between {figures.moment(newest.begin)} and "
         f"{figures.moment(newest.end)}.",
     ]
+
+
+def line(account: AccountMoney, points: Sequence[LinePoint]) -> Plot:
+    """Return the plot of an account's results added up."""
+    where = account.currency or IN_MONEY
+    lines = [
+        Line(name="closed trades", points=tuple((one.at, one.closed) for one in points)),
+        Line(name="with what was open", points=tuple((one.at, one.whole) for one in points)),
+    ]
+    return Plot(title="Results added up", kind="line", lines=tuple(lines), y=where)
 
 
 def caps(found: Money) -> list[str]:

@@ -118,10 +118,10 @@ def _exhibits(found: Document) -> Iterator[dict[str, Any]]:
             "says": figures.clean(table.says, MOST_SAYS),
             "enough": table.enough,
             "table": table_of(table),
-            "plots": [_plot(plot, found.arms) for plot in own],
+            "plots": [plotted(plot, found.arms) for plot in own],
         }
     for plot in [*(p for p in found.plots if not p.of), *map(_as_plot, found.series)]:
-        shown = _plot(plot, found.arms)
+        shown = plotted(plot, found.arms)
         yield {
             "title": shown["title"],
             "says": shown["says"],
@@ -180,7 +180,8 @@ def _all_numbers(column: Sequence[Any]) -> bool:
     return bool(known) and all(figures.number(value) is not None for value in known)
 
 
-def _plot(plot: Plot, arms: Sequence[str]) -> dict[str, Any]:
+def plotted(plot: Plot, arms: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a plot as a page shows it: its words, its drawing and its points as a table."""
     return {
         "title": figures.clean(plot.title, MOST_LETTERS),
         "name": figures.clean(plot.title, MOST_LETTERS),

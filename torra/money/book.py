@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from torra.clock import iso
 from torra.config import Instance, Profile
 from torra.money.account import AccountMark, AccountSeries, Standing, holders
+from torra.money.line import LinePoint, OpenThen, begin_of, line, moments
 from torra.money.open_positions import PAPER, OpenNow, open_now
 from torra.money.results import ClosedTrade, Curve, Fall, Result, Tally, together
 from torra.store.standings import WarmUps
@@ -202,6 +203,22 @@ class MoneyBook:
         midnight = iso(now.replace(hour=0, minute=0, second=0, microsecond=0))
         lost = -math.fsum(_number(row[9]) or 0.0 for row in database.closed_results(midnight))
         return Money(now, tuple(accounts), 0.0 + lost, tuple(_caps(known.values())))
+
+    def lines(self, setups: Setups, now: datetime, period: str) -> dict[str, tuple[LinePoint, ...]]:
+        """Return the line of each account of the desk over a period (torra.money.line.PERIODS)."""
+        known = {item.id: (item, profile) for item, profile in setups}
+        with self._lock:
+            self._catch_up()
+            then = OpenThen(self._database, known)
+            books = {name: book.ends for name, book in self._accounts.items() if book.ends}
+            found = {}
+            for name, ends in books.items():
+                held = {
+                    at: then.worth(at).get(name, 0.0)
+                    for at in moments(begin_of(period, ends, now), now)
+                }
+                found[name] = line(ends, held)
+        return found
 
     def _unread(self) -> dict[str, list[AccountMark]]:
         """Return by bridge the marks of its account since the last look."""

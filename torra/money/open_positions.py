@@ -71,7 +71,7 @@ def _stake(
     now: datetime,
 ) -> _Stake:
     item, profile = setups.get(held.instance, (None, None))
-    spec = _spec(profile, item.symbol) if item and profile else None
+    spec = spec_of(profile, item.symbol) if item and profile else None
     if item is None or spec is None:
         return _Stake(None, None, None)
     distance = max(0.0, -gain(held.side, held.entry, held.stop))
@@ -98,7 +98,8 @@ def _together(stakes: Sequence[_Stake]) -> OpenNow:
     )
 
 
-def _spec(profile: Profile, symbol: str) -> SymbolSpec | None:
+def spec_of(profile: Profile, symbol: str) -> SymbolSpec | None:
+    """Return a symbol's trading terms, None where a profile has none."""
     try:
         return profile.symbol(symbol)
     except ConfigError:

@@ -7,7 +7,7 @@ says so. Nothing is changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
+from torra.clock import iso
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
@@ -23,9 +24,10 @@ from torra.dashboard.trade.signals import digits_of_row, marked
 from torra.dashboard.trade.stored_rows import SignalRow, without_bytes
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
-from torra.exhibits import figures
+from torra.exhibits import figures, pages
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney
+from torra.money.line import PERIODS, LinePoint
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -61,11 +63,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class AccountCard:
-    """An account on the page: its name, the sentences, and tables of rows under HEAD."""
+    """An account on the page: its name, the sentences, tables of rows under HEAD, and its line."""
 
     name: str
     sentences: list[str]
     tables: list[tuple[str, list[tuple[str, ...]]]]
+    line: dict[str, Any] | None
 
 
 def trades() -> str:
@@ -80,13 +83,17 @@ def trades() -> str:
         abort(400)
     rows, older = _listed(asked)
     found = backing().money()
+    period = _period()
+    drawn = backing().money_lines(period)
     lines = [SignalRow.read(row) for row in rows]
     return page(
         "trades.html",
         desk,
         **shown,
         here=True,
-        accounts=[_card(one, found.day) for one in found.accounts],
+        accounts=[_card(one, found.day, drawn.get(one.account)) for one in found.accounts],
+        period=period,
+        periods=list(PERIODS),
         caps=words.caps(found),
         not_counted=words.NOT_COUNTED,
         head=words.HEAD,
@@ -115,6 +122,18 @@ def api_money() -> ResponseReturnValue:
     return jsonify(backing().money().as_json())
 
 
+def api_money_line() -> ResponseReturnValue:
+    """Answer each account's results added up over a period, closed trades and with open ones."""
+    period = _period()
+    return jsonify(
+        period=period,
+        accounts={
+            name: [{"at": iso(one.at), "closed": one.closed, "whole": one.whole} for one in points]
+            for name, points in backing().money_lines(period).items()
+        },
+    )
+
+
 def api_trades() -> ResponseReturnValue:
     """Answer closed trades as stored, newest first; `next` is what to ask as `before`."""
     try:
@@ -140,9 +159,17 @@ def trades_csv() -> Response:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _card(account: AccountMoney, day: str) -> AccountCard:
+def _card(account: AccountMoney, day: str, points: Sequence[LinePoint] | None) -> AccountCard:
     tables = words.tables(account) if account.whole.trades else []
-    return AccountCard(f"Account {words.name(account)}", words.sentences(account, day), tables)
+    name = f"Account {words.name(account)}"
+    line = pages.plotted(words.line(account, points)) if points else None
+    return AccountCard(name, words.sentences(account, day), tables, line)
+
+
+def _period() -> str:
+    """Return the period of the line that is asked for; all for a word that is none."""
+    asked = request.args.get("line", "")
+    return asked if asked in PERIODS else "all"
 
 
 def _with(known: list[str], asked: str) -> list[str]:
@@ -245,11 +272,13 @@ QUERY: Final[Fields] = {
     "before": {"type": "string", "description": "The `next` of the answer before."},
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
 }
+PERIOD: Final[Fields] = {"line": {"type": "string", "enum": list(PERIODS), "default": "all"}}
 OF_A_FILE: Final = {name: told for name, told in QUERY.items() if name != "limit"}
 
 ROUTES = (
-    Route("/trades", "trades", trades, query=QUERY),
+    Route("/trades", "trades", trades, query={**QUERY, **PERIOD}),
     Route("/trades.csv", "trades_csv", trades_csv, reply="csv", per_minute=FILES, query=OF_A_FILE),
     Route("/api/v1/trades", "api_trades", api_trades, reply="json", query=QUERY),
     Route("/api/v1/money", "api_money", api_money, reply="json"),
+    Route("/api/v1/money/line", "api_money_line", api_money_line, reply="json", query=PERIOD),
 )

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from torra.config import DeskSettings, Profile
 from torra.dashboard.view.stream_slots import Slots
 from torra.money.book import Money, MoneyBook
+from torra.money.line import LinePoint
 
 if TYPE_CHECKING:
     from instance_database import Database
@@ -56,6 +57,11 @@ class Backing:
         """Return what the desk's trades came to so far."""
         setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
         return self._trades.money(setups, self.now())
+
+    def money_lines(self, period: str) -> dict[str, tuple[LinePoint, ...]]:
+        """Return the line of each account's results over a period (torra.money.line.PERIODS)."""
+        setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
+        return self._trades.lines(setups, self.now(), period)
 
     @cached_property
     def _trades(self) -> MoneyBook:

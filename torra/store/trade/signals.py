@@ -291,6 +291,14 @@ class SignalStore(Store, PositionStore):
             after, upto,
         )  # fmt: skip
 
+    def next_closed(self, instance: str, after: str) -> dict[str, Any] | None:
+        """Return the trade of an instance that was the first to close after a moment (ISO)."""
+        return self._row(
+            "SELECT * FROM signals INDEXED BY signals_instance WHERE instance = ? "
+            "AND state = 'CLOSED' AND closed_at > ? AND kind = 'open' ORDER BY closed_at LIMIT 1",
+            instance, after,
+        )  # fmt: skip
+
     def newest_step(self) -> int:
         """Return the number of the newest step of any signal, 0 before the first."""
         row = self._row("SELECT max(id) AS id FROM signal_events")

@@ -1,0 +1,104 @@
+"""The line of results: what was closed by then, what was open then, at any moment of the past."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worlds import desks
+from torra.clock import duration, parse
+from torra.config import Profile, validate
+from torra.desk.bar_closes import next_close
+from torra.money.book import MoneyBook
+from torra.money.line import LinePoint, begin_of, line, moments
+from torra.verdict.risk_engine import OPENS
+
+NOW = datetime.fromisoformat("2021-11-12T10:00:00+00:00")
+
+
+def test_moments_are_evenly_spread_with_both_ends() -> None:
+    first = NOW - timedelta(hours=3)
+    found = moments(first, NOW, 4)
+    assert found == [first, first + timedelta(hours=1), first + timedelta(hours=2), NOW]
+    assert moments(NOW, NOW) == [NOW]
+
+
+def test_a_trade_counts_from_its_end_on_and_what_is_not_known_is_a_gap() -> None:
+    ends = [("2021-11-12T08:00:00Z", 5.0), ("2021-11-12T09:00:00Z", -2.0)]
+    at = [NOW - timedelta(hours=3), NOW - timedelta(hours=2), NOW]
+    found = line(ends, dict(zip(at, (0.0, 1.5, None), strict=True)))
+    assert found == (
+        LinePoint(at[0], 0.0, 0.0), LinePoint(at[1], 5.0, 6.5), LinePoint(at[2], 3.0, None),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("period", "hours"), [("today", 24), ("week", 168), ("month", 720), ("all", 26)]
+)
+def test_a_period_goes_back_so_far(period: str, hours: float) -> None:
+    ends = [("2021-11-11T08:00:00Z", 5.0)]
+    assert begin_of(period, ends, NOW) == NOW - timedelta(hours=hours)
+    assert begin_of("all", [], NOW) == NOW - timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    values = {
+        "thresholds": {"buy": 0.1, "sell": 0.1}, "on_opposite": "reverse",
+        "risk": {"capital": 100_000.0},
+    }  # fmt: skip
+    found = desks.open_desk(
+        tmp_path_factory.mktemp("line"), profile=validate(Profile, values, "a test")
+    )
+    found._hold_lease()
+    for _ in range(48):
+        moment = next_close(found.clock.now(), ["M15"])
+        # A second late, as a desk always is: what looks at its very close is the warm-up.
+        desks.clock_of(found).set(moment + timedelta(seconds=1))
+        found.wake("BTCUSD")
+    yield found
+    found.close()
+
+
+def test_each_moment_equals_a_recount_from_fills_and_bars(desk: Any) -> None:
+    """Of every signal and bar of a desk on paper, by other means than the line's own."""
+    setups = [(one.instance, one.profile) for one in desk.setups.values()]
+    found = MoneyBook(desk.database).lines(setups, desk.clock.now(), "all")["paper"]
+    rows = [row for row in desk.database.signals(limit=10_000) if row["kind"] == "open"]
+    spec = setups[0][1].symbol("BTCUSD")
+    per_price = spec.tick_value / spec.tick_size
+    dice = random.Random(3)
+    for point in dice.sample(found, 30):
+        closed = open_ = 0.0
+        for row in rows:
+            if row["closed_at"] is not None and parse(row["closed_at"]) <= point.at:
+                closed += row["profit"]
+            elif row["opened_at"] is not None and parse(row["opened_at"]) <= point.at:
+                bars = desk.database.load_bars("BTCUSD", "M15", as_of=point.at, limit=1)
+                assert bars.index[-1] + duration("M15") <= point.at
+                bid = float(bars["close"].iloc[-1])
+                long = OPENS[row["side"]] == "LONG"
+                won = bid - row["price"] if long else row["price"] - bid - spec.spread
+                open_ += won * per_price * (row["filled_lots"] or row["lots"])
+        assert point.closed == pytest.approx(closed, abs=0.005)
+        assert point.whole == pytest.approx(closed + open_, abs=0.005)
+    assert any(point.whole != point.closed for point in found), "something was open at times"
+    assert len({point.closed for point in found}) > 2
+
+
+def test_the_end_of_the_line_is_what_the_sums_say(desk: Any) -> None:
+    setups = [(one.instance, one.profile) for one in desk.setups.values()]
+    book = MoneyBook(desk.database)
+    (account,) = book.money(setups, desk.clock.now()).accounts
+    last = book.lines(setups, desk.clock.now(), "week")["paper"][-1]
+    assert last.closed == pytest.approx(account.whole.profit, abs=0.005)
+    held = account.open.result or 0.0
+    assert last.whole == pytest.approx(account.whole.profit + held, abs=0.005)
+
+
+def test_a_desk_without_a_trade_has_no_line(tmp_path: Path) -> None:
+    assert MoneyBook(desks.open_database(tmp_path)).lines([], NOW, "all") == {}

@@ -1,0 +1,123 @@
+"""The line of an account's results: closed trades added up, and what was open at each moment.
+
+Nothing of it is stored, so nothing can be missing: it is computed from the fills of the signals and
+the stored bars at the moments that are asked for. A trade whose end became known late stands where
+it ended. Open positions are valued at the close that had come last, at the symbol's terms of now.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from torra.clock import iso, parse
+from torra.config import Instance, Profile, SymbolSpec
+from torra.money.open_positions import PAPER, spec_of
+from torra.store.standings import WarmUps
+from torra.verdict.position_size import worth
+from torra.verdict.risk_engine import OPENS
+from torra.verdict.trade_outcome import gain, leaving
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+POINTS: Final = 120
+"""Moments of a line: as many as a page can show apart."""
+
+PERIODS: Final[Mapping[str, timedelta | None]] = {
+    "today": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30), "all": None,
+}  # fmt: skip
+"""How far back a line goes; None: from the first closed trade on."""
+
+
+class LinePoint(NamedTuple):
+    """One moment: closed trades added up since the beginning of all, and with what was open then.
+
+    `whole` is None where something was open of which no price or no terms are known.
+    """
+
+    at: datetime
+    closed: float
+    whole: float | None
+
+
+def moments(first: datetime, now: datetime, points: int = POINTS) -> list[datetime]:
+    """Return so many moments from one to another, evenly spread, both among them."""
+    if first >= now:
+        return [now]
+    step = (now - first) / (points - 1)
+    return [*(first + step * number for number in range(points - 1)), now]
+
+
+def line(
+    ends: Sequence[tuple[str, float]], held: Mapping[datetime, float | None]
+) -> tuple[LinePoint, ...]:
+    """Return the line of an account's trades, (closed_at, profit) oldest first, at some moments.
+
+    `held` is what the open positions were worth at each of them.
+    """
+    times = [end for end, _ in ends]
+    sums = [0.0, *accumulate(profit for _, profit in ends)]
+    found = []
+    for at, open_ in held.items():
+        closed = sums[bisect_right(times, iso(at))]
+        found.append(LinePoint(at, closed, None if open_ is None else closed + open_))
+    return tuple(found)
+
+
+class OpenThen:
+    """What the positions of a desk were worth at moments of the past, by account.
+
+    `setups` are the desk's instances by name; positions of others have no known terms.
+    """
+
+    def __init__(self, database: Database, setups: Mapping[str, tuple[Instance, Profile]]) -> None:
+        self._database = database
+        self._setups = setups
+        self._warm_ups = WarmUps(database)
+        self._held = [row for row in database.openings() if row["opened_at"] is not None]
+
+    def worth(self, at: datetime) -> dict[str, float | None]:
+        """Return by account what closing everything then would have brought; None: not known."""
+        found: dict[str, list[float | None]] = {}
+        for row in self._open(at):
+            if not self._warm_ups.made(row):
+                found.setdefault(row["bridge"] or PAPER, []).append(self._result(row, at))
+        return {
+            account: None if None in some else math.fsum(x for x in some if x is not None)
+            for account, some in found.items()
+        }
+
+    def _open(self, at: datetime) -> Iterator[Mapping[str, Any]]:
+        """Yield the openings that were positions at a moment; an instance has one at a time."""
+        moment = iso(at)
+        names = {*self._setups, *(row["instance"] for row in self._held)}
+        for name in sorted(names):
+            row = self._database.next_closed(name, moment)
+            if row is not None and row["opened_at"] is not None and row["opened_at"] <= moment:
+                yield row
+        yield from (row for row in self._held if row["opened_at"] <= moment)
+
+    def _result(self, row: Mapping[str, Any], at: datetime) -> float | None:
+        item, profile = self._setups.get(row["instance"], (None, None))
+        spec: SymbolSpec | None = spec_of(profile, item.symbol) if item and profile else None
+        if item is None or spec is None or row["price"] is None:
+            return None
+        price = self._database.newest_close(item.id, item.timeframes, at)
+        if price is None:
+            return None
+        side = OPENS[row["side"]]
+        lots = row["lots"] if row["filled_lots"] is None else row["filled_lots"]
+        return worth(gain(side, row["price"], leaving(side, price, spec.spread)), lots, spec)
+
+
+def begin_of(period: str, ends: Sequence[tuple[str, float]], now: datetime) -> datetime:
+    """Return the first moment of a period (a key of PERIODS) of an account's line."""
+    back = PERIODS[period]
+    if back is not None:
+        return now - back
+    return min(parse(ends[0][0]), now) if ends else now - timedelta(days=1)
