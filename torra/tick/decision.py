@@ -48,7 +48,8 @@ def decide(
     """Store a tick with what follows from it; return its record, where one is wanted, and values.
 
     `stored` are the ticks of the same close that were stored since this one looked; it is added to
-    them. Where there are any, its record has how the instance stood between the two.
+    them. Where there are any, its record has how the instance stood between the two, and the step
+    that had come last when it looked.
     """
     database = edges.database
     figures = edges.route.figures(instance.id) if edges.route else {}  # files, and no lock held
@@ -56,8 +57,8 @@ def decide(
         # First: a desk that stood still may have been deposed, and its tick run by another one.
         database.require_claim(key, edges.epoch)
         if stored and edges.recorded:
-            stood = {**database.standing(instance.id), "path": inputs.before["path"]}
-            inputs = replace(inputs, before=stood)
+            looked = {"path": inputs.before["path"], "looked": inputs.before["signal_event"]}
+            inputs = replace(inputs, before={**database.standing(instance.id), **looked})
         # What came meanwhile is decided by too: a report of a bridge, a person's close.
         stands = database.standing(instance.id)["signal_event"] if edges.recorded else None
         saved = database.save_sentiment(

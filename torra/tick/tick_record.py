@@ -471,11 +471,16 @@ class Skipped(RecordPart):
 
 
 class Before(RecordPart):
-    """How the instance stood before the tick (JournalStore.standing), and the bars since then."""
+    """How the instance stood before the tick (JournalStore.standing), and the bars since then.
+
+    A tick that was stored after others of its close stood behind them; `looked` is the newest step
+    when it looked, None for one that stood where it looked.
+    """
 
     paper_cursor: Word = None
     latches: Words = ()
     signal_event: Whole = None
+    looked: Whole = None
     path: tuple[tuple[Value, ...], ...] = ()
 
 

@@ -10,7 +10,7 @@ by hand), a halt. Nothing else is overridden, so a replay goes the way of every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
@@ -133,7 +133,12 @@ class JournalDatabase(Database):
         symbol: str,
         price: float | None = None,
     ) -> dict[str, Any]:
-        """Return what the stream remembers, and how many positions there were elsewhere."""
+        """Return what the stream remembers, and how many positions there were elsewhere.
+
+        All of it is the record's where others changed signals between look and decision.
+        """
+        if self._saw_other_signals():  # the schema has no room for them beside those of now
+            return dict(self._told["memory"])
         found = super().memory_context(
             instance, timeframe, as_of=as_of, profile=profile, symbol=symbol, price=price
         )
@@ -148,6 +153,20 @@ class JournalDatabase(Database):
 
     # --- details --------------------------------------------------------------------------------
 
+    def _saw_other_signals(self) -> bool:
+        """Return whether others changed signals between a tick's look and where it stood.
+
+        A tick that was stored behind others of its close stood behind what came between the two.
+        What was born meanwhile it did not see: that was decided at its close or later.
+        """
+        before = self._told["before"]
+        if before.get("looked") is None:
+            return False
+        upto = before["signal_event"]
+        steps = self._source.signal_steps(self._told["instance"], before["looked"], upto)
+        born = {step["sid"] for step in steps if step["from_state"] is None}
+        return any(step["sid"] not in born and not _on_paper(step) for step in steps)
+
     def _catch_up(self) -> None:
         """Do what others did to the instance's signals while the tick was debated.
 
@@ -156,30 +175,32 @@ class JournalDatabase(Database):
         instance, upto = self._told["instance"], self._told["desk"].get("signal_event")
         if upto is None:  # of an older record: nothing is known of it
             return
-        steps = self._source.signal_steps(instance, self._told["before"]["signal_event"], upto)
-        own = set(self.steps(instance))
+        before = self._told["before"]
+        since = before["signal_event"] if before.get("looked") is None else before["looked"]
+        ends = {step["sid"]: step for step in self._source.signal_steps(instance, since, upto)}
         others = {
-            step["sid"] for step in steps if steps_of([step])[0] not in own and not _on_paper(step)
+            sid
+            for sid, step in ends.items()
+            if self.last_state(sid) != step["to_state"] and not _on_paper(step)
         }
-        if others:
-            rows = self._source.state_before(instance, "", upto, 0)
-            self._forget_ids(others)
-            self._put_signals(
-                {
-                    name: [row for row in rows[name] if row["sid"] in others]
-                    for name in SIGNAL_TABLES
-                }
-            )
+        self._take_over(others, instance, upto)
+
+    def _take_over(self, sids: Collection[str], instance: str, event: int) -> None:
+        """Let some signals be here what they were in the source after a step."""
+        if sids:
+            rows = self._source.state_before(instance, "", event, 0)
+            theirs = {
+                name: [row for row in rows[name] if row["sid"] in sids] for name in SIGNAL_TABLES
+            }
+            for sid in sids:
+                self._change("DELETE FROM signal_events WHERE sid = ?", sid)
+                self._change("DELETE FROM signals WHERE sid = ?", sid)
+            self._put_signals(theirs)
 
     def _put_signals(self, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         for table in SIGNAL_TABLES:
             for row in rows[table]:
                 self._add(table, {k: v for k, v in row.items() if k not in NUMBERS})
-
-    def _forget_ids(self, sids: Iterable[str]) -> None:
-        for sid in sids:
-            self._change("DELETE FROM signal_events WHERE sid = ?", sid)
-            self._change("DELETE FROM signals WHERE sid = ?", sid)
 
     def _forget(self, instance: str) -> None:
         """Forget an instance's scores and signals."""
