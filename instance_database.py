@@ -36,6 +36,7 @@ from torra.store.hosted import HostedStore
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
 from torra.store.news import NewsStore
+from torra.store.notices import NoticeStore
 from torra.store.proposals_and_alarms import ExecutionStore
 from torra.store.sentiment import SentimentStore
 from torra.store.signals import CLOSED_OPENING, SignalStore
@@ -67,6 +68,7 @@ class Database(
     JournalStore,
     LedgerStore,
     NewsStore,
+    NoticeStore,
     EventStore,
     AuditStore,
     SentimentStore,

@@ -175,7 +175,7 @@ class MoneyBook:
         with self._lock:
             self._catch_up()
             held = open_now(database, known, now)
-            currencies = _currencies(database.bridges())
+            currencies = currencies_of(database.bridges())
             names = {item.route for item, _ in known.values()} | set(self._accounts) | set(held)
             accounts = [
                 self._accounts.setdefault(name, AccountBook()).told(
@@ -242,7 +242,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _currencies(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def currencies_of(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return what each bridge told of its account's currency, by the bridge's name."""
     found = {}
     for row in bridges:
