@@ -96,6 +96,6 @@ def _tried(service: NoticeService, notice: Notice, seconds: float) -> str:
         return str(error)
     except TimeoutError:
         return "no answer in time"
-    except Exception as error:  # noqa: BLE001 - its text may hold an address
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - its text may hold an address
         return f"it failed ({type(error).__name__})"
     return ""

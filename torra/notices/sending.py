@@ -92,7 +92,8 @@ class Sender:
                 while not self._ended.is_set() and self.turn():
                     pass
             except StoreUnavailable as error:
-                log.warning("notices: %s", error)
+                if not self._ended.is_set():
+                    log.warning("notices: %s", error)
             except Exception as error:  # noqa: BLE001 - its text may hold what nobody may see
                 log.error("notices: %s: %s", self.name, type(error).__name__)
 
@@ -126,7 +127,7 @@ class Sender:
             why = str(error)
         except TimeoutError:
             why = "no answer in time"
-        except Exception as error:  # noqa: BLE001 - a service may raise anything
+        except BaseException as error:  # noqa: BLE001 - a service may raise anything
             why = f"it failed ({type(error).__name__})"
         else:
             self._failures, self._rest_until = 0, None

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from torra.clock import duration, parse
 from torra.config import SymbolSpec
-from torra.errors import MALFORMED, bounded
+from torra.errors import MALFORMED
 from torra.harmless_text import HOSTILE
 
 LONGEST_REASON: Final = 160
@@ -169,7 +169,9 @@ def harmless(text: str) -> str:
     """Return a person's words as one short plain line, with what may be private left out."""
     plain = MARKUP.sub(" ", HOSTILE.sub("", " ".join(text.split())))
     masked = " ".join(PRIVATE.sub(HIDDEN, plain).split())
-    return bounded(masked, LONGEST_REASON).rstrip(". ")
+    if len(masked) > LONGEST_REASON:
+        masked = f"{masked[: LONGEST_REASON - len(HIDDEN)]}{HIDDEN}"
+    return masked.rstrip(". ")
 
 
 def number(value: object) -> float | None:
