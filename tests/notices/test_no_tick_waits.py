@@ -167,6 +167,8 @@ def test_a_desk_that_rests_looks_no_more_and_goes_on_where_it_stood(desk: Desk) 
     notices.start()
     until(lambda: desk.database.notice_cursor("states"))
     notices.rest()
+    names = {"notices", "notices 1 odd"}
+    until(lambda: not names & {thread.name for thread in threading.enumerate()})
     desk.database.halt("by a person")
     assert told(desk.database) == []
     notices.start()

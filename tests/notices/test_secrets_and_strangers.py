@@ -61,6 +61,7 @@ def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
     run = subprocess.run
 
     def noted(*words: Any, **more: Any) -> Any:
+        assert more["stderr"] is subprocess.DEVNULL, "what a library says of an address is no log"
         started.append((words, more.get("env")))
         return run(*words, **more)
 

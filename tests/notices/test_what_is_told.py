@@ -124,6 +124,18 @@ def test_the_first_look_tells_what_stands_and_nothing_that_is_past(tmp_path: Pat
     assert desk.look() == []
 
 
+def test_what_stands_is_not_told_again_when_its_notice_is_forgotten(desk: ToldDesk) -> None:
+    desk.database.raise_alarm("ODD_BOOKS main", "ODD_BOOKS", "x")
+    propose(desk.database)
+    assert len(desk.look()) == 2
+    for table in ("notice_outbox", "notices"):
+        desk.database.connection().conn.execute(f"DELETE FROM {table}")
+    desk.database.connection().conn.commit()
+    before = desk.database.connection().conn.total_changes
+    assert desk.look() == []
+    assert desk.database.connection().conn.total_changes == before, "nor is anything written"
+
+
 def test_trades_of_the_warm_up_are_not_told(desk: ToldDesk) -> None:
     for close in (NOON, NOON + timedelta(minutes=15)):
         save(desk.database, close, instance="EURUSD")
