@@ -293,6 +293,21 @@ def test_the_table_of_notices_stays_short(
     assert len(kept) <= 11 + 10, "what is given up goes, ten newest stay"
 
 
+def test_a_look_for_what_is_due_reads_no_table_through(desk: ToldDesk) -> None:
+    said: list[str] = []
+    connection = desk.database.connection().conn
+    connection.set_trace_callback(said.append)
+    desk.senders[0].turn()
+    desk.later_look()
+    connection.set_trace_callback(None)
+    looked = [one for one in dict.fromkeys(said) if one.lstrip().startswith("SELECT")]
+    assert any("notice_outbox" in one for one in looked) and len(looked) > 8
+    plans = [row[-1] for one in looked for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
+    scans = {plan for plan in plans if plan.startswith("SCAN") and "CONSTANT ROW" not in plan}
+    few = {"SCAN alarms USING INDEX alarms_standing", "SCAN wanted", "SCAN w"}
+    assert scans <= few, "few rows each"
+
+
 def test_settings_that_cannot_be_meant_are_refused_with_the_remedy() -> None:
     for words in ({"quiet_hours": "22-7"}, {"quiet_hours": "07:00-07:00"}, {"zone": "Mars/Base"}):
         with pytest.raises(ValueError, match="write"):

@@ -427,8 +427,7 @@ CREATE TABLE notice_outbox (
     tries INTEGER NOT NULL DEFAULT 0, next_try TEXT NOT NULL, detail TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (notice, service)
 ) WITHOUT ROWID;
-CREATE INDEX notice_outbox_open ON notice_outbox (state, service, next_try)
-    WHERE state IN ('waiting', 'sending');
+CREATE INDEX notice_outbox_state ON notice_outbox (state, service, next_try);
 
 CREATE TABLE notice_services (
     service TEXT PRIMARY KEY, detail TEXT NOT NULL, at TEXT NOT NULL
