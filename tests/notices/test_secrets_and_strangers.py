@@ -121,7 +121,8 @@ def test_what_may_be_private_is_left_out_of_a_reason() -> None:
     told = harmless(reason)
     for secret in ("anna", "48151623", "hook", "abcdefgh", "home"):
         assert secret not in told
-    assert told.startswith("store: ... database or disk is full; account ... mail ...")
+    assert told.startswith("store: ... database or disk is full; ... mail ...")
+    assert harmless("on account 1001 since noon") == "on ... since noon"
     assert harmless("DAILY_LOSS of BTCUSD M15 at 2021-11-08T03:00:00Z") == (
         "DAILY LOSS of BTCUSD M15 at 2021-11-08T03:00:00Z"
     )

@@ -10,7 +10,9 @@ import pytest
 from tests.worlds.stores import NOON, closing, save
 from tests.worlds.told import BTC, EUR, PAID, Pager, ToldDesk, end, fill, propose
 from torra.config import NoticeSettings
+from torra.dashboard.trade.trade_rows import ADVICE
 from torra.notices.watching import weekends
+from torra.notices.words import ALARMS
 from torra.store.ledger import Booking, Settlement
 
 
@@ -111,6 +113,10 @@ def test_an_alarm_is_told_each_time_it_begins_to_stand(desk: ToldDesk) -> None:
     assert sorted(desk.look()) == ["EURUSD: alarm UNPROTECTED", "Torra: an alarm stands"]
     told = str(desk.database.notices(100))
     assert "4711471" not in told and "/home" not in told and "stranger" not in told
+
+
+def test_every_kind_of_alarm_that_pages_know_has_words() -> None:
+    assert set(ALARMS) == set(ADVICE)
 
 
 def test_the_first_look_tells_what_stands_and_nothing_that_is_past(tmp_path: Path) -> None:

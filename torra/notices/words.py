@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from torra.clock import duration, parse
+from torra.clock import parse
 from torra.config import SymbolSpec
 from torra.errors import MALFORMED
 from torra.harmless_text import HOSTILE
@@ -28,7 +28,9 @@ DIGITS: Final = 5
 """Decimals of a price whose symbol is not known."""
 
 HIDDEN: Final = "..."
-PRIVATE: Final = re.compile(r"\S*[/\\@]\S*|\S*\d{5,}\S*|\S{24,}")
+PRIVATE: Final = re.compile(
+    r"\baccount\s+\S*\d\S*|\S*[/\\@]\S*|\S*\d{5,}\S*|\S{24,}", re.IGNORECASE
+)
 """What may be a folder, an address, an account number or a token, in words of a person."""
 
 MARKUP: Final = re.compile(r"[<>*_`|~\[\]{}#]+")
@@ -216,11 +218,6 @@ def span(length: timedelta) -> str:
         return f"{minutes} minutes"
     hours = minutes // 60
     return f"{hours} hours" if hours < 72 else f"{hours // 24} days"
-
-
-def bars(timeframe: str, count: float) -> timedelta:
-    """Return the length of some bars."""
-    return duration(timeframe) * count
 
 
 def _drafts(told: str) -> Sequence[Mapping[str, Any]]:
