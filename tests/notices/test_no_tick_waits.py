@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 
 from instance_database import Database
 from tests.worlds import desks
-from tests.worlds.told import fill
+from tests.worlds.told import REFUSED, Pager, ToldDesk, fill
 from torra.config import NoticeSettings
 from torra.desk.schedule import Desk
 from torra.notices import desk_notices
 from torra.notices.desk_notices import DeskNotices
 from torra.notices.protocol import Notice
+from torra.store.notices import PATIENCE_SECONDS
 
 PATIENCE = 30.0
 """Real seconds after which a test gives up: nothing is measured by them."""
@@ -110,6 +112,39 @@ def test_ticks_run_while_a_service_misbehaves(desk: Desk, how: str) -> None:
     finally:
         odd.let_go.set()
         notices.close()
+
+
+def test_a_locked_database_is_waited_for_shortly_since_a_tick_may_queue_behind(
+    tmp_path: Path,
+) -> None:
+    pager = Pager()
+    told_desk = ToldDesk(tmp_path, pager)
+    waits: list[float | None] = []
+    transaction, outer = told_desk.database.transaction, threading.local()
+
+    @contextmanager
+    def noted(wait_seconds: float | None = None) -> Iterator[None]:
+        if not getattr(outer, "depth", 0):
+            waits.append(wait_seconds)
+        outer.depth = getattr(outer, "depth", 0) + 1
+        try:
+            with transaction(wait_seconds):
+                yield
+        finally:
+            outer.depth -= 1
+
+    told_desk.look()
+    fill(told_desk.database)
+    told_desk.database.halt("x")
+    vars(told_desk.database)["transaction"] = noted
+    told_desk.database.keep_services([pager.name])
+    told_desk.look()
+    pager.answers = [REFUSED]
+    told_desk.send_all()
+    told_desk.later(minutes=1)
+    told_desk.send_all()
+    assert len(pager.taken) == 2
+    assert len(waits) > 6 and set(waits) == {PATIENCE_SECONDS}
 
 
 def test_one_that_hangs_holds_up_no_other(desk: Desk) -> None:

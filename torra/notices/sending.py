@@ -24,7 +24,7 @@ from torra.clock import parse
 from torra.config import NoticeSettings
 from torra.errors import StoreUnavailable
 from torra.notices.protocol import Notice, NoticeRefused, NoticeService
-from torra.store.notices import SENDING, WAITING
+from torra.store.notices import PATIENCE_SECONDS, SENDING, WAITING
 from torra.time_limit import TimeLimit
 
 LIMIT_SECONDS: Final = 25.0
@@ -156,7 +156,7 @@ class Sender:
         why: str,
         next_try: datetime | None = None,
     ) -> None:
-        with self._database.transaction():
+        with self._database.transaction(PATIENCE_SECONDS):
             self._mark(row, state, tries, why, next_try)
             self._database.note_service(self.name, why)
 
@@ -169,7 +169,7 @@ class Sender:
         next_try: datetime | None = None,
     ) -> None:
         # A desk that was deposed while a service hung may not write over what the other one did.
-        with self._database.transaction():
+        with self._database.transaction(PATIENCE_SECONDS):
             if not self._ours():
                 raise StoreUnavailable("another desk holds the lease by now: nothing is marked")
             self._database.mark_notice(

@@ -24,6 +24,7 @@ from torra.errors import ConfigError, StoreUnavailable
 from torra.money.book import Setups, currencies_of
 from torra.notices.protocol import Level, Notice
 from torra.notices.words import Said, Tongue
+from torra.store.notices import PATIENCE_SECONDS
 from torra.store.standings import WarmUps
 from torra.verdict.signal_states import EXECUTED
 
@@ -151,7 +152,7 @@ class Watcher:
         if not look.found and not moved:
             return 0
         count = 0
-        with self._database.transaction():
+        with self._database.transaction(PATIENCE_SECONDS):
             # Asked inside: a desk that stood still since it looked may have been deposed.
             if not self._ours():
                 raise StoreUnavailable("another desk holds the lease by now: nothing is told")

@@ -30,6 +30,9 @@ KEPT: Final = 2000
 
 LONGEST_TITLE: Final = 120
 
+PATIENCE_SECONDS: Final = 1.0
+"""How long a transaction of notices waits for other writers: a tick may queue behind it."""
+
 
 class NoticeStore(Store):
     """Notices, their outbox and the cursors of who looks for them."""
@@ -110,7 +113,7 @@ class NoticeStore(Store):
 
         What was being sent may have arrived: an alarm waits again, anything else is not known.
         """
-        with self.transaction():
+        with self.transaction(PATIENCE_SECONDS):
             alarms = "(SELECT id FROM notices WHERE level = 'alarm')"
             self._change(
                 "UPDATE notice_outbox SET state = 'waiting', next_try = '' "  # noqa: S608
