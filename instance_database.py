@@ -36,6 +36,7 @@ from torra.store.hosted import HostedStore
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
 from torra.store.news import NewsStore
+from torra.store.notices import NoticeStore
 from torra.store.sentiment import SentimentStore
 from torra.store.standings import ChangeStore, StandingStore
 from torra.store.streams import EventStore
@@ -68,6 +69,7 @@ class Database(
     JournalStore,
     LedgerStore,
     NewsStore,
+    NoticeStore,
     EventStore,
     AuditStore,
     AccountStore,

@@ -24,7 +24,16 @@ from agents.registry import AGENTS
 from docs import dependencies
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
-from torra.config import ROOT, SYMBOLS, Channel, DeskSettings, Instance, Profile, SymbolSpec
+from torra.config import (
+    ROOT,
+    SYMBOLS,
+    Channel,
+    DeskSettings,
+    Instance,
+    NoticeSettings,
+    Profile,
+    SymbolSpec,
+)
 from torra.dashboard import description
 from torra.profiles.fields import literals
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
@@ -101,6 +110,7 @@ def render_profile_docs() -> str:
         *_rows(DeskSettings, "", ["keep_calls_days"]),
         *_rows(Instance, "instances[]."),
         *_rows(Channel, "channels.NAME."),
+        *_rows(NoticeSettings, "notices."),
     ]
     parts += [COLUMNS + "".join(desk)]
     return "\n".join([*parts, TAIL])

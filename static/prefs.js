@@ -4,6 +4,7 @@
 // `torra:preferences` on the document.
 
 import { make, show } from "./dialog.js";
+import { control } from "./notices.js";
 
 const KEPT = "torra-preferences";
 const root = document.documentElement;
@@ -66,7 +67,9 @@ function group(name) {
 }
 
 export function openPreferences() {
-  const content = make("div", { class: "preferences" }, ...Object.keys(CHOICES).map(group));
+  const notices = control();
+  const groups = [...Object.keys(CHOICES).map(group), ...(notices ? [notices] : [])];
+  const content = make("div", { class: "preferences" }, ...groups);
   content.addEventListener("change", (event) => choose(event.target.name, event.target.value));
   return show("Display and keys", [content]);
 }

@@ -1,10 +1,11 @@
-// What every page does for a visitor: keys, times, commands, the buttons of display and keys, the
-// number of waiting proposals in the title. Each part stands alone; without scripts pages show the
+// What every page does for a visitor: keys, times, commands, notices, the buttons of display and keys,
+// the number of waiting proposals in the title. Each part stands alone; without scripts pages show the
 // figures of their load, in UTC, and every form works.
 
 import * as commands from "./commands.js";
 import { make } from "./dialog.js";
 import * as keys from "./keys.js";
+import * as notices from "./notices.js";
 import { CHOICES, choose, chosen, openPreferences } from "./prefs.js";
 import * as times from "./times.js";
 
@@ -79,3 +80,4 @@ headroom();
 times.start();
 commands.start();
 keys.start();
+notices.start();

@@ -16,9 +16,11 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     BaseModel,
@@ -54,6 +56,7 @@ __all__ = [
     "EventSettings",
     "Instance",
     "NewsSettings",
+    "NoticeSettings",
     "Profile",
     "Risk",
     "SymbolSpec",
@@ -424,6 +427,58 @@ class Channel(Section):
         return value
 
 
+NOTICE_LEVELS: Final = ("note", "trade", "decision", "alarm")
+"""Levels of a notice, the least first."""
+
+QUIET_HOURS: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
+
+
+class NoticeSettings(Section):
+    """What is told to a person who is not looking (docs/notices.md)."""
+
+    least: Literal["note", "trade", "decision", "alarm"] = Field(
+        "note", description="least level of a notice that a person is called for"
+    )
+    detail: Literal["full", "short"] = Field(
+        "full", description="short: no prices, no lots, no amounts of money"
+    )
+    quiet_hours: str = Field(
+        "", description="alarms alone between these times, such as 22:00-07:00; empty = never"
+    )
+    zone: str = Field("UTC", description="zone of the quiet hours, such as Europe/Zurich")
+    services: tuple[Annotated[StrictStr, or_plug_in("apprise")], ...] = Field(
+        ("apprise",),
+        strict=False,
+        max_length=8,
+        description="who brings notices: apprise, at the addresses of TORRA_NOTICE_URLS, and "
+        "plug-ins",
+    )
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _hours(cls, value: str) -> str:
+        if value and (not QUIET_HOURS.fullmatch(value) or value[:5] == value[6:]):
+            raise ValueError("write two different times of 24 hours, such as 22:00-07:00")
+        return value
+
+    @field_validator("zone")
+    @classmethod
+    def _zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ValueError, OSError, KeyError):
+            raise ValueError("write UTC or the name of a zone, such as Europe/Zurich") from None
+        return value
+
+    def quiet_at(self, moment: datetime) -> bool:
+        """Return whether an aware moment lies in the quiet hours: [begin, end) by the zone."""
+        if not self.quiet_hours:
+            return False
+        begin, end = self.quiet_hours.split("-")
+        now = moment.astimezone(ZoneInfo(self.zone)).strftime("%H:%M")
+        return begin <= now < end if begin < end else now >= begin or now < end
+
+
 class DeskSettings(Section):
     """The desk file, desk.json under TORRA_HOME."""
 
@@ -457,6 +512,7 @@ class DeskSettings(Section):
         description="days for which prompts, replies, pictures and headlines are kept "
         "(headlines 32 at least)",
     )
+    notices: NoticeSettings = NoticeSettings()
 
     @model_validator(mode="after")
     def _unique(self) -> DeskSettings:

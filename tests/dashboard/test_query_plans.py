@@ -29,6 +29,7 @@ BOUNDED = {
     "provider_blocks": "one row for each vendor that is not asked",
     "bridges": "one row for each channel",
     "rungs": "one row for each profile",
+    "notice_services": "one row for each way out",
     "lease": "one row",
     "latches": "two rows for each instance",
     "_sqlite_migrations": "one row for each step of the schema",

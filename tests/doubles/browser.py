@@ -29,6 +29,9 @@ from torra.dashboard.server import open_server
 
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome", "msedge")
 BROWSER = os.environ.get("TORRA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+WITH_WINDOWS = next(filter(None, map(shutil.which, NAMES[1:])), None)
+"""A browser that is no headless shell, if there is one: a shell has no notifications."""
+
 REQUIRED = bool(os.environ.get("TORRA_REQUIRE_BROWSER"))
 
 needs_browser = pytest.mark.skipif(
@@ -79,12 +82,12 @@ def only_nightly(scaled: Any) -> None:
 
 
 @contextmanager
-def chromium() -> Iterator[Any]:
-    """Open a browser; it is gone with the block."""
+def chromium(binary: str | None = None) -> Iterator[Any]:
+    """Open a browser, BROWSER unless another is named; it is gone with the block."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  takes a third of a second
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=BROWSER, args=list(SWITCHES))
+        browser = driver.chromium.launch(executable_path=binary or BROWSER, args=list(SWITCHES))
         try:
             yield browser
         finally:

@@ -291,6 +291,8 @@ DESK = {
                           "key_variable": "TORRA_CHANNEL_KEY", "live": False}},
     "symbol_databases": {"BTCUSD": "scorer.db"},
     "keep_calls_days": 90,
+    "notices": {"least": "trade", "detail": "short", "quiet_hours": "22:00-07:00", "zone": "UTC",
+                "services": ["apprise"]},
 }  # fmt: skip
 PROFILE = {
     "timeframe_weights": {"H1": 1.0},

@@ -111,11 +111,13 @@ def shown(kind: str) -> dict[str, Any]:
 def test_the_page_shows_each_family_in_less_than_sixty_lines() -> None:
     packed = tomllib.loads(FILES["pyproject.toml"])["tool"]["setuptools"]["py-modules"]
     assert sorted(f"{name}.py" for name in packed) == sorted(MODULES)
-    assert sorted(MODULES) == ["acme_bridge.py", "acme_feed.py", "acme_news.py", "acme_provider.py"]
+    families = ("bridge", "feed", "news", "pager", "provider")
+    assert sorted(MODULES) == [f"acme_{name}.py" for name in families]
     for name, code in FILES.items():
         assert len(code.splitlines()) < MOST_LINES, name
     groups = tomllib.loads(FILES["pyproject.toml"])["project"]["entry-points"]
-    assert set(groups) == {"torra.feeds", "torra.bridges", "torra.providers", "torra.news"}
+    kinds = ("feeds", "bridges", "providers", "news", "notices")
+    assert set(groups) == {f"torra.{kind}" for kind in kinds}
 
 
 # --- a feed ---------------------------------------------------------------------------------------
@@ -341,6 +343,62 @@ def test_a_plug_in_that_breaks_holds_nobody_up(
     assert isinstance(bridge.health(), Health)
     let_go.set()
     assert time.monotonic() - began < 10.0
+
+
+# --- a service of notices -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pager(site: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The program of a pager, which writes down what it is told; its notices are in a file."""
+    told, path = tmp_path / "paged", tmp_path / "pager"
+    path.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        f"open({str(told)!r}, 'a').write(sys.argv[1] + ' ' + sys.stdin.read())\n",
+        encoding="utf-8",
+    )
+    path.chmod(0o755)
+    monkeypatch.setenv("ACME_PAGER", str(path))
+    monkeypatch.delenv("TORRA_NOTICE_URLS", raising=False)
+    desk(home, shown("pager"))
+    return told
+
+
+def test_a_notice_goes_through_the_service_of_the_page(pager: Path, home: Path) -> None:
+    result = torra(home, "notices", "test")
+    assert (result.exit_code, result.output) == (0, "torra-acme:pager 1: taken\n")
+    assert pager.read_text(encoding="utf-8").startswith("note Torra: a test\n")
+    found = [line for line in torra(home, "doctor").output.splitlines() if " notices " in line]
+    assert len(found) == 1 and "sent to torra-acme:pager 1" in found[0]
+
+
+def test_a_service_that_breaks_is_told_by_the_type_of_its_error(
+    pager: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_PAGER", "/nowhere/secret")
+    result = torra(home, "notices", "test")
+    assert result.exit_code == 1
+    assert result.output == "torra-acme:pager 1: failed: FileNotFoundError\n"
+
+
+def test_a_service_that_cannot_be_used_is_one_line_with_the_remedy(
+    pager: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ACME_PAGER")
+    result = torra(home, "notices", "test")
+    assert result.exit_code == 2 and "set ACME_PAGER" in result.stderr
+    desk(home, {"notices": {"services": ["torra-acme:pager"]}})
+    result = torra(home, "notices", "test")
+    assert result.exit_code == 2 and 'add "torra-acme" to its plugins' in result.stderr
+    desk(home, {"notices": {"services": ["pigeon"]}})
+    result = torra(home, "notices", "test")
+    assert result.exit_code == 2 and "PACKAGE:NAME of a plug-in" in result.stderr
+    acme = importlib.import_module("acme_pager")
+    desk(home, shown("pager"))
+    for odd, said in ((7, "no list of services"), ([object()], "has no send")):
+        monkeypatch.setattr(acme, "open_services", lambda _, odd=odd: odd)
+        result = torra(home, "notices", "test")
+        assert result.exit_code == 2 and said in result.stderr
 
 
 # --- a provider -----------------------------------------------------------------------------------

@@ -67,17 +67,21 @@ def test_while_torra_holds_a_position_nothing_is_judged() -> None:
     assert deposit.newest == (Jump(at(9), at(20), 1.0),)
 
 
-def test_two_clocks_that_tell_a_deal_differently_make_no_jump() -> None:
-    """The balance has the deal already; by the broker's clock it is two seconds from now."""
-    ends = ((at(10.05), 7.0),)
-    found = series(mark(0, 100.0), mark(10, 107.0), mark(11, 107.0), ends=ends).standing()
+def test_next_to_a_deal_nothing_is_judged() -> None:
+    """The books have the end of the trade, and the heartbeat still the balance of before."""
+    ends = ((at(10), 7.0),)
+    stale = mark(0, 100.0), mark(10.2, 100.0), mark(11, 107.0)
+    found = series(*stale, ends=ends).standing()
     assert found is not None
     assert (found.jumps, found.unexplained) == (0, 0.0)
-    late = series(
-        mark(0, 100.0), mark(10, 107.0), mark(30, 107.0), ends=((at(20), 7.0),)
-    ).standing()
+    early = mark(0, 100.0), mark(9.8, 107.0), mark(11, 107.0)
+    assert series(*early, ends=ends).standing() is not None
+    first = series(mark(10.1, 100.0), mark(11, 107.0), mark(12, 107.0), ends=ends).standing()
+    assert first is not None
+    assert first.jumps == 0, "also where it is the first mark of all"
+    late = series(mark(0, 100.0), mark(11, 100.0), mark(12, 107.0), ends=ends).standing()
     assert late is not None
-    assert late.jumps == 2, "ten minutes are no difference of clocks"
+    assert [one.amount for one in late.newest] == [7.0, -7.0], "a minute is no difference of clocks"
 
 
 def test_the_equity_and_its_fall_are_those_of_the_marks() -> None:

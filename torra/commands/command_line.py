@@ -21,6 +21,7 @@ from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
 from torra.commands.money import money
+from torra.commands.notices import notices
 from torra.commands.options import ModeName, clock_option, on_terminal, print_json
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
@@ -375,7 +376,7 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, lookahead, consistency,
+    replay, recompose, sweep, scorecard, standing, changed, money, notices, lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

@@ -34,6 +34,8 @@ from torra.feeds.protocol import stream_state
 from torra.feeds.sample import SampleFeed
 from torra.home import DATABASE, PRICES
 from torra.news.event_file import read_events
+from torra.notices import listing
+from torra.notices.protocol import NoticePlace
 from torra.plugins.loading import brought, load, of_home, versions
 from torra.providers.prices import PriceList
 from torra.providers.registry import check, check_vendor
@@ -48,6 +50,8 @@ READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
 
 HELD_UP: Final = "see docs/install.md: a desk that is paused"
 """Where a person reads on."""
+
+UNSENT: Final = "torra notices lists them, torra notices test tries again (docs/notices.md)"
 
 LOCK_PATIENCE: Final = 1.0
 """Seconds that a look waits for the lock of a database whose lease has run out."""
@@ -438,6 +442,7 @@ def _database(place: Place) -> Iterator[CheckResult]:
         yield from _records(home, database)
         yield from _sides(home, database)
         yield from _timeframes(home, database)
+        yield from _unsent(place, database)
         yield from _streams(home, database)  # last: a feed may refuse to be opened
     finally:
         database.close()
@@ -582,6 +587,27 @@ def _plug_ins(place: Place) -> Iterator[CheckResult]:
             yield CheckResult("plug-in", "error", f"{item.id}: {told}", "see docs/extending.md")
 
 
+def _notices(place: Place) -> Iterator[CheckResult]:
+    """Check that notices can be sent to the addresses that are set; says nothing where none is."""
+    settings = load_desk(place.home)
+    services = wiring.open_notices(place.home, settings, place.environment)
+    told = NoticePlace(place.environment, place.home, settings.notices)
+    if missing := listing.missing_extra(told):
+        yield CheckResult("notices", "warning", "addresses are set, nothing is sent", missing)
+    elif services:
+        names = ", ".join(service.name for service in services)
+        yield CheckResult("notices", "ok", f"sent to {names}")
+
+
+def _unsent(place: Place, database: Database) -> Iterator[CheckResult]:
+    """Check that the last notice was taken by every service."""
+    settings = load_desk(place.home)
+    names = [one.name for one in wiring.open_notices(place.home, settings, place.environment)]
+    if trouble := listing.trouble(database, names):
+        told = f"the last notice was not taken: {trouble}"
+        yield CheckResult("notices", "warning", told, UNSENT)
+
+
 def _unopened(item: Instance, settings: DeskSettings, place: Place) -> str:
     """Return why a plug-in that an instance names cannot be used, "" when it can."""
     try:
@@ -606,6 +632,7 @@ QUICK: Final[tuple[tuple[str, Check], ...]] = (
     ("providers", _providers),
     ("news", _news),
     ("events", _events),
+    ("notices", _notices),
     ("sample", _sample),
 )
 LOG_CHECK: Final[tuple[str, Check]] = ("log", _log)

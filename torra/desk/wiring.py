@@ -41,6 +41,9 @@ from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
 from torra.home import LIVED, PRICES
+from torra.notices.desk_notices import DeskNotices
+from torra.notices.protocol import NoticePlace, NoticeService
+from torra.notices.registry import open_services
 from torra.plugins.loading import of_desk, of_home
 from torra.providers.prices import PriceList
 from torra.providers.registry import FindPlugIn, Provider, check, open_provider
@@ -174,6 +177,14 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         )
         host_files.check()
         events.listen(host_files.on_change)
+        notices = DeskNotices(
+            database,
+            settings.notices,
+            lambda: [(one.instance, one.profile) for one in found[0].setups.values()],
+            lambda: found[0].clock,
+            partial(open_notices, folder, settings, dict(os.environ)),
+            lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
+        )
         desk = Desk(
             database,
             setups,
@@ -183,6 +194,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             kill_switch=kill_switch,
             at_close=partial(
                 _each,
+                notices.close,
                 courier.close,
                 lambda: outlook_now().close(),
                 models.close,
@@ -196,9 +208,15 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
                 host_files.start,
                 lambda: outlook_now().start(),
                 courier.start,
+                notices.start,
             ),
             at_stand_by=partial(
-                _each, events.rest, host_files.rest, courier.rest, lambda: outlook_now().rest()
+                _each,
+                events.rest,
+                host_files.rest,
+                notices.rest,
+                courier.rest,
+                lambda: outlook_now().rest(),
             ),
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
@@ -214,6 +232,14 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         database.close()
         raise
     return desk, settings
+
+
+def open_notices(
+    folder: Path, settings: DeskSettings, environment: Mapping[str, str]
+) -> list[NoticeService]:
+    """Return the services that bring a desk's notices to a person; raises ConfigError."""
+    place = NoticePlace(environment, folder, settings.notices)
+    return open_services(place, of_desk(settings, "notices"))
 
 
 def _refuse_to_take_over(folder: Path, database: Database) -> None:

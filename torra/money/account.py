@@ -3,7 +3,8 @@
 Pure. Between two moments at which Torra held nothing on an account, its balance may change by what
 Torra's trades came to and by nothing else: then swap, commission and every part of a close are in
 both. Whatever is left is a deposit or a withdrawal, somebody else's trade, or a fee. While Torra
-holds a position nothing is judged, for the broker books parts and costs of it as they come.
+holds a position, and next to a deal of Torra's, nothing is judged: the broker books parts and costs
+as they come, and his books and his heartbeat do not tell of a deal in the same second.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from torra.clock import parse
+from torra.clock import iso, parse
 
 CENT: Final = 0.005
 """Amounts that differ by less are the same."""
 
-ECHO: Final = timedelta(minutes=2)
-"""Two opposite jumps closer than this are one deal whose time the two clocks tell differently."""
+APART: Final = timedelta(seconds=30)
+"""So near to a deal of Torra's nothing is judged: books and heartbeats tell of it one by one."""
 
 JUMPS: Final = 20
 """Newest unexplained changes that are told one by one."""
@@ -97,14 +98,14 @@ class AccountSeries:
         self._last = mark
         self._high = max(self._high, mark.equity)
         self._fall = max(self._fall, self._high - mark.equity)
-        if mark.held:
+        if mark.held or _near(ends, parse(mark.at)):
             return
         before, self._flat = self._flat, mark
         if before is not None:
             change = mark.balance - before.balance
             left = round(change - won_between(ends, before.at, mark.at), 2)
             if abs(left) > CENT:
-                self._jump(Jump(before.at, mark.at, left))
+                self._jumps.append(Jump(before.at, mark.at, left))
 
     def standing(self) -> Standing | None:
         """Return how the account stands; None before the first mark."""
@@ -123,20 +124,18 @@ class AccountSeries:
             below=round(self._high - last.equity, 2),
         )
 
-    def _jump(self, jump: Jump) -> None:
-        last = self._jumps[-1] if self._jumps else None
-        opposite = last is not None and abs(last.amount + jump.amount) <= CENT
-        if last is not None and opposite and parse(jump.end) - parse(last.end) <= ECHO:
-            self._jumps.pop()
-        else:
-            self._jumps.append(jump)
-
 
 def won_between(ends: Sequence[tuple[str, float]], after: str, upto: str) -> float:
     """Return what the trades came to that were closed in (after, upto]."""
     begin = bisect_right(ends, (after, math.inf))
     end = bisect_right(ends, (upto, math.inf))
     return math.fsum(profit for _, profit in ends[begin:end])
+
+
+def _near(ends: Sequence[tuple[str, float]], at: datetime) -> bool:
+    """Return whether a trade was closed shortly before or after a moment."""
+    after = bisect_right(ends, (iso(at - APART), math.inf))
+    return after < len(ends) and parse(ends[after][0]) < at + APART
 
 
 def holders(marks: Iterable[AccountMark]) -> list[AccountMark]:

@@ -251,7 +251,7 @@ class MoneyBook:
             for bridge, found in self._holders.items()
             for one in found
         }
-        return {**marked, **_currencies(self._database.bridges())}
+        return {**marked, **currencies_of(self._database.bridges())}
 
     def _catch_up(self) -> None:
         """Read what is new: the marks first, so that the trades behind them are there."""
@@ -322,7 +322,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _currencies(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def currencies_of(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return what each bridge told of its account's currency, by the bridge's name."""
     found = {}
     for row in bridges:

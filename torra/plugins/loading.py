@@ -1,4 +1,4 @@
-"""Finds what a package of somebody else brings: a feed, a bridge, a provider, a news source.
+"""Finds what a package of somebody else brings: a feed, a bridge, a provider, news or notices.
 
 A plug-in is an entry point of an installed distribution, in the group of its family. It is named
 `DISTRIBUTION:NAME` and is loaded only where desk.json's `plugins` lists the distribution, because
@@ -21,7 +21,7 @@ from agent_config import is_plug_in
 from torra.config import DeskSettings, load_desk
 from torra.errors import ConfigError
 
-Family = Literal["feeds", "bridges", "providers", "news"]
+Family = Literal["feeds", "bridges", "providers", "news", "notices"]
 
 GROUP: Final = "torra."
 """Begins the group of a family's entry points, such as torra.feeds."""

@@ -126,6 +126,15 @@ class LedgerStore(Store):
         )  # fmt: skip
         return float(row["usd"]) if row else 0.0
 
+    def spent_surely(self, profile: str, since: datetime) -> float:
+        """Return the same without what is only reserved: a request that may not be made."""
+        row = self._row(
+            "SELECT coalesce(sum(usd), 0.0) AS usd FROM ledger "
+            "WHERE profile = ? AND until > ? AND state <> 'reserved'",
+            profile, stamp(since),
+        )  # fmt: skip
+        return float(row["usd"]) if row else 0.0
+
     def ledger_rows(self, since: datetime, profile: str | None = None) -> list[dict[str, Any]]:
         """Return the rows that count since a moment, oldest first."""
         which = "" if profile is None else "AND profile = ?"

@@ -425,6 +425,32 @@ CREATE TABLE hosted_outcomes (
 """
 """What other scorers asked and were answered, and what their ticks came to (torra.store.hosted)."""
 
+NOTICES: Final = """
+CREATE TABLE notices (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    level TEXT NOT NULL CHECK (level IN ('alarm', 'decision', 'trade', 'note')),
+    title TEXT NOT NULL, text TEXT NOT NULL, instance TEXT NOT NULL,
+    desk_time TEXT NOT NULL, at TEXT NOT NULL, silent INTEGER NOT NULL CHECK (silent IN (0, 1))
+);
+
+CREATE TABLE notice_outbox (
+    notice INTEGER NOT NULL REFERENCES notices(id), service TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'sending', 'sent', 'dropped', 'failed')),
+    tries INTEGER NOT NULL DEFAULT 0, next_try TEXT NOT NULL, detail TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (notice, service)
+) WITHOUT ROWID;
+CREATE INDEX notice_outbox_state ON notice_outbox (state, service, next_try);
+
+CREATE TABLE notice_services (
+    service TEXT PRIMARY KEY, detail TEXT NOT NULL, at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE notice_cursors (name TEXT PRIMARY KEY, place TEXT NOT NULL) WITHOUT ROWID;
+"""
+"""Notices, their way out, and how far was looked (torra.store.notices)."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -530,6 +556,11 @@ def _accounts(db: sqlite_utils.Database) -> None:
     db.executescript(ACCOUNTS)
 
 
+@steps(name="0014_notices")
+def _notices(db: sqlite_utils.Database) -> None:
+    db.executescript(NOTICES)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -544,6 +575,7 @@ SCRIPTS: Final = {
     "0011_hosted": HOSTED,
     "0012_stop_moves": "",
     "0013_accounts": ACCOUNTS,
+    "0014_notices": NOTICES,
 }
 """The script of each step, without the sentiment table and added columns."""
 

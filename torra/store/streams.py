@@ -39,6 +39,7 @@ PULSE: Final = {
     "profile": "SELECT coalesce(max(id), 0) AS told FROM trading_config",
     "proposals": "SELECT count(*) || coalesce(max(expires), '') AS told FROM proposals "
     "WHERE state = 'WAITING'",
+    "notices": "SELECT coalesce(max(id), 0) AS told FROM notices",
 }
 """Values that change when something has changed; each costs one look at an index."""
 

@@ -32,10 +32,11 @@ from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import version
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
-from torra.desk.self_check import HELD_UP, CheckResult
+from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import BACKUP_FOLDER
+from torra.notices import listing
 from torra.owner_only import OTHERS
 from torra.providers.vendors.addresses import address
 from torra.store.migrations import NEWEST, schema
@@ -390,6 +391,16 @@ def event_streams(behind: Backing) -> Iterator[Sign]:
         yield Sign("streams", "warn", "closed: pages ask every few seconds", "", facts)
     else:
         yield Sign("streams", "ok", "pages hear of changes at once", "", facts)
+
+
+def notices(behind: Backing) -> Iterator[Sign]:
+    """Yield whether the last notice was taken, where services have been tried."""
+    tried = [str(row["service"]) for row in behind.database.notice_services()]
+    if trouble := listing.trouble(behind.database, tried):
+        told = f"the last notice was not taken: {trouble}"
+        yield Sign("notices", "warn", told, UNSENT)
+    elif tried:
+        yield Sign("notices", "ok", f"the last notice was taken by {', '.join(tried)}")
 
 
 def access(behind: Backing, remote: bool) -> Iterator[Sign]:

@@ -1,0 +1,291 @@
+"""Each event is told once, in the words of a trader, and nothing else is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.worlds.stores import NOON, closing, save
+from tests.worlds.told import BTC, EUR, PAID, Pager, ToldDesk, end, fill, propose
+from torra.config import NoticeSettings
+from torra.dashboard.trade.trade_rows import ADVICE
+from torra.notices.watching import weekends
+from torra.notices.words import ALARMS
+from torra.store.ledger import Booking, Settlement
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> ToldDesk:
+    found = ToldDesk(tmp_path, Pager())
+    assert found.look() == []
+    return found
+
+
+def test_a_proposal_says_what_would_be_sent_and_until_when(desk: ToldDesk) -> None:
+    propose(desk.database)
+    assert desk.look() == ["EURUSD: a proposal waits"]
+    assert desk.texts() == [
+        "EURUSD: a proposal waits. Buy 0.20 lots at 1.18340, stop 1.17900. Until 14:30 UTC."
+    ]
+    assert desk.look() == []
+    desk.database.decide_proposal("P1", "REJECTED", "no")
+    propose(desk.database, "P2", drafts=[
+        {"kind": "close", "side": "SELL", "lots": 0.1, "levels": None, "closes": "T1"},
+        {"kind": "open", "side": "SELL", "lots": 0.2, "levels": None, "closes": "T1"},
+    ])  # fmt: skip
+    assert desk.look() == ["EURUSD: a proposal waits"]
+    assert "Close 0.10 lots and sell 0.20 lots. Until" in desk.texts()[-1]
+
+
+def test_a_fill_and_an_end_say_side_price_and_result(desk: ToldDesk) -> None:
+    fill(desk.database)
+    assert desk.look() == ["EURUSD: bought 0.20 lots at 1.18340"]
+    assert desk.texts() == ["EURUSD: bought 0.20 lots at 1.18340. Stop 1.17900, target 1.19220."]
+    assert desk.look() == []
+    end(desk.database)
+    assert desk.look() == ["EURUSD: closed, won 32.10 in the account's currency, +2.00 R"]
+    assert desk.texts()[-1].endswith(
+        "The long position of 0.20 lots ended at its target at 1.19220."
+    )
+    assert desk.look() == []
+
+
+def test_a_loss_has_the_currency_that_the_bridge_told(desk: ToldDesk) -> None:
+    facts = {"currency": "CHF", "account": 48151623}
+    desk.database.note_bridge("torra_files main", deny="", detail="", facts=facts)
+    fill(desk.database, bridge="torra_files main", side="SELL")
+    end(desk.database, profit=-1200.5, r_multiple=-1.0, reason="STOPPED")
+    assert desk.look() == [
+        "EURUSD: sold 0.20 lots at 1.18340",
+        "EURUSD: closed, lost 1,200.50 CHF, -1.00 R",
+    ]
+    assert "short position of 0.20 lots ended at its stop" in desk.texts()[-1]
+    assert "48151623" not in str(desk.database.notices(10))
+
+
+def test_an_end_that_the_books_never_showed_says_so(desk: ToldDesk) -> None:
+    fill(desk.database)
+    desk.look()
+    end(desk.database, profit=0.0, r_multiple=0.0, reason="odd <b>word</b>")
+    desk.database.connection().conn.execute(
+        "UPDATE signals SET profit = NULL, r_multiple = NULL, close_price = NULL"
+    )
+    desk.database.connection().conn.commit()
+    assert desk.look() == ["EURUSD: closed, what it came to is not known"]
+    assert desk.texts()[-1].endswith("The long position of 0.20 lots ended.")
+
+
+def test_closes_and_other_steps_are_no_news(desk: ToldDesk) -> None:
+    fill(desk.database)
+    desk.look()
+    desk.database.enqueue_signal(closing("C1", "T1", instance="EURUSD", symbol="EURUSD"))
+    desk.database.move_signal("C1", "PUBLISHED")
+    desk.database.move_signal("C1", "FILLED", fields={"price": 1.2})
+    assert desk.look() == []
+
+
+def test_a_halt_is_an_alarm_and_going_on_is_a_note(desk: ToldDesk) -> None:
+    desk.database.halt("by a person: lunch")
+    assert desk.look() == ["Torra: trading is HALTED"]
+    assert "Why: by a person: lunch. No signal is sent" in desk.texts()[-1]
+    desk.database.set_trading_state("REDUCING", "by a person")
+    desk.database.set_trading_state("ACTIVE", "")
+    assert desk.look() == ["Torra: trading is REDUCING", "Torra: trading goes on"]
+    levels = [row["level"] for row in desk.database.notices(3)]
+    assert levels == ["note", "note", "alarm"]
+    assert desk.look() == []
+
+
+def test_an_alarm_is_told_each_time_it_begins_to_stand(desk: ToldDesk) -> None:
+    fill(desk.database)
+    desk.look()
+    desk.database.raise_alarm("Unprotected T1", "UNPROTECTED", "position 4711471 of /home/x")
+    assert desk.look() == ["EURUSD: alarm UNPROTECTED"]
+    assert "A position has no stop at the broker." in desk.texts()[-1]
+    assert desk.look() == []
+    desk.database.end_alarm("Unprotected T1")
+    assert desk.look() == []
+    desk.later(minutes=1)
+    desk.database.raise_alarm("Unprotected T1", "UNPROTECTED", "again")
+    desk.database.raise_alarm("NEW x", "NEVER_HEARD_OF", "whatever a stranger says")
+    assert sorted(desk.look()) == ["EURUSD: alarm UNPROTECTED", "Torra: an alarm stands"]
+    told = str(desk.database.notices(100))
+    assert "4711471" not in told and "/home" not in told and "stranger" not in told
+
+
+def test_every_kind_of_alarm_that_pages_know_has_words() -> None:
+    assert set(ALARMS) == set(ADVICE)
+
+
+def test_the_first_look_tells_what_stands_and_nothing_that_is_past(tmp_path: Path) -> None:
+    desk = ToldDesk(tmp_path, Pager())
+    fill(desk.database)
+    end(desk.database)
+    desk.database.halt("long ago")
+    desk.database.raise_alarm("ODD_BOOKS main", "ODD_BOOKS", "x")
+    propose(desk.database)
+    assert desk.look() == ["EURUSD: a proposal waits", "Torra: alarm ODD_BOOKS"]
+    assert desk.look() == []
+
+
+def test_what_stands_is_not_told_again_when_its_notice_is_forgotten(desk: ToldDesk) -> None:
+    desk.database.raise_alarm("ODD_BOOKS main", "ODD_BOOKS", "x")
+    propose(desk.database)
+    assert len(desk.look()) == 2
+    for table in ("notice_outbox", "notices"):
+        desk.database.connection().conn.execute(f"DELETE FROM {table}")
+    desk.database.connection().conn.commit()
+    before = desk.database.connection().conn.total_changes
+    assert desk.look() == []
+    assert desk.database.connection().conn.total_changes == before, "nor is anything written"
+
+
+def test_trades_of_the_warm_up_are_not_told(desk: ToldDesk) -> None:
+    for close in (NOON, NOON + timedelta(minutes=15)):
+        save(desk.database, close, instance="EURUSD")
+    key = "EURUSD|M15|2026-02-13T11:45:00Z"
+    record = '{"now": "2026-02-13T12:00:00Z"}'
+    desk.database.connection().conn.execute(
+        "INSERT INTO journal (torra_key, record, action, reason, elapsed_ms, provider, cost_usd, "
+        "at) VALUES (?, ?, '', '', 0, '', 0, '')",
+        (key, record),
+    )
+    desk.database.connection().conn.commit()
+    fill(desk.database, bar_time=NOON - timedelta(minutes=15))
+    end(desk.database)
+    assert desk.look() == []
+    fill(desk.database, "T2", bar_time=NOON)
+    assert desk.look() == ["EURUSD: bought 0.20 lots at 1.18340"]
+
+
+def spend(desk: ToldDesk, usd: float, *, settled: bool = True) -> None:
+    booking = Booking("analysts", "technical", 1, 1, "anthropic", "m", usd)
+    now = desk.clock.now()
+    (row,) = desk.database.book("default", "k", [booking], at=now, until=now)
+    if settled:
+        desk.database.settle(row, Settlement(usd, now))
+
+
+def test_most_of_the_ceiling_is_told_once_an_hour(tmp_path: Path) -> None:
+    desk = ToldDesk(tmp_path, Pager(), profile=PAID)
+    assert desk.look() == []
+    spend(desk, 0.79)
+    spend(desk, 0.2, settled=False)  # reserved alone: it may never be asked
+    assert desk.later_look() == []
+    spend(desk, 0.02)
+    assert desk.later_look() == ["Torra: cost at 81% of the ceiling"]
+    assert "profile default: 0.8100 of 1.0000 USD" in desk.texts()[-1]
+    desk.later(minutes=30)
+    spend(desk, 0.1)
+    assert desk.later_look() == []
+    desk.later(minutes=31)
+    spend(desk, 0.9)
+    assert desk.later_look() == ["Torra: cost at 100% of the ceiling"]
+
+
+def skip(desk: ToldDesk, reason: str, first: int, last: int, instance: str = "EURUSD") -> None:
+    """Let closes number `first` to `last` after noon be skipped, a quarter each."""
+    with desk.database.transaction():
+        for number in range(first, last + 1):
+            close = NOON + timedelta(minutes=15 * number)
+            bar = close - timedelta(minutes=15)
+            desk.database.connection().conn.execute(
+                "INSERT INTO ticks (instance, timeframe, bar_time, close_time, state, epoch, "
+                "reason, detail, at) VALUES (?, 'M15', ?, ?, 'skipped', 1, ?, '', '')",
+                (instance, *(f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in (bar, close)), reason),
+            )
+
+
+def walk(desk: ToldDesk, **span: float) -> list[str]:
+    """Let time pass as a desk that is awake lives it; return what is told on the way."""
+    left, found = timedelta(**span), []
+    while left > timedelta(0):
+        found += desk.later_look()
+        desk.later(seconds=74)
+        left -= timedelta(seconds=90)
+    return found
+
+
+def test_a_feed_that_fails_is_silent_after_a_few_bars_and_told_once(desk: ToldDesk) -> None:
+    save(desk.database, NOON, instance="EURUSD")
+    skip(desk, "no_file", 1, 8)
+    assert walk(desk, minutes=36) == []
+    assert walk(desk, minutes=10) == ["EURUSD: no bars"]
+    assert "No bar of M15 for 37 minutes" in desk.texts()[-1]
+    assert walk(desk, hours=2) == []
+    save(desk.database, desk.clock.now(), instance="EURUSD")
+    assert walk(desk, minutes=45) == ["EURUSD: no bars"]
+
+
+def test_a_market_without_bars_is_silent_after_hours_and_a_weekend_is_none(
+    desk: ToldDesk,
+) -> None:
+    desk.instances[:] = [EUR, BTC]
+    for name in ("EURUSD", "BTCUSD"):
+        save(desk.database, NOON, instance=name)  # a Friday
+        skip(desk, "no_bar", 1, 300, name)
+    assert walk(desk, hours=1, minutes=57) == []
+    assert walk(desk, minutes=6) == ["BTCUSD: no bars"]
+    assert walk(desk, hours=3, minutes=50) == []
+    assert walk(desk, minutes=12) == ["EURUSD: no bars"]
+
+
+def test_a_weekend_is_no_silence(desk: ToldDesk) -> None:
+    friday = NOON + timedelta(hours=8, minutes=45)
+    save(desk.database, friday, instance="EURUSD")
+    skip(desk, "no_bar", 36, 300)
+    desk.clock.set(friday)
+    desk.instances[:] = [EUR]
+    assert walk(desk, hours=55) == []
+    assert walk(desk, hours=3) == ["EURUSD: no bars"]  # Monday 05:00
+
+
+def test_a_machine_that_slept_counts_no_silence(desk: ToldDesk) -> None:
+    save(desk.database, NOON, instance="EURUSD")
+    skip(desk, "no_file", 1, 8)
+    desk.later(hours=9)
+    assert desk.look() == []
+    assert walk(desk, minutes=30) == []
+    assert walk(desk, minutes=15) == ["EURUSD: no bars"]
+
+
+def test_weekends_are_counted_from_friday_evening_to_sunday_night() -> None:
+    monday = NOON - timedelta(days=4, hours=12)
+    assert weekends(monday, monday + timedelta(days=4)) == timedelta(0)
+    assert weekends(monday, monday + timedelta(days=14)) == timedelta(hours=102)
+    saturday = monday + timedelta(days=5)
+    assert weekends(saturday, saturday + timedelta(hours=3)) == timedelta(hours=3)
+
+
+def test_short_tells_no_price_no_size_and_no_amount(tmp_path: Path) -> None:
+    desk = ToldDesk(tmp_path, Pager(), settings=NoticeSettings(detail="short"), profile=PAID)
+    desk.look()
+    propose(desk.database)
+    fill(desk.database)
+    end(desk.database)
+    spend(desk, 0.9)
+    assert desk.later_look() == [
+        "EURUSD: bought", "EURUSD: closed", "EURUSD: a proposal waits",
+        "Torra: cost at 90% of the ceiling",
+    ]  # fmt: skip
+    told = " ".join(desk.texts())
+    assert "1.1" not in told and "0.2" not in told and "32" not in told and "USD," not in told
+    assert "Buy. Until 14:30 UTC." in told
+
+
+def test_a_demo_says_so(tmp_path: Path) -> None:
+    desk = ToldDesk(tmp_path, Pager())
+    desk.look()
+    desk.clock.accelerated = True
+    fill(desk.database)
+    assert desk.look() == ["DEMO EURUSD: bought 0.20 lots at 1.18340"]
+
+
+def test_a_desk_without_the_lease_tells_nothing(desk: ToldDesk) -> None:
+    fill(desk.database)
+    desk.ours = False
+    assert desk.look() == []
+    desk.ours = True
+    assert desk.look() == ["EURUSD: bought 0.20 lots at 1.18340"]

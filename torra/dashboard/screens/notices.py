@@ -1,0 +1,79 @@
+"""Notices for programs and for the browser: what was told, by number, oldest first.
+
+The browser's own notifications (static/notices.js) are made of it. No page shows a list: `torra
+notices` does. Every text is cleaned again, for a database may have been written by others. A
+dashboard without a database has none. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flask import jsonify, request
+from flask.typing import ResponseReturnValue
+
+from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.view.rendering import state
+from torra.exhibits import figures
+from torra.tick.tick_record import RecordPart
+
+AT_ONCE: Final = 50
+MOST_DIGITS: Final = 18
+"""Digits of a number: more would not fit into an integer of SQLite."""
+
+LONGEST: Final = 600
+
+
+class NoticeRow(RecordPart):
+    """A notice as it is stored; `silent` ones are listed, and nobody is called for them."""
+
+    id: int = 0
+    key: str = ""
+    kind: str = ""
+    level: str = ""
+    title: str = ""
+    text: str = ""
+    instance: str = ""
+    desk_time: str = ""
+    at: str = ""
+    silent: int = 0
+
+
+def api_notices() -> ResponseReturnValue:
+    """Answer notices, oldest first; `newest` is what to ask as `after` then.
+
+    Without `after` these are the newest ones.
+    """
+    told = request.args.get("after")
+    if told is not None and not (told.isascii() and told.isdigit() and len(told) <= MOST_DIGITS):
+        return jsonify(error="after is a number", status=400), 400
+    behind = state().backing
+    if behind is None:
+        return jsonify(notices=[], newest=0)
+    newest = behind.database.newest_notice()
+    after = max(0, newest - AT_ONCE) if told is None else int(told)
+    rows = [NoticeRow.read(row) for row in behind.database.notices_after(after, AT_ONCE)]
+    return jsonify(
+        # a smaller number than `after`: another database is there, such as one that was restored
+        notices=[_shown(row) for row in rows],
+        newest=rows[-1].id if rows else newest,
+    )
+
+
+def _shown(row: NoticeRow) -> dict[str, str | int | bool]:
+    words = {
+        name: figures.clean(getattr(row, name), LONGEST)
+        for name in ("key", "kind", "level", "title", "text", "instance", "desk_time", "at")
+    }
+    return {"id": row.id, **words, "silent": bool(row.silent)}
+
+
+AFTER: Final[Fields] = {
+    "after": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "Only notices with a greater number.",
+    }
+}
+
+ROUTES = (Route("/api/v1/notices", "api_notices", api_notices, reply="json", query=AFTER),)

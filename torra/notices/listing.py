@@ -1,0 +1,101 @@
+"""What was told, and whether it arrived: for `torra notices`, the pages, health and doctor.
+
+Reads the database and changes nothing. What it shows holds no address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from instance_database import Database
+from torra.notices import apprise_service
+from torra.notices.protocol import Notice, NoticePlace, NoticeRefused, NoticeService
+from torra.time_limit import TimeLimit
+
+TOLD: Final = ("key", "kind", "level", "title", "text", "instance", "desk_time", "at")
+ROWS: Final = 30
+
+
+def document(database: Database, limit: int = ROWS) -> dict[str, Any]:
+    """Return the newest notices, newest first, with their way, and how each service does."""
+    return {
+        "notices": [
+            {
+                "id": row["id"],
+                **{name: row[name] for name in TOLD},
+                "silent": bool(row["silent"]),
+                "sent": row["sent"],
+            }
+            for row in database.notices(limit)
+        ],
+        "services": [
+            {"service": row["service"], "failed": row["detail"], "at": row["at"]}
+            for row in database.notice_services()
+        ],
+    }
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """Return the list for a terminal."""
+    lines = [_line(row) for row in found["notices"]] or ["Nothing was told yet."]
+    failing = [row for row in found["services"] if row["failed"]]
+    return "\n".join([*lines, *(f"{row['service']}: {row['failed']}" for row in failing)])
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    moment = str(row["at"]).replace("T", " ").replace("Z", " UTC")
+    return f"{moment}  {row['level']:<8}  {row['title']}. {row['text']}  [{state(row)}]"
+
+
+def state(row: Mapping[str, Any]) -> str:
+    """Return what became of a notice, in a few words."""
+    if row["silent"]:
+        return "listed only: quiet hours, or below the least level"
+    if not row["sent"]:
+        return "listed only: no service is set"
+    return ", ".join(map(_way, row["sent"]))
+
+
+def _way(one: Mapping[str, Any]) -> str:
+    why = f": {one['detail']}" if one["detail"] else ""
+    tries = f" after {one['tries']} tries" if one["tries"] > 1 else ""
+    return f"{one['service']} {one['state']}{tries}{why}"
+
+
+def trouble(database: Database, names: Iterable[str]) -> str:
+    """Return which services did not take the last notice, and why; "" while all did."""
+    known = set(names)
+    failing = [
+        f"{row['service']}: {row['detail']}"
+        for row in database.notice_services()
+        if row["detail"] and row["service"] in known
+    ]
+    return "; ".join(failing)
+
+
+def missing_extra(place: NoticePlace) -> str:
+    """Return what is missing to send to the addresses of the environment; "" when nothing is."""
+    asked = place.environment.get(apprise_service.VARIABLE, "").strip()
+    if not asked or "apprise" not in place.settings.services or apprise_service.installed():
+        return ""
+    return apprise_service.MISSING
+
+
+def try_all(
+    services: Sequence[NoticeService], notice: Notice, seconds: float
+) -> list[dict[str, str]]:
+    """Hand a notice to every service at once; return each one's name and why it failed, if so."""
+    return [{"service": one.name, "failed": _tried(one, notice, seconds)} for one in services]
+
+
+def _tried(service: NoticeService, notice: Notice, seconds: float) -> str:
+    try:
+        TimeLimit(service.name, seconds).run(lambda: service.send(notice))
+    except NoticeRefused as error:
+        return str(error)
+    except TimeoutError:
+        return "no answer in time"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - its text may hold an address
+        return f"it failed ({type(error).__name__})"
+    return ""

@@ -1,0 +1,342 @@
+"""Finds out what is new in a desk's database and puts it into the outbox, about once a second.
+
+It reads what others have stored: steps of signals, proposals, alarms, changes of the trading state,
+the ledger, and which closes brought no bar. It keeps where it stood in the database, in the very
+transaction that writes the notices, so a restart tells nothing twice and forgets nothing. The first
+look ever begins at now: what is past is not told, what stands (alarms, proposals) is.
+
+Trades of the warm-up are never told. Only the desk that holds the lease looks; one that was deposed
+writes nothing. A database that fails raises StoreUnavailable, and the next look tries again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from instance_database import Database
+from torra.clock import Clock, duration, floor, iso, parse
+from torra.config import NOTICE_LEVELS, Instance, NoticeSettings, Profile, SymbolSpec
+from torra.errors import ConfigError, StoreUnavailable
+from torra.money.book import Setups, currencies_of
+from torra.notices.protocol import Level, Notice
+from torra.notices.words import Said, Tongue
+from torra.store.notices import PATIENCE_SECONDS
+from torra.store.standings import WarmUps
+from torra.verdict.signal_states import EXECUTED
+
+MOST_WAITING: Final = 500
+"""Notices that may wait for one service; alarms come on top and are never dropped."""
+
+AT_ONCE: Final = 500
+"""Steps of signals that one look reads."""
+
+NEAR: Final = 0.8
+"""Share of the hour's ceiling from which it is told."""
+
+HOUR: Final = timedelta(hours=1)
+
+PAST: Final = "DEMO "
+"""Begins every title of a desk that replays the past."""
+
+SLOWLY: Final = 15.0
+"""Real seconds between two looks at what changes slowly: the ledger and the bars."""
+
+ASLEEP: Final = timedelta(minutes=2)
+"""Real time between two looks after which a machine has slept: no silence is counted over it."""
+
+SILENT_BARS: Final = 2.5
+"""Bars of the shortest timeframe without a tick, after which a feed that fails is silent."""
+
+SILENT_AT_LEAST: Final = timedelta(minutes=30)
+
+NO_BAR: Final = "no_bar"
+"""Reason of a skipped close for which the feed brought no bar (torra.desk.schedule)."""
+
+CLOSED_FOR: Final[Mapping[str, timedelta]] = {
+    "crypto": timedelta(hours=2),
+    "fx": timedelta(hours=6),
+    "gold": timedelta(hours=6),
+    "oil": timedelta(hours=6),
+}
+"""Time of an open week without a single bar that is no pause of the market, by asset class."""
+
+CLOSED_AT_MOST: Final = timedelta(hours=48)
+"""The same for other classes, whose sessions are not known: nights and a holiday are shorter."""
+
+SKIPS: Final = 500
+"""Skipped closes since the newest tick that are looked at."""
+
+WEEKEND: Final = (timedelta(days=4, hours=20), timedelta(days=6, hours=23))
+"""Begin and end of a weekend, from Monday 00:00 UTC: from the earliest close to the latest open."""
+
+WEEK: Final = timedelta(days=7)
+
+
+@dataclass(slots=True)
+class Look:
+    """What one look has found: notices, and where each cursor stands now."""
+
+    now: datetime
+    real: datetime
+    found: list[Notice] = field(default_factory=list)
+    cursors: dict[str, str] = field(default_factory=dict)
+
+    def add(
+        self,
+        key: str,
+        kind: str,
+        level: Level,
+        said: Said,
+        instance: str = "",
+        desk_time: datetime | None = None,
+    ) -> None:
+        """Note something that is new."""
+        at = desk_time or self.now
+        self.found.append(Notice(key, kind, level, said.title, said.text, instance, at, self.real))
+
+
+class Watcher:
+    """The look of one desk. One thread calls it."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: NoticeSettings,
+        setups: Callable[[], Setups],
+        clock: Callable[[], Clock],
+        services: Callable[[], Sequence[str]],
+        ours: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Watch a desk; `services` are the names of who brings notices, `ours` asks the lease."""
+        self._database = database
+        self._settings = settings
+        self._setups = setups
+        self._clock = clock
+        self._services = services
+        self._ours = ours
+        self._slowly = float("-inf")
+        self._seen: datetime | None = None
+        self._awake: datetime | None = None
+
+    def look(self) -> int:
+        """Look once; return how many notices were written. Raises StoreUnavailable."""
+        if not self._ours():
+            return 0
+        clock = self._clock()
+        look = Look(clock.now(), clock.real_now())
+        tongue = Tongue(self._settings.detail == "short", PAST if clock.accelerated else "")
+        setups = list(self._setups())
+        self._signals(look, tongue, setups)
+        self._proposals(look, tongue, setups)
+        self._alarms(look, tongue)
+        self._states(look, tongue)
+        if clock.monotonic() >= self._slowly + SLOWLY:
+            self._slowly = clock.monotonic()
+            self._ceilings(look, tongue, setups)
+            self._silences(look, tongue, setups)
+        return self._write(look, tongue)
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def _write(self, look: Look, tongue: Tongue) -> int:
+        """Write what was found with its cursors, all or nothing; most looks write nothing."""
+        moved = {
+            name: place
+            for name, place in look.cursors.items()
+            if self._database.notice_cursor(name) != place
+        }
+        if not look.found and not moved:
+            return 0
+        count = 0
+        with self._database.transaction(PATIENCE_SECONDS):
+            # Asked inside: a desk that stood still since it looked may have been deposed.
+            if not self._ours():
+                raise StoreUnavailable("another desk holds the lease by now: nothing is told")
+            for notice in look.found:
+                count += self._add(notice)
+            for service in self._services():
+                if count and (lost := self._database.trim_outbox(service, MOST_WAITING)):
+                    hour = iso(floor(look.real, "H1"))
+                    said = tongue.dropped(lost)
+                    key = f"dropped:{service}:{hour}"
+                    self._add(Notice(key, "dropped", "decision", *said, "", look.now, look.real))
+            for name, place in moved.items():
+                self._database.set_notice_cursor(name, place)
+        return count
+
+    def _add(self, notice: Notice) -> bool:
+        level, least = (NOTICE_LEVELS.index(one) for one in (notice.level, self._settings.least))
+        called = level >= least
+        quiet = notice.level != "alarm" and self._settings.quiet_at(notice.at)
+        row = {**asdict(notice), "silent": quiet or not called}
+        return self._database.add_notice(row, self._services() if not row["silent"] else ())
+
+    # --- what is new --------------------------------------------------------------------------
+
+    def _signals(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+        """Tell fills and ends of positions."""
+        stood = self._database.notice_cursor("steps")
+        if stood is None:
+            look.cursors["steps"] = str(self._database.newest_step())
+            return
+        rows = self._database.steps_after(int(stood), AT_ONCE)
+        if not rows:
+            return
+        look.cursors["steps"] = str(rows[-1]["step"])
+        warm_ups = WarmUps(self._database)  # anew: a warm-up that runs has another end by now
+        currencies: dict[str, str] | None = None
+        for row in rows:
+            if row["kind"] != "open" or warm_ups.made(row):
+                continue
+            spec = _spec(setups, row)
+            if row["to_state"] in EXECUTED:
+                said, kind, when = tongue.fill(row, spec), "fill", row["opened_at"]
+            elif row["to_state"] == "CLOSED":
+                currencies = currencies or currencies_of(self._database.bridges())
+                currency = currencies.get(str(row["bridge"]), "")
+                said, kind, when = tongue.closed(row, spec, currency), "close", row["closed_at"]
+            else:
+                continue
+            look.add(f"{kind}:{row['sid']}", kind, "trade", said, row["instance"], _moment(when))
+
+    def _proposals(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+        """Tell proposals that wait for a person."""
+        told = _names(self._database.notice_cursor("proposals"))
+        rows = self._database.proposals("WAITING")
+        look.cursors["proposals"] = _names_text(row["sid"] for row in rows)
+        for row in rows:
+            if row["sid"] not in told:
+                said = tongue.proposal(row, _spec(setups, row))
+                key = f"proposal:{row['sid']}"
+                look.add(key, "proposal", "decision", said, row["instance"])
+
+    def _alarms(self, look: Look, tongue: Tongue) -> None:
+        """Tell alarms that stand."""
+        told = _names(self._database.notice_cursor("alarms"))
+        rows = self._database.alarms()
+        stands = {f"{row['key']} {row['at']}": row for row in rows}
+        look.cursors["alarms"] = _names_text(stands)
+        for name, row in stands.items():
+            if name not in told:
+                concerned = self._concerned(str(row["key"]))
+                said = tongue.alarm(str(row["kind"]), concerned)
+                look.add(f"alarm:{name}", "alarm", "alarm", said, concerned)
+
+    def _concerned(self, key: str) -> str:
+        """Return the instance that the key of an alarm names, itself or by a signal; else ""."""
+        word = key.rpartition(" ")[2]
+        if any(word == item.id for item, _ in self._setups()):
+            return word
+        signal = self._database.signal(word)
+        return str(signal["instance"]) if signal else ""
+
+    def _states(self, look: Look, tongue: Tongue) -> None:
+        """Tell halts, reductions and that trading goes on."""
+        stood = self._database.notice_cursor("states")
+        if stood is None:
+            look.cursors["states"] = str(self._database.newest_state())
+            return
+        for row in self._database.states_after(int(stood), AT_ONCE):
+            look.cursors["states"] = str(row["id"])
+            level: Level = "alarm" if row["state"] == "HALTED" else "note"
+            said = tongue.state(row["state"], row["reason"])
+            look.add(f"state:{row['id']}", "halt", level, said)
+
+    def _ceilings(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+        """Tell profiles that have used most of the hour's ceiling, once an hour each."""
+        told = _object(self._database.notice_cursor("ceilings"))
+        for name, profile in {item.profile: profile for item, profile in setups}.items():
+            most = profile.agents.max_api_cost_per_hour
+            if not profile.agents.paid() or most <= 0:
+                continue
+            spent = self._database.spent_surely(name, look.real - HOUR)
+            before = told.get(name)
+            if spent < NEAR * most or (before and look.real - parse(before) < HOUR):
+                continue
+            told[name] = iso(look.real.replace(microsecond=0))
+            said = tongue.ceiling(name, spent, most)
+            look.add(f"ceiling:{name}:{told[name]}", "ceiling", "note", said)
+            look.cursors["ceilings"] = json.dumps(told)
+
+    def _silences(self, look: Look, tongue: Tongue, setups: Setups) -> None:
+        """Tell feeds that have brought no bar for long, once for each silence."""
+        if self._awake is None or (self._seen and look.real - self._seen > ASLEEP):
+            self._awake = look.now
+        self._seen = look.real
+        for item, profile in setups:
+            key, since = self._newest(item)
+            if since is None:
+                continue
+            quiet_for = look.now - max(since, self._awake)
+            if quiet_for >= self._patience(item, profile, since, look.now):
+                said = tongue.silent(item.id, item.shortest, look.now - since)
+                look.add(f"silent:{key}", "silent", "decision", said, item.id)
+
+    def _newest(self, item: Instance) -> tuple[str, datetime | None]:
+        """Return the key and the close of the newest tick of an instance's shortest timeframe."""
+        stream = (item.id, item.shortest)
+        key, _ = self._database.newest_of([stream])[stream]
+        if key is None:
+            return "", None
+        return key, parse(key.split("|")[2]) + duration(item.shortest)
+
+    def _patience(
+        self, item: Instance, profile: Profile, since: datetime, now: datetime
+    ) -> timedelta:
+        """Return how long a feed may be silent: a market that is closed is silent for longer."""
+        step = duration(item.shortest)
+        bar_time = iso(since - step)
+        skips = self._database.skips_after(item.id, item.shortest, bar_time, SKIPS)
+        fails = skips is None or skips["reason"] != NO_BAR or bool(skips["others"])
+        if fails:
+            return max(step * SILENT_BARS, SILENT_AT_LEAST)
+        spec = _terms(profile, item.symbol)
+        asset = spec.asset if spec else ""
+        least = max(CLOSED_FOR.get(asset, CLOSED_AT_MOST), step * SILENT_BARS)
+        return least if asset == "crypto" else least + weekends(since, now)
+
+
+def weekends(begin: datetime, end: datetime) -> timedelta:
+    """Return how much of a time lies in weekends."""
+    total, monday = timedelta(), begin - timedelta(days=begin.weekday())
+    monday = monday.replace(hour=0, minute=0, second=0, microsecond=0)
+    while monday < end:
+        first, last = max(begin, monday + WEEKEND[0]), min(end, monday + WEEKEND[1])
+        total += max(timedelta(), last - first)
+        monday += WEEK
+    return total
+
+
+def _spec(setups: Iterable[tuple[Instance, Profile]], row: Mapping[str, Any]) -> SymbolSpec | None:
+    for item, profile in setups:
+        if item.id == row["instance"]:
+            return _terms(profile, str(row["symbol"]))
+    return None
+
+
+def _terms(profile: Profile, symbol: str) -> SymbolSpec | None:
+    try:
+        return profile.symbol(symbol)
+    except ConfigError:
+        return None
+
+
+def _moment(told: object) -> datetime | None:
+    return parse(told) if isinstance(told, str) else None
+
+
+def _names(told: str | None) -> frozenset[str]:
+    return frozenset(json.loads(told)) if told else frozenset()
+
+
+def _names_text(names: Iterable[object]) -> str:
+    return json.dumps(sorted(str(name) for name in names))
+
+
+def _object(told: str | None) -> dict[str, str]:
+    found = json.loads(told) if told else {}
+    return {str(name): str(value) for name, value in found.items()}
