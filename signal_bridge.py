@@ -37,7 +37,14 @@ from torra.failpoints import failpoint
 from torra.verdict.order_seal import OLDER, Authority, altered
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSES, OPENS, DenyReason, SignalDraft
-from torra.verdict.signal_states import ENDING, EXECUTED, TRANSITIONS, UNDER_WAY, UNEXECUTED
+from torra.verdict.signal_states import (
+    ENDING,
+    EXECUTED,
+    TRANSITIONS,
+    UNDER_WAY,
+    UNEXECUTED,
+    signal_life,
+)
 
 ID_LENGTH: Final = 12
 """Characters of base32 in a signal id: 60 bits."""
@@ -46,6 +53,9 @@ OVERTAKEN: Final = "overtaken by a newer opening"
 
 BY_HAND: Final = "person"
 """Authority of what a person decides by a command (torra.verdict.order_seal)."""
+
+PATIENCE: Final = timedelta(minutes=15)
+"""How long a person's close waits for what becomes of its opening, from the opening's expiry on."""
 
 TAKEN_BACK: Final = "by a person"
 """Detail of an opening that a person took back before it was executed."""
@@ -185,9 +195,9 @@ def write_hand_close(
 ) -> dict[str, Any]:
     """Enqueue a person's close of what an opening made or will make; return its row.
 
-    While nobody knows what becomes of the opening the close is WAITING for it, and takes it back
-    where it can (`send_pending`). It lives for `life`, counted from the opening's expiry where that
-    is later. Joins the open transaction. Raises ValueError for an opening that has ended, and for
+    The close of a position lives for `life`. While nobody knows what becomes of the opening the
+    close is WAITING for it, for PATIENCE, and takes it back where it can (`send_pending`). Joins
+    the open transaction. Raises ValueError for an opening that has ended, and for
     one that is being closed.
     """
     sid, instance = opening["sid"], opening["instance"]
@@ -199,14 +209,14 @@ def write_hand_close(
         raise ValueError(f"the position of {sid} is being closed already")
     number = 1 + sum(row["authority"] == BY_HAND for row in before)
     row = {
-        **_by_hand(opening, "close", number, now),
+        **_by_hand(opening, "close", number, now, lots_left(opening, before)),
         "side": CLOSES[OPENS[opening["side"]]],
         "after": None if held else sid,
         "state": "PENDING" if held else "WAITING",
     }
     decided = parse(row["decided_at"])
-    begins = decided if held else max(decided, parse(opening["expires"]))
-    row["expires"] = iso(begins + life)
+    ends = decided + life if held else max(decided, parse(opening["expires"])) + PATIENCE
+    row["expires"] = iso(ends)
     store.enqueue_signal({**row, "authority": BY_HAND})
     return row
 
@@ -223,7 +233,7 @@ def write_stop_move(
     before = store.closes_of(opening["instance"], opening["sid"])
     number = 1 + sum(row["kind"] == "modify" for row in before)
     row = {
-        **_by_hand(opening, "modify", number, now),
+        **_by_hand(opening, "modify", number, now, lots_left(opening, before)),
         "stop": stop,
         "side": opening["side"],
         "after": None,
@@ -234,11 +244,26 @@ def write_stop_move(
     return row
 
 
-def _by_hand(opening: Mapping[str, Any], kind: str, number: int, now: datetime) -> dict[str, Any]:
+def lots_left(opening: Mapping[str, Any], closes: Sequence[Mapping[str, Any]]) -> float:
+    """Return the lots of a position, less what a close took that the books do not show yet.
+
+    `closes` are those of the position, oldest first.
+    """
+    held = float(opening["lots"] if opening["filled_lots"] is None else opening["filled_lots"])
+    parts = [row for row in closes if row["kind"] == "close" and row["state"] == "PARTIAL"]
+    newest = parts[-1] if parts else None
+    # Written over the lots of then: once the books show the part there are fewer.
+    unseen = newest is not None and newest["lots"] == held and newest["filled_lots"]
+    return round(held - float(newest["filled_lots"]), 8) if newest and unseen else held
+
+
+def _by_hand(
+    opening: Mapping[str, Any], kind: str, number: int, now: datetime, lots: float
+) -> dict[str, Any]:
     """Return the columns that everything has that a person does with a position."""
     # Whole seconds, and never earlier than the word was given: on paper it would fill in the past.
     decided = now if not now.microsecond else now.replace(microsecond=0) + timedelta(seconds=1)
-    filled, step = opening["filled_lots"], duration(opening["timeframe"])
+    step = duration(opening["timeframe"])
     return {
         "sid": hand_id(opening["sid"], kind, number),
         "instance": opening["instance"],
@@ -246,7 +271,7 @@ def _by_hand(opening: Mapping[str, Any], kind: str, number: int, now: datetime) 
         "timeframe": opening["timeframe"],
         "bar_time": iso(floor(decided, opening["timeframe"]) - step),
         "kind": kind,
-        "lots": opening["lots"] if filled is None else filled,
+        "lots": lots,
         **dict.fromkeys(("entry", "stop", "target", "atr")),
         "closes": opening["sid"],
         "decided_at": iso(decided),
@@ -565,7 +590,7 @@ def _release_openings(store: Outbox, instance: str | None, now: datetime, stoppe
 def _release_closes(store: Outbox, instance: str | None, now: datetime, stopped: Stopped) -> None:
     """Take each person's close in WAITING on, once its opening's end is known.
 
-    The close of a position goes out; of what was filled in part another one does, over its lots.
+    Where there is a position, a close of it goes out in its place.
     """
     for row in _waiting(store, "close", instance):
         opening = store.signal(row["closes"])
@@ -577,12 +602,11 @@ def _release_closes(store: Outbox, instance: str | None, now: datetime, stopped:
             store.move_signal(row["sid"], "CANCELLED", detail=f"opening {state}")
         elif _over(row, now):
             store.move_signal(row["sid"], "EXPIRED", detail=DenyReason.SIGNAL_EXPIRED.value)
-        elif state in EXECUTED and opening["filled_lots"] in (None, row["lots"]):
-            store.move_signal(row["sid"], "PENDING", detail=f"opening {state}")
         elif state in EXECUTED:
+            # Another one: over the lots that were filled, and with a life that begins now.
             store.move_signal(row["sid"], "CANCELLED", detail=f"opening {state}")
-            left = parse(row["expires"]) - now
-            write_hand_close(store, opening, now=now, life=left)
+            life = signal_life(opening["timeframe"])
+            write_hand_close(store, opening, now=now, life=life)
 
 
 def _opening_under_way(store: Outbox, instance: str) -> bool:
@@ -679,6 +703,8 @@ def _step(store: Outbox, row: Mapping[str, Any], report: Report) -> None:
     if status not in TRANSITIONS[state]:
         return  # said before, or overtaken by a later report
     store.move_signal(row["sid"], status, detail=_detail(report), fields=_learned(row, report))
+    if row["kind"] == "modify" and status == "FILLED":
+        store.learn(row["closes"], broker_stop=None)  # it stands where it was moved to
     if report.reason == DECISION:
         halt_for(store, row, f"{ALTERED} when it reached {row['bridge']}")
     if state == "UNKNOWN":

@@ -599,8 +599,8 @@ string FirstObjection(const Signal &s, const View &v) {
       return "spread"; // the spread is wider than the signal allows
    if(open && Points(MathAbs(PriceOf(s.side, v) - s.entry), v.digits) > s.max_dev_pts)
       return "deviation"; // the price has moved too far from the signal's entry
-   if(open && WrongSide(s, v))
-      return "side"; // stop or target lie on the wrong side of the price
+   if((open && WrongSide(s, v)) || (s.kind == "modify" && Widens(s, v)))
+      return "side"; // on the wrong side of the price, or a stop would move away from it
    if(open && TooNear(s, v))
       return "stops"; // stop or target lie nearer than the broker's stops level
    if((s.kind == "close" || s.kind == "modify") && v.position == 0)
@@ -643,6 +643,18 @@ bool TooNear(const Signal &s, const View &v) {
    double price = s.side == "BUY" ? v.bid : v.ask;
    double near = MathMin(MathAbs(price - s.sl), MathAbs(s.tp - price));
    return Points(near, v.digits) < v.stops_level;
+}
+
+// The side of a modify is that of the opening; one without a side sets the levels as they are.
+bool Widens(const Signal &s, const View &v) {
+   if(v.found_sl <= 0 || s.sl <= 0)
+      return false;
+   double point = 1;
+   for(int i = 0; i < v.digits; i++)
+      point /= 10;
+   if(s.side == "BUY")
+      return s.sl - v.found_sl < -0.5 * point;
+   return s.side == "SELL" && v.found_sl - s.sl < -0.5 * point;
 }
 
 bool BadVolume(const Signal &s, const View &v) {

@@ -153,6 +153,26 @@ def test_each_guard_objects(guarded: AdvisorChannel, reason: str) -> None:
     assert judged(guarded, Case())["status"] == "FILLED", "and nothing else stood in the way"
 
 
+@pytest.mark.parametrize(
+    ("side", "there", "stop", "reason"),
+    [
+        ("BUY", "2340.00", "2341.00", ""), ("BUY", "2340.00", "2339.99", "side"),
+        ("SELL", "2350.00", "2349.00", ""), ("SELL", "2350.00", "2350.01", "side"),
+        ("BUY", "2340.00", "2340.00", ""), ("", "2340.00", "2330.00", ""),
+    ],
+)  # fmt: skip
+def test_a_stop_does_not_move_away_from_the_price(
+    tmp_path: Path, program: Path, side: str, there: str, stop: str, reason: str
+) -> None:
+    """Without a side, as another program may send it, the levels are set as they are."""
+    with AdvisorChannel(tmp_path, program=program) as desk:
+        opening = {"sid": "TOPENED", "side": side or "BUY", "sl": there}
+        opened = desk.order(**opening, tp="2330.00" if side == "SELL" else "2362.00")
+        assert opened["status"] == "FILLED"
+        told = desk.order(kind="modify", side=side, sl=stop, tp="0.00", ref="TOPENED")
+        assert told["reason"] == reason
+
+
 def guard_pairs() -> list[tuple[str, str]]:
     """Return every pair of guards that one signal can meet at once, neighbours first."""
     scopes = {guard.reason: guard.scope for guard in guards.GUARDS}
@@ -161,6 +181,7 @@ def guard_pairs() -> list[tuple[str, str]]:
         for pair in itertools.combinations(REASONS, 2)
         if not ("no_position" in pair and "open" in (scopes[pair[0]], scopes[pair[1]]))
         and pair != ("side", "stops")  # a level on the wrong side is not near
+        and pair != ("side", "no_position")  # of an opening, and of a close
     ]
     random.Random(3).shuffle(pairs)
     return sorted(pairs, key=lambda pair: REASONS.index(pair[1]) - REASONS.index(pair[0]) > 2)

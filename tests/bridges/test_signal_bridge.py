@@ -111,6 +111,9 @@ class Memory(Outbox):
         self.reduced.append(reason)
         return True
 
+    def learn(self, sid: str, **fields: Any) -> None:
+        self.rows[sid].update(fields)
+
     def close_position(
         self, sid: str, *, price: float, time: datetime, profit: Any, r_multiple: Any, reason: str
     ) -> bool:

@@ -521,6 +521,7 @@ class ReferenceEa:
             held=stands,
             found=held is not None,
             found_lots=held.volume if held else 0.0,
+            found_stop=held.sl if held else 0.0,
             **common,
         )
 

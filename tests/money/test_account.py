@@ -108,7 +108,9 @@ def clock() -> Hand:
 
 @pytest.fixture
 def database(tmp_path: Path, clock: Hand) -> Database:
-    return open_database(tmp_path, clock)
+    found = open_database(tmp_path, clock)
+    found.note_bridge(BRIDGE, deny="", detail="", facts={})
+    return found
 
 
 def test_a_mark_is_added_where_something_changed_and_every_quarter(
@@ -129,7 +131,7 @@ def test_a_mark_is_added_where_something_changed_and_every_quarter(
     assert database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
     assert [row["held"] for row in database.account_marks(BRIDGE)] == [0, 0, 0, 1]
     clock.pass_by(-3600)
-    assert not database.mark_account(BRIDGE, FACTS), "a clock that was set back"
+    assert database.mark_account(BRIDGE, FACTS), "of a clock that was set back nothing is known"
 
 
 @pytest.mark.parametrize(
@@ -137,13 +139,14 @@ def test_a_mark_is_added_where_something_changed_and_every_quarter(
     [
         {"account": True}, {"account": "1001"}, {"account": 0}, {"account": 1 << 70},
         {"currency": ""}, {"currency": "E R"}, {"currency": "EUROEUROE"}, {"currency": None},
-        {"balance": float("nan")}, {"balance": "much"}, {"equity": 1e300}, {"equity": None},
+        {"balance": float("nan")}, {"balance": 10**400}, {"balance": "much"},
+        {"equity": -(10**309)}, {"equity": 1e300}, {"equity": None},
     ],
 )  # fmt: skip
 def test_what_is_no_account_is_left_out(database: Database, odd: dict[str, Any]) -> None:
     assert not database.mark_account(BRIDGE, {**FACTS, **odd})
     assert not database.mark_account(BRIDGE, {k: v for k, v in FACTS.items() if k not in odd})
-    assert database.marked_bridges() == []
+    assert database.account_marks(BRIDGE) == []
 
 
 # --- what a desk says of it -----------------------------------------------------------------------
@@ -176,7 +179,10 @@ def test_another_account_behind_the_channel_has_its_own_results(
     clock.pass_by(600)
     database.mark_account(BRIDGE, {**FACTS, "account": 2002, "currency": "USD", "balance": 81.0})
     told = names(book.money([], clock.moment))
-    assert told == {BRIDGE: ("USD", 4.0, 0), f"{BRIDGE}, until 2026-02-13T12:20": ("EUR", 10.0, 0)}
+    assert told == {
+        BRIDGE: ("USD", 4.0, 0),
+        f"{BRIDGE}, until 2026-02-13T12:20:00Z": ("EUR", 10.0, 0),
+    }
     assert names(MoneyBook(database).money([], clock.moment)) == told
 
 
@@ -186,6 +192,29 @@ def names(found: Money) -> dict[str, tuple[str, float, int | None]]:
         for one in found.accounts
         if one.account != "paper"
     }
+
+
+def test_what_was_never_judged_is_not_vouched_for(database: Database, clock: Hand) -> None:
+    """A desk that always holds something has no two moments without it."""
+    closed(database, "T1", clock.moment, 1.0)
+    database.enqueue_signal(opening("T2", instance="EURUSD", bridge=BRIDGE))
+    for state in ("PUBLISHED", "FILLED"):
+        database.move_signal("T2", state)
+    for balance in (50_000.0, 40_000.0):
+        clock.pass_by(600)
+        database.mark_account(BRIDGE, {**FACTS, "balance": balance, "equity": balance})
+    (account,) = MoneyBook(database).money([], clock.moment).accounts
+    text = " ".join(words.sentences(account, "2026-02-13"))
+    assert "is not known yet: Torra has held a position" in text
+    assert "alone" not in text
+
+
+def test_payments_are_no_fall_of_the_equity() -> None:
+    marks = mark(0, 100.0), mark(10, 60.0), mark(20, 55.0, held=1), mark(30, 160.0)
+    found = series(*marks, ends=((at(25), 5.0),)).standing()
+    assert found is not None
+    assert [one.amount for one in found.newest] == [95.0, -40.0]
+    assert (found.fall, found.below) == (5.0, 0.0)
 
 
 def test_the_words_name_what_is_not_torras(database: Database, clock: Hand) -> None:

@@ -117,7 +117,9 @@ def test_where_the_broker_was_quicker_the_close_follows(market: Market) -> None:
     assert left["step"] == "TAKING_BACK"
     assert market.held() == 1
     market.look(90)
-    assert (market.state(sid), market.state(left["signal"])) == ("CLOSED", "FILLED")
+    first, second = market.database.closes_of("EURUSD", sid)
+    assert (first["sid"], first["state"]) == (left["signal"], "CANCELLED")
+    assert (market.state(sid), second["state"]) == ("CLOSED", "FILLED")
     assert market.held() == 0
 
 
@@ -180,6 +182,53 @@ def test_a_halt_takes_a_waiting_close_back(market: Market) -> None:
     market.switch.halt("a test")
     market.look(3, advisor=False)
     assert market.state(left["signal"]) == "CANCELLED"
+
+
+def test_a_close_that_did_not_close_is_an_alarm_until_the_position_is_gone(
+    market: Market,
+) -> None:
+    """A verdict says itself again at the next bar; a person believes that it is done."""
+    sid = market.open()
+    market.look(20)
+    market.close()
+    market.look(200, advisor=False)
+    (alarm,) = market.database.alarms()
+    assert (alarm["kind"], alarm["key"]) == ("HAND_CLOSE", f"HAND_CLOSE {sid}")
+    assert "ended EXPIRED, and the position is still open" in alarm["detail"]
+    market.look(20)
+    market.close()
+    market.look(5)
+    assert market.database.alarms() == [], "another close is under way"
+    market.look(90)
+    assert market.state(sid) == "CLOSED"
+    assert market.database.alarms() == []
+
+
+def test_a_close_waits_for_an_opening_whose_end_comes_late(market: Market) -> None:
+    """Torra was away when the broker answered: what it was told stands all the same."""
+    sid = market.open()
+    market.look(1, advisor=False)
+    market.stage.ea.step(market.clock.now().timestamp(), market.clock.monotonic())
+    market.close()
+    market.clock.pass_time(500)
+    market.look(90)
+    assert (market.state(sid), market.held()) == ("CLOSED", 0)
+
+
+def test_after_a_close_in_part_the_next_one_is_of_the_rest(market: Market) -> None:
+    """Also before the books show the part."""
+    market.open(0.4)
+    market.look(20)
+    market.stage.broker.faults.append(Fault(retcode=10010, share=0.5))
+    (first,) = market.close()
+    market.look(3)
+    assert market.state(first["signal"]) == "PARTIAL"
+    (second,) = market.close()
+    row = market.database.signal(second["signal"])
+    assert row is not None
+    assert row["lots"] == 0.2
+    market.look(90)
+    assert market.held() == 0
 
 
 # --- many hands at once ---------------------------------------------------------------------------
@@ -395,7 +444,7 @@ def test_real_money_wants_the_word_or_yes(home: Path) -> None:
         assert f"EURUSD: real money, so nothing was done; type {word}" in refused.output
     told = torra(home, "close", sid, "--yes")
     assert told.exit_code == 0
-    assert "EURUSD long 0.1 lots: closing at the broker (order T" in told.output
+    assert "EURUSD long 0.1 lots: a close is on its way to the broker (T" in told.output
     assert "No desk runs on this home" in told.output
     again = torra(home, "close", sid, "--yes")
     assert again.exit_code == 2
@@ -413,7 +462,7 @@ def test_a_name_that_is_none_is_told(home: Path) -> None:
     close = torra(home, "close", held_at(home), "--yes", "--json")
     signal = json.loads(close.stdout)["positions"][0]["signal"]
     told = torra(home, "close", signal, "--yes")
-    assert "is a close itself; name its position" in told.output
+    assert "is a close; name its position" in told.output
 
 
 def test_closes_go_again_after_a_halt_and_alarms_stand(home: Path) -> None:

@@ -313,7 +313,8 @@ def test_a_position_that_grew_beyond_its_order_is_told() -> None:
 def test_levels_moved_by_hand_are_told_and_the_plan_stays(stop: float, target: float) -> None:
     rows, findings = looked_at([held()], books(position(stop=stop, target=target)))
     assert findings == [LevelsMoved(SID, "501", stop, target)]
-    assert rows == (held(),)
+    assert rows == (held(broker_stop=stop or None),)
+    assert looked_at(list(rows), books(position(), after=90))[0][0]["broker_stop"] in (None, 1990.0)
     assert bool(alarm_of(findings[0])) == (stop == 0.0)
 
 
@@ -618,6 +619,7 @@ def check_opening(history: History, row: Row, findings: tuple[Finding, ...]) -> 
         assert row["state"] == ("FILLED" if filled > 0.499 else "PARTIAL")
         assert row["filled_lots"] == item.lots
         moved = (item.stop, item.target) != (row["stop"], row["target"])
+        moved = moved or row.get("broker_stop") not in (None, item.stop)
         levels = LevelsMoved(sid, ticket, item.stop, item.target)
         assert (levels in findings) == moved
         return "open"

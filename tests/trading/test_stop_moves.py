@@ -113,6 +113,33 @@ def test_an_answer_that_got_lost_is_found_in_the_books(market: Market) -> None:
     assert market.state(waiting) == "FILLED"
 
 
+def test_a_stop_that_was_moved_in_the_terminal_is_what_counts(market: Market) -> None:
+    """The person trailed it there: Torra must not move it back, by word or by a late order."""
+    market.open()
+    market.look(20)
+    (there,) = market.stage.broker.held.values()
+    there.sl = 1.098
+    market.look(90)
+    assert held(market).stop == 1.098
+    assert held(market).planned_stop == STOP
+    with pytest.raises(
+        ConfigError, match=r"1.095 lies further from the price: the stop is 1.09800"
+    ):
+        move(market)
+    there.sl = 1.0985
+    late = move(market, 1.0982)["sid"]
+    market.look(5)
+    row = market.database.signal(late)
+    assert row is not None
+    assert (row["state"], row["detail"]) == ("REJECTED", "side")
+    (there,) = market.stage.broker.held.values()
+    assert there.sl == 1.0985
+    market.look(90)
+    assert move(market, 1.0988)["from"] == 1.0985
+    market.look(10)
+    assert held(market).stop == 1.0988
+
+
 def test_halted_no_stop_moves(market: Market) -> None:
     market.open()
     market.look(20)

@@ -198,6 +198,7 @@ class GuardedBridge:
             held=any(row.magic == order.magic for row in held),
             found=bool(meant),
             found_lots=sum(row.lots for row in meant),
+            found_stop=meant[0].stop if meant else 0.0,
         )
 
 

@@ -59,7 +59,8 @@ class View:
     `max_lots`, `max_positions` and `max_trades_per_day` are its own inputs, 0 = no limit; no order
     can loosen them. `held` says whether the policy "reject_if_open" finds a position: on a netting
     account any of the symbol, else one with the order's magic number. `found` says whether the
-    position that a close or a modify names is open, `found_lots` how big it is.
+    position that a close or a modify names is open, `found_lots` how big it is and `found_stop`
+    where its stop stands, 0 for none.
     """
 
     now: int
@@ -87,6 +88,7 @@ class View:
     held: bool = False
     found: bool = True
     found_lots: float = 0.0
+    found_stop: float = 0.0
 
 
 def ask_of(order: Order, account: int, *, whole: bool = True) -> Ask:
@@ -168,6 +170,14 @@ def _too_near(ask: Ask, view: View) -> bool:
     return points(near, view.digits) < view.stops_level
 
 
+def _widens(ask: Ask, view: View) -> bool:
+    """Return whether a `modify` moves a stop away from the price; its side is the opening's."""
+    if ask.kind != "modify" or view.found_stop <= 0 or ask.stop <= 0:
+        return False
+    near = (ask.stop - view.found_stop) * (1 if ask.side == "BUY" else -1)
+    return ask.side in ("BUY", "SELL") and near < -0.5 * 10.0**-view.digits
+
+
 def _bad_volume(ask: Ask, view: View) -> bool:
     steps = ask.lots / view.lot_step
     # Binary fractions: 0.3 / 0.1 is not 3, so a millionth of a step is forgiven.
@@ -231,7 +241,12 @@ GUARDS: Final = (
         lambda a, v: points(abs(price_of(a.side, v) - a.entry), v.digits) > a.max_dev_pts,
         "the price has moved too far from the signal's entry",
     ),
-    Guard("side", "open", _wrong_side, "stop or target lie on the wrong side of the price"),
+    Guard(
+        "side",
+        "trade",
+        lambda a, v: _wrong_side(a, v) if a.kind == "open" else _widens(a, v),
+        "stop or target lie on the wrong side of the price, or a stop would move away from it",
+    ),
     Guard("stops", "open", _too_near, "stop or target lie nearer than the broker's stops level"),
     Guard(
         "no_position",

@@ -311,9 +311,11 @@ class _Market(NamedTuple):
         return moved, PaperEvent("FILLED", order.sid, stop, self.bar.time)
 
     def _movable(self, order: PaperOrder, position: PaperPosition) -> bool:
-        """Return whether a broker takes a stop: it must not have been reached at the open."""
+        """Return whether a broker takes a stop: nearer, and not reached at the open."""
         opened = self._exit_side(position.side, self.bar.open)
-        return order.stop is not None and not _beyond(position.side, opened, order.stop)
+        if order.stop is None or _beyond(position.side, opened, order.stop):
+            return False
+        return gain(position.side, position.stop, order.stop) > 0
 
     def end(self, position: PaperPosition) -> PaperEvent | None:
         """Return how the position ends inside this bar, the stop before the target; None: not."""

@@ -102,10 +102,16 @@ def _standing(account: AccountMoney, found: Standing) -> list[str]:
         f"The account itself at {figures.moment(found.at)}: balance {worth}, equity "
         f"{amount(found.equity, account, sign=False)}, now "
         f"{amount(found.below, account, sign=False)} below its highest equity since "
-        f"{figures.moment(found.since)}."
+        f"{figures.moment(found.since)}, payments in and out left aside."
     ]
+    if not found.judged:
+        return [*told, "What of it is not Torra's is not known yet: Torra has held a position."]
     if not found.jumps:
-        return [*told, "Since then its balance has moved by Torra's deals alone."]
+        return [
+            *told,
+            f"From then to {figures.moment(found.judged)} its balance has moved by Torra's deals "
+            "alone.",
+        ]
     newest = found.newest[0]
     return [
         *told,

@@ -37,6 +37,7 @@ class AccountMark(NamedTuple):
     balance: float
     equity: float
     held: int
+    id: int = 0
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> AccountMark:
@@ -62,12 +63,15 @@ class Jump:
 class Standing:
     """What an account is worth, and what of its changes since `since` is not Torra's.
 
-    `unexplained` is the sum of `jumps` jumps, of which `newest` has the last JUMPS, newest first.
-    `fall` is the deepest fall of the equity below its highest mark, `below` how far it is now.
+    `unexplained` is the sum of `jumps` jumps, of which `newest` has the last JUMPS, newest first;
+    `judged` is the moment up to which that is known, "" where it is not known at all yet. `fall` is
+    the deepest fall of the equity below its highest mark, `below` how far it is now, both without
+    what is unexplained.
     """
 
     at: str
     since: str
+    judged: str
     balance: float
     equity: float
     unexplained: float
@@ -89,6 +93,7 @@ class AccountSeries:
         self._last: AccountMark | None = None
         self._flat: AccountMark | None = None
         self._jumps: list[Jump] = []
+        self._judged = ""
         self._high = -math.inf
         self._fall = 0.0
 
@@ -96,16 +101,21 @@ class AccountSeries:
         """Add the next mark; `ends` are Torra's trades there, (closed_at, profit), oldest first."""
         self._first = self._first or mark
         self._last = mark
+        if not mark.held and not _near(ends, parse(mark.at)):
+            self._judge(mark, ends)
         self._high = max(self._high, mark.equity)
         self._fall = max(self._fall, self._high - mark.equity)
-        if mark.held or _near(ends, parse(mark.at)):
-            return
+
+    def _judge(self, mark: AccountMark, ends: Sequence[tuple[str, float]]) -> None:
         before, self._flat = self._flat, mark
-        if before is not None:
-            change = mark.balance - before.balance
-            left = round(change - won_between(ends, before.at, mark.at), 2)
-            if abs(left) > CENT:
-                self._jumps.append(Jump(before.at, mark.at, left))
+        if before is None:
+            return
+        self._judged = mark.at
+        change = mark.balance - before.balance
+        left = round(change - won_between(ends, before.at, mark.at), 2)
+        if abs(left) > CENT:
+            self._jumps.append(Jump(before.at, mark.at, left))
+            self._high += left  # money that came or went is no gain and no fall
 
     def standing(self) -> Standing | None:
         """Return how the account stands; None before the first mark."""
@@ -115,6 +125,7 @@ class AccountSeries:
         return Standing(
             at=last.at,
             since=first.at,
+            judged=self._judged,
             balance=last.balance,
             equity=last.equity,
             unexplained=round(math.fsum(one.amount for one in self._jumps), 2),

@@ -178,7 +178,7 @@ class MoneyBook:
         self._accounts: dict[str, AccountBook] = {}
         self._last: tuple[str, int] = ("", 0)
         self._step: int | None = None
-        self._marked: dict[str, str] = {}
+        self._marked: dict[str, int] = {}
         self._holders: dict[str, list[AccountMark]] = {}
         self._series: dict[str, AccountSeries] = {}
 
@@ -226,7 +226,7 @@ class MoneyBook:
         return {
             bridge: [
                 AccountMark.of(row)
-                for row in database.account_marks(bridge, self._marked.get(bridge, ""))
+                for row in database.account_marks(bridge, self._marked.get(bridge, 0))
             ]
             for bridge in database.marked_bridges()
         }
@@ -242,7 +242,7 @@ class MoneyBook:
     def _name(self, bridge: str, at: str) -> str:
         """Return what the account is called that stood behind a bridge at a moment (ISO)."""
         following = [one.at for one in self._holders.get(bridge, [])[1:] if at < one.at]
-        return f"{bridge}, until {following[0][:16]}" if following else bridge
+        return f"{bridge}, until {following[0]}" if following else bridge
 
     def _currencies(self) -> dict[str, str]:
         """Return the currency of each account that is known."""
@@ -274,7 +274,7 @@ class MoneyBook:
             for mark in new:
                 name = self._name(bridge, mark.at)
                 self._series.setdefault(name, AccountSeries()).add(mark, self._book(name).ends)
-                self._marked[bridge] = mark.at
+                self._marked[bridge] = mark.id
 
     def _ended(self, upto: int) -> list[tuple[Any, ...]] | None:
         """Return the trades that ended since the last look; None where all must be added anew."""

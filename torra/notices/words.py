@@ -46,6 +46,7 @@ ALARMS: Final = {
     "UNKNOWN": "an order was sent and nobody knows what became of it",
     "UNKNOWN_NOT_SENT": "an order may or may not have reached the market",
     "MISSING": "neither positions nor deals at the broker show an order",
+    "HAND_CLOSE": "a close by hand ended without closing, and the position may still be open",
     "EXTERNAL": "the broker has a position that no signal explains",
     "LATE_EXECUTION": "the market executed an order that had ended here",
     "ORDER_ALTERED": "an order is not the one that was decided; it was not sent",

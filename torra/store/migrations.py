@@ -26,7 +26,7 @@ from typing import Final
 import sqlite_utils
 from sqlite_utils import Migrations
 
-from torra.errors import ConfigError
+from torra.errors import ConfigError, StoreBroken
 from torra.home import BACKUP_FOLDER
 from torra.store import structure
 from torra.store.connection import copy, stamp
@@ -250,11 +250,17 @@ CREATE TABLE win_rates (
 
 ACCOUNTS: Final = """
 CREATE TABLE account_marks (
+    id INTEGER PRIMARY KEY,
     bridge TEXT NOT NULL, at TEXT NOT NULL, account INTEGER NOT NULL, currency TEXT NOT NULL,
-    balance REAL NOT NULL, equity REAL NOT NULL, held INTEGER NOT NULL,
-    PRIMARY KEY (bridge, at)
-) WITHOUT ROWID;
+    balance REAL NOT NULL, equity REAL NOT NULL, held INTEGER NOT NULL
+);
+CREATE INDEX account_marks_bridge ON account_marks (bridge, id);
 """
+
+STOP_MOVES: Final = """
+ALTER TABLE signals ADD COLUMN broker_stop REAL;
+"""
+"""Where the books showed a position's stop last, NULL where it is the one that Torra knows."""
 
 WIDER_RULES: Final = (
     ("CHECK (kind IN ('open', 'close'))", "CHECK (kind IN ('open', 'close', 'modify'))"),
@@ -546,9 +552,13 @@ def _stop_moves(db: sqlite_utils.Database) -> None:
             "WHERE type = 'table' AND name = 'signals'",
             (before, after),
         )
+    (text,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'signals'").fetchone()
+    if not all(after in text for _, after in WIDER_RULES):
+        raise StoreBroken("the rules of the table signals are not those that Torra made")
     # Every connection reads the table's text anew.
     db.execute(f"PRAGMA schema_version = {version + 1}")
     db.execute("PRAGMA writable_schema = OFF")
+    db.executescript(STOP_MOVES)
 
 
 @steps(name="0013_accounts")
@@ -573,7 +583,7 @@ SCRIPTS: Final = {
     "0009_audit": AUDIT,
     "0010_changed": CHANGED,
     "0011_hosted": HOSTED,
-    "0012_stop_moves": "",
+    "0012_stop_moves": STOP_MOVES,
     "0013_accounts": ACCOUNTS,
     "0014_notices": NOTICES,
 }

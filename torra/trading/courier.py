@@ -38,6 +38,7 @@ from torra.trading.patience import Patience
 from torra.trading.reconciliation import SETTLE_SECONDS
 from torra.verdict import order_seal
 from torra.verdict.risk_engine import DenyReason
+from torra.verdict.signal_states import UNEXECUTED
 
 TURN_SECONDS: Final = 0.25
 """Real seconds between two turns: the Expert Advisor looks as often."""
@@ -56,6 +57,12 @@ REST_SECONDS: Final = 2.0
 
 BEAT_SECONDS: Final = 1.0
 """Real seconds between two signs of life towards a bridge."""
+
+HANDS_SECONDS: Final = 2.0
+"""Real seconds between two looks at what became of closes by hand."""
+
+HAND_CLOSE: Final = "HAND_CLOSE"
+"""Kind of the alarm of a person's close that ended without one."""
 
 NOTE_SECONDS: Final = 60.0
 """Real seconds after which an unchanged bridge is noted in the database again."""
@@ -117,6 +124,7 @@ class Courier:
         self._kill_switch = kill_switch
         self._clock = clock
         self._patience = Patience()
+        self._looked_at_hands = -math.inf
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -174,6 +182,7 @@ class Courier:
         for name, line in list(self._lines.items()):
             self._try(f"bridge {name}", partial(self._visit, name, line))
         self._try("paper", self._paper)
+        self._try("closes by hand", self._hands)
         self._try("the demo's clock", self._wait_for_people)
         self._try("proposals", self._expire)
 
@@ -332,6 +341,35 @@ class Courier:
                         reducing=reducing,
                         instance=item.instance.id,
                     )
+
+    def _hands(self) -> None:
+        """Let a person hear that their close ended without one: a verdict says itself again."""
+        now = self._clock().monotonic()
+        if now < self._looked_at_hands + HANDS_SECONDS:
+            return
+        self._looked_at_hands = now
+        stands = {row["key"] for row in self._database.alarms() if row["kind"] == HAND_CLOSE}
+        told = {
+            f"{HAND_CLOSE} {opening['sid']}": (
+                f"{opening['instance']}: the close by hand {close['sid']} ended {close['state']}, "
+                "and the position is still open or not known"
+            )
+            for opening in self._database.openings()
+            if (close := self._failed_close(opening)) is not None
+        }
+        for key, detail in told.items():
+            if key not in stands:
+                self._database.raise_alarm(key, HAND_CLOSE, detail)
+        for key in stands - told.keys():
+            self._database.end_alarm(key)
+
+    def _failed_close(self, opening: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return a position's newest close, where it is a person's and ended without closing."""
+        rows = self._database.closes_of(opening["instance"], opening["sid"])
+        newest = next((row for row in reversed(rows) if row["kind"] == "close"), None)
+        if newest is None or newest["authority"] != "person":
+            return None
+        return newest if newest["state"] in (*UNEXECUTED, "PARTIAL") else None
 
     def _wait_for_people(self) -> None:
         clock = self._clock()

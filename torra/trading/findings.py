@@ -107,14 +107,22 @@ class CloseDone(Finding):
 
 @dataclass(frozen=True, slots=True)
 class LevelsMoved(Finding):
-    """Stop or target at the broker are no longer the signal's; 0 means that there is none.
+    """Stop or target at the broker are no longer those that were known; 0: there is none.
 
-    The plan stays what it was: one R is still measured from the signal's own levels.
+    `broker_stop` is where the stop stands now, None where there is none. The plan stays what it
+    was: one R is still measured from the signal's own levels.
     """
 
     ticket: str
     stop: float
     target: float
+
+    @property
+    def broker_stop(self) -> float | None:
+        """The stop as it is booked."""
+        return self.stop or None
+
+    teaches = ("broker_stop",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,8 +175,10 @@ def told(document: Mapping[str, Any]) -> str:
     if not document["positions"]:
         return "Nothing is held and nothing is opening."
     lines = [line(one) for one in document["positions"]]
-    if any(one["step"] in ("CLOSING", "TAKING_BACK") for one in document["positions"]):
-        lines += [] if document["desk_runs"] else [NO_DESK]
+    steps = {one["step"] for one in document["positions"]}
+    if steps & {"CLOSING", "TAKING_BACK"} and not document["desk_runs"]:
+        lines.append(NO_DESK)
+    if steps & {"CLOSING", "TAKING_BACK", "TAKEN_BACK"} and document["trading"] == "ACTIVE":
         lines.append(MAY_OPEN_AGAIN)
     return "\n".join(lines)
 
@@ -198,15 +200,15 @@ def line(one: Mapping[str, Any]) -> str:
             if one["bridge"] == PAPER:
                 return f"{what}: closes at the open of the next bar, on paper ({one['signal']})."
             return (
-                f"{what}: closing at the broker (order {one['signal']}, valid until "
-                f"{one['expires']})."
+                f"{what}: a close is on its way to the broker ({one['signal']}). If it is not "
+                f"executed by {one['expires']} it is given up, with an alarm."
             )
         case "TAKEN_BACK":
             return f"{what}: the opening was taken back before it was executed."
         case "TAKING_BACK":
             return (
-                f"{what}: the opening is being taken back; should the broker have been quicker, "
-                f"{one['signal']} closes it."
+                f"{what}: the opening is taken back where the broker has not executed it; where he "
+                f"has, it is closed ({one['signal']}), if that shows by {one['expires']}."
             )
     return f"{what}: {one['why']}."
 
@@ -225,7 +227,8 @@ def _named(reach: Reach, name: str) -> dict[str, Any]:
     """Return the opening that is meant by an id or by an instance; raises ConfigError."""
     row = reach.database.signal(name)
     if row is not None and row["kind"] != "open":
-        raise ConfigError(f"{name} is a close itself; name its position: {row['closes']}")
+        what = "a close" if row["kind"] == "close" else "the move of a stop"
+        raise ConfigError(f"{name} is {what}; name its position: {row['closes']}")
     if row is None:
         instance = reach.settings.instance(name).id
         rows = [one for one in reach.database.openings() if one["instance"] == instance]
@@ -244,7 +247,7 @@ def route_of(reach: Reach, row: Mapping[str, Any]) -> str | None:
 
 
 def _elsewhere(row: Mapping[str, Any]) -> str:
-    remedy = "name it in desk.json again" if row["bridge"] == PAPER else "do it there"
+    remedy = "let it trade there again in desk.json" if row["bridge"] == PAPER else "do it there"
     return f"was opened on {row['bridge']}, where the desk does not trade it now: {remedy}"
 
 
@@ -282,7 +285,12 @@ def _done(reach: Reach, found: Iterable[Left]) -> Done:
     positions = [asdict(one) for one in found]
     after = {"positions": [{k: v for k, v in one.items() if v != ""} for one in positions]}
     refused = "; ".join(one["why"] for one in positions if one["step"] == "REFUSED")
-    return Done({"positions": positions, "desk_runs": _runs(reach)}, {}, after, refused)
+    document = {
+        "positions": positions,
+        "desk_runs": _runs(reach),
+        "trading": reach.database.trading_state(),
+    }
+    return Done(document, {}, after, refused)
 
 
 def _runs(reach: Reach) -> bool:

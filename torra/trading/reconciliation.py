@@ -253,8 +253,9 @@ class _Desk:
             yield Amended(row["sid"], number, position.lots)
         if position.lots > row["lots"] + LOTS:
             yield _external(position, row["instance"], row["sid"])
-        stop = self._stops.get(row["sid"], float(row["stop"]))
-        if not (_same(position.stop, stop) and _same(position.target, row["target"])):
+        seen, known = row.get("broker_stop"), self._stops.get(row["sid"], float(row["stop"]))
+        back = seen is not None and not _same(position.stop, float(seen))
+        if back or not (_same(position.stop, known) and _same(position.target, row["target"])):
             yield LevelsMoved(row["sid"], number, position.stop, position.target)
 
     def _closed(self, row: Row, ticket: str) -> Closed | None:

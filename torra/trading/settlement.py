@@ -22,7 +22,6 @@ from torra.trading.findings import (
     Filled,
     Finding,
     Late,
-    LevelsMoved,
     Missing,
     NotSent,
     alarm_of,
@@ -80,15 +79,17 @@ def _positions_of(rows: Sequence[Mapping[str, Any]], books: BrokerBooks) -> set[
 
 
 def _book(database: Database, finding: Finding, row: Mapping[str, Any] | None) -> None:
-    if row is None or isinstance(finding, External | Late | LevelsMoved):
+    if row is None or isinstance(finding, External | Late):
         return
+    if isinstance(finding, CloseDone) and row["kind"] == "modify" and finding.executed:
+        database.learn(str(row["closes"]), broker_stop=None)  # it stands where it was moved to
     known = learned(finding)
     state = known.pop("state", row["state"])
     if isinstance(finding, Closed):
         _close(database, finding, row)
     elif state != row["state"]:
         database.move_signal(finding.sid, state, detail=FOUND, fields=known)
-    else:
+    elif any(row[name] != value for name, value in known.items()):
         database.learn(finding.sid, **known)
 
 

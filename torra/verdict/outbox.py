@@ -61,6 +61,10 @@ class Outbox(ABC):
         """Store the reason why a signal waits; its state stays what it is."""
 
     @abstractmethod
+    def learn(self, sid: str, **fields: Any) -> None:
+        """Fill columns of a signal that are known now, without a step."""
+
+    @abstractmethod
     def close_position(
         self,
         sid: str,

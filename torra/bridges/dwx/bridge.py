@@ -322,6 +322,7 @@ class Dwx(AtMostOnce[DwxAccount]):
             ),
             found=position is not None,
             found_lots=position.lots if position else 0.0,
+            found_stop=position.stop if position else 0.0,
         )
 
     def _send(self, entry: OrderEntry, account: DwxAccount) -> None:

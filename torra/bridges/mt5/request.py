@@ -77,6 +77,7 @@ def view_of(order: Order, market: OrderMarket, channel: Channel, now: datetime, 
         held=held,
         found=position is not None,
         found_lots=position.volume if position else 0.0,
+        found_stop=position.sl if position else 0.0,
         **(_limits(symbol) if symbol else {}),
     )
 

@@ -155,7 +155,10 @@ def resume() -> ResponseReturnValue:
     from torra.trading import by_hand  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        reason, reduce = _reason(), words().get("reduce", "") == "yes"
+        reason, told = _reason(), words().get("reduce", "")
+        if told not in ("", "yes"):  # a word that is not understood must not let openings go
+            raise ConfigError('reduce is "yes", or is left out to let all of trading go on')
+        reduce = told == "yes"
         if not reason:
             raise ConfigError("say why trading may go on: the reason goes on record")
         known = reach()
@@ -320,7 +323,10 @@ ROUTES = (
         methods=("POST",), scope="admin", reply="json", per_minute=PER_MINUTE,
         body={
             "reason": _WORDS,
-            "reduce": {"type": "string", "description": "yes: only closes go on, alarms stand"},
+            "reduce": {
+                "type": "string", "enum": ["", "yes"],
+                "description": "yes: only closes go on, alarms stand",
+            },
         },
     ),
     Route(

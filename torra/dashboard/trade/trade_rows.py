@@ -112,6 +112,8 @@ ADVICE: Final[Mapping[str, str]] = {
     "then resume, which ends the alarm.",
     "MISSING": "Neither positions nor deals show it. Look in the terminal's history; if it never "
     "was, settle the signal.",
+    "HAND_CLOSE": "The position that a person wanted to leave is still there, or nobody knows. "
+    "Close it again here, or in the terminal; the alarm ends when it is closed.",
     "EXTERNAL": "A position with our magic number that no signal explains. Close it in the "
     "terminal or keep it knowingly; then resume.",
     "LATE_EXECUTION": "The market executed what had ended here. Close the position in the terminal "
@@ -200,6 +202,10 @@ class SignalLine:
     closed: str
 
 
+NO_RESULT: Final[Mapping[str, str]] = {
+    "close": "a close has no result of its own",
+    "modify": "the move of a stop has no result of its own",
+}
 KINDS: Final[Mapping[str, str]] = {"modify": "move stop"}
 """What a kind of order is called, where its own word says little."""
 
@@ -211,7 +217,7 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
     """Return a signal from its decision to its result."""
     ended = row.state == "CLOSED"
     detail = row.close_reason if ended else row.detail
-    not_yet = "a close has no result of its own" if row.kind == "close" else "not closed"
+    not_yet = NO_RESULT.get(row.kind, "not closed")
     return SignalLine(
         sid=figures.clean(row.sid, 40),
         instance=row.instance,

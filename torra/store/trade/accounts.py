@@ -7,7 +7,6 @@ torra.money.account's part. Times are real time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -25,8 +24,6 @@ MOST: Final = 1e15
 CHANGES: Final = ("account", "currency", "balance", "held")
 """What is marked at once where it has changed; the equity moves all the time."""
 
-MARK: Final = ("bridge", "at", "account", "currency", "balance", "equity", "held")
-
 
 class AccountStore(Store):
     """The marks of every bridge's account."""
@@ -41,7 +38,7 @@ class AccountStore(Store):
         if told is None:
             return False
         last = self._row(
-            "SELECT * FROM account_marks WHERE bridge = ? ORDER BY at DESC LIMIT 1", bridge
+            "SELECT * FROM account_marks WHERE bridge = ? ORDER BY id DESC LIMIT 1", bridge
         )
         states = (*SENT, *EXECUTED)
         marks = ", ".join("?" * len(states))
@@ -53,23 +50,21 @@ class AccountStore(Store):
             same = all(
                 last[name] == row[name] for name in ("account", "currency", "balance", "held")
             )
-            due = parse(row["at"]) - parse(last["at"])
-            # A clock that was set back adds nothing: marks are in order.
-            if due <= timedelta(0) or (same and due < EVERY):
+            # Of a clock that was set back nothing is known: then it is marked again.
+            if same and timedelta(0) <= parse(row["at"]) - parse(last["at"]) < EVERY:
                 return False
         self._add("account_marks", row)
         return True
 
-    def account_marks(self, bridge: str, after: str = "") -> list[dict[str, Any]]:
-        """Return the marks of a bridge later than `after` (ISO), oldest first: columns of MARK."""
+    def account_marks(self, bridge: str, after: int = 0) -> list[dict[str, Any]]:
+        """Return the marks of a bridge with a greater number (id) than `after`, in their order."""
         return self._rows(
-            "SELECT * FROM account_marks WHERE bridge = ? AND at > ? ORDER BY at", bridge, after
+            "SELECT * FROM account_marks WHERE bridge = ? AND id > ? ORDER BY id", bridge, after
         )
 
     def marked_bridges(self) -> list[str]:
-        """Return the bridges whose accounts were ever marked."""
-        rows = self._tuples("SELECT DISTINCT bridge FROM account_marks ORDER BY bridge")
-        return [bridge for (bridge,) in rows]
+        """Return the bridges whose accounts may have been marked: those that ever reported."""
+        return [name for (name,) in self._tuples("SELECT name FROM bridges ORDER BY name")]
 
 
 def _told(facts: Mapping[str, object]) -> dict[str, Any] | None:
@@ -87,4 +82,5 @@ def _told(facts: Mapping[str, object]) -> dict[str, Any] | None:
 
 def _is_amount(value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and abs(value) <= MOST  # type: ignore[arg-type]
+    # False for NaN; a whole number of any size is compared without an overflow.
+    return number and abs(value) <= MOST  # type: ignore[arg-type]

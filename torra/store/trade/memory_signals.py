@@ -189,6 +189,10 @@ class MemorySignals(PositionStore):
         if sid in self._signals:
             self._put(self._signals, sid, {**self._signals[sid], "detail": bounded(detail)})
 
+    def learn(self, sid: str, **fields: Any) -> None:
+        """Fill columns of a signal that are known now, without a step."""
+        self._put(self._signals, sid, {**self._signals[sid], **columns(fields, LEARNED)})
+
     def take_trades(self) -> list[Row]:
         """Return, once, the rows of the trades that closed since the last call, in order."""
         told, self._told = self._told, []

@@ -224,19 +224,20 @@ def as_position(
 
     `closing` are the openings that are being closed, `stops` the moved stops by opening.
     """
-    moved = stops.get(row["sid"])
+    seen = row["broker_stop"]  # by the books, which know of the terminal's own moves too
+    now = stops.get(row["sid"]) if seen is None else seen
     return Position(
         instance=row["instance"],
         symbol=row["symbol"],
         side=OPENS[row["side"]],
         lots=row["lots"] if row["filled_lots"] is None else row["filled_lots"],
         entry=row["entry"] if row["price"] is None else row["price"],
-        stop=row["stop"] if moved is None else moved,
+        stop=row["stop"] if now is None else now,
         target=row["target"],
         opened_at=parse(row["opened_at"] or row["decided_at"]),
         signal_id=row["sid"],
         state=CLOSING if row["sid"] in closing else row["state"],
-        moved_from=None if moved is None else row["stop"],
+        moved_from=None if now is None else row["stop"],
     )
 
 

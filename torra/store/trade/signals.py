@@ -73,6 +73,7 @@ LEARNED: Final = (
     "deal",
     "misses",
     "missed_at",
+    "broker_stop",
     "outcome",
     "evolution",
     "thesis",
