@@ -30,6 +30,7 @@ BOUNDED = {
     "bridges": "one row for each channel",
     "rungs": "one row for each profile",
     "lease": "one row",
+    "jobs": "200 that have ended, and 20 that go on",
     "latches": "two rows for each instance",
     "_sqlite_migrations": "one row for each step of the schema",
     "sqlite_master": "the schema itself",

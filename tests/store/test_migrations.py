@@ -315,7 +315,7 @@ def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> N
         connection.execute(f"DROP TRIGGER {trigger}")
     for index in ("chains_changed", "chains_acting"):
         connection.execute(f"DROP INDEX {index}")
-    for table in ("hosted", "hosted_outcomes"):
+    for table in ("hosted", "hosted_outcomes", "jobs"):
         connection.execute(f"DROP TABLE {table}")
     for column in ("authority", "seal"):
         connection.execute(f"ALTER TABLE signals DROP COLUMN {column}")

@@ -20,6 +20,7 @@ from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
+from torra.commands.jobs import jobs
 from torra.commands.money import money
 from torra.commands.options import ModeName, clock_option, on_terminal, print_json
 from torra.commands.profile import profile
@@ -359,7 +360,7 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, lookahead, consistency,
+    replay, recompose, sweep, scorecard, standing, changed, money, jobs, lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

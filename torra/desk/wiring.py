@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from agent_config import VENDORS, AgentSettings
@@ -41,6 +42,8 @@ from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
 from torra.home import LIVED, PRICES
+from torra.jobs.kinds import Kind
+from torra.jobs.worker import Worker
 from torra.plugins.loading import of_desk, of_home
 from torra.providers.prices import PriceList
 from torra.providers.registry import FindPlugIn, Provider, check, open_provider
@@ -125,8 +128,13 @@ def check_models(
     check(settings, board, today, of_home(folder, "providers"))
 
 
-def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
-    """Return the desk of a home, not started; raises ConfigError."""
+def open_desk(
+    folder: Path, kinds: Mapping[str, Kind] = MappingProxyType({})
+) -> tuple[Desk, DeskSettings]:
+    """Return the desk of a home, not started; raises ConfigError.
+
+    `kinds` are the jobs that it can do (torra.jobs.kinds), by their names.
+    """
     settings = load_desk(folder)
     profiles = {
         item.id: check_profile(load_profile(item.profile, folder), item)
@@ -167,6 +175,13 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
         )
         events = EventStream(database)
+        worker = Worker(
+            database,
+            folder,
+            kinds,
+            lambda: _epoch_of(found[0]),
+            tell=partial(events.changed, "jobs"),
+        )
         host_files = SymbolDatabases(
             files_of(settings.instances, settings.symbol_databases, folder),
             database,
@@ -183,6 +198,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             kill_switch=kill_switch,
             at_close=partial(
                 _each,
+                worker.rest,
                 courier.close,
                 lambda: outlook_now().close(),
                 models.close,
@@ -196,9 +212,15 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
                 host_files.start,
                 lambda: outlook_now().start(),
                 courier.start,
+                worker.start,
             ),
             at_stand_by=partial(
-                _each, events.rest, host_files.rest, courier.rest, lambda: outlook_now().rest()
+                _each,
+                worker.rest,
+                events.rest,
+                host_files.rest,
+                courier.rest,
+                lambda: outlook_now().rest(),
             ),
             keep_calls=timedelta(days=settings.keep_calls_days),
         )
@@ -214,6 +236,12 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
         database.close()
         raise
     return desk, settings
+
+
+def _epoch_of(desk: Desk) -> int | None:
+    """Return the epoch under which a desk works; None where the database says that it does not."""
+    epoch = desk.epoch
+    return epoch if desk.holds_lease() else None
 
 
 def _refuse_to_take_over(folder: Path, database: Database) -> None:

@@ -411,6 +411,26 @@ CREATE TABLE hosted_outcomes (
 """
 """What other scorers asked and were answered, and what their ticks came to (torra.store.hosted)."""
 
+JOBS: Final = """
+CREATE TABLE jobs (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL, key TEXT NOT NULL, title TEXT NOT NULL, parameters TEXT NOT NULL,
+    asked_by TEXT NOT NULL,
+    state TEXT NOT NULL
+        CHECK (state IN ('queued', 'running', 'retrying', 'done', 'error', 'cancelled')),
+    attempt INTEGER NOT NULL, epoch INTEGER NOT NULL,
+    cancel INTEGER NOT NULL CHECK (cancel IN (0, 1)),
+    stage TEXT NOT NULL, done INTEGER NOT NULL, total INTEGER NOT NULL,
+    says TEXT NOT NULL, made TEXT NOT NULL,
+    queued_at TEXT NOT NULL, started_at TEXT, ended_at TEXT, revision INTEGER NOT NULL
+);
+CREATE INDEX jobs_state ON jobs (state, id);
+CREATE INDEX jobs_revision ON jobs (revision);
+CREATE UNIQUE INDEX jobs_alike ON jobs (key)
+    WHERE state = 'queued' OR state = 'running' OR state = 'retrying';
+"""
+"""Work that was asked for (torra.store.jobs): the same request is one job while it goes on."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -491,6 +511,11 @@ def _hosted(db: sqlite_utils.Database) -> None:
     db.executescript(HOSTED)
 
 
+@steps(name="0012_jobs")
+def _jobs(db: sqlite_utils.Database) -> None:
+    db.executescript(JOBS)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -503,6 +528,7 @@ SCRIPTS: Final = {
     "0009_audit": AUDIT,
     "0010_changed": CHANGED,
     "0011_hosted": HOSTED,
+    "0012_jobs": JOBS,
 }
 """The script of each step, without the sentiment table and added columns."""
 
