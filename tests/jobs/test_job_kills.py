@@ -39,8 +39,8 @@ OUTLIVES = 1.0
 """Seconds by which no child outlives its desk."""
 
 
-def start(home: Path) -> int:
-    return desk_process(home, lease_seconds=LEASE, retry_seconds=RETRY, bounds=BOUNDS)
+def start(home: Path, bounds: Bounds = BOUNDS) -> int:
+    return desk_process(home, lease_seconds=LEASE, retry_seconds=RETRY, bounds=bounds)
 
 
 def kill(pid: int) -> None:
@@ -55,14 +55,19 @@ def worker_of(home: Path, name: str) -> int | None:
     return pid if pid is not None and alive(pid) else None
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_no_child_outlives_its_desk(how: signal.Signals, tmp_path: Path, tries: Tries) -> None:
-    """A desk that is only stopped loses its lease: its child ends as soon as it misses it."""
+@pytest.mark.parametrize(
+    ("how", "patience"), [(signal.SIGKILL, 3600.0), (signal.SIGSTOP, BOUNDS.patience)]
+)
+def test_no_child_outlives_its_desk(
+    how: signal.Signals, patience: float, tmp_path: Path, tries: Tries
+) -> None:
+    """A pipe ends with a desk that dies; one that is stopped loses its lease, and is missed."""
     for attempt in tries():
         home = attempt.folder(tmp_path) / "home"
         office = Office(home)
-        office.ask("a", steps=100_000, seconds=0.1)
-        desk = start(home)
+        # One long step: a work that tells its progress would notice that nobody reads it.
+        office.ask("a", steps=1, seconds=600.0)
+        desk = start(home, Bounds(patience=patience))
         until(lambda: worker_of(home, "a"))  # noqa: B023
         child = worker_of(home, "a")
         assert child is not None

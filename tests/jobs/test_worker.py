@@ -88,9 +88,9 @@ def test_a_running_job_is_cancelled_within_two_seconds(
     for attempt in tries():
         office = Office(attempt.folder(tmp_path) / "home")
         number = office.ask("a", how=how, steps=100_000, seconds=0.1)
-        office.turn_until_begun(number)
-        child = office.worker.child
         office.worker.start()
+        until(lambda: office.row(number)["stage"] == "works")  # noqa: B023
+        child = office.worker.child
         begun = time.monotonic()
         cancel(office, number)
         until(lambda: office.row(number)["state"] == "cancelled")  # noqa: B023
@@ -100,6 +100,7 @@ def test_a_running_job_is_cancelled_within_two_seconds(
         assert child is not None and not alive(child)
         assert office.row(number)["says"] == "Cancelled by a person."
         assert noted(office.home, "a", "end") == []
+        assert len(noted(office.home, "a", "begin")) == 1
         office.close()
 
 
@@ -204,6 +205,18 @@ def test_a_worker_that_lost_the_lease_ends_its_child_and_writes_nothing(office: 
     office.epoch = 2  # the next desk
     row = office.turn_until(number, "retrying")
     assert row["says"] == "The desk that ran it is gone; it is tried again."
+
+
+def test_one_that_was_cancelled_while_its_desk_died_is_not_tried_again(office: Office) -> None:
+    number = office.ask("a", steps=100_000, seconds=0.1)
+    office.turn_until_begun(number)
+    cancel(office, number)
+    assert asking.shown(office.row(number))["stops"]
+    office.epoch = None
+    office.worker.turn()
+    office.epoch = 2  # the next desk
+    row = office.turn_until(number)
+    assert (row["state"], len(noted(office.home, "a", "begin"))) == ("cancelled", 1)
 
 
 def test_what_is_decided_in_the_turn_in_which_the_lease_is_lost_is_not_written(
