@@ -27,6 +27,7 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.documents import allowed
+from torra.jobs import states
 
 if TYPE_CHECKING:
     from torra.trading.by_hand import Done
@@ -45,8 +46,6 @@ MEANINGS: Final = {
     "cancelled": ("– cancelled", ""),
 }
 """A state in the words of a page, and its tone."""
-
-ENDED: Final = ("done", "error", "cancelled")
 
 NO_DESK: Final = "No desk runs. What waits begins when one does: torra run."
 
@@ -92,14 +91,14 @@ def shown(rows: Sequence[Row]) -> JobsShown:
     works = asking.works(backing().database)
     cells = {name: cell for row in rows for name, cell in _cells(row).items()}
     version = " ".join(f"{row['id']}:{row['state']}:{row['cancel']}" for row in rows)
-    waits = any(row["state"] not in ENDED for row in rows)
+    waits = any(row["state"] not in states.FINAL for row in rows)
     note = NO_DESK if waits and not works else ""
     return JobsShown([_line(row) for row in rows], cells, f"{version} {int(works)}", note)
 
 
 def going_on() -> list[Row]:
     """Return the jobs that wait or run, the oldest first."""
-    return [row for row in reversed(backing().database.jobs()) if row["state"] not in ENDED]
+    return [row for row in reversed(backing().database.jobs()) if row["state"] not in states.FINAL]
 
 
 def jobs() -> str:
@@ -144,6 +143,7 @@ def job(number: str) -> str:
         shape="job",
         jobs=found,
         one=found.lines[0],
+        attempts=states.ATTEMPTS,
     )
 
 
@@ -240,7 +240,7 @@ def _cells(row: Row) -> Cells:
     """Return what changes of a job while it goes on."""
     key, name = f"job.{row['id']}", str(row["state"])
     told, tone = MEANINGS.get(name, (name, ""))
-    if row["cancel"] and name not in ENDED:
+    if row["cancel"] and name not in states.FINAL:
         told, tone = "◐ is being stopped", "warn"
     runs, total = name == "running", int(row["total"])
     share = min(100, 100 * int(row["done"]) // total) if runs and total else 0
@@ -261,7 +261,7 @@ def _line(row: Row) -> JobLine:
         number=int(row["id"]),
         kind=figures.clean(row["kind"], 40),
         title=figures.clean(row["title"], 200),
-        ended=row["state"] in ENDED,
+        ended=row["state"] in states.FINAL,
         says=figures.clean(row["says"], 600),
         made=_address(row),
         asked_by=figures.clean(row["asked_by"], 80),
