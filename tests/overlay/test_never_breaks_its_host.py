@@ -237,6 +237,7 @@ def test_an_older_database_is_not_migrated_under_a_desk_that_works(tmp_path: Pat
         connection = database.connection()
         connection.execute("DROP TABLE hosted")
         connection.execute("DROP TABLE hosted_outcomes")
+        connection.execute("DROP TABLE jobs")
         connection.execute("DELETE FROM _sqlite_migrations WHERE name >= '0011'")
         connection.conn.commit()
     before = path.read_bytes()
