@@ -20,7 +20,7 @@ from typing import IO, Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from torra.config import ROOT
+from torra.config import CHECKOUT
 from torra.jobs.kinds import Parameters
 
 NICENESS: Final = 19
@@ -163,5 +163,5 @@ class JobProcess:
 
 def _environment() -> dict[str, Any]:
     """Return the child's environment: its own program first, and one thread for arithmetic."""
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
+    path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH", ""))))
     return {**os.environ, **dict.fromkeys(ALONE, "1"), "PYTHONPATH": path}
