@@ -33,6 +33,7 @@ from torra.store.brain import Composites
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
 from torra.store.history import HistoryStore
 from torra.store.hosted import HostedStore
+from torra.store.jobs import JobStore
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
 from torra.store.news import NewsStore
@@ -78,6 +79,7 @@ class Database(
     StandingStore,
     ChangeStore,
     HostedStore,
+    JobStore,
     TickStore,
 ):
     """One desk's database. Any thread may use it; each has its own connection."""

@@ -2,6 +2,7 @@
 
     TorraError
      |- ConfigError        do not start: one clear line, exit code 2
+     |   |- Busy            somebody else works there now: later may do
      |- DataUnavailable    skip the tick and record why
      |- StoreUnavailable   try again; what was to be written was not
      |   |- StoreBroken     halt the desk: the disk is full, the file damaged
@@ -59,6 +60,10 @@ class TorraError(Exception):
 
 class ConfigError(TorraError):
     """Something that a person must mend; the message names the thing and the remedy."""
+
+
+class Busy(ConfigError):
+    """A place that another process works in; the same may be tried later."""
 
 
 class DataUnavailable(TorraError):

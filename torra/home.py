@@ -40,6 +40,9 @@ HALT: Final = Path("control") / "HALT"
 
 BACKUP_FOLDER: Final = "backups"
 
+UPLOADS: Final = "uploads"
+"""Files of bars that a person put there for replays started from a page."""
+
 STATE_FOLDER: Final = "channels"
 """Torra's own state of a channel whose folder belongs to somebody else."""
 

@@ -155,6 +155,7 @@ def addresses(filled, some):
         "name": ["default", "strange", "broken", "arrived", "none"],
         "stream_id": ["S1"],
         "trial_id": ["none"],
+        "number": ["1", "2", "3"],
         "missing": ["a/b", "%3Cscript%3E"],
     }
     for route in every_route():

@@ -31,6 +31,7 @@ BOUNDED = {
     "rungs": "one row for each profile",
     "notice_services": "one row for each way out",
     "lease": "one row",
+    "jobs": "200 that have ended, and 20 that go on",
     "latches": "two rows for each instance",
     "_sqlite_migrations": "one row for each step of the schema",
     "sqlite_master": "the schema itself",

@@ -66,7 +66,7 @@ def listed(pages):
 def test_without_a_file_the_page_says_what_one_is_and_how_it_comes(pages: Pages) -> None:
     page = Page(pages.text("/replays"))
     check_structure(page)
-    check_policy(page)
+    check_policy(page, forms=True)
     assert "No replay and no scorecard yet" in page.text
     shown = " ".join(COMMANDS.split())
     assert shown in page.text

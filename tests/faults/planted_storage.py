@@ -471,4 +471,36 @@ STORAGE: Final[Table] = {
             "test_a_recall_is_one_step",
         ),
     },
+    "D14": {
+        "job-fence": fault(
+            "a worker whose desk was deposed writes all the same",
+            At("torra.jobs.worker:Worker._fenced", never("self._epoch() != epoch")),
+            "test_what_is_decided_in_the_turn_in_which_the_lease_is_lost_is_not_written",
+        ),
+        "job-lifeline": fault(
+            "a job's process does not notice the end of its pipe",
+            At("torra.jobs.child:Desk._listen", drop("self._end(ORPHANED)")),
+            "test_no_child_outlives_its_desk",
+        ),
+        "job-silence": fault(
+            "a job's process waits for ever for a sign of its desk",
+            At("torra.jobs.child:Desk._look", drop("self._end(ORPHANED)")),
+            "test_no_child_outlives_its_desk",
+        ),
+        "job-attempts": fault(
+            "a job that fails is tried again and again",
+            At("torra.jobs.states:after_failure", always("attempt < ATTEMPTS")),
+            "test_what_may_pass_by_is_tried_twice",
+        ),
+        "job-deaf": fault(
+            "a job's process that does not stop when it is asked to is never killed",
+            At("torra.jobs.worker:Worker._stop", drop("run.process.kill(STOP_SECONDS)")),
+            "test_a_running_job_is_cancelled_within_two_seconds",
+        ),
+        "job-twice": fault(
+            "a job is tried again while the process that ran it may still be there",
+            At("torra.jobs.worker:Worker._next", always("setdefault")),
+            "test_a_job_that_waits_to_be_tried_again_lets_the_next_one_by",
+        ),
+    },
 }

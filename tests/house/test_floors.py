@@ -56,6 +56,7 @@ ROOMS: dict[str, tuple[int, str]] = {
     "money": (5, "1"),
     "trading": (5, "2"),
     "notices": (5, "3"),
+    "jobs": (5, "3"),
     "backup": (5, "4"),
     "desk": (5, "5"),
     "profiles": (5, "6"),

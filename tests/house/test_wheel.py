@@ -22,6 +22,7 @@ from torra.dashboard import create_app
 from torra.dashboard.doors.access import Access
 from torra.dashboard.view.desk_view import DeskView
 from torra.feeds.sample import SampleFeed
+from torra.jobs.process import Bounds, JobProcess
 from torra.news.lexicon import score
 
 class Bare:
@@ -42,6 +43,12 @@ assert load_profile("default", ROOT / "nowhere")
 assert SampleFeed(ROOT / "sample_data").period()
 assert score("Gold rallies") == 0.5
 assert (ROOT / "mql5" / "TorraBridge.mq5").is_file()
+asked = {"symbol": "XYZ", "bars": "sample", "max_cost": None}
+asked |= dict.fromkeys(("from", "to", "timeframes", "arms", "profile", "name"), "")
+job = JobProcess(ROOT / "nowhere", "torra.replay.job_kinds:run", asked, Bounds())
+assert job.wait(60.0)
+assert job.words()[-1].failed == "bars: the shipped sample has none of XYZ"
+job.kill(1.0)
 print(ROOT.relative_to(CHECKOUT))
 """
 

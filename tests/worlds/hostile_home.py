@@ -50,6 +50,7 @@ COLUMNS: Final = {
     "desk_state": ("reason",),
     "ledger": ("role", "provider", "model"),
     "proposals": ("reason",),
+    "jobs": ("title", "stage", "says", "made", "asked_by", "kind"),
 }
 """Columns that hold a stranger's words, by table. Skips are told with them too, see `_skip`."""
 
@@ -60,6 +61,7 @@ DOCUMENTS: Final = {
     "signals": ("outcome", "evolution", "thesis"),
     "trading_config": ("profile",),
     "stream_events": ("payload",),
+    "jobs": ("parameters",),
 }
 """Columns of JSON in which every text that is not OURS is a stranger's."""
 
@@ -155,6 +157,15 @@ class Home:
                 {"sid": f"TSTATE{number:02d}", "from_state": None, "to_state": state,
                  "detail": "a word", "at": now},
             )  # fmt: skip
+        for state in ("queued", "running", "done"):
+            row, _ = self.database.queue_job(
+                "replay", state, title="a word", parameters='{"bars": "a word"}', asked_by="a word"
+            )
+            if state != "queued":
+                self.database.begin_job(row["id"], "queued", 1)
+                self.database.note_progress(row["id"], "a word", 1, 2)
+            if state == "done":
+                self.database.end_job(row["id"], "running", "done", "a word", "a-word")
         self.database.raise_alarm("a key", "UNKNOWN_ORDER", "a word")
         facts = {"account": "a word", "server": "a word", "symbols": "a word", "leverage": 100}
         for name in ("main", "other"):

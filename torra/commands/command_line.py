@@ -20,6 +20,7 @@ from torra.commands.backup import backup, restore
 from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
+from torra.commands.jobs import jobs
 from torra.commands.money import money
 from torra.commands.notices import notices
 from torra.commands.options import ModeName, clock_option, on_terminal, print_json
@@ -376,7 +377,8 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, notices, lookahead, consistency,
+    replay, recompose, sweep, scorecard, standing, changed, money, notices, jobs, lookahead,
+    consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

@@ -33,6 +33,7 @@ from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import start_check, wiring
 from torra.desk.schedule import Desk
 from torra.feeds.protocol import stream_state
+from torra.replay.job_kinds import KINDS
 
 STANDING_BY: Final = (
     "Another desk holds the lease of this database, or was killed a moment ago: this one stands by "
@@ -88,7 +89,7 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
         signal.signal(number, stop.tell)
     told: list[str] = []
     halted = start_check.check(home, told.append)
-    desk, settings = wiring.open_desk(home)
+    desk, settings = wiring.open_desk(home, KINDS)
     try:
         listener, shown = _listen(desk, settings, home, address) if pages else (None, "")
         if halted:  # also where the desk stands by at first: it may have the lease a moment later

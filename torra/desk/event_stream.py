@@ -132,7 +132,7 @@ class EventStream:
             log.exception("an event of the kind %s was left out", kind)
 
     def changed(self, what: str, **where: str) -> None:
-        """Report that something changed: tick, running, signals, proposals, state or profile."""
+        """Report a change: of tick, running, signals, proposals, state, profile or jobs."""
         with self._heard:
             if not self.closed:
                 self._put(DESK_STREAM, Shaped("changed", {"what": what, **where}))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from agent_config import VENDORS, AgentSettings
@@ -41,6 +42,8 @@ from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
 from torra.home import LIVED, PRICES
+from torra.jobs.kinds import Kind
+from torra.jobs.worker import Worker
 from torra.notices.desk_notices import DeskNotices
 from torra.notices.protocol import NoticePlace, NoticeService
 from torra.notices.registry import open_services
@@ -128,8 +131,13 @@ def check_models(
     check(settings, board, today, of_home(folder, "providers"))
 
 
-def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
-    """Return the desk of a home, not started; raises ConfigError."""
+def open_desk(
+    folder: Path, kinds: Mapping[str, Kind] = MappingProxyType({})
+) -> tuple[Desk, DeskSettings]:
+    """Return the desk of a home, not started; raises ConfigError.
+
+    `kinds` are the jobs that it can do (torra.jobs.kinds), by their names.
+    """
     settings = load_desk(folder)
     profiles = {
         item.id: check_profile(load_profile(item.profile, folder), item)
@@ -170,6 +178,13 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
         )
         events = EventStream(database)
+        worker = Worker(
+            database,
+            folder,
+            kinds,
+            lambda: _epoch_of(found[0]),
+            tell=partial(events.changed, "jobs"),
+        )
         host_files = SymbolDatabases(
             files_of(settings.instances, settings.symbol_databases, folder),
             database,
@@ -194,6 +209,7 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
             kill_switch=kill_switch,
             at_close=partial(
                 _each,
+                worker.rest,
                 notices.close,
                 courier.close,
                 lambda: outlook_now().close(),
@@ -209,9 +225,11 @@ def open_desk(folder: Path) -> tuple[Desk, DeskSettings]:
                 lambda: outlook_now().start(),
                 courier.start,
                 notices.start,
+                worker.start,
             ),
             at_stand_by=partial(
                 _each,
+                worker.rest,
                 events.rest,
                 host_files.rest,
                 notices.rest,
@@ -240,6 +258,12 @@ def open_notices(
     """Return the services that bring a desk's notices to a person; raises ConfigError."""
     place = NoticePlace(environment, folder, settings.notices)
     return open_services(place, of_desk(settings, "notices"))
+
+
+def _epoch_of(desk: Desk) -> int | None:
+    """Return the epoch under which a desk works; None where the database says that it does not."""
+    epoch = desk.epoch
+    return epoch if desk.holds_lease() else None
 
 
 def _refuse_to_take_over(folder: Path, database: Database) -> None:

@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 
 from torra.clock import iso, parse
 from torra.config import Profile, validate
-from torra.errors import ConfigError
+from torra.errors import Busy, ConfigError
 from torra.evaluation.observations import ArmSeen
 from torra.replay import arms
 from torra.replay.outlook_then import OutlookThen
@@ -51,7 +51,7 @@ LOCK: Final = ".lock"
 
 @contextmanager
 def taken(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process alone; raises ConfigError while another one does."""
+    """Hold a folder for this process alone; raises Busy while another one does."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("a", encoding="utf-8")
@@ -59,7 +59,7 @@ def taken(folder: Path) -> Iterator[None]:
         raise unwritable(folder, error) from error
     with file:
         if not _locked(file):
-            raise ConfigError(
+            raise Busy(
                 f"the replay {folder.name} is running already: wait for its end, or give this one "
                 "another --name"
             )

@@ -457,6 +457,26 @@ CREATE TABLE notice_cursors (name TEXT PRIMARY KEY, place TEXT NOT NULL) WITHOUT
 """
 """Notices, their way out, and how far was looked (torra.store.notices)."""
 
+JOBS: Final = """
+CREATE TABLE jobs (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL, key TEXT NOT NULL, title TEXT NOT NULL, parameters TEXT NOT NULL,
+    asked_by TEXT NOT NULL,
+    state TEXT NOT NULL
+        CHECK (state IN ('queued', 'running', 'retrying', 'done', 'error', 'cancelled')),
+    attempt INTEGER NOT NULL, epoch INTEGER NOT NULL,
+    cancel INTEGER NOT NULL CHECK (cancel IN (0, 1)),
+    stage TEXT NOT NULL, done INTEGER NOT NULL, total INTEGER NOT NULL,
+    says TEXT NOT NULL, made TEXT NOT NULL,
+    queued_at TEXT NOT NULL, started_at TEXT, ended_at TEXT, revision INTEGER NOT NULL
+);
+CREATE INDEX jobs_state ON jobs (state, id);
+CREATE INDEX jobs_revision ON jobs (revision);
+CREATE UNIQUE INDEX jobs_alike ON jobs (key)
+    WHERE state = 'queued' OR state = 'running' OR state = 'retrying';
+"""
+"""Work that was asked for (torra.store.jobs): the same request is one job while it goes on."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -571,6 +591,11 @@ def _notices(db: sqlite_utils.Database) -> None:
     db.executescript(NOTICES)
 
 
+@steps(name="0015_jobs")
+def _jobs(db: sqlite_utils.Database) -> None:
+    db.executescript(JOBS)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -586,6 +611,7 @@ SCRIPTS: Final = {
     "0012_stop_moves": STOP_MOVES,
     "0013_accounts": ACCOUNTS,
     "0014_notices": NOTICES,
+    "0015_jobs": JOBS,
 }
 """The script of each step, without the sentiment table and added columns."""
 

@@ -37,6 +37,7 @@ PULSE: Final = {
     "audit": "SELECT coalesce(max(seq), 0) AS told FROM audit",
     "signals": "SELECT coalesce(max(id), 0) AS told FROM signal_events",
     "profile": "SELECT coalesce(max(id), 0) AS told FROM trading_config",
+    "jobs": "SELECT coalesce(max(revision), 0) AS told FROM jobs",
     "proposals": "SELECT count(*) || coalesce(max(expires), '') AS told FROM proposals "
     "WHERE state = 'WAITING'",
     "notices": "SELECT coalesce(max(id), 0) AS told FROM notices",

@@ -2,14 +2,15 @@
 
 A file becomes a page with its tables, sentences and plots, and a report for paper.
 torra.exhibits.documents says what a file holds and which files are refused; torra.exhibits.pages
-arranges the page. Every word of a file is a stranger's and is cleaned. Files are only read; no
-replay is run from here.
+arranges the page. Every word of a file is a stranger's and is cleaned. Files are only read. The
+form starts a replay as a job, and the jobs that go on stand beside it (`screens.jobs`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from flask import Response, abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
@@ -18,9 +19,18 @@ from pydantic import JsonValue
 from torra.clock import iso
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
+from torra.dashboard.screens import jobs
 from torra.dashboard.view.rendering import backing, desk_view, page
 from torra.exhibits import figures, pages, trade_file
 from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
+
+DESKS: Final = (
+    ("l1,budget", "the small desk against none"),
+    ("l1,full", "the full desk against none"),
+    ("l1,budget,full,placebo", "small and full desk against none, and against words by lot"),
+    ("l1", "none: the arithmetic alone"),
+)
+"""The desks that the form offers, as arms of a replay."""
 
 # by home: the apps of one process may show several
 _SHELVES: dict[Path, ReplayShelf] = {}
@@ -47,16 +57,29 @@ def shelf() -> ReplayShelf:
     return _SHELVES.setdefault(home, ReplayShelf(home))
 
 
+@dataclass(frozen=True, slots=True)
+class StartForm:
+    """What the form that starts a replay offers: symbols, bars and desks, each value and word."""
+
+    symbols: list[str]
+    bars: list[tuple[str, str]]
+    desks: tuple[tuple[str, str], ...]
+
+
 def replays() -> str:
-    """Show every replay and scorecard of the home."""
+    """Show every replay and scorecard of the home, and the form that starts a replay."""
     desk = desk_view().desk()
     found, older = shelf().listed()
+    going = jobs.shown(jobs.going_on())
     return page(
         "replays.html",
         desk,
         live=url_for(".api_replays"),
-        cells=symbol_cells.strip(desk),
-        shape=_shape(found),
+        cells=symbol_cells.strip(desk) | going.cells,
+        shape="replays",
+        version=f"{_names(found)} {going.version}",
+        jobs=going,
+        start=_form(),
         rows=[_line(item) for item in found],
         older=older,
         folder=str(shelf().folder),
@@ -68,9 +91,11 @@ def replays() -> str:
 def api_replays() -> ResponseReturnValue:
     """Answer the list of replays and scorecards, broken files with the reason."""
     found, older = shelf().listed()
+    going = jobs.shown(jobs.going_on())
     return jsonify(
-        shape=_shape(found),
-        cells=symbol_cells.strip(desk_view().desk()),
+        shape="replays",
+        version=f"{_names(found)} {going.version}",
+        cells=symbol_cells.strip(desk_view().desk()) | going.cells,
         replays=[_told(item) for item in found],
         left_out=older,
     )
@@ -134,8 +159,19 @@ def api_replay(name: str) -> ResponseReturnValue:
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _shape(found: list[Listed]) -> str:
+def _names(found: list[Listed]) -> str:
     return figures.clean(f"{FOLDER}:" + "|".join(item.name for item in found), 4000)
+
+
+def _form() -> StartForm:
+    from torra.replay.job_kinds import SAMPLE, bars_of  # noqa: PLC0415
+    from torra.replay.shards.history import STORE  # noqa: PLC0415
+
+    known = backing()
+    symbols = list(dict.fromkeys(item.symbol for item in known.settings.instances))
+    named = [(name, f"{name} of the folder uploads") for name in bars_of(known.home)]
+    bars = [(STORE, "those that this desk has stored"), (SAMPLE, "the shipped sample"), *named]
+    return StartForm([figures.clean(name, 40) for name in symbols], bars, DESKS)
 
 
 def _told(item: Listed) -> dict[str, JsonValue]:

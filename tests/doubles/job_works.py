@@ -1,0 +1,81 @@
+"""Works of jobs that do as their parameters say, in the process of a job, and note what they did.
+
+What a work did stands in HOME/works/NAME, a line for each step: `begin PID`, `end PID`, and `twice
+PID` where another process was at the same work. So a test sees who ran, whatever was killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torra.errors import Busy, ConfigError
+from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell
+
+HOWS = ("done", "busy", "bad", "break", "hungry", "deaf", "die", "die once", "loud")
+
+
+def note(home: Path, name: str, what: str) -> None:
+    folder = home / "works"
+    folder.mkdir(exist_ok=True)
+    with (folder / name).open("a") as file:
+        file.write(f"{what} {os.getpid()}\n")
+
+
+def noted(home: Path, name: str, what: str = "") -> list[str]:
+    """Return the lines about a work, or those that begin with a word."""
+    path = home / "works" / name
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [line for line in lines if line.startswith(what)]
+
+
+def work(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
+    told: Any = parameters
+    name, steps = told["name"], told["steps"]
+    tell("begins", 0, steps)
+    with (home / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            note(home, name, "twice")
+        note(home, name, "begin")
+        _do(told["how"], first=len(noted(home, name, "begin")) == 1)
+        for step in range(steps):
+            if told["how"] == "deaf":
+                with suppress(KeyboardInterrupt):
+                    time.sleep(told["seconds"])
+            else:
+                time.sleep(told["seconds"])
+            tell("works", step + 1, steps)
+        note(home, name, "end")
+    return JobResult(f"{name} took {steps} steps.", name)
+
+
+def _do(how: str, *, first: bool) -> None:
+    if how == "busy":
+        raise Busy("the folder is held by another process")
+    if how == "bad":
+        raise ConfigError("there is no such thing")
+    if how == "break":
+        raise ZeroDivisionError("by zero")
+    if how == "hungry":
+        bytearray(64 * 2**30)
+    if how == "loud":
+        print("a line that is no word of the protocol")
+    if how == "die" or (how == "die once" and first):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def check(home: Path, asked: Parameters) -> Request:
+    told: Any = {"how": "done", "steps": 1, "seconds": 0.0, **asked}
+    if told["how"] not in HOWS:
+        raise ConfigError(f"how {told['how']}: one of {', '.join(HOWS)}")
+    return Request(told, told, str(told["name"]))
+
+
+SCRIPTED = Kind("scripted", "A scripted work", check, f"{__name__}:work")

@@ -1,0 +1,117 @@
+"""Jobs in the database: one for the same request, one winner of each change, 200 that ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from instance_database import Database
+from tests.worlds.stores import open_database
+from torra.errors import ConfigError
+from torra.store.jobs import KEPT, MOST_WAITING
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    found = open_database(tmp_path)
+    yield found
+    found.close()
+
+
+def queued(database: Database, key: str = "k") -> int:
+    row, _ = database.queue_job("replay", key, title="BTCUSD", parameters="{}", asked_by="a test")
+    return int(row["id"])
+
+
+def test_two_threads_that_ask_for_the_same_get_one_job(database: Database) -> None:
+    together = threading.Barrier(2)
+    found: list[int] = []
+
+    def ask() -> None:
+        together.wait(10)
+        found.append(queued(database))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(found) == 2 and len(set(found)) == 1
+    assert len(database.jobs()) == 1
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "retrying"])
+def test_the_same_request_is_that_job_while_it_goes_on(database: Database, state: str) -> None:
+    number = queued(database)
+    if state != "queued":
+        assert database.begin_job(number, "queued", 1)
+    if state == "retrying":
+        assert database.lay_job_back(number, "later")
+    assert queued(database) == number
+    assert queued(database, "another") != number
+
+
+@pytest.mark.parametrize("state", ["done", "error", "cancelled"])
+def test_one_that_has_ended_may_be_asked_for_again(database: Database, state: str) -> None:
+    number = queued(database)
+    database.begin_job(number, "queued", 1)
+    assert database.end_job(number, "running", state, "It ended.")
+    assert queued(database) != number
+
+
+def test_only_the_first_of_two_changes_counts(database: Database) -> None:
+    number = queued(database)
+    assert database.end_job(number, "queued", "cancelled", "by a person")
+    assert not database.begin_job(number, "queued", 1)
+    assert not database.end_job(number, "queued", "done", "too late")
+    assert not database.ask_to_cancel(number)
+    row = database.job(number)
+    assert row is not None and (row["state"], row["says"]) == ("cancelled", "by a person")
+
+
+def test_too_many_may_not_wait(database: Database) -> None:
+    for number in range(MOST_WAITING):
+        queued(database, f"k{number}")
+    with pytest.raises(ConfigError, match=f"{MOST_WAITING} jobs wait already.*--cancel"):
+        queued(database, "one more")
+    assert queued(database, "k0") == 1, "the same request is no further one"
+
+
+def test_the_newest_of_those_that_ended_are_kept(database: Database) -> None:
+    waits = queued(database, "waits")
+    for number in range(KEPT + 5):
+        ended = queued(database, f"k{number}")
+        database.begin_job(ended, "queued", 1)
+        database.end_job(ended, "running", "done", "It ended.")
+    found = database.jobs()
+    assert len(found) == KEPT + 1
+    assert [row["id"] for row in found if row["state"] == "queued"] == [waits]
+    assert min(row["id"] for row in found if row["state"] == "done") == waits + 6
+
+
+def test_every_change_beats_in_the_pulse(database: Database) -> None:
+    beats = [database.pulse()["jobs"]]
+    number = queued(database)
+    for change in (
+        lambda: database.begin_job(number, "queued", 1),
+        lambda: database.note_progress(number, "reads", 1, 2),
+        lambda: database.ask_to_cancel(number),
+        lambda: database.lay_job_back(number, "later"),
+        lambda: database.begin_job(number, "retrying", 2),
+        lambda: database.end_job(number, "running", "done", "It ended."),
+    ):
+        change()
+        beats.append(database.pulse()["jobs"])
+    assert beats == sorted(set(beats)), "each change has a beat of its own"
+
+
+def test_an_attempt_that_is_given_back_does_not_count(database: Database) -> None:
+    number = queued(database)
+    database.begin_job(number, "queued", 1)
+    database.lay_job_back(number, "the desk was stopped", given_back=True)
+    database.begin_job(number, "retrying", 1)
+    row = database.job(number)
+    assert row is not None and row["attempt"] == 1

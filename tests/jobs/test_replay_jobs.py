@@ -1,0 +1,261 @@
+"""A replay as a job: asked for on the page, run by a desk's worker, read on its page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.visitors import bearer
+from tests.tries import until
+from tests.worlds.desk_pages import Pages, open_pages
+from torra.config import ROOT
+from torra.errors import ConfigError
+from torra.home import UPLOADS
+from torra.jobs.worker import Worker
+from torra.replay import job_kinds, reporting
+from torra.replay.job_kinds import KINDS
+from torra.replay.replaying import FOLDER
+from torra.replay.shards import trials
+
+DAY: dict[str, Any] = {
+    "symbol": "BTCUSD",
+    "bars": "sample",
+    "from": "2021-11-20",
+    "to": "2021-11-21",
+    "arms": "l1",
+}
+MONTH = {**DAY, "to": "2021-12-20", "arms": "l1,budget"}
+JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Pages]:
+    found = open_pages(tmp_path / "home")
+    yield found
+    found.desk.close()
+
+
+@pytest.fixture
+def worker(pages: Pages) -> Iterator[Worker]:
+    found = worker_of(pages)
+    yield found
+    found.rest()
+
+
+def worker_of(pages: Pages) -> Worker:
+    return Worker(
+        pages.database, pages.backing.home, KINDS, lambda: pages.desk.epoch, retry_seconds=0.2
+    )
+
+
+def ask(pages: Pages, status: int = 202, **asked: Any) -> Any:
+    answer = pages.client().post("/api/v1/jobs/replay", json=asked, headers=JSON)
+    assert answer.status_code == status, answer.get_data(as_text=True)
+    return answer.get_json()
+
+
+def turn_until(pages: Pages, worker: Worker, number: int, **wanted: str) -> dict[str, Any]:
+    """Turn until a job is as wanted, by its API; return it."""
+
+    def row() -> dict[str, Any]:
+        (found,) = pages.json(f"/api/v1/jobs/{number}")["jobs"]
+        return dict(found)
+
+    def there() -> bool:
+        worker.turn()
+        return all(row()[name] == value for name, value in wanted.items())
+
+    until(there, 60.0, f"{wanted} of {row()}")
+    return row()
+
+
+def test_a_replay_is_started_watched_and_read_from_the_pages(pages: Pages, worker: Worker) -> None:
+    told = ask(pages, **DAY)
+    assert told["new"] and told["address"] == "/jobs/1"
+    assert told["reason"].startswith("Job 1: BTCUSD M15, H1, 2021-11-20 to 2021-11-21.")
+    assert ">◌ waits<" in pages.text("/replays")
+    turn_until(pages, worker, 1, state="running")
+    done = turn_until(pages, worker, 1, state="done")
+    assert done["says"].startswith("No arm shows an edge.")
+    one = Page(pages.text("/jobs/1"))
+    assert f"/replays/{done['made']}" in [link.get("href") for link in one.all("a")]
+    assert "BTCUSD M15, H1" in pages.text(f"/replays/{done['made']}")
+    assert done["made"] in pages.text("/replays")
+    assert trials.count(pages.backing.home, "BTCUSD") == 1, "a run is a look at the symbol"
+
+
+def test_it_comes_to_what_the_command_comes_to(
+    pages: Pages, worker: Worker, tmp_path: Path
+) -> None:
+    ask(pages, **DAY, name="day")
+    turn_until(pages, worker, 1, state="done")
+    bars = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("H1", "M15")]
+    request = reporting.ReplayRequest(
+        bars=bars, begin="2021-11-20", end="2021-11-21", wanted="l1", provider="rules", name="day"
+    )
+    found = reporting.replayed(
+        tmp_path / "other", "BTCUSD", request, say=lambda _: None, progress=quiet
+    )
+    told = json.loads((pages.backing.home / FOLDER / "day.json").read_text())
+    here = json.loads(found.json())
+    assert {**told, "created_at": ""} == {**here, "created_at": ""}
+
+
+def quiet(_total: int, _label: str) -> Any:
+    """A progress bar that nobody sees."""
+    return nullcontext(lambda _number: None)
+
+
+def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worker) -> None:
+    ask(pages, **MONTH, name="month")
+    row = pages.database.job(1)
+    assert row is not None
+    turn_until(pages, worker, 1, stage="runs the ticks")
+    folder = pages.backing.home / FOLDER / "month"
+    until(lambda: worker.turn() or any(folder.glob("*.state.json")), 60.0)
+    answer = pages.client().post("/api/v1/jobs/1/cancel", headers=JSON)
+    assert answer.status_code == 202
+    assert answer.get_json()["reason"].startswith("The job 1 is told to stop.")
+    turn_until(pages, worker, 1, state="cancelled")
+    assert not (folder.parent / "month.json").exists()
+    again = ask(pages, **MONTH, name="month")
+    assert again["job"] == 2
+    turn_until(pages, worker, 2, state="running")
+    until(lambda: worker.turn() or ", " in (stage_of(pages, 2)), 60.0)
+    assert re.search(r", [\d,]{5,} of [\d,]+ done", stage_of(pages, 2))
+    pages.client().post("/api/v1/jobs/2/cancel", headers=JSON)
+    turn_until(pages, worker, 2, state="cancelled")
+
+
+def stage_of(pages: Pages, number: int) -> str:
+    row = pages.database.job(number)
+    return str(row["stage"]) if row else ""
+
+
+def test_a_second_click_is_the_same_job(pages: Pages) -> None:
+    first = ask(pages, **DAY)
+    same = ask(pages, **{**DAY, "symbol": " btcusd ", "arms": "l1,l1"})
+    assert (same["job"], same["new"]) == (first["job"], False)
+    assert same["reason"].startswith("This is asked for already. Job 1:")
+    assert ask(pages, **{**DAY, "to": "2021-11-22"})["job"] == 2
+
+
+def test_the_period_is_fixed_when_it_is_queued(pages: Pages) -> None:
+    ask(pages, symbol="BTCUSD", bars="store")
+    asked = json.loads((pages.database.job(1) or {})["parameters"])
+    assert re.fullmatch(r"2021-\d\d-\d\dT\d\d:\d\d:\d\dZ", asked["to"])
+    assert asked["name"].startswith("btcusd-") and asked["timeframes"] == "M15,H1"
+
+
+@pytest.mark.parametrize(
+    ("asked", "field", "says"),
+    [
+        ({"symbol": ""}, "symbol", "symbol: name one, such as BTCUSD"),
+        ({"from": "soon"}, "from", "from: soon: write a UTC time as 2024-05-01T10:00Z"),
+        ({"from": "2021-11-22"}, "from", "from: 2021-11-22 is not before to 2021-11-21"),
+        ({"to": "2021-09-28", "from": ""}, "to", "to: BTCUSD: fewer than 210 bars"),
+        ({"symbol": "XAUUSD"}, "bars", "bars: the shipped sample has none of XAUUSD"),
+        ({"bars": "../desk.json"}, "bars", "bars: ../desk.json is no file of bars in"),
+        ({"bars": "/etc/passwd"}, "bars", "bars: /etc/passwd is no file of bars in"),
+        ({"timeframes": "M7"}, "timeframes", "timeframes: unknown timeframe M7"),
+        ({"arms": "nobody"}, "arms", "arms: nobody: known are l1"),
+        ({"profile": "../x"}, "profile", "profile: name one of the home's"),
+        ({"name": "a/b"}, "name", "name: a/b: use letters, digits"),
+        ({"max_cost": "much"}, "max_cost", "max_cost: much is no sum of USD"),
+    ],
+)
+def test_a_mistake_is_told_beside_its_field_and_nothing_is_queued(
+    pages: Pages, asked: dict[str, str], field: str, says: str
+) -> None:
+    told = ask(pages, 409, **{**DAY, **asked})
+    assert (told["status"], told["field"]) == ("failed", field)
+    assert told["reason"].startswith(says)
+    assert pages.database.jobs() == []
+    assert pages.database.audit_entries(limit=1)[0]["outcome"].startswith(f"failed: {field}: ")
+
+
+def test_only_files_of_the_folder_for_them_are_read(pages: Pages) -> None:
+    home = pages.backing.home
+    (home / UPLOADS).mkdir()
+    shutil.copy(ROOT / "sample_data" / "BTCUSD_H1.csv", home / UPLOADS / "btc.csv")
+    (home / UPLOADS / "link.csv").symlink_to(ROOT / "sample_data" / "BTCUSD_M15.csv")
+    assert job_kinds.bars_of(home) == ["btc.csv"]
+    assert "btc.csv of the folder uploads" in pages.text("/replays")
+    found = job_kinds.check(home, {**DAY, "bars": "btc.csv"})
+    assert found.parameters["timeframes"] == "H1"
+    with pytest.raises(ConfigError, match=r"bars: link\.csv is no file of bars .* are btc\.csv"):
+        job_kinds.check(home, {**DAY, "bars": "link.csv"})
+
+
+def test_nobody_is_paid_without_a_ceiling(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[reporting.ReplayRequest] = []
+    planned = reporting.planned
+
+    def note(home: Path, symbol: str, asked: reporting.ReplayRequest) -> Any:
+        seen.append(asked)
+        return planned(home, symbol, asked)
+
+    monkeypatch.setattr(reporting, "planned", note)
+    job_kinds.check(pages.backing.home, DAY)
+    job_kinds.check(pages.backing.home, {**DAY, "max_cost": "0.5"})
+    assert {(asked.provider, asked.max_cost) for asked in seen} == {("rules", None), (None, 0.5)}
+
+
+def test_the_scope_read_sees_and_may_not_start(pages: Pages) -> None:
+    ask(pages, **DAY)
+    client = pages.client()
+    for address in ("/api/v1/jobs/replay", "/api/v1/jobs/1/cancel"):
+        answer = client.post(address, json=DAY, headers={**bearer("read"), **JSON})
+        assert answer.status_code == 403
+    page = client.get("/replays", headers=bearer("read")).get_data(as_text=True)
+    assert "Start a replay" not in page and "Cancel" not in page and "BTCUSD M15, H1" in page
+    assert (
+        client.post("/api/v1/jobs/1/cancel", headers={**bearer("approve"), **JSON}).get_json()[
+            "reason"
+        ]
+        == "The job 1 is cancelled."
+    )
+
+
+@pytest.mark.parametrize("address", ["/jobs", "/jobs/1", "/replays"])
+def test_a_page_of_jobs_is_whole(pages: Pages, address: str) -> None:
+    ask(pages, **DAY)
+    page = Page(pages.text(address))
+    check_structure(page)
+    check_policy(page, forms=True)
+    told = pages.json("/api/v1" + address)
+    assert "job.1.state" in told["cells"] and told["version"]
+    assert f'data-version="{told["version"]}"' in pages.text(address)
+
+
+def test_without_a_job_the_page_says_where_one_begins(pages: Pages) -> None:
+    assert "No job yet" in pages.text("/jobs")
+    assert pages.json("/api/v1/jobs")["jobs"] == []
+    pages.text("/jobs/7", 404)
+    pages.text("/jobs/x", 404)
+
+
+def test_progress_moves_in_the_cells(pages: Pages) -> None:
+    ask(pages, **DAY)
+    pages.database.begin_job(1, "queued", 1)
+    pages.database.note_progress(1, "runs the ticks", 30, 120)
+    cells = pages.json("/api/v1/replays")["cells"]
+    assert cells["job.1.stage"]["text"] == "runs the ticks, 30 of 120 (25 %)"
+    assert cells["job.1.meter"]["set"] == {"width": 25}
+    assert cells["job.1.state"]["text"] == "● runs"
+
+
+def test_without_a_desk_that_runs_the_page_says_what_waits(pages: Pages) -> None:
+    assert "No desk runs" not in ask(pages, **DAY)["reason"]
+    pages.database.release_lease(pages.desk.owner, pages.desk.epoch)
+    assert "No desk runs." in pages.text("/jobs") and "No desk runs." in pages.text("/replays")
+    assert ask(pages, **DAY)["reason"].endswith("What waits begins when one does: torra run.")
+    assert pages.json("/api/v1/jobs")["desk_runs"] is False

@@ -1,0 +1,248 @@
+"""A worker runs jobs one after the other, tells how far they are, and cancels them in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.doubles.job_works import SCRIPTED, noted
+from tests.tries import Tries, until
+from tests.worlds.jobs import Office, alive
+from torra.errors import ConfigError
+from torra.jobs import asking
+from torra.trading.by_hand import COMMAND_LINE
+
+CANCELLED_SECONDS = 2.0
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    found = Office(tmp_path / "home")
+    yield found
+    found.close()
+
+
+def cancel(office: Office, number: int) -> None:
+    asking.cancel(office.database, number, COMMAND_LINE)
+
+
+def test_a_job_is_done_and_says_so(office: Office) -> None:
+    number = office.ask("a", steps=3)
+    row = office.turn_until(number)
+    assert (row["state"], row["attempt"]) == ("done", 1)
+    assert (row["says"], row["made"]) == ("a took 3 steps.", "a")
+    assert row["started_at"] and row["ended_at"] and row["asked_by"] == "command line"
+    assert len(noted(office.home, "a", "end")) == 1
+    office.worker.turn()
+    assert office.worker.child is None
+
+
+def test_jobs_run_one_after_the_other_in_their_order(office: Office) -> None:
+    numbers = [office.ask(name, seconds=0.05) for name in "abc"]
+    seen = set()
+    while any(office.row(number)["state"] != "done" for number in numbers):
+        office.worker.turn()
+        running = tuple(number for number in numbers if office.row(number)["state"] == "running")
+        seen.add(running)
+        time.sleep(0.01)
+    assert all(len(running) <= 1 for running in seen)
+    assert [told["job"] for told in office.told if told["state"] == "done"] == ["1", "2", "3"]
+
+
+def test_progress_is_noted_and_told(office: Office) -> None:
+    number = office.ask("a", steps=40, seconds=0.05)
+    row = office.turn_until_begun(number)
+    assert row["total"] == 40 and 0 < row["done"] <= 40
+    stages = [told["stage"] for told in office.told if "stage" in told]
+    assert stages[-1] == "works"
+    assert {"job": "1", "state": "running"} in office.told
+
+
+def test_what_a_work_prints_is_no_word(office: Office) -> None:
+    row = office.turn_until(office.ask("a", how="loud"))
+    assert row["state"] == "done"
+
+
+def test_a_second_click_is_the_same_job(office: Office) -> None:
+    number = office.ask("a", steps=200, seconds=0.05)
+    office.turn_until(number, "running")
+    again = asking.ask(
+        office.database,
+        office.home,
+        SCRIPTED,
+        {"name": "a", "steps": 200, "seconds": 0.05},
+        COMMAND_LINE,
+    )
+    assert (again.document["id"], again.document["new"]) == (number, False)
+    assert office.ask("a", steps=201, seconds=0.05) != number
+
+
+@pytest.mark.parametrize("how", ["done", "deaf"])
+def test_a_running_job_is_cancelled_within_two_seconds(
+    how: str, tmp_path: Path, tries: Tries
+) -> None:
+    """Also one that does not stop when it is asked to."""
+    for attempt in tries():
+        office = Office(attempt.folder(tmp_path) / "home")
+        number = office.ask("a", how=how, steps=100_000, seconds=0.1)
+        office.worker.start()
+        until(lambda: office.row(number)["stage"] == "works")  # noqa: B023
+        child = office.worker.child
+        begun = time.monotonic()
+        cancel(office, number)
+        until(lambda: office.row(number)["state"] == "cancelled")  # noqa: B023
+        took = time.monotonic() - begun
+        with attempt:
+            assert took <= CANCELLED_SECONDS
+        assert child is not None and not alive(child)
+        assert office.row(number)["says"] == "Cancelled by a person."
+        assert noted(office.home, "a", "end") == []
+        assert len(noted(office.home, "a", "begin")) == 1
+        office.close()
+
+
+def test_a_job_that_waits_is_cancelled_at_once(office: Office) -> None:
+    number = office.ask("a")
+    cancel(office, number)
+    assert office.row(number)["state"] == "cancelled"
+    office.worker.turn()
+    assert noted(office.home, "a") == []
+    with pytest.raises(ConfigError, match="job 1 has ended already: it is cancelled"):
+        cancel(office, number)
+    with pytest.raises(ConfigError, match=r"there is no job 7; `torra jobs` lists them"):
+        cancel(office, 7)
+
+
+def test_every_command_is_on_record(office: Office) -> None:
+    number = office.ask("a")
+    cancel(office, number)
+    rows = office.database.audit_entries(limit=5)
+    assert [(row["action"], row["target"], row["outcome"]) for row in rows] == [
+        ("cancel job", "1", "done"),
+        ("job", "scripted", "done"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("bad", "There is no such thing."),
+        ("break", "It broke: ZeroDivisionError: by zero."),
+        ("hungry", "It needs more memory than a job may have, 2.0 GB: ask for less."),
+    ],
+)
+def test_what_trying_again_would_not_mend_is_not_tried_again(
+    office: Office, how: str, says: str
+) -> None:
+    row = office.turn_until(office.ask("a", how=how))
+    assert (row["state"], row["attempt"], row["says"]) == ("error", 1, says)
+    assert len(noted(office.home, "a", "begin")) == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("busy", "the folder is held by another process; it was tried 2 times."),
+        ("die", "Its process was ended by the signal 9; it was tried 2 times."),
+    ],
+)
+def test_what_may_pass_by_is_tried_twice(office: Office, how: str, says: str) -> None:
+    number = office.ask("a", how=how)
+    row = office.turn_until(number, "retrying")
+    assert row["attempt"] == 1 and row["says"].endswith("; it is tried again.")
+    row = office.turn_until(number)
+    assert (row["state"], row["attempt"]) == ("error", 2)
+    assert row["says"].casefold() == says.casefold()
+    assert len(noted(office.home, "a", "begin")) == 2
+
+
+def test_a_child_that_died_once_is_tried_again_and_done(office: Office) -> None:
+    row = office.turn_until(office.ask("a", how="die once"))
+    assert (row["state"], row["attempt"]) == ("done", 2)
+
+
+def test_a_job_that_waits_to_be_tried_again_lets_the_next_one_by(tmp_path: Path) -> None:
+    office = Office(tmp_path / "home", retry_seconds=60.0)
+    first, second = office.ask("a", how="die once"), office.ask("b")
+    office.turn_until(second, "done")
+    assert office.row(first)["state"] == "retrying"
+    office.close()
+
+
+def test_bad_parameters_leave_no_job(office: Office) -> None:
+    with pytest.raises(ConfigError, match="how wrong: one of"):
+        office.ask("a", how="wrong")
+    assert office.database.jobs() == []
+
+
+def test_a_kind_that_nobody_knows_is_an_error(office: Office) -> None:
+    row, _ = office.database.queue_job("gone", "k", title="", parameters="{}", asked_by="a test")
+    found = office.turn_until(row["id"])
+    assert (found["state"], found["says"]) == (
+        "error",
+        "This program knows no job of the kind gone.",
+    )
+
+
+def test_a_worker_without_the_lease_begins_nothing(office: Office) -> None:
+    number = office.ask("a")
+    office.epoch = None
+    office.worker.turn()
+    assert office.row(number)["state"] == "queued" and office.worker.child is None
+
+
+def test_a_worker_that_lost_the_lease_ends_its_child_and_writes_nothing(office: Office) -> None:
+    number = office.ask("a", steps=100_000, seconds=0.1)
+    before = office.turn_until_begun(number)
+    child = office.worker.child
+    office.epoch = None
+    office.worker.turn()
+    assert child is not None and not alive(child) and office.worker.child is None
+    assert {**office.row(number), "done": 0} == {**before, "done": 0}
+    office.epoch = 2  # the next desk
+    row = office.turn_until(number, "retrying")
+    assert row["says"] == "The desk that ran it is gone; it is tried again."
+
+
+def test_one_that_was_cancelled_while_its_desk_died_is_not_tried_again(office: Office) -> None:
+    number = office.ask("a", steps=100_000, seconds=0.1)
+    office.turn_until_begun(number)
+    cancel(office, number)
+    assert asking.shown(office.row(number))["stops"]
+    office.epoch = None
+    office.worker.turn()
+    office.epoch = 2  # the next desk
+    row = office.turn_until(number)
+    assert (row["state"], len(noted(office.home, "a", "begin"))) == ("cancelled", 1)
+
+
+def test_what_is_decided_in_the_turn_in_which_the_lease_is_lost_is_not_written(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker stood still between its look at the lease and its write."""
+    number = office.ask("a")
+    seen = [1]
+    monkeypatch.setattr(office.worker, "_epoch", lambda: seen.pop() if seen else 2)
+    office.worker.turn()
+    assert office.row(number)["state"] == "queued"
+
+
+def test_a_desk_that_is_stopped_gives_the_attempt_back(office: Office) -> None:
+    number = office.ask("a", steps=100_000, seconds=0.1)
+    office.turn_until_begun(number)
+    child = office.worker.child
+    office.worker.rest()
+    row = office.row(number)
+    assert (row["state"], row["attempt"]) == ("retrying", 0)
+    assert row["says"] == "The desk was stopped; the job goes on where one runs."
+    assert child is not None and not alive(child)
+
+
+def test_a_work_that_ends_as_its_desk_stops_is_done(office: Office) -> None:
+    number = office.ask("a", how="deaf", steps=2, seconds=0.7)
+    office.turn_until_begun(number)
+    office.worker.rest()
+    assert office.row(number)["state"] == "done"

@@ -1,0 +1,128 @@
+"""A desk's worker without its desk: a database with a lease, jobs, and processes that hold both."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from instance_database import Database
+from tests.doubles.job_works import SCRIPTED
+from tests.tries import until
+from tests.worlds.stores import open_database
+from torra.clock import System
+from torra.jobs import asking
+from torra.jobs.kinds import by_name
+from torra.jobs.process import Bounds
+from torra.jobs.worker import Worker
+from torra.trading.by_hand import COMMAND_LINE
+
+KINDS = by_name(SCRIPTED)
+QUICK = Bounds(patience=1.0)
+RETRY = 0.2
+FINAL = ("done", "error", "cancelled")
+
+
+class Office:
+    """A home with a database, a lease that a test may take away, and a worker that a test turns."""
+
+    def __init__(self, home: Path, *, retry_seconds: float = RETRY, bounds: Bounds = QUICK) -> None:
+        home.mkdir(exist_ok=True)
+        self.home = home
+        self.database: Database = open_database(home, System().real_now)
+        self.epoch: int | None = 1
+        self.told: list[dict[str, str]] = []
+        self.worker = Worker(
+            self.database,
+            home,
+            KINDS,
+            lambda: self.epoch,
+            tell=lambda **told: self.told.append(told),
+            bounds=bounds,
+            retry_seconds=retry_seconds,
+        )
+
+    def ask(self, name: str, **parameters: Any) -> int:
+        """Ask for a scripted work; return the number of its job."""
+        done = asking.ask(
+            self.database, self.home, SCRIPTED, {"name": name, **parameters}, COMMAND_LINE
+        )
+        return int(done.document["id"])
+
+    def row(self, number: int) -> dict[str, Any]:
+        row = self.database.job(number)
+        assert row is not None
+        return row
+
+    def turn_until(self, number: int, *states: str, seconds: float = 20.0) -> dict[str, Any]:
+        """Turn until a job is in one of the states, by default a final one; return its row."""
+        wanted = states or FINAL
+
+        def there() -> bool:
+            self.worker.turn()
+            return self.row(number)["state"] in wanted
+
+        until(there, seconds, f"the job is {' or '.join(wanted)}: {self.row(number)}")
+        return self.row(number)
+
+    def turn_until_begun(self, number: int, stage: str = "works") -> dict[str, Any]:
+        """Turn until a job's work has said that it is at a stage."""
+
+        def there() -> bool:
+            self.worker.turn()
+            return bool(self.row(number)["stage"] == stage)
+
+        until(there, 20.0, f"the job is at the stage {stage}: {self.row(number)}")
+        return self.row(number)
+
+    def close(self) -> None:
+        self.epoch = None
+        self.worker.turn()
+        self.worker.rest()
+        self.database.close()
+
+
+def alive(pid: int) -> bool:
+    """Return whether a process runs that is not ours to wait for, or is waited for."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        with suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            return not Path("/proc/self").exists()
+        return False
+    return state not in ("Z", "X")
+
+
+def desk_process(home: Path, *, lease_seconds: float, retry_seconds: float, bounds: Bounds) -> int:
+    """Start a process that holds the lease and works on jobs, as a desk does; return its id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        _live(home, lease_seconds, retry_seconds, bounds)
+    finally:
+        os._exit(3)
+
+
+def _live(home: Path, lease_seconds: float, retry_seconds: float, bounds: Bounds) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    database = open_database(home, System().real_now)
+    owner = f"desk {os.getpid()}"
+    held: int | None = None
+
+    def epoch() -> int | None:
+        row = database.lease()
+        return held if row is not None and row["epoch"] == held else None
+
+    worker = Worker(database, home, KINDS, epoch, bounds=bounds, retry_seconds=retry_seconds)
+    while True:
+        if held is None:
+            held = database.acquire_lease(owner, lease_seconds)
+        elif not database.renew_lease(owner, held, lease_seconds):
+            held = None
+        worker.turn()
+        time.sleep(0.02)

@@ -1,0 +1,325 @@
+"""The screen Jobs, one job, and the commands that start a replay and cancel a job.
+
+A job is queued here and done by the worker of the desk that runs (torra.jobs), in this process or
+another one: without a desk it waits, and the page says so. What is asked for is checked before
+anything is queued, and a mistake is answered with the field that it is about. Texts of a job are a
+stranger's and are cleaned. Without a desk's home behind the pages they say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from flask import abort, jsonify, url_for
+from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
+
+from torra.clock import iso, parse
+from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells.common import Cells, words
+from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.trade.orders import person
+from torra.dashboard.view import commanding
+from torra.dashboard.view.commanding import CommandOutcome, command
+from torra.dashboard.view.rendering import backing, desk_view, page, state
+from torra.errors import ConfigError
+from torra.exhibits import figures
+from torra.exhibits.documents import allowed
+from torra.jobs import states
+
+if TYPE_CHECKING:
+    from torra.trading.by_hand import Done
+
+PER_MINUTE: Final = 30
+STARTS_PER_MINUTE: Final = 10
+LISTED: Final = 50
+"""Jobs of the list: those that go on, and the newest that have ended."""
+
+MEANINGS: Final = {
+    "queued": ("◌ waits", ""),
+    "running": ("● runs", "note"),
+    "retrying": ("◐ is tried again soon", "warn"),
+    "done": ("✓ done", "note"),
+    "error": ("✕ not done", "alert"),
+    "cancelled": ("– cancelled", ""),
+}
+"""A state in the words of a page, and its tone."""
+
+NO_DESK: Final = "No desk runs. What waits begins when one does: torra run."
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JobLine:
+    """A job as a line of a list, and as a page."""
+
+    number: int
+    kind: str
+    title: str
+    ended: bool
+    says: str
+    made: str
+    asked_by: str
+    queued: str
+    ended_at: str
+    attempt: int
+    parameters: tuple[tuple[str, str], ...]
+
+    @property
+    def key(self) -> str:
+        """How its cells begin."""
+        return f"job.{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobsShown:
+    """Jobs as a page shows them: lines, cells, a version of both, and a word about the desk."""
+
+    lines: list[JobLine]
+    cells: Cells
+    version: str
+    note: str
+
+
+def shown(rows: Sequence[Row]) -> JobsShown:
+    """Return jobs as a page shows them."""
+    from torra.jobs import asking  # noqa: PLC0415  a page alone must not load the desk
+
+    works = asking.works(backing().database)
+    cells = {name: cell for row in rows for name, cell in _cells(row).items()}
+    version = " ".join(f"{row['id']}:{row['state']}:{row['cancel']}" for row in rows)
+    waits = any(row["state"] not in states.FINAL for row in rows)
+    note = NO_DESK if waits and not works else ""
+    return JobsShown([_line(row) for row in rows], cells, f"{version} {int(works)}", note)
+
+
+def going_on() -> list[Row]:
+    """Return the jobs that wait or run, the oldest first."""
+    return [row for row in reversed(backing().database.jobs()) if row["state"] not in states.FINAL]
+
+
+def jobs() -> str:
+    """Show the jobs that wait and run, and those that have ended."""
+    desk = desk_view().desk()
+    if state().backing is None:
+        cells, live = symbol_cells.strip(desk), url_for(".api_desk")
+        return page("jobs.html", desk, live=live, cells=cells, shape="desk", here=False)
+    found = shown(backing().database.jobs(LISTED))
+    return page(
+        "jobs.html",
+        desk,
+        live=url_for(".api_jobs"),
+        cells=symbol_cells.strip(desk) | found.cells,
+        shape="jobs",
+        here=True,
+        jobs=found,
+    )
+
+
+def api_jobs() -> ResponseReturnValue:
+    """Answer the newest jobs, newest first."""
+    rows = backing().database.jobs(LISTED)
+    found = shown(rows)
+    return jsonify(
+        shape="jobs",
+        version=found.version,
+        cells=symbol_cells.strip(desk_view().desk()) | found.cells,
+        **_document(rows),
+    )
+
+
+def job(number: str) -> str:
+    """Show one job: what was asked, how far it is, what it came to."""
+    row = backing().database.job(_number(number)) or abort(404)
+    desk, found = desk_view().desk(), shown([row])
+    return page(
+        "job.html",
+        desk,
+        live=url_for(".api_job", number=number),
+        cells=symbol_cells.strip(desk) | found.cells,
+        shape="job",
+        jobs=found,
+        one=found.lines[0],
+        attempts=states.ATTEMPTS,
+    )
+
+
+def api_job(number: str) -> ResponseReturnValue:
+    """Answer one job."""
+    row = backing().database.job(_number(number)) or abort(404)
+    found = shown([row])
+    return jsonify(
+        shape="job",
+        version=found.version,
+        cells=symbol_cells.strip(desk_view().desk()) | found.cells,
+        **_document([row]),
+    )
+
+
+# --- the commands ---------------------------------------------------------------------------------
+
+
+def start_replay() -> ResponseReturnValue:
+    """Start a replay; the same request is one job while it goes on."""
+    from torra.jobs import asking  # noqa: PLC0415
+    from torra.replay.job_kinds import REPLAY  # noqa: PLC0415
+
+    def run() -> CommandOutcome:
+        asked = {name: text for name, text in commanding.words().items() if text.strip()}
+        known = backing()
+        try:
+            done = asking.ask(known.database, known.home, REPLAY, asked, person())
+        except ConfigError as error:
+            field, _, why = str(error).partition(": ")
+            if field not in REQUEST:
+                raise
+            return CommandOutcome("failed", f"{field}: {why}", more={"field": field})
+        return _queued(done, works=asking.works(known.database))
+
+    return command("job", "replay", run, back=url_for(".replays"))
+
+
+def cancel(number: str) -> ResponseReturnValue:
+    """Cancel a job: one that waits at once, one that runs within two seconds."""
+    from torra.jobs import asking  # noqa: PLC0415
+
+    wanted = _number(number)
+
+    def run() -> CommandOutcome:
+        database = backing().database
+        done = asking.cancel(database, wanted, person())
+        told = asking.cancelled_line({**done.document, "desk_runs": asking.works(database)})
+        return CommandOutcome(
+            "accepted" if done.document["stops"] else "done",
+            told,
+            done.before,
+            done.after,
+            {"job": wanted, "state": str(done.document["state"])},
+            on_record=True,
+        )
+
+    return command("cancel job", str(wanted), run, back=url_for(".jobs"))
+
+
+def _queued(done: Done, *, works: bool) -> CommandOutcome:
+    row = done.document
+    number = int(row["id"])
+    same = "" if row["new"] else "This is asked for already. "
+    waits = "" if works else f" {NO_DESK}"
+    told = f"{same}Job {number}: {figures.clean(row['title'], 200)}.{waits}"
+    more: dict[str, JsonValue] = {
+        "job": number,
+        "new": bool(row["new"]),
+        "address": url_for(".job", number=number),
+    }
+    return CommandOutcome("accepted", told, done.before, done.after, more, on_record=True)
+
+
+def _number(text: str) -> int:
+    """Return the number of a job in an address; 404 for what is none."""
+    # 15 digits: a number of any length would be slow to read and too large for SQLite
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else abort(404)
+
+
+# --- arranging ------------------------------------------------------------------------------------
+
+
+def _document(rows: Sequence[Row]) -> dict[str, Any]:
+    from torra.jobs import asking  # noqa: PLC0415
+
+    return {
+        "desk_runs": asking.works(backing().database),
+        "jobs": [asking.shown(row) for row in rows],
+    }
+
+
+def _cells(row: Row) -> Cells:
+    """Return what changes of a job while it goes on."""
+    key, name = f"job.{row['id']}", str(row["state"])
+    told, tone = MEANINGS.get(name, (name, ""))
+    if row["cancel"] and name not in states.FINAL:
+        told, tone = "◐ is being stopped", "warn"
+    runs, total = name == "running", int(row["total"])
+    share = min(100, 100 * int(row["done"]) // total) if runs and total else 0
+    stage = figures.clean(row["stage"], 200) or "begins"
+    many = f", {row['done']:,} of {total:,} ({share} %)" if runs and total else ""
+    return {
+        f"{key}.state": words(told, tone),
+        f"{key}.stage": words(f"{stage}{many}" if runs else "—"),
+        f"{key}.meter": words("") | {"set": {"width": share}},
+    }
+
+
+def _line(row: Row) -> JobLine:
+    from torra.jobs import asking  # noqa: PLC0415
+
+    asked = asking.shown(row)["parameters"]
+    return JobLine(
+        number=int(row["id"]),
+        kind=figures.clean(row["kind"], 40),
+        title=figures.clean(row["title"], 200),
+        ended=row["state"] in states.FINAL,
+        says=figures.clean(row["says"], 600),
+        made=_address(row),
+        asked_by=figures.clean(row["asked_by"], 80),
+        queued=_moment(row["queued_at"]),
+        ended_at=_moment(row["ended_at"]),
+        attempt=int(row["attempt"]),
+        parameters=tuple(
+            (figures.clean(name, 40), figures.clean(value, 400))
+            for name, value in asked.items()
+            if value not in ("", None)
+        ),
+    )
+
+
+def _address(row: Row) -> str:
+    """Return the page of what a job made, "" where it made none."""
+    if row["state"] != "done" or row["kind"] != "replay" or not allowed(row["made"]):
+        return ""
+    return url_for(".replay", name=row["made"])
+
+
+def _moment(told: str | None) -> str:
+    return figures.moment(iso(parse(told))) if told else ""
+
+
+_TEXT: Final[Mapping[str, JsonValue]] = {"type": "string", "maxLength": 400}
+
+REQUEST: Final[Fields] = {
+    "symbol": {**_TEXT, "description": "such as BTCUSD"},
+    "bars": {
+        **_TEXT,
+        "description": "store (default): the desk's own; sample: the shipped ones; or files in the "
+        "folder uploads of the home, with commas",
+    },
+    "timeframes": {**_TEXT, "description": "such as M15,H1; default: those of the bars"},
+    "from": {**_TEXT, "description": "first close that is run, UTC; default: the first there is"},
+    "to": {**_TEXT, "description": "last close that is run, UTC; default: the last there is"},
+    "arms": {**_TEXT, "description": "what is compared; default: l1,budget"},
+    "profile": {**_TEXT, "description": "a profile's name; default: the one of the symbol"},
+    "name": {**_TEXT, "description": "what the result is called; default: made of the request"},
+    "max_cost": {
+        **_TEXT,
+        "description": "USD that a vendor may be paid for all of it; without it the rules answer",
+    },
+}
+
+ROUTES = (
+    Route("/jobs", "jobs", jobs),
+    Route("/jobs/<number>", "job", job),
+    Route("/api/v1/jobs", "api_jobs", api_jobs, reply="json"),
+    Route("/api/v1/jobs/<number>", "api_job", api_job, reply="json"),
+    Route(
+        "/api/v1/jobs/replay", "start_replay", start_replay,
+        methods=("POST",), scope="approve", reply="json", per_minute=STARTS_PER_MINUTE,
+        body=REQUEST,
+    ),
+    Route(
+        "/api/v1/jobs/<number>/cancel", "cancel_job", cancel,
+        methods=("POST",), scope="approve", reply="json", per_minute=PER_MINUTE,
+    ),
+)  # fmt: skip

@@ -1,0 +1,160 @@
+"""Asking for jobs, cancelling them and listing them: the same for pages and command line.
+
+`ask` checks what was asked before anything is stored: bad parameters raise ConfigError and leave
+no job. The same request as that of a job that goes on is that job, so a second click changes
+nothing. A job that waits is cancelled at once; one that runs is stopped by its desk within two
+seconds. Each command is one transaction with its entry in the audit log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from instance_database import Database
+from torra.errors import ConfigError, bounded
+from torra.home import DATABASE
+from torra.jobs import states
+from torra.jobs.kinds import LONGEST_TITLE, Kind, Parameters
+from torra.jobs.worker import CANCELLED
+from torra.store.connection import to_json
+from torra.trading.by_hand import (
+    COMMAND_LINE,
+    Done,
+    Person,
+    open_desk,
+    refusals,
+    with_record,
+)
+
+SHOWN: Final = 50
+"""Jobs of a list."""
+
+TOLD: Final = (
+    "id", "kind", "title", "state", "attempt", "stage", "done", "total", "says", "made",
+    "asked_by", "queued_at", "started_at", "ended_at",
+)  # fmt: skip
+
+WAITS: Final = "No desk runs: what is queued waits for `torra run`."
+ASKED_TO_STOP: Final = "Its desk stops it within two seconds."
+NOBODY: Final = "No desk runs: the next `torra run` ends it."
+
+
+def ask(database: Database, home: Path, kind: Kind, asked: Parameters, person: Person) -> Done:
+    """Queue a job, or find the one that goes on already; raises ConfigError for bad parameters."""
+    request = kind.check(home, asked)
+    told = json.dumps([kind.name, request.asked], sort_keys=True)
+
+    def act() -> Done:
+        row, new = database.queue_job(
+            kind.name,
+            hashlib.sha256(told.encode()).hexdigest(),
+            title=bounded(request.title, LONGEST_TITLE),
+            parameters=to_json(request.parameters),
+            asked_by=person.actor,
+        )
+        return Done(shown(row) | {"new": new}, {}, {"job": row["id"], "new": new})
+
+    return with_record(database, person, "job", kind.name, act)
+
+
+def cancel(database: Database, number: int, person: Person) -> Done:
+    """Cancel a job; raises ConfigError for one that is not there or has ended."""
+
+    def act() -> Done:
+        row = database.job(number)
+        if row is None:
+            raise ConfigError(f"there is no job {number}; `torra jobs` lists them")
+        if row["state"] in states.FINAL:
+            raise ConfigError(f"the job {number} has ended already: it is {row['state']}")
+        if row["state"] == "running":
+            database.ask_to_cancel(number)
+        else:
+            states.check_transition(row["state"], "cancelled")
+            database.end_job(number, row["state"], "cancelled", CANCELLED)
+        after = shown(database.job(number) or row)
+        return Done(after, {"state": row["state"]}, {"state": after["state"]})
+
+    return with_record(database, person, "cancel job", str(number), act)
+
+
+def shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job as it is told: its columns, its parameters, and whether it is being stopped."""
+    told = {name: row[name] for name in TOLD}
+    return {**told, "parameters": json.loads(row["parameters"]), "stops": stops(row)}
+
+
+def stops(row: Mapping[str, Any]) -> bool:
+    """Return whether a job still runs that was cancelled."""
+    return bool(row["cancel"]) and row["state"] not in states.FINAL
+
+
+def works(database: Database) -> bool:
+    """Return whether a desk runs that could do jobs."""
+    lease = database.lease()
+    return bool(lease and lease["alive"] and lease["owner"])
+
+
+def document(database: Database, limit: int = SHOWN) -> dict[str, Any]:
+    """Return the newest jobs, newest first, and whether a desk runs."""
+    return {"desk_runs": works(database), "jobs": [shown(row) for row in database.jobs(limit)]}
+
+
+# --- from the command line ------------------------------------------------------------------------
+
+
+def listed(home: Path) -> dict[str, Any]:
+    """Return the newest jobs of a home; changes nothing, and makes no database."""
+    if not (home / DATABASE).exists():
+        return {"desk_runs": False, "jobs": []}
+    with open_desk(home) as database:
+        return document(database)
+
+
+def cancelled(home: Path, number: int) -> dict[str, Any]:
+    """Cancel a job of a home; raises ConfigError."""
+    if not (home / DATABASE).exists():
+        raise ConfigError(f"there is no job {number}: no desk has run in {home} yet")
+    with open_desk(home) as database, refusals(database, "cancel job", str(number)):
+        done = cancel(database, number, COMMAND_LINE).document
+        return {**done, "desk_runs": works(database)}
+
+
+def table(told: Mapping[str, Any]) -> str:
+    """Return jobs as lines of text."""
+    jobs = told["jobs"]
+    lines = [line(one) for one in jobs] or [
+        "No job yet: the page Replays starts one, and `torra replay` needs none."
+    ]
+    if not told["desk_runs"] and any(one["state"] in states.LIVE for one in jobs):
+        lines.append(WAITS)
+    return "\n".join(lines)
+
+
+def line(one: Mapping[str, Any]) -> str:
+    """Return one job as a line: number, state, what it is about, how far it is, what it said."""
+    parts = [f"{one['id']:>4}  {word(one):<11}  {one['kind']} {one['title']}", progress(one)]
+    return "  ".join(filter(None, (*parts, one["says"])))
+
+
+def word(one: Mapping[str, Any]) -> str:
+    """Return the word for a job's state."""
+    return "stopping" if one["stops"] else str(one["state"])
+
+
+def progress(one: Mapping[str, Any]) -> str:
+    """Return how far a job is that runs."""
+    if one["state"] != "running":
+        return ""
+    share = f" {100 * one['done'] // one['total']} %" if one["total"] else ""
+    return f"{one['stage'] or 'begins'}{share}"
+
+
+def cancelled_line(told: Mapping[str, Any]) -> str:
+    """Say what became of a cancelled job."""
+    if not told["stops"]:
+        return f"The job {told['id']} is {told['state']}."
+    return f"The job {told['id']} is told to stop. {ASKED_TO_STOP if told['desk_runs'] else NOBODY}"

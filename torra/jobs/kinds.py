@@ -1,0 +1,69 @@
+"""What a kind of job is: a name, a check of what was asked, and the function that does the work.
+
+Kinds are values that are handed in: this room imports none of them. The work is named by its dotted
+name, because another process imports it. It gets the home, the parameters and a function that takes
+progress; it returns a sentence and, where there is one, the name of what it made. A work that can
+be stopped at any moment and begun again is a good one: a job may be cancelled, and it may be tried
+twice. What it raises decides what becomes of the job: `Busy` and StoreUnavailable let it be tried
+again, anything else ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from pydantic import JsonValue
+
+LONGEST_TITLE: Final = 200
+"""Characters of a job's title that are kept."""
+
+Parameters = Mapping[str, JsonValue]
+
+
+class Tell(Protocol):
+    """Takes progress: what is done now, and how much of how much."""
+
+    def __call__(self, stage: str, done: int = 0, total: int = 0) -> None:
+        """Pass it on; may be called as often as one likes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked, checked: `asked` says what makes it the same request as another one.
+
+    `parameters` is what the work gets. What must not move while the job waits is fixed in them,
+    such as the end of a period. `title` says in a few words what the job is about.
+    """
+
+    asked: Parameters
+    parameters: Parameters
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What a work came to: one sentence, and the name of what it made, "" where it made nothing."""
+
+    says: str
+    made: str = ""
+
+
+Work = Callable[[Path, Parameters, Tell], JobResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of job. `check` raises ConfigError that names what to mend; `work` is MODULE:NAME."""
+
+    name: str
+    title: str
+    check: Callable[[Path, Parameters], Request]
+    work: str
+
+
+def by_name(*kinds: Kind) -> Mapping[str, Kind]:
+    """Return kinds by their names."""
+    return {kind.name: kind for kind in kinds}

@@ -1,0 +1,208 @@
+"""The kinds of jobs of this program: a replay, as `torra replay` runs it, in the process of a job.
+
+A request is checked as the command checks it, before a job is queued. Its period and its name are
+fixed then: bars that come while it waits change neither. The rules answer for the agents, unless
+the request says how much a vendor may be paid. Bars are those that the desk has stored, the shipped
+sample, or files in the folder `uploads` of the home; a job reads nothing from anywhere else. A
+mistake raises ConfigError that begins with the parameter's name.
+
+A job that is stopped leaves the folder of its replay as Ctrl-C leaves it: the same request goes on
+from there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from torra.clock import iso
+from torra.config import ROOT
+from torra.errors import ConfigError
+from torra.exhibits.documents import allowed
+from torra.home import UPLOADS
+from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell, by_name
+from torra.replay import reporting
+from torra.replay.arms import CONTROL
+from torra.replay.replaying import ReplayPlan
+from torra.replay.reporting import ReplayRequest
+from torra.replay.shards.history import STORE
+
+SAMPLE: Final = "sample"
+"""In place of a file: the shipped bars of the symbol."""
+
+USUAL_ARMS: Final = f"{CONTROL},budget"
+"""What is compared unless the request says otherwise: L1 and the small desk."""
+
+TEXTS: Final = ("symbol", "bars", "timeframes", "from", "to", "arms", "profile", "name")
+SUM: Final = "max_cost"
+FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+SYMBOL: Final = re.compile(r"[A-Z0-9][A-Z0-9._:#-]{0,39}")
+LONGEST: Final = 400
+"""Characters of a parameter."""
+
+ABOUT: Final = {
+    "from": r"--from|in that period",
+    "to": r"--to\b|fewer than",
+    "max_cost": r"--max-cost",
+    "arms": r"--arms",
+    "name": r"--name",
+    "timeframes": r"timeframe|bars of every",
+    "profile": r"profile|agents\.",
+    "symbol": r"symbol|instance",
+}
+"""Which parameter a mistake is about, by the first pattern that its message has."""
+
+
+def check(home: Path, asked: Parameters) -> Request:
+    """Return a request for a replay, checked and fixed; raises ConfigError."""
+    told = _texts(asked)
+    with _about("symbol"):
+        plan = reporting.planned(home, told["symbol"], _request(home, told))
+    # In one form, whichever way round it was written: the same request is the same job.
+    told["arms"] = ",".join(arm.name for arm in plan.arms)
+    begin, end = plan.history.period
+    fixed = told | {
+        "from": iso(plan.begin or begin),
+        "to": iso(plan.end or end),
+        "timeframes": ",".join(plan.history.timeframes),
+    }
+    if not told["name"]:
+        with _about("symbol"):
+            fixed["name"] = reporting.planned(home, told["symbol"], _request(home, fixed)).name
+    return Request(told, fixed, title(plan, fixed))
+
+
+def title(plan: ReplayPlan, fixed: Mapping[str, Any]) -> str:
+    """Return what a replay is about, in a few words."""
+    timeframes = fixed["timeframes"].replace(",", ", ")
+    return f"{plan.history.symbol} {timeframes}, {fixed['from'][:10]} to {fixed['to'][:10]}"
+
+
+def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
+    """Run a replay; raises what `torra replay` raises."""
+    told: Any = parameters
+    tell("reads the bars")
+
+    @contextmanager
+    def progress(total: int, _: str) -> Iterator[Callable[[int], None]]:
+        done = 0
+
+        def forward(number: int) -> None:
+            nonlocal done
+            done += number
+            tell("runs the ticks", done, total)
+
+        yield forward
+
+    found = reporting.replayed(
+        home, told["symbol"], _request(home, told), say=tell, progress=progress
+    )
+    return JobResult(found.document.summary, found.plan.name)
+
+
+def bars_of(home: Path) -> list[str]:
+    """Return the names of the files of bars that lie in the folder for them."""
+    folder = home / UPLOADS
+    if not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if _is_bars(path))
+
+
+def _is_bars(path: Path) -> bool:
+    plain = path.is_file() and not path.is_symlink()
+    return plain and bool(FILE.fullmatch(path.name)) and path.suffix in (".csv", ".gz")
+
+
+def _texts(asked: Parameters) -> dict[str, Any]:
+    """Return what was asked in one form, whichever way it was written; raises ConfigError."""
+    for name, value in asked.items():
+        if name not in (*TEXTS, SUM):
+            raise ConfigError(f"{name[:40]}: a replay has no such parameter")
+        if not isinstance(value, str) or len(value) > LONGEST:
+            raise ConfigError(f"{name}: write a text of {LONGEST} characters at most")
+    told = {name: str(asked.get(name, "")).strip() for name in TEXTS}
+    told["symbol"] = told["symbol"].upper()
+    if not SYMBOL.fullmatch(told["symbol"]):
+        raise ConfigError("symbol: name one, such as BTCUSD")
+    told["bars"] = ",".join(_several(told["bars"])) or STORE
+    told["timeframes"] = ",".join(sorted(set(_several(told["timeframes"].upper()))))
+    told["arms"] = ",".join(_several(told["arms"].lower())) or USUAL_ARMS
+    if told["profile"] and not allowed(told["profile"]):
+        raise ConfigError("profile: name one of the home's, such as default")
+    return told | {SUM: _sum(str(asked.get(SUM, "")).strip())}
+
+
+def _several(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _sum(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        usd = float(text)
+    except ValueError:
+        usd = math.nan
+    if not 0.0 <= usd < math.inf:
+        raise ConfigError(f"{SUM}: {text[:40]} is no sum of USD, such as 0.50")
+    return usd
+
+
+def _request(home: Path, told: Mapping[str, Any]) -> ReplayRequest:
+    most = told[SUM]
+    return ReplayRequest(
+        bars=_bars(home, told["symbol"], _several(told["bars"])),
+        begin=told["from"] or None,
+        end=told["to"] or None,
+        timeframes=told["timeframes"],
+        wanted=told["arms"],
+        profile=told["profile"] or None,
+        # Nobody is paid without a ceiling.
+        provider="rules" if most is None else None,
+        max_cost=most,
+        name=told["name"] or None,
+    )
+
+
+def _bars(home: Path, symbol: str, named: list[str]) -> list[str]:
+    """Return the bars as the command takes them; raises ConfigError for a file of elsewhere."""
+    if named == [STORE]:
+        return named
+    if named == [SAMPLE]:
+        found = sorted((ROOT / "sample_data").glob(f"{symbol}_*.csv"))
+        if not found:
+            raise ConfigError(f"bars: the shipped sample has none of {symbol}")
+        return [str(path) for path in found]
+    known = bars_of(home)
+    for name in named:
+        if name not in known:
+            there = f"there are {', '.join(known)}" if known else "it holds none"
+            raise ConfigError(
+                f"bars: {name[:80]} is no file of bars in {home / UPLOADS}: {there}; or take "
+                f"{STORE} or {SAMPLE}"
+            )
+    return [str(home / UPLOADS / name) for name in named]
+
+
+@contextmanager
+def _about(usual: str) -> Iterator[None]:
+    """Let a mistake begin with the parameter that it is about."""
+    try:
+        yield
+    except ConfigError as error:
+        told = str(error)
+        if told.startswith("bars: "):
+            raise
+        name = next((name for name, said in ABOUT.items() if re.search(said, told)), usual)
+        plain = re.sub(rf"^--{name} ", "", re.sub(r"--(\w)", r"\1", told))
+        raise ConfigError(f"{name}: {plain.removeprefix(f'{name} ')}") from error
+
+
+REPLAY: Final = Kind("replay", "Replay", check, f"{__name__}:run")
+
+KINDS: Final = by_name(REPLAY)
+"""Every kind of job that this program knows."""

@@ -1,0 +1,129 @@
+"""Stores jobs: what was asked for, how far it is, and what it came to.
+
+Every change is one statement that names the state which it found: of two that change a job at the
+same moment one wins, and the other is told so. Which state may follow which is torra.jobs' part.
+Requests of the same key are one job while it goes on, by an index of the database. Of the jobs that
+have ended the newest are kept. Every failure raises StoreUnavailable and leaves no trace.
+
+A part of instance_database.Database.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from torra.errors import ConfigError, bounded
+from torra.store.connection import Store
+
+KEPT: Final = 200
+"""Jobs that have ended and are kept."""
+
+MOST_WAITING: Final = 20
+"""Jobs that may wait and run at the same time: a worker does one after the other."""
+
+GOES_ON: Final = ("queued", "running", "retrying")
+"""The states of the index jobs_alike."""
+
+
+class JobStore(Store):
+    """The table jobs."""
+
+    def queue_job(
+        self, kind: str, key: str, *, title: str, parameters: str, asked_by: str
+    ) -> tuple[dict[str, Any], bool]:
+        """Queue a job and return its row; False with the one of that key that goes on already.
+
+        `parameters` is JSON text. Raises ConfigError while too many jobs wait.
+        """
+        with self.transaction():
+            waiting = [row for state in GOES_ON for row in self.jobs_in(state)]
+            for row in waiting:
+                if row["key"] == key:
+                    return row, False
+            if len(waiting) >= MOST_WAITING:
+                raise ConfigError(
+                    f"{len(waiting)} jobs wait already: wait for one to end, or cancel one "
+                    "(torra jobs --cancel ID)"
+                )
+            number = self._add(
+                "jobs",
+                {
+                    "kind": kind, "key": key, "title": title, "parameters": parameters,
+                    "asked_by": asked_by, "state": "queued", "attempt": 0, "epoch": 0, "cancel": 0,
+                    "stage": "", "done": 0, "total": 0, "says": "", "made": "",
+                    "queued_at": self._moment(), "revision": self._job_revision(),
+                },
+            )  # fmt: skip
+            return self.job(number) or {}, True
+
+    def job(self, number: int) -> dict[str, Any] | None:
+        """Return one job; None when there is none of that number."""
+        return self._row("SELECT * FROM jobs WHERE id = ?", number)
+
+    def jobs_in(self, state: str) -> list[dict[str, Any]]:
+        """Return the jobs in a state, oldest first."""
+        return self._rows(
+            "SELECT * FROM jobs WHERE state = ? ORDER BY id LIMIT ?", state, KEPT + MOST_WAITING
+        )
+
+    def jobs(self, limit: int = KEPT + MOST_WAITING) -> list[dict[str, Any]]:
+        """Return jobs, the newest first."""
+        return self._rows("SELECT * FROM jobs ORDER BY id DESC LIMIT ?", limit)
+
+    def begin_job(self, number: int, was: str, epoch: int) -> bool:
+        """Begin a job's next attempt; False when it is not in the state `was` any more."""
+        with self.transaction():
+            row = self.job(number)
+            return row is not None and self._alter(
+                number, was, state="running", attempt=row["attempt"] + 1, epoch=epoch,
+                stage="", done=0, total=0, says="", started_at=row["started_at"] or self._moment(),
+            )  # fmt: skip
+
+    def note_progress(self, number: int, stage: str, done: int, total: int) -> bool:
+        """Note how far a running job is; False when it does not run any more."""
+        return self._alter(number, "running", stage=bounded(stage), done=done, total=total)
+
+    def lay_job_back(self, number: int, says: str, *, given_back: bool = False) -> bool:
+        """Let a running job be tried again later; False when it does not run any more.
+
+        `given_back`: this attempt does not count.
+        """
+        with self.transaction():
+            row = self.job(number)
+            return row is not None and self._alter(
+                number, "running", state="retrying", says=bounded(says),
+                attempt=row["attempt"] - int(given_back),
+            )  # fmt: skip
+
+    def end_job(self, number: int, was: str, state: str, says: str, made: str = "") -> bool:
+        """End a job; False when it is not in the state `was` any more. Old ones go."""
+        with self.transaction():
+            ended = self._alter(
+                number, was, state=state, says=bounded(says), made=made, ended_at=self._moment()
+            )
+            if ended:
+                self._forget_old_jobs()
+            return ended
+
+    def ask_to_cancel(self, number: int) -> bool:
+        """Note that a running job is to be cancelled; False when it does not run any more."""
+        return self._alter(number, "running", cancel=1)
+
+    def _alter(self, number: int, was: str, **columns: object) -> bool:
+        """Set columns of a job that is in the state `was`; False when it is not."""
+        with self.transaction():
+            told = {**columns, "revision": self._job_revision()}
+            sets = ", ".join(f"{name} = ?" for name in told)
+            sql = f"UPDATE jobs SET {sets} WHERE id = ? AND state = ?"  # noqa: S608 - names of ours
+            return bool(self._change(sql, *told.values(), number, was))
+
+    def _job_revision(self) -> int:
+        """Return a number above that of every change before: the pulse of the database reads it."""
+        return int(self._rows("SELECT coalesce(max(revision), 0) AS told FROM jobs")[0]["told"]) + 1
+
+    def _forget_old_jobs(self) -> None:
+        ended = [
+            row["id"] for row in self.jobs(2 * KEPT + MOST_WAITING) if row["state"] not in GOES_ON
+        ]
+        for number in ended[KEPT:]:
+            self._change("DELETE FROM jobs WHERE id = ?", number)
