@@ -89,7 +89,7 @@ TRADING: Final[Table] = {
     "R18": {
         "deposit-hidden": fault(
             "a deposit passes for Torra's doing",
-            At("torra.money.account:AccountSeries.add", never("abs(left) > CENT")),
+            At("torra.money.account:AccountSeries._judge", never("abs(left) > CENT")),
             "test_what_no_deal_explains_is_told_with_its_moments",
         ),
         "accounts-added-up": fault(

@@ -236,7 +236,7 @@ class MoneyBook:
         return any(
             len(holders([self._holders[bridge][-1], *new])) > 1
             for bridge, new in marks.items()
-            if bridge in self._holders
+            if self._holders.get(bridge)
         )
 
     def _name(self, bridge: str, at: str) -> str:
@@ -262,7 +262,8 @@ class MoneyBook:
             self._begin()
             marks, rows = self._unread(), database.closed_results()
         for bridge, new in marks.items():
-            self._holders.setdefault(bridge, holders(new))
+            if new and bridge not in self._holders:
+                self._holders[bridge] = holders(new)
         # asked anew: a warm-up that still runs has another end by now
         warm_ups = WarmUps(database)
         for row in rows:
