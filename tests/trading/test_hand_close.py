@@ -346,8 +346,8 @@ def test_on_paper_it_fills_at_the_open_of_the_next_bar(paper: Market) -> None:
     paper.look()
     (left,) = paper.close()
     assert left["step"] == "CLOSING"
+    assert paper.state(left["signal"]) == "PUBLISHED", "at once: it does not wait for the desk"
     paper.look()
-    assert paper.state(left["signal"]) == "PUBLISHED"
     paper.bar(1.105)
     assert paper.state(sid) == "FILLED", "that bar began before the word was given"
     paper.bar(1.106)
