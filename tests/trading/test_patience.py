@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from instance_database import Database
+from tests.tries import until
 from tests.worlds import desks, stores
 from torra import clock as clocks
 from torra.clock import Scaled, Simulated, System
@@ -65,6 +66,24 @@ def test_each_proposal_has_its_two_minutes_and_no_more(hand: Hand) -> None:
     assert stood == pytest.approx(60 + LONGEST)
 
 
+def test_it_tells_that_the_clock_goes_on_before_it_was_to(hand: Hand) -> None:
+    clock, patience = Scaled(START, 180.0), Patience()
+    told = []
+    for waits in ([], ["T1"], ["T1"], ["T1", "T2"], ["T1"], ["T1"], [], []):
+        told.append(patience.look(clock, waits))
+        hand.seconds += 10
+    # the second one would have let it stand for longer, the first one for what was left
+    assert told == [False, False, False, False, True, False, True, False]
+
+
+def test_it_tells_nothing_when_the_clock_has_stood_as_long_as_it_was_to(hand: Hand) -> None:
+    clock, patience = Scaled(START, 180.0), Patience()
+    for _ in range(int(LONGEST) + 60):
+        assert not patience.look(clock, ["T1"])
+        hand.seconds += 1
+    assert not patience.look(clock, [])
+
+
 def test_a_desk_in_real_time_is_left_alone(hand: Hand) -> None:
     for clock in (System(), Simulated(START)):
         Patience().look(clock, ["T1"])
@@ -98,15 +117,48 @@ def test_the_courier_of_a_demo_waits(tmp_path: Path) -> None:
     with closing(stores.open_database(tmp_path)) as database:
         switch = KillSwitch({"desk": tmp_path / HALT}, database)
         paper = Addressee(desks.BTC, Profile(), None)
-        courier = Courier(database, [paper], dict, switch, lambda: clock)
+        told: list[bool] = []
+        courier = Courier(
+            database, [paper], dict, switch, lambda: clock, earlier=lambda: told.append(True)
+        )
         courier.turn()
         assert clock.held == 0.0
         waiting(database)
         courier.turn()
         assert 0.0 < clock.held <= LONGEST
+        assert not told
         database.decide_proposal("T1", "REJECTED", "no")
         courier.turn()
         assert clock.held == 0.0
+        assert told == [True]
+
+
+def test_a_desk_ticks_soon_after_the_person_has_decided(tmp_path: Path) -> None:
+    """Its timers were set for a clock that stands for as long as it may."""
+    made = Scaled(desks.START, 900.0)
+    desk = desks.open_desk(tmp_path, make_clock=lambda _: made)
+    desk.open()
+    desk.start()
+
+    def ticks() -> int:
+        rows = desk.database.connection().query("select count(*) as n from ticks")
+        return int(next(iter(rows))["n"])
+
+    try:
+        until(lambda: ticks() >= 2, 20, "the desk ticks")
+        made.hold(60.0)
+        before, name = desk.clock.real_now(), desks.BTC.id
+        until(
+            lambda: (desk.timers()[name][0] or before) > before + timedelta(seconds=30),
+            20,
+            "its next wake is set for the end of the wait",
+        )
+        stood = ticks()
+        made.go_on()
+        desk.look_again()
+        until(lambda: ticks() > stood, 20, "it ticks again")
+    finally:
+        desk.close(within=10)
 
 
 def test_who_only_looks_does_not_run_ahead_of_a_clock_that_may_stand(tmp_path: Path) -> None:

@@ -115,7 +115,10 @@ class Courier:
         kill_switch: KillSwitch,
         clock: Callable[[], Clock],
         ours: Callable[[], bool] = lambda: True,
+        earlier: Callable[[], object] = lambda: None,
     ) -> None:
+        """`earlier` is called when the demo's clock goes on before the time that was told."""
+        self._earlier = earlier
         self._database = database
         self._addressees = {item.instance.id: item for item in addressees}
         self._open_bridges = open_bridges
@@ -375,7 +378,8 @@ class Courier:
         clock = self._clock()
         if clock.accelerated:
             waiting = [str(row["sid"]) for row in self._database.proposals("WAITING")]
-            self._patience.look(clock, waiting)
+            if self._patience.look(clock, waiting):
+                self._earlier()
 
     def _expire(self) -> None:
         now = self._clock().now()

@@ -7,6 +7,7 @@ seconds each. Real time cannot stand: a desk that lives in it never waits, as th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Final
 
@@ -21,13 +22,20 @@ class Patience:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
+        self._until = -math.inf
 
-    def look(self, clock: Clock, waiting: Collection[str]) -> None:
-        """Let a clock stand while one of these proposals waits and was not waited for enough."""
+    def look(self, clock: Clock, waiting: Collection[str]) -> bool:
+        """Let a clock stand while one of these proposals waits and was not waited for enough.
+
+        Returns whether it goes on earlier than it was to: then every timer that was set for it in
+        real time comes too late.
+        """
         now = clock.monotonic()
         self._since = {sid: self._since.get(sid, now) for sid in waiting}
-        left = max((begun + LONGEST - now for begun in self._since.values()), default=0.0)
-        if left > 0:
-            clock.hold(left)
+        until = max((begun + LONGEST for begun in self._since.values()), default=now)
+        if until > now:
+            clock.hold(until - now)
         else:
             clock.go_on()
+        before, self._until = self._until, until
+        return max(until, now) < before
