@@ -216,6 +216,8 @@ def test_the_scope_read_sees_and_may_not_start(pages: Pages) -> None:
         answer = client.post(address, json=DAY, headers={**bearer("read"), **JSON})
         assert answer.status_code == 403
     page = client.get("/replays", headers=bearer("read")).get_data(as_text=True)
+    assert "starting a replay needs a token of the scope approve" in page
+    assert "form above" not in page
     assert "Start a replay" not in page and "Cancel" not in page and "BTCUSD M15, H1" in page
     assert (
         client.post("/api/v1/jobs/1/cancel", headers={**bearer("approve"), **JSON}).get_json()[

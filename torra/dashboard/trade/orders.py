@@ -178,10 +178,7 @@ def close(sid: str) -> ResponseReturnValue:
     from torra.trading import hand_close  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        row = backing().database.signal(sid)
-        if row is None:
-            raise ConfigError(f"there is no position {sid}")
-        _require_word("close", {str(row["instance"])})
+        _require_word("close", {_instance_of(sid)})
         done = hand_close.close_position(reach(), sid, person())
         return _left(done)
 
@@ -204,10 +201,7 @@ def stop(sid: str) -> ResponseReturnValue:
     from torra.trading import hand_close  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        row = backing().database.signal(sid)
-        if row is None:
-            raise ConfigError(f"there is no position {sid}")
-        _require_word("stop", {str(row["instance"])})
+        _require_word("stop", {_instance_of(sid)})
         price = _number(words().get("price", ""))
         if price is None:
             raise ConfigError("say where the stop is to go: a price")
@@ -245,6 +239,14 @@ def _number(text: str) -> float | None:
         return None
     # "nan" and "inf" are numbers to float(), and nothing that can be meant
     return found if math.isfinite(found) else None
+
+
+def _instance_of(sid: str) -> str:
+    """Return whose position an opening made; raises ConfigError when there is no such opening."""
+    row = backing().database.signal(sid)
+    if row is None:
+        raise ConfigError(f"there is no position {sid}")
+    return str(row["instance"])
 
 
 def _require_word(word: str, names: Collection[str]) -> None:
