@@ -467,9 +467,13 @@ def test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again(tmp_path: Path) -
     desk._hold_lease()
     reach = hand_on(desk.database, [desks.BTC], desk.clock.now)
     agents.leave = lambda: hand_close.close_position(reach, "BTCUSD", SOMEBODY)
-    for _ in range(30):
+    rows: list[dict[str, Any]] = []
+    # A debate that a busy machine makes late ends otherwise, and trades otherwise from there on.
+    for step in range(120):
         desks.step(desk)
-    rows = desk.database.signals(limit=1000)
+        rows = desk.database.signals(limit=1000)
+        if step >= 30 and any(row["detail"] == "by a person" for row in rows):
+            break
     assert any(row["kind"] == "close" and row["authority"] == "person" for row in rows)
     assert any(row["detail"] == "by a person" for row in rows), "an opening was taken back"
     found = again(desk.database, tmp_path / "into")
