@@ -130,9 +130,13 @@ def signal_id(
     return _id_of(instance, symbol, timeframe, iso(bar_time), kind, side)
 
 
-def hand_id(opening: str, action: str, number: int) -> str:
-    """Return the id of what a person does with a position: the `number`-th time of this action."""
-    return _id_of(opening, action, str(number))
+def hand_id(opening: str, action: str, number: int, stop: float | None = None) -> str:
+    """Return the id of what a person does with a position: the `number`-th time of this action.
+
+    Of a stop's move the price is in it: after a restore the count begins again, and a broker that
+    knows the id of another price would answer for that one.
+    """
+    return _id_of(opening, action, str(number), *([] if stop is None else [repr(float(stop))]))
 
 
 def _id_of(*words: str) -> str:
@@ -234,6 +238,7 @@ def write_stop_move(
     number = 1 + sum(row["kind"] == "modify" for row in before)
     row = {
         **_by_hand(opening, "modify", number, now, lots_left(opening, before)),
+        "sid": hand_id(opening["sid"], "modify", number, stop),
         "stop": stop,
         "side": opening["side"],
         "after": None,

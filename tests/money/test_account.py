@@ -14,9 +14,9 @@ from instance_database import Database
 from tests.trading.test_reversals import Life
 from tests.worlds.channels import EUR
 from tests.worlds.stores import NOON, Hand, open_database, opening
-from torra.clock import iso
+from torra.clock import iso, parse
 from torra.exhibits import money as words
-from torra.money.account import AccountMark, AccountSeries, Jump, holders
+from torra.money.account import AccountMark, AccountSeries, Jump
 from torra.money.book import Money, MoneyBook
 
 FACTS = {"account": 1001, "currency": "EUR", "balance": 10_000.0, "equity": 10_000.0}
@@ -84,18 +84,39 @@ def test_next_to_a_deal_nothing_is_judged() -> None:
     assert [one.amount for one in late.newest] == [7.0, -7.0], "a minute is no difference of clocks"
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_lies_between_two_ends_is_judged_as_each_moment_alone(seed: int) -> None:
+    """The series remembers between which ends it is; the ends come as the marks do."""
+    dice = random.Random(seed)
+    moments = sorted(dice.uniform(0, 40) for _ in range(12))
+    ends = [(at(round(minute * 60) / 60), dice.choice((-3.0, 0.0, 5.0))) for minute in moments]
+    found, jumps, before, count = AccountSeries(), [], None, 0
+    for minute in sorted(dice.uniform(0, 42) for _ in range(300)):
+        one = mark(round(minute * 60) / 60, dice.choice((100.0, 105.0)), held=dice.random() < 0.1)
+        ended = sum(end <= one.at for end, _ in ends)
+        count = max(count, min(len(ends), ended + (dice.random() < 0.3)))
+        known = ends[:count]
+        found.add(one, known)
+        near = [end for end, _ in known if abs(parse(end) - parse(one.at)) < timedelta(seconds=30)]
+        if one.held or near:
+            continue
+        if before is not None:
+            won = sum(profit for end, profit in known if before.at < end <= one.at)
+            if left := one.balance - before.balance - won:
+                jumps.append(Jump(before.at, one.at, left))
+        before = one
+    told = found.standing()
+    assert told is not None
+    assert (told.jumps, told.newest[::-1]) == (len(jumps), tuple(jumps[-20:]))
+    assert jumps
+
+
 def test_the_equity_and_its_fall_are_those_of_the_marks() -> None:
     marks = [mark(n, 100.0, equity=value, held=1) for n, value in enumerate((100, 120, 90, 110))]
     found = series(*marks).standing()
     assert found is not None
     assert (found.equity, found.fall, found.below, found.since) == (110, 30.0, 10.0, at(0))
     assert AccountSeries().standing() is None
-
-
-def test_holders_are_the_accounts_one_after_the_other() -> None:
-    marks = [mark(0, 1.0), mark(1, 1.0), mark(2, 1.0, currency="USD"), mark(3, 1.0, account=2)]
-    assert [one.at for one in holders(marks)] == [at(0), at(2), at(3)]
-    assert holders([]) == []
 
 
 # --- what is marked -------------------------------------------------------------------------------
@@ -129,7 +150,7 @@ def test_a_mark_is_added_where_something_changed_and_every_quarter(
         database.move_signal("T1", state)
     clock.pass_by(1)
     assert database.mark_account(BRIDGE, {**FACTS, "balance": 9_999.0})
-    assert [row["held"] for row in database.account_marks(BRIDGE)] == [0, 0, 0, 1]
+    assert [one.held for one in marks(database)] == [0, 0, 0, 1]
     clock.pass_by(-3600)
     assert database.mark_account(BRIDGE, FACTS), "of a clock that was set back nothing is known"
 
@@ -146,7 +167,27 @@ def test_a_mark_is_added_where_something_changed_and_every_quarter(
 def test_what_is_no_account_is_left_out(database: Database, odd: dict[str, Any]) -> None:
     assert not database.mark_account(BRIDGE, {**FACTS, **odd})
     assert not database.mark_account(BRIDGE, {k: v for k, v in FACTS.items() if k not in odd})
-    assert database.account_marks(BRIDGE) == []
+    assert marks(database) == []
+
+
+def marks(database: Database) -> list[AccountMark]:
+    upto = database.newest_mark()
+    return [AccountMark(*row) for row in database.account_marks(BRIDGE, 0, upto)]
+
+
+def test_holders_are_the_accounts_one_after_the_other(database: Database, clock: Hand) -> None:
+    assert database.account_holders(BRIDGE, 0, database.newest_mark()) == []
+    moments = []
+    for account, currency in ((1, "EUR"), (1, "EUR"), (1, "USD"), (2, "USD"), (2, "USD")):
+        facts = {**FACTS, "account": account, "currency": currency}
+        moments.append(iso(clock.moment))
+        assert database.mark_account(BRIDGE, facts)
+        database.mark_account("another", {**FACTS, "account": 7})
+        clock.pass_by(900)
+    found = [AccountMark(*row) for row in database.account_holders(BRIDGE, 0, 99)]
+    assert [one.at for one in found] == [moments[0], moments[2], moments[3]]
+    later = [AccountMark(*row) for row in database.account_holders(BRIDGE, found[1].id, 99)]
+    assert later == found[1:], "the mark from which one looks on is the first of all"
 
 
 # --- what a desk says of it -----------------------------------------------------------------------

@@ -28,11 +28,11 @@ from tests.worlds.hands import (
     live_home,
     torra,
 )
-from torra.config import Instance, Profile
+from torra.config import Instance, Profile, load_desk
 from torra.errors import ConfigError
 from torra.store.connection import TickKey
 from torra.tick import approval
-from torra.trading import hand_close
+from torra.trading import by_hand, hand_close
 from torra.verdict import risk_engine
 from torra.verdict.risk_engine import Account, Decision, SignalDraft
 from torra.verdict.signal_states import UNEXECUTED
@@ -452,7 +452,29 @@ def test_real_money_wants_the_word_or_yes(home: Path) -> None:
     database = open_home(home)
     outcomes = [row["outcome"] for row in database.audit_entries(limit=9)]
     database.close()
-    assert [outcome.split(":")[0] for outcome in outcomes] == ["failed", "done"]
+    kinds = [outcome.split(":")[0] for outcome in outcomes]
+    assert kinds == ["failed", "done", "failed", "failed"], "the word that was not given, too"
+
+
+def test_a_name_that_is_none_is_on_record_without_yes_too(home: Path) -> None:
+    held_at(home)
+    assert torra(home, "close", "EURUSDD").exit_code == 2
+    database = open_home(home)
+    (row,) = database.audit_entries(limit=9)
+    database.close()
+    assert (row["action"], row["target"]) == ("close", "EURUSDD")
+    assert row["outcome"].startswith("failed: the desk has no instance EURUSDD")
+
+
+def test_the_word_holds_for_the_positions_that_were_there(home: Path) -> None:
+    """One that came with real money while a person typed is not closed by that word."""
+    held_at(home)
+    with by_hand.open_desk(home) as database:
+        reach = by_hand.reach_of(home, load_desk(home), database)
+        with pytest.raises(ConfigError, match="EURUSD: real money, so nothing was done"):
+            hand_close.flatten_desk(reach, SOMEBODY, agreed=())
+        done = hand_close.flatten_desk(reach, SOMEBODY, agreed=["EURUSD"])
+    assert [one["step"] for one in done.document["positions"]] == ["CLOSING"]
 
 
 def test_a_name_that_is_none_is_told(home: Path) -> None:

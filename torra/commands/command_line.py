@@ -42,15 +42,19 @@ def _answer(
         say(table(document))
 
 
-def _typed(word: str, live: Sequence[str]) -> None:
-    """Let a person type a word before something is done to real money; raises ConfigError."""
-    if not live:
-        return
-    names = ", ".join(live)
-    asked = f"Real money: {names}. Type {word}"
-    told = click.prompt(asked, default="", show_default=False) if on_terminal() else ""
-    if told.strip() != word:
-        raise ConfigError(f"{names}: real money, so nothing was done; type {word}, or give --yes")
+def _typed(word: str, yes: bool) -> Callable[[Sequence[str]], None] | None:
+    """Return what lets a person type a word before something is done to real money."""
+
+    def ask(live: Sequence[str]) -> None:
+        names = ", ".join(live)
+        asked = f"Real money: {names}. Type {word}"
+        told = click.prompt(asked, default="", show_default=False) if on_terminal() else ""
+        if told.strip() != word:
+            raise ConfigError(
+                f"{names}: real money, so nothing was done; type {word}, or give --yes"
+            )
+
+    return None if yes else ask
 
 
 class PlainGroup(click.Group):
@@ -303,9 +307,8 @@ def close(home: Path, position: str, yes: bool, as_json: bool) -> None:
     """Close one position: name its opening's id, or its instance."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    if not yes:
-        _typed("close", hand_close.live_positions(home, position))
-    _answer(hand_close.close(home, position), hand_close.told, as_json)
+    done = hand_close.close(home, position, _typed("close", yes))
+    _answer(done, hand_close.told, as_json)
 
 
 @main.command()
@@ -317,9 +320,7 @@ def flatten(home: Path, yes: bool, as_json: bool) -> None:
     """Close every position of the desk; exit 1 when one cannot be closed from here."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    if not yes:
-        _typed("flatten", hand_close.live_positions(home))
-    document = hand_close.flatten(home)
+    document = hand_close.flatten(home, _typed("flatten", yes))
     _answer(document, hand_close.told, as_json)
     sys.exit(1 if any(one["step"] == "REFUSED" for one in document["positions"]) else 0)
 
@@ -335,9 +336,8 @@ def stop(home: Path, position: str, price: float, yes: bool, as_json: bool) -> N
     """Move the stop of a position towards the price."""
     from torra.trading import hand_close  # noqa: PLC0415
 
-    if not yes:
-        _typed("stop", hand_close.live_positions(home, position))
-    _answer(hand_close.stop(home, position, price), hand_close.moved, as_json)
+    done = hand_close.stop(home, position, price, _typed("stop", yes))
+    _answer(done, hand_close.moved, as_json)
 
 
 @main.command()

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from torra.clock import iso, parse
@@ -24,12 +24,18 @@ CENT: Final = 0.005
 APART: Final = timedelta(seconds=30)
 """So near to a deal of Torra's nothing is judged: books and heartbeats tell of it one by one."""
 
+NEVER: Final = "~"
+"""Behind every moment, as texts are ordered."""
+
 JUMPS: Final = 20
 """Newest unexplained changes that are told one by one."""
 
 
 class AccountMark(NamedTuple):
-    """One look at an account; `at` is ISO 8601 in UTC, `held` counts Torra's positions there."""
+    """One look at an account, as torra.store.trade.accounts tells it.
+
+    `at` is ISO 8601 in UTC, `held` counts Torra's positions there.
+    """
 
     at: str
     account: int
@@ -38,11 +44,6 @@ class AccountMark(NamedTuple):
     equity: float
     held: int
     id: int = 0
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> AccountMark:
-        """Read a stored mark (torra.store.trade.accounts)."""
-        return cls(*(row[name] for name in cls._fields))
 
     @property
     def holder(self) -> tuple[int, str]:
@@ -96,12 +97,14 @@ class AccountSeries:
         self._judged = ""
         self._high = -math.inf
         self._fall = 0.0
+        # Between two trades' ends: from, to, and of how many ends that was said.
+        self._calm: tuple[str, str, int] = ("", "", -1)
 
     def add(self, mark: AccountMark, ends: Sequence[tuple[str, float]]) -> None:
         """Add the next mark; `ends` are Torra's trades there, (closed_at, profit), oldest first."""
         self._first = self._first or mark
         self._last = mark
-        if not mark.held and not _near(ends, parse(mark.at)):
+        if not mark.held and self._is_calm(mark.at, ends):
             self._judge(mark, ends)
         self._high = max(self._high, mark.equity)
         self._fall = max(self._fall, self._high - mark.equity)
@@ -112,10 +115,22 @@ class AccountSeries:
             return
         self._judged = mark.at
         change = mark.balance - before.balance
-        left = round(change - won_between(ends, before.at, mark.at), 2)
+        if before.at < self._calm[0]:
+            change -= won_between(ends, before.at, mark.at)
+        left = round(change, 2)
         if abs(left) > CENT:
             self._jumps.append(Jump(before.at, mark.at, left))
             self._high += left  # money that came or went is no gain and no fall
+
+    def _is_calm(self, at: str, ends: Sequence[tuple[str, float]]) -> bool:
+        """Return whether no trade was closed shortly before or after a moment."""
+        begin, end, known = self._calm
+        if known != len(ends) or not begin <= at <= end:
+            after = bisect_right(ends, (at, math.inf))
+            begin = iso(parse(ends[after - 1][0]) + APART) if after else ""
+            end = iso(parse(ends[after][0]) - APART) if after < len(ends) else NEVER
+            self._calm = begin, end, len(ends)
+        return begin <= at <= end
 
     def standing(self) -> Standing | None:
         """Return how the account stands; None before the first mark."""
@@ -141,18 +156,3 @@ def won_between(ends: Sequence[tuple[str, float]], after: str, upto: str) -> flo
     begin = bisect_right(ends, (after, math.inf))
     end = bisect_right(ends, (upto, math.inf))
     return math.fsum(profit for _, profit in ends[begin:end])
-
-
-def _near(ends: Sequence[tuple[str, float]], at: datetime) -> bool:
-    """Return whether a trade was closed shortly before or after a moment."""
-    after = bisect_right(ends, (iso(at - APART), math.inf))
-    return after < len(ends) and parse(ends[after][0]) < at + APART
-
-
-def holders(marks: Iterable[AccountMark]) -> list[AccountMark]:
-    """Return the first mark of each account that stood behind a bridge, one after the other."""
-    found: list[AccountMark] = []
-    for mark in marks:
-        if not found or found[-1].holder != mark.holder:
-            found.append(mark)
-    return found

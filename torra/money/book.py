@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torra.clock import iso
 from torra.config import Instance, Profile
-from torra.money.account import AccountMark, AccountSeries, Standing, holders
+from torra.money.account import AccountMark, AccountSeries, Standing
 from torra.money.line import LinePoint, OpenThen, begin_of, line, moments
 from torra.money.open_positions import PAPER, OpenNow, open_now
 from torra.money.results import ClosedTrade, Curve, Fall, Result, Tally, together
@@ -220,28 +220,24 @@ class MoneyBook:
                 found[name] = line(ends, held)
         return found
 
-    def _unread(self) -> dict[str, list[AccountMark]]:
-        """Return by bridge the marks of its account since the last look."""
+    def _changes(self, upto: int) -> dict[str, list[AccountMark]]:
+        """Return by bridge where another account came behind it since the last look."""
         database = self._database
-        return {
-            bridge: [
-                AccountMark.of(row)
-                for row in database.account_marks(bridge, self._marked.get(bridge, 0))
-            ]
-            for bridge in database.marked_bridges()
-        }
+        found = {}
+        for bridge in database.marked_bridges():
+            seen = self._marked.get(bridge, 0)
+            rows = (AccountMark(*row) for row in database.account_holders(bridge, seen, upto))
+            found[bridge] = [mark for mark in rows if mark.id != seen]
+        return found
 
-    def _another(self, marks: Mapping[str, Sequence[AccountMark]]) -> bool:
-        """Return whether another account stands behind a bridge than at the last look."""
-        return any(
-            len(holders([self._holders[bridge][-1], *new])) > 1
-            for bridge, new in marks.items()
-            if self._holders.get(bridge)
-        )
+    def _another(self, changes: Mapping[str, Sequence[AccountMark]]) -> bool:
+        """Return whether an account came behind a bridge whose trades were told under one name."""
+        return any(len(new) > (bridge not in self._holders) for bridge, new in changes.items())
 
     def _name(self, bridge: str, at: str) -> str:
         """Return what the account is called that stood behind a bridge at a moment (ISO)."""
-        following = [one.at for one in self._holders.get(bridge, [])[1:] if at < one.at]
+        holders = self._holders.get(bridge, ())
+        following = [one.at for one in holders[1:] if at < one.at] if len(holders) > 1 else ()
         return f"{bridge}, until {following[0]}" if following else bridge
 
     def _currencies(self) -> dict[str, str]:
@@ -254,16 +250,14 @@ class MoneyBook:
         return {**marked, **currencies_of(self._database.bridges())}
 
     def _catch_up(self) -> None:
-        """Read what is new: the marks first, so that the trades behind them are there."""
-        database, marks = self._database, self._unread()
-        upto = database.newest_step()
-        rows = self._ended(upto)
-        if rows is None or self._another(marks):
+        """Read what is new: up to the newest mark, so that the trades behind it are there."""
+        database = self._database
+        marked, upto = database.newest_mark(), database.newest_step()
+        changes, rows = self._changes(marked), self._ended(upto)
+        if rows is None or self._another(changes):
             self._begin()
-            marks, rows = self._unread(), database.closed_results()
-        for bridge, new in marks.items():
-            if new and bridge not in self._holders:
-                self._holders[bridge] = holders(new)
+            changes, rows = self._changes(marked), database.closed_results()
+        self._holders |= {bridge: new for bridge, new in changes.items() if new}
         # asked anew: a warm-up that still runs has another end by now
         warm_ups = WarmUps(database)
         for row in rows:
@@ -271,11 +265,18 @@ class MoneyBook:
             self._book(self._name(trade.bridge, trade.closed_at)).add(trade)
             self._last = _place(row)
         self._step = upto
-        for bridge, new in marks.items():
-            for mark in new:
-                name = self._name(bridge, mark.at)
-                self._series.setdefault(name, AccountSeries()).add(mark, self._book(name).ends)
-                self._marked[bridge] = mark.id
+        for bridge in self._holders:
+            self._read_marks(bridge, marked)
+
+    def _read_marks(self, bridge: str, upto: int) -> None:
+        """Add the marks of a bridge since the last look to its account's."""
+        for row in self._database.account_marks(bridge, self._marked.get(bridge, 0), upto):
+            mark = AccountMark(*row)
+            name = self._name(bridge, mark.at)
+            if name not in self._series:
+                self._series[name] = AccountSeries()
+            self._series[name].add(mark, self._book(name).ends)
+            self._marked[bridge] = mark.id
 
     def _ended(self, upto: int) -> list[tuple[Any, ...]] | None:
         """Return the trades that ended since the last look; None where all must be added anew."""
@@ -285,7 +286,10 @@ class MoneyBook:
         return None if rows and _place(rows[0]) <= self._last else rows
 
     def _book(self, name: str) -> AccountBook:
-        return self._accounts.setdefault(name, AccountBook())
+        found = self._accounts.get(name)
+        if found is None:
+            found = self._accounts[name] = AccountBook()
+        return found
 
 
 def _place(row: Sequence[Any]) -> tuple[str, int]:

@@ -17,7 +17,8 @@ is one transaction with its entry in the audit log, and one that is refused rais
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -59,6 +60,15 @@ NO_DESK: Final = (
 )
 
 
+Agreed = Collection[str] | None
+"""The instances whose real money a person gave the word for; None for whatever it is."""
+
+Ask = Callable[[Sequence[str]], None]
+"""Asks a person for the word on instances with real money; raises ConfigError where it is not
+given.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Left:
     """One position that a person leaves; `signal` is the close, "" where there is none."""
@@ -78,12 +88,13 @@ class Left:
 # --- with an open database ------------------------------------------------------------------------
 
 
-def close_position(reach: Reach, name: str, person: Person) -> Done:
+def close_position(reach: Reach, name: str, person: Person, agreed: Agreed = None) -> Done:
     """Close the position of an opening's id or of an instance; raises ConfigError."""
 
     def act() -> Done:
         _require_going(reach)
         opening = _named(reach, name)
+        _require_agreed(reach, "close", [opening], agreed)
         found = _leave_instance(reach, opening)
         if all(one.step in ("ALREADY", "REFUSED") for one in found):
             raise ConfigError(next(one.why for one in found if one.opening == opening["sid"]))
@@ -92,7 +103,7 @@ def close_position(reach: Reach, name: str, person: Person) -> Done:
     return with_record(reach.database, person, "close", name, act)
 
 
-def flatten_desk(reach: Reach, person: Person) -> Done:
+def flatten_desk(reach: Reach, person: Person, agreed: Agreed = None) -> Done:
     """Close every position of the desk; raises ConfigError while trading is halted.
 
     What cannot be closed from here is told beside the others, and `Done.refused` says so.
@@ -101,6 +112,7 @@ def flatten_desk(reach: Reach, person: Person) -> Done:
     def act() -> Done:
         _require_going(reach)
         held = reach.database.openings()
+        _require_agreed(reach, "flatten", held, agreed)
         first = {row["instance"]: row for row in held}
         found = [left for row in first.values() for left in _leave_instance(reach, row)]
         return _done(reach, found)
@@ -108,7 +120,7 @@ def flatten_desk(reach: Reach, person: Person) -> Done:
     return with_record(reach.database, person, "flatten", "", act)
 
 
-def move_stop(reach: Reach, name: str, price: float, person: Person) -> Done:
+def move_stop(reach: Reach, name: str, price: float, person: Person, agreed: Agreed = None) -> Done:
     """Move the stop of a position towards the price; raises ConfigError.
 
     `price` is in units of price, whole ticks.
@@ -117,6 +129,7 @@ def move_stop(reach: Reach, name: str, price: float, person: Person) -> Done:
     def act() -> Done:
         _require_going(reach)
         opening = _named(reach, name)
+        _require_agreed(reach, "stop", [opening], agreed)
         held = _held(reach, opening)
         _check_stop(reach, held, price)
         row = signal_bridge.write_stop_move(
@@ -137,38 +150,25 @@ def move_stop(reach: Reach, name: str, price: float, person: Person) -> Done:
 # --- from the command line ------------------------------------------------------------------------
 
 
-def close(home: Path, name: str) -> dict[str, Any]:
+def close(home: Path, name: str, ask: Ask | None = None) -> dict[str, Any]:
     """Close the position of an opening's id or of an instance; raises ConfigError."""
-    settings = load_desk(home)
-    with open_desk(home) as database, refusals(database, "close", name):
-        return close_position(reach_of(home, settings, database), name, COMMAND_LINE).document
+    with _at_hand(home, "close", name) as reach:
+        agreed = _asked(reach, ask, lambda: [_named(reach, name)])
+        return close_position(reach, name, COMMAND_LINE, agreed).document
 
 
-def flatten(home: Path) -> dict[str, Any]:
+def flatten(home: Path, ask: Ask | None = None) -> dict[str, Any]:
     """Close every position of the desk; raises ConfigError."""
-    settings = load_desk(home)
-    with open_desk(home) as database, refusals(database, "flatten"):
-        return flatten_desk(reach_of(home, settings, database), COMMAND_LINE).document
+    with _at_hand(home, "flatten") as reach:
+        agreed = _asked(reach, ask, reach.database.openings)
+        return flatten_desk(reach, COMMAND_LINE, agreed).document
 
 
-def stop(home: Path, name: str, price: float) -> dict[str, Any]:
+def stop(home: Path, name: str, price: float, ask: Ask | None = None) -> dict[str, Any]:
     """Move the stop of a position towards the price; raises ConfigError."""
-    settings = load_desk(home)
-    with open_desk(home) as database, refusals(database, "stop", name):
-        return move_stop(reach_of(home, settings, database), name, price, COMMAND_LINE).document
-
-
-def live_positions(home: Path, name: str | None = None) -> list[str]:
-    """Return the instances with a position on real money, all or the named one's; changes nothing.
-
-    Raises ConfigError.
-    """
-    settings = load_desk(home)
-    with open_desk(home) as database:
-        reach = reach_of(home, settings, database)
-        rows = database.openings() if name is None else [_named(reach, name)]
-    live = {item.id for item in settings.instances if settings.trades_real_money(item)}
-    return sorted({row["instance"] for row in rows} & live)
+    with _at_hand(home, "stop", name) as reach:
+        agreed = _asked(reach, ask, lambda: [_named(reach, name)])
+        return move_stop(reach, name, price, COMMAND_LINE, agreed).document
 
 
 def told(document: Mapping[str, Any]) -> str:
@@ -222,6 +222,41 @@ def _require_going(reach: Reach) -> None:
     if why := reach.switch.engaged():
         told = "" if why == "halted" else f" ({why})"
         raise ConfigError(f"trading is HALTED{told}: nothing goes out. {LETS_CLOSES_GO}")
+
+
+def _live(reach: Reach, rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the instances among those of some openings whose orders move real money."""
+    settings = reach.settings
+    live = {item.id for item in settings.instances if settings.trades_real_money(item)}
+    return {row["instance"] for row in rows} & live
+
+
+def _require_agreed(
+    reach: Reach, word: str, rows: Iterable[Mapping[str, Any]], agreed: Agreed
+) -> None:
+    """Raise ConfigError for real money that nobody gave the word for; also what came since."""
+    if agreed is not None and (left := _live(reach, rows).difference(agreed)):
+        names = ", ".join(sorted(left))
+        raise ConfigError(f"{names}: real money, so nothing was done; type {word}")
+
+
+def _asked(
+    reach: Reach, ask: Ask | None, rows: Callable[[], Iterable[Mapping[str, Any]]]
+) -> Agreed:
+    """Return the instances with real money that a person was asked about and agreed to."""
+    if ask is None:
+        return None
+    if live := sorted(_live(reach, rows())):
+        ask(live)
+    return live
+
+
+@contextmanager
+def _at_hand(home: Path, action: str, target: str = "") -> Iterator[Reach]:
+    """Open what a command needs; what it is refused, the word too, goes into the audit log."""
+    settings = load_desk(home)
+    with open_desk(home) as database, refusals(database, action, target):
+        yield reach_of(home, settings, database)
 
 
 def _named(reach: Reach, name: str) -> dict[str, Any]:

@@ -178,8 +178,7 @@ def close(sid: str) -> ResponseReturnValue:
     from torra.trading import hand_close  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        _require_word("close", {_instance_of(sid)})
-        done = hand_close.close_position(reach(), sid, person())
+        done = hand_close.close_position(reach(), _opening(sid), person(), _agreed("close"))
         return _left(done)
 
     return command("close", sid, run, back=url_for("torra_agents.signals"))
@@ -190,8 +189,7 @@ def flatten() -> ResponseReturnValue:
     from torra.trading import hand_close  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        _require_word("flatten", {row["instance"] for row in backing().database.openings()})
-        return _left(hand_close.flatten_desk(reach(), person()))
+        return _left(hand_close.flatten_desk(reach(), person(), _agreed("flatten")))
 
     return command("flatten", "", run, back=url_for("torra_agents.signals"))
 
@@ -201,11 +199,10 @@ def stop(sid: str) -> ResponseReturnValue:
     from torra.trading import hand_close  # noqa: PLC0415
 
     def run() -> CommandOutcome:
-        _require_word("stop", {_instance_of(sid)})
         price = _number(words().get("price", ""))
         if price is None:
             raise ConfigError("say where the stop is to go: a price")
-        done = hand_close.move_stop(reach(), sid, price, person())
+        done = hand_close.move_stop(reach(), _opening(sid), price, person(), _agreed("stop"))
         return CommandOutcome(
             "done", hand_close.moved(done.document), done.before, done.after, done.after,
             on_record=True,
@@ -241,20 +238,17 @@ def _number(text: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _instance_of(sid: str) -> str:
-    """Return whose position an opening made; raises ConfigError when there is no such opening."""
-    row = backing().database.signal(sid)
-    if row is None:
+def _opening(sid: str) -> str:
+    """Return the id of an opening; raises ConfigError when there is none of it."""
+    # An instance is no id: from a page exactly what was shown is closed.
+    if backing().database.signal(sid) is None:
         raise ConfigError(f"there is no position {sid}")
-    return str(row["instance"])
+    return sid
 
 
-def _require_word(word: str, names: Collection[str]) -> None:
-    """Raise ConfigError where real money is moved and the word was not typed."""
-    items = [item for item in backing().settings.instances if item.id in names]
-    live = [item.id for item in items if needs_typing(item)]
-    if live and words().get("word", "").strip().lower() != word:
-        raise ConfigError(f"{', '.join(live)}: real money, so nothing was done; type {word}")
+def _agreed(word: str) -> Collection[str] | None:
+    """Return for what real money the word was typed: for whatever it is, or for none."""
+    return None if words().get("word", "").strip().lower() == word else ()
 
 
 def _left(done: Done) -> CommandOutcome:

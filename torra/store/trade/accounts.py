@@ -7,7 +7,7 @@ torra.money.account's part. Times are real time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -23,6 +23,10 @@ MOST: Final = 1e15
 
 CHANGES: Final = ("account", "currency", "balance", "held")
 """What is marked at once where it has changed; the equity moves all the time."""
+
+
+AT_ONCE: Final = 10_000
+"""Marks that are read at once."""
 
 
 class AccountStore(Store):
@@ -56,11 +60,38 @@ class AccountStore(Store):
         self._add("account_marks", row)
         return True
 
-    def account_marks(self, bridge: str, after: int = 0) -> list[dict[str, Any]]:
-        """Return the marks of a bridge with a greater number (id) than `after`, in their order."""
-        return self._rows(
-            "SELECT * FROM account_marks WHERE bridge = ? AND id > ? ORDER BY id", bridge, after
-        )
+    def newest_mark(self) -> int:
+        """Return the number (id) of the newest mark, 0 before the first."""
+        [(found,)] = self._tuples("SELECT max(id) FROM account_marks")
+        return int(found or 0)
+
+    def account_marks(self, bridge: str, after: int, upto: int) -> Iterator[tuple[Any, ...]]:
+        """Yield the marks of a bridge with a number (id) in (after, upto], in their order.
+
+        Each is at, account, currency, balance, equity, held and id.
+        """
+        while rows := self._tuples(
+            "SELECT at, account, currency, balance, equity, held, id FROM account_marks "
+            "WHERE bridge = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?",
+            bridge, after, upto, AT_ONCE,
+        ):  # fmt: skip
+            yield from rows
+            after = rows[-1][-1]
+
+    def account_holders(self, bridge: str, since: int, upto: int) -> list[tuple[Any, ...]]:
+        """Return the first mark of each account that stood behind a bridge, in their order.
+
+        Looks at the marks with a number in [since, upto], and tells of each what `account_marks`
+        does. An account is another one where its number or its currency is.
+        """
+        return self._tuples(
+            "SELECT at, account, currency, balance, equity, held, id FROM ("
+            "SELECT *, lag(account) OVER before AS other, lag(currency) OVER before AS money "
+            "FROM account_marks WHERE bridge = ? AND id >= ? AND id <= ? "
+            "WINDOW before AS (ORDER BY id)"
+            ") WHERE other IS NULL OR other != account OR money != currency ORDER BY id",
+            bridge, since, upto,
+        )  # fmt: skip
 
     def marked_bridges(self) -> list[str]:
         """Return the bridges whose accounts may have been marked: those that ever reported."""
