@@ -8,12 +8,16 @@ done to its end.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
 import time
+import traceback
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,8 @@ RETRY = 0.8
 BOUNDS = Bounds(patience=0.4)
 """The order of a real desk, in little: a child gives up before the lease does, and a job is tried
 again later than both."""
+
+ROWS = 4
 
 OUTLIVES = 1.0
 """Seconds by which no child outlives its desk."""
@@ -141,26 +147,64 @@ def case(office: Office, number: int, dice: random.Random) -> tuple[str, Counter
     return str(office.row(job)["state"]), killed
 
 
-@pytest.mark.parametrize("part", range(4))
+@dataclass
+class Seen:
+    """What one row of cases came to; `failed` is the traceback of the one that ended it."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    failed: str = ""
+
+
+def row_of_cases(part: int, home: Path, wanted: int, seen: Connection) -> None:
+    """Run cases one after the other until there are as many kills, and tell what was seen."""
+    told = Seen()
+    try:
+        dice, office = random.Random(20261125 + part), Office(home)
+        number = 0
+        while told.kills.total() < wanted:
+            state, killed = case(office, number, dice)
+            name = f"w{number}"
+            begun = len(noted(office.home, name, "begin"))
+            ended = len(noted(office.home, name, "end"))
+            assert noted(office.home, name, "twice") == []
+            assert begun <= states.ATTEMPTS, f"{name} was begun {begun} times"
+            assert state in ("done", "error")
+            assert ended >= 1 or state == "error", f"{name} is {state} and was never at its end"
+            assert worker_of(office.home, name) is None
+            told.kills.update(killed)
+            told.ends[state] += 1
+            number += 1
+        office.close()
+    except BaseException:  # noqa: BLE001  whatever it is, it is told where the others end
+        told.failed = traceback.format_exc()
+    seen.send(told)
+
+
 def test_no_kill_loses_a_job_or_runs_it_twice(
-    part: int, tmp_path: Path, scaled: Any, record_property: Any
+    tmp_path: Path, scaled: Any, record_property: Any
 ) -> None:
-    dice, office = random.Random(20261125 + part), Office(tmp_path / "home")
-    wanted = scaled(250, least=13)
-    kills: Counter[str] = Counter()
-    ends: Counter[str] = Counter()
-    number = 0
-    while kills.total() < wanted:
-        state, killed = case(office, number, dice)
-        name = f"w{number}"
-        begun, ended = len(noted(office.home, name, "begin")), len(noted(office.home, name, "end"))
-        assert noted(office.home, name, "twice") == []
-        assert begun <= states.ATTEMPTS, f"{name} was begun {begun} times"
-        assert state in ("done", "error")
-        assert ended >= 1 or state == "error", f"{name} is {state} and was never at its end"
-        assert worker_of(office.home, name) is None
-        kills, ends, number = kills + killed, ends + Counter([state]), number + 1
+    """Four desks side by side, each on a home of its own: mostly they wait."""
+    wanted = scaled(1_000, least=52)
+    forked = multiprocessing.get_context("fork")
+    rows = []
+    for part in range(ROWS):
+        hears, tells = forked.Pipe(duplex=False)
+        home = tmp_path / f"home{part}"
+        row = forked.Process(target=row_of_cases, args=(part, home, -(-wanted // ROWS), tells))
+        row.start()
+        tells.close()
+        rows.append((row, hears))
+    found = []
+    for row, hears in rows:
+        try:
+            found.append(hears.recv())
+        except EOFError:
+            found.append(Seen(failed="the process of these cases is gone"))
+        row.join()
+    assert [one.failed for one in found if one.failed] == []
+    kills = sum((one.kills for one in found), Counter())
+    ends = sum((one.ends for one in found), Counter())
     assert ends["done"], "no job was done: the kills prove nothing"
-    office.close()
     told = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
     record_property("seen", f"{kills['desk']} kills of desks, {kills['child']} of children: {told}")
