@@ -69,16 +69,6 @@ def sentences(account: AccountMoney, day: str) -> list[str]:
     return told
 
 
-def short(account: AccountMoney) -> str:
-    """Return today's result and that of all trades, in a few words."""
-    today = amount(account.today.profit, account) if account.today.trades else "no trade"
-    where = "" if account.account == PAPER else f"{figures.clean(account.account, 40)}: "
-    return (
-        f"{where}today {today}, all {amount(account.whole.profit, account)} on "
-        f"{count(account.whole.trades, 'trade')}"
-    )
-
-
 def _open(account: AccountMoney) -> str:
     held = account.open
     one = held.positions == 1
@@ -109,14 +99,15 @@ def _standing(account: AccountMoney, found: Standing) -> list[str]:
     if not found.jumps:
         return [
             *told,
-            f"From then to {figures.moment(found.judged)} its balance has moved by Torra's deals "
-            "alone.",
+            f"From {figures.moment(found.judged_from)} to {figures.moment(found.judged)} its "
+            "balance has moved by Torra's deals alone.",
         ]
     newest = found.newest[0]
     return [
         *told,
-        f"Not Torra's: {amount(found.unexplained, account)} in {count(found.jumps, 'change')} of "
-        "its balance that no deal of Torra's explains (a deposit, somebody else's trade, a fee). "
+        f"Not Torra's, from {figures.moment(found.judged_from)} on: "
+        f"{amount(found.unexplained, account)} in {count(found.jumps, 'change')} of its balance "
+        "that no deal of Torra's explains (a deposit, somebody else's trade, a fee). "
         f"The newest: {amount(newest.amount, account)} between {figures.moment(newest.begin)} and "
         f"{figures.moment(newest.end)}.",
     ]

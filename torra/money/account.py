@@ -62,16 +62,17 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What an account is worth, and what of its changes since `since` is not Torra's.
+    """What an account is worth, marked first at `since`, and what of its changes is not Torra's.
 
-    `unexplained` is the sum of `jumps` jumps, of which `newest` has the last JUMPS, newest first;
-    `judged` is the moment up to which that is known, "" where it is not known at all yet. `fall` is
-    the deepest fall of the equity below its highest mark, `below` how far it is now, both without
-    what is unexplained.
+    `unexplained` is the sum of `jumps` jumps, of which `newest` has the last JUMPS, newest first.
+    It is known from `judged_from`, the first moment at which Torra held nothing there, to `judged`;
+    both are "" where nothing is known yet. `fall` is the deepest fall of the equity below its
+    highest mark, `below` how far it is now, both without what is unexplained.
     """
 
     at: str
     since: str
+    judged_from: str
     judged: str
     balance: float
     equity: float
@@ -94,7 +95,7 @@ class AccountSeries:
         self._last: AccountMark | None = None
         self._flat: AccountMark | None = None
         self._jumps: list[Jump] = []
-        self._judged = ""
+        self._judged_from = self._judged = ""
         self._high = -math.inf
         self._fall = 0.0
         # Between two trades' ends: from, to, and of how many ends that was said.
@@ -112,6 +113,7 @@ class AccountSeries:
     def _judge(self, mark: AccountMark, ends: Sequence[tuple[str, float]]) -> None:
         before, self._flat = self._flat, mark
         if before is None:
+            self._judged_from = mark.at
             return
         self._judged = mark.at
         change = mark.balance - before.balance
@@ -140,6 +142,7 @@ class AccountSeries:
         return Standing(
             at=last.at,
             since=first.at,
+            judged_from=self._judged_from if self._judged else "",
             judged=self._judged,
             balance=last.balance,
             equity=last.equity,
