@@ -8,7 +8,7 @@ import { closeNewest } from "./toast.js";
 
 const PATIENCE = 1500; // milliseconds between g and the key after it
 const TYPING = "input:not([type=checkbox], [type=radio], [type=button]), textarea, select, [contenteditable]";
-const ROW = "main [data-row], main tbody tr";
+const ROW = "main [data-row], main [data-step], main tbody tr";
 const ACTIVE = "a[href], button, summary";
 let waiting = 0;
 

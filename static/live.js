@@ -181,7 +181,8 @@ function take(data) {
 
 function showPause() {
   pause.setAttribute("aria-pressed", String(paused));
-  pause.textContent = paused ? "Resume live updates" : "Pause live updates";
+  pause.textContent = paused ? "Resume" : "Pause";
+  pause.title = paused ? "Let the figures change again" : "Let the figures of this page stand";
   if (paused) say("‖ paused", "");
 }
 

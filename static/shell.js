@@ -32,6 +32,21 @@ function tools() {
   place.prepend(zoneSwitch(), display, list);
 }
 
+// What hangs from the header folds up where it is not wanted any more.
+function folding() {
+  const more = document.getElementById("more");
+  if (!more) return;
+  document.addEventListener("click", (event) => {
+    const inside = more.contains(event.target) || event.target.closest("dialog");
+    if (more.open && !inside) more.open = false;
+  });
+  more.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !more.open) return;
+    more.open = false;
+    more.querySelector("summary").focus();
+  });
+}
+
 // The proposals that wait, in the title: a tab that nobody looks at tells it too.
 function badge() {
   const cell = document.querySelector("[data-live='nav.waiting']");
@@ -54,7 +69,7 @@ function halting() {
     const halted = !banner.hidden;
     if (halted && document.activeElement === button) banner.querySelector("a")?.focus();
     button.disabled = halted;
-    button.textContent = halted ? "⊘ halted" : "⊘ Halt trading";
+    button.textContent = halted ? "⊘ halted" : "⊘ Halt";
   };
   new MutationObserver(put).observe(banner, { attributes: true, attributeFilter: ["hidden"] });
   put();
@@ -74,6 +89,7 @@ function headroom() {
 }
 
 tools();
+folding();
 badge();
 halting();
 headroom();

@@ -512,6 +512,12 @@ class DeskSettings(Section):
         description="days for which prompts, replies, pictures and headlines are kept "
         "(headlines 32 at least)",
     )
+    paper_currency: str = Field(
+        "USD",
+        pattern="^[A-Z]{3}$",
+        description="currency of the account on paper, in which the profiles' capital and tick "
+        "values are",
+    )
     notices: NoticeSettings = NoticeSettings()
 
     @model_validator(mode="after")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.doubles.browser import WITH_WINDOWS, Site, Visit, chromium, needs_browser
+from tests.doubles.browser import WITH_WINDOWS, Site, Visit, chromium, needs_browser, unfold
 from tests.doubles.visitors import ACCESS
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.dashboard.app import create_app
@@ -91,6 +91,7 @@ def tags(page: Any, count: int) -> list[str]:
 
 
 def switch_on(page: Any) -> None:
+    unfold(page)
     page.click("#open-display")
     assert page.inner_text("#notices-told") == "Off."
     page.click("text=Switch notices on")
@@ -126,6 +127,8 @@ def test_new_notices_are_shown_once_while_a_page_is_open(
         assert tags(page, 1) == ["three"]
         assert page.locator("img").count() == 0
 
+        unfold(page)
+
         page.click("#open-display")
         page.click("text=Switch notices off")
         assert page.inner_text("#notices-told") == "Off."
@@ -143,7 +146,7 @@ def test_two_tabs_show_one(browser: Browser, pages: Pages, site: Site) -> None:
         other = visit.context.new_page()
         stack.callback(other.close)
         other.goto(site.url)
-        other.wait_for_selector("#open-display")
+        other.wait_for_selector("#open-display", state="attached")
         tell(pages, "one")
         for page in (visit.page, other):
             page.wait_for_function(
@@ -165,6 +168,7 @@ def test_a_browser_that_refuses_is_told_where_to_allow(
         )
         visit.enter(site, "read")
         page = visit.page
+        unfold(page)
         page.click("#open-display")
         assert "allow notifications for this address" in page.inner_text("#notices-told")
         page.click("text=Switch notices on")
@@ -175,6 +179,7 @@ def test_a_browser_without_notifications_is_offered_none(browser: Browser, site:
     with Visit(browser) as visit:
         visit.context.add_init_script("delete window.Notification;")
         visit.enter(site, "read")
+        unfold(visit.page)
         visit.page.click("#open-display")
         assert visit.page.locator(".preferences fieldset").count() == 5
         assert visit.page.locator("#notices-switch").count() == 0

@@ -252,7 +252,8 @@ def test_an_open_position_counts_what_a_close_now_would_pay(quick: Desk, side: s
     record = view.tick("BTCUSD", "M15", one["streams"][0]["tick"]["bar_time"])
     assert record["outcomes"] == {}
     shown = open_app(view).test_client().get("/").get_data(as_text=True)
-    assert f"{figures.signed(held['profit'], 2)}, {figures.signed(held['r_multiple'], 2)}" in shown
+    profit, r = figures.signed(held["profit"], 2), figures.signed(held["r_multiple"], 2)
+    assert f"{profit}\u00a0USD, {r}\u00a0R" in shown
     told: Any = view._outcomes(ShownTick.read({"signals": [{"sid": sid}]}))
     assert told[sid]["state"] == "FILLED"
 

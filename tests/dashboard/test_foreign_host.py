@@ -105,7 +105,7 @@ assert client.get("/nothing").get_data(as_text=True) == "host: nothing here"
 assert client.get("/desk/").status_code in (303, 401)
 ours = client.get("/desk/", headers=bearer("read"))
 text = ours.get_data(as_text=True)
-assert "Overview" in text and "HOST BASE" not in text and "BTCUSD" in text
+assert "Home" in text and "HOST BASE" not in text and "BTCUSD" in text
 assert 'href="/desk/symbol/BTCUSD"' in text and 'href="/desk/assets/torra.css"' in text
 assert "default-src 'none'" in ours.headers["Content-Security-Policy"]
 assert client.get("/desk/assets/torra.css", buffered=True).status_code == 200

@@ -66,9 +66,10 @@ def test_links_of_other_pages_to_terms_have_their_target() -> None:
 
 def test_keys_are_those_of_the_menu_and_of_the_shell() -> None:
     told = {" ".join(key.split()): text for key, text in rows().items()}
-    for _, word, key in MENU:
-        if key != "?":
-            assert told[f"g {key}"] == f"go to {word}"
+    pages = [page for room in MENU for page in room.pages]
+    assert len({page.key for page in pages}) == len(pages)
+    for page in pages:
+        assert told[f"g {page.key}"] == f"go to {page.word}"
     shell = (ROOT / "static" / "keys.js").read_text(encoding="utf-8")
     listed = re.findall(r'^  \["([^"]+)", "', shell, re.MULTILINE)
     assert len(listed) > 8

@@ -174,12 +174,11 @@ def test_the_file_has_every_trade_of_the_filter(
 def test_the_overview_has_the_result_and_leads_here(backing: Backing) -> None:
     app = demo_orders.open_pages(backing, "read").test_client()
     told = app.get("/").get_data(as_text=True)
-    assert 'href="/trades">Result of trades' in told
+    assert 'href="/trades">All results' in told
     [account] = [one for one in backing.money().accounts if one.whole.trades]
-    assert words.short(account) in told
-    assert app.get("/api/v1/overview").get_json()["cells"]["glance.money"]["text"] == words.short(
-        account
-    )
+    cells = app.get("/api/v1/overview").get_json()["cells"]
+    assert words.amount(account.today.profit, account) == cells["m0.today"]["text"]
+    assert words.amount(account.whole.profit, account) in cells["m0.whole"]["text"]
 
 
 def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
@@ -189,11 +188,10 @@ def test_trades_of_the_warm_up_are_listed_and_in_no_sum(
     [account] = [one for one in backing.money().accounts if one.warm_up.trades]
     assert account.whole.trades == 0 and account.warm_up.trades == len(closed(backing))
     text = " ".join(Page(client(backing).get("/trades").get_data(as_text=True)).words)
-    assert "Not counted: 3 trades of the warm-up, +30.90." in text
+    assert "Not counted: 3 trades of the warm-up, +30.90 USD." in text
     assert "3 of these 3 were made in warm-up" in text
-    assert client(backing).get("/api/v1/overview").get_json()["cells"]["glance.money"]["text"] == (
-        "no trade closed yet"
-    )
+    cells = client(backing).get("/api/v1/overview").get_json()["cells"]
+    assert cells["m0.whole"]["text"] == "No trade is closed yet: the line begins with the first."
 
 
 def test_a_view_without_a_desk_says_so() -> None:

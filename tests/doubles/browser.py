@@ -154,6 +154,11 @@ class Fault:
         return parts.hostname == "127.0.0.1" and fnmatchcase(parts.path, where)
 
 
+def unfold(page: Any) -> None:
+    """Open what hangs from the header: times, display, keys, the state of the desk."""
+    page.evaluate("document.getElementById('more').open = true")
+
+
 class Visit:
     """A browser's context with one page: who looks, on what screen, and what went wrong."""
 

@@ -203,8 +203,8 @@ def test_no_kill_loses_a_job_or_runs_it_twice(
             found.append(Seen(failed="the process of these cases is gone"))
         row.join()
     assert [one.failed for one in found if one.failed] == []
-    kills = sum((one.kills for one in found), Counter())
-    ends = sum((one.ends for one in found), Counter())
+    kills: Counter[str] = sum((one.kills for one in found), Counter())
+    ends: Counter[str] = sum((one.ends for one in found), Counter())
     assert ends["done"], "no job was done: the kills prove nothing"
     told = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
     record_property("seen", f"{kills['desk']} kills of desks, {kills['child']} of children: {told}")

@@ -23,7 +23,7 @@ from tests import ROOT
 from torra import clock
 from torra.config import Markov
 from torra.dashboard.view.desk_view import OverviewTold
-from torra.dashboard.view.stream_reading import OWN
+from torra.dashboard.view.stream_reading import HISTORY, OWN
 from torra.errors import StoreUnavailable
 from torra.tick.sentence import told
 from torra.tick.tick_record import TickRecord
@@ -124,7 +124,30 @@ class ScriptedView:
                 {**instances[place % 3], "instance": name}
                 for place, name in enumerate(named[: INSTANCES - 3])
             ]
+        else:
+            instances = [{**one, **self._chart(one)} for one in instances]
         return {"desk": desk, "instances": instances, "debates": self._debates()}
+
+    def _chart(self, one: dict[str, Any]) -> dict[str, Any]:
+        name = one["instance"]
+        if self._silent(name):
+            return {"price": None, "day_close": None, "bars": [], "marks": []}
+        rows = bars(name, STREAMS[name][0])
+        midnight = rows[-1]["time"][:10]
+        before = [bar["close"] for bar in rows if bar["time"][:10] < midnight]
+        shown = rows[-HISTORY:]
+        since = shown[0]["time"]
+        return {
+            "price": rows[-1]["close"],
+            "day_close": before[-1] if before else None,
+            "bars": shown,
+            "marks": [
+                {"at": at, "side": row["side"], "what": what}
+                for row in self._trades(name)
+                for what, at in (("open", row.get("opened_at")), ("close", row["closed_at"]))
+                if at is not None and at >= since
+            ],
+        }
 
     def symbol(self, instance: str, timeframe: str, limit: int) -> dict[str, Any] | None:
         desk = self.desk()

@@ -30,10 +30,12 @@ def money(home: Path, /, as_json: bool) -> None:
         found = book.Money(System().real_now(), (), 0.0, ())
         told = "No desk has run here yet, so there is no trade: start one with `torra run`."
     else:
-        _, database, desk = look_at(home)
+        settings, database, desk = look_at(home)
         try:
             setups = [(one.instance, one.profile) for one in desk.setups.values()]
-            found = book.MoneyBook(database).money(setups, desk.clock.now())
+            found = book.MoneyBook(database, settings.paper_currency).money(
+                setups, desk.clock.now()
+            )
         finally:
             database.close()
         told = words.table(found)

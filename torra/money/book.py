@@ -167,10 +167,12 @@ class MoneyBook:
     """Adds up a desk's closed trades; a later look reads only what was closed since.
 
     Any thread may ask. A trade that became known late, behind others, lets it add up all anew.
+    `paper_currency` is that of the account on paper, "" where nobody has told it.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, paper_currency: str = "") -> None:
         self._database = database
+        self._paper = {PAPER: paper_currency}
         self._lock = threading.Lock()
         self._begin()
 
@@ -247,7 +249,7 @@ class MoneyBook:
             for bridge, found in self._holders.items()
             for one in found
         }
-        return {**marked, **currencies_of(self._database.bridges())}
+        return {**self._paper, **marked, **currencies_of(self._database.bridges())}
 
     def _catch_up(self) -> None:
         """Read what is new: up to the newest mark, so that the trades behind it are there."""

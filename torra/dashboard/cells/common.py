@@ -121,8 +121,8 @@ def position_cells(key: str, instance: Named) -> Cells:
         }
     if not position:
         return {
-            f"{key}.position": words("flat", "flat"),
-            f"{key}.levels": words("nothing is held or opening"),
+            f"{key}.position": words("no position", "flat"),
+            f"{key}.levels": words(""),
         }
     digits = digits_of(instance)
     side = figures.mark(side_of(position.side))
@@ -130,7 +130,7 @@ def position_cells(key: str, instance: Named) -> Cells:
     opening = "" if state in ("", "FILLED") else f" ({figures.clean(state, 20).lower()})"
     lots = figures.plain(position.lots, 2)
     price = figures.plain(position.entry, digits)
-    held = f"{side.text} {lots} at {price}{opening}{_gain(position)}"
+    held = f"{side.text} {lots} at {price}{opening}{_gain(position, instance.currency)}"
     return {
         f"{key}.position": words(held, side.tone),
         f"{key}.levels": words(
@@ -142,11 +142,12 @@ def position_cells(key: str, instance: Named) -> Cells:
     }
 
 
-def _gain(position: ShownPosition) -> str:
+def _gain(position: ShownPosition, currency: str | None) -> str:
     if position.profit is None:
         return ""
     money, r = figures.signed(position.profit, 2), figures.signed(position.r_multiple, 2)
-    return f", {money}, {r}\u00a0R"
+    told = f"{money}\u00a0{figures.clean(currency, 8)}" if currency else money
+    return f", {told}, {r}\u00a0R"
 
 
 def _leave(position: ShownPosition, digits: int) -> str:

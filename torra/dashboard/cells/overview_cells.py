@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
-from torra.dashboard.cells import skips, sources
+from torra.dashboard.cells import home_cells, skips, sources
 from torra.dashboard.cells.common import (
     NO_TICK,
     Cells,
@@ -43,21 +43,16 @@ from torra.dashboard.cells.shown import (
     Timed,
 )
 from torra.dashboard.cells.symbol_cells import strip
+from torra.dashboard.view.stream_reading import CHARTED
 from torra.exhibits import figures
-from torra.exhibits import money as money_words
 from torra.exhibits.figures import Cell, cell
-from torra.money.book import Money
-from torra.store.hosted import FEED
 from torra.tick.tick_record import TickRecord
 
-CARDS: Final = 8
-"""Instances that have a card each; more are rows of a table."""
+CARDS: Final = CHARTED
+"""Instances that have a tile each; more are rows of a table."""
 
 WATCHED: Final = 6
 """Running debates that are shown by name; the count beside them is of all."""
-
-NEAR_CEILING: Final = 0.8
-"""Share of the cost ceiling from which the cost is a warning."""
 
 Sort = Literal["attention", "name", "desk"]
 SORTS: Final[dict[Sort, str]] = {
@@ -124,55 +119,47 @@ def overview(
     watch: WatchLink,
     address: Callable[[str], str],
     sort: Sort = "attention",
+    *,
+    rows: bool = False,
 ) -> OverviewShown:
     """Return the cells of the overview and its instances in their order.
 
-    The links return addresses: of a tick's page, of a stream to watch, of an instance.
+    The links return addresses: of a tick's page, of a stream to watch, of an instance. With `rows`
+    every instance is a row, however few there are.
     """
     instances = data.instances
-    compact = len(instances) > CARDS
+    compact = rows or len(instances) > CARDS
     cells = strip(data.desk) | warning_cells(instances)
     cells |= glance_cells(data, watch)
     cells["legend.sources"] = _meanings(instances)
     # newest first in the data: reversed, so that the newest debate of an instance wins
     debates = {one.instance: one.stream_id for one in reversed(data.debates)}
-    rows: list[InstanceRow] = []
+    found: list[InstanceRow] = []
     for number, instance in enumerate(instances):
         key = f"i{number}"
-        found = notices(instance, data.desk)
+        wants = notices(instance, data.desk)
         own = _instance(key, instance, data.desk, link)
         if compact:
             _shorten(key, own, instance)
-        own[f"{key}.attention"] = _attention(found)
+        else:
+            own |= home_cells.tile(key, instance)
+        own[f"{key}.attention"] = _attention(wants)
         own[f"{key}.watch"] = _watch(debates.get(instance.instance), watch)
         cells |= own
         for place, stream in enumerate(instance.streams):
             make = _line if compact else _stream
             cells |= make(f"{key}.s{place}", instance, stream, link)
-        rank = min((item.rank for item in found), default=CALM)
-        rows.append(_row(key, instance, rank, address(instance.instance), own))
+        rank = min((item.rank for item in wants), default=CALM)
+        found.append(_row(key, instance, rank, address(instance.instance), own))
     # sorted after all keys are given: they follow the desk file, whatever the order on the page
-    order = sorted(rows, key=_ordering(sort))
+    order = sorted(found, key=_ordering(sort))
     return {
         "cells": cells,
         "instances": order,
         "order": [row["key"] for row in order],
         "compact": compact,
-        "shape": ";".join(f"{row['name']}:{len(row['streams'])}" for row in rows),
+        "shape": ";".join(f"{row['name']}:{len(row['streams'])}" for row in found),
     }
-
-
-def money_cell(found: Money | None) -> Cell:
-    """Return what the trades came to, today and in all; a dash for a view without a database."""
-    if found is None:
-        return words(figures.DASH, "", "these pages show a view without a database")
-    traded = [one for one in found.accounts if one.whole.trades]
-    if not traded:
-        return words("no trade closed yet")
-    only = traded[0].whole.profit if len(traded) == 1 else None
-    told = "; ".join(map(money_words.short, traded))
-    untold = any(not one.currency for one in traded)
-    return words(told, figures.tone(only, 2), money_words.IN_MONEY if untold else "")
 
 
 def _row(key: str, instance: ShownInstance, rank: int, address: str, own: Cells) -> InstanceRow:
@@ -211,7 +198,7 @@ def _ordering(sort: Sort) -> Callable[[InstanceRow], tuple[int, str]]:
 
 
 def glance_cells(data: Overview, watch: WatchLink) -> Cells:
-    """Return the cells on top: approvals, alarms, stale feeds, debates, cost, next ticks."""
+    """Return the cells on top: approvals, alarms, stale feeds, debates, next ticks."""
     desk, streams = data.desk, [stream for one in data.instances for stream in one.streams]
     waiting, alarms = desk.waiting or 0, len(desk.alarms)
     cells: Cells = {
@@ -220,8 +207,6 @@ def glance_cells(data: Overview, watch: WatchLink) -> Cells:
         "glance.alarms": words(_number(alarms, "stands", "stand") if alarms else "none stands",
                                "alert" if alarms else ""),
         "glance.feeds": _feeds(streams),
-        "glance.cost": _cost(desk),
-        "glance.changes": _all_changes(data.instances),
     }  # fmt: skip
     soonest: dict[str, float | None] = {}
     for stream in streams:
@@ -257,21 +242,6 @@ def _freshness(stream: ShownStream) -> str:
     if stream.quiet:
         return FRESHNESS[1]
     return FRESHNESS[0] if stream.stale else ""
-
-
-def _cost(desk: Strip) -> Cell:
-    cost, ceiling = desk.cost_hour, desk.ceiling
-    share = cost / ceiling if cost is not None and ceiling else 0.0
-    tone = "alert" if share >= 1 else "warn" if share >= NEAR_CEILING else ""
-    return words(f"{figures.plain(share * 100, 0)} % of the ceiling", tone)
-
-
-def _all_changes(instances: Sequence[ShownInstance]) -> Cell:
-    # Those of other scorers stand on their own cards: the list that this leads to is the desk's.
-    known = [one.changes for one in instances if one.feed != FEED]
-    changed = figures.plain(sum(one.changed or 0 for one in known), 0)
-    every = figures.plain(sum(one.all or 0 for one in known), 0)
-    return words(f"{changed} of {every}", title="ticks whose verdict is not the one of L1 alone")
 
 
 def _countdown(left: float | None) -> Cell:

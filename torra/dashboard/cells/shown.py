@@ -121,6 +121,7 @@ class Named(RecordPart):
     instance: str = ""
     symbol: str = ""
     feed: Word = None
+    currency: Word = None
     digits: Whole = None
     timeframes: Words = ()
     thresholds: ThresholdsRecord = ThresholdsRecord()
@@ -129,10 +130,32 @@ class Named(RecordPart):
     changes: ShownTally = ShownTally()
 
 
+class PriceBar(RecordPart):
+    """A bar of a chart."""
+
+    time: Word = None
+    open: Number = None
+    high: Number = None
+    low: Number = None
+    close: Number = None
+
+
+class TradeMark(RecordPart):
+    """A position that was opened or left: when, on which side, and which of both."""
+
+    at: Word = None
+    side: Word = None
+    what: Word = None
+
+
 class ShownInstance(Named):
-    """An instance on the overview."""
+    """An instance on the overview, with its small chart where there are few of them."""
 
     streams: tuple[ShownStream, ...] = ()
+    price: Number = None
+    day_close: Number = None
+    bars: tuple[PriceBar, ...] = ()
+    marks: tuple[TradeMark, ...] = ()
 
 
 class ShownDebate(RecordPart):
@@ -149,16 +172,6 @@ class Overview(RecordPart):
     desk: Strip = Strip()
     instances: tuple[ShownInstance, ...] = ()
     debates: tuple[ShownDebate, ...] = ()
-
-
-class PriceBar(RecordPart):
-    """A bar of a chart."""
-
-    time: Word = None
-    open: Number = None
-    high: Number = None
-    low: Number = None
-    close: Number = None
 
 
 class ListedTick(DecisionRecord):

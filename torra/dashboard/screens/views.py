@@ -7,11 +7,10 @@ do the formatting, `app` the headers and the Host check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Final
 from urllib.parse import quote
 
-from flask import abort, current_app, g, jsonify, request, url_for
+from flask import abort, current_app, g, jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST
@@ -21,19 +20,15 @@ from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.cells.common import limits
 from torra.dashboard.cells.shown import Overview, Symbol
-from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import surroundings
 from torra.dashboard.screens.tick import tick_page
-from torra.dashboard.view.kept import Kept
-from torra.dashboard.view.rendering import EXTENSION, desk_view, page, state
+from torra.dashboard.view.rendering import EXTENSION, desk_view, page
 from torra.dashboard.view.stream_reading import Json
 from torra.exhibits import figures
 
 CHART_BARS: Final = 300
 """Bars and ticks that a symbol page shows."""
-
-PIECES: Final[Kept[str]] = Kept(1024)
-"""Rendered rows of the overview; the key of each is everything that it shows."""
 
 HOLE: Final = "HOLE"
 """Placeholder in an address, filled in later; no address of ours contains the word."""
@@ -41,43 +36,11 @@ HOLE: Final = "HOLE"
 PLAIN: Final = "!$&'()*+,:;=@"
 """Characters that an address of ours shows as they are."""
 
-SORT_QUERY: Final[Fields] = {"sort": {"type": "string", "enum": list(glance.SORTS)}}
-
 LINE_NAMES: Final = {**screens.SHORT, "ath": "Record"}
 """Scores that the chart's lower pane draws when asked."""
 
 FALLBACK_CHART: Final = (600.0, 200.0)
 """Coordinates of the price line that stands in for the chart without scripts."""
-
-
-def overview() -> str:
-    """Show every symbol of the desk."""
-    data, sort = Overview.read(desk_view().overview()), sort_asked()
-    return page(
-        "overview.html",
-        data.desk,
-        live=url_for(".api_overview", sort=sort if "sort" in request.args else None),
-        sort=sort,
-        sorts=glance.SORTS,
-        timeframes=glance.timeframes_of(data),
-        watched=range(glance.WATCHED),
-        kept=kept,
-        **overview_cells(data, sort),
-    )
-
-
-def overview_cells(data: Overview, sort: glance.Sort) -> glance.OverviewShown:
-    """Return the cells of the overview."""
-    links = Links()
-    found = glance.overview(data, links.tick, watch_link, links.instance, sort)
-    behind = state().backing
-    found["cells"]["glance.money"] = glance.money_cell(None if behind is None else behind.money())
-    return found
-
-
-def kept(shown: Hashable, caller: Callable[[], str]) -> str:
-    """Return a piece of a page; one that shows the same as before is not rendered again."""
-    return PIECES.get(shown, caller)
 
 
 class Links:
@@ -100,12 +63,6 @@ def _filled(pattern: str, *parts: str) -> str:
     first, *rest = pattern.split(HOLE)
     quoted = (quote(part, safe=PLAIN) for part in parts)
     return first + "".join(part + after for part, after in zip(quoted, rest, strict=True))
-
-
-def sort_asked() -> glance.Sort:
-    """Return the order that the request asks for; "attention" for none or an unknown one."""
-    asked = request.args.get("sort", "")
-    return next((name for name in glance.SORTS if name == asked), "attention")
 
 
 def watch_link(stream_id: str) -> str:
@@ -207,15 +164,6 @@ def api_desk() -> ResponseReturnValue:
     return jsonify(shape="desk", cells=screens.strip(desk_view().desk()))
 
 
-def api_overview() -> ResponseReturnValue:
-    """Answer the desk as it is stored, and the overview's cells."""
-    told = desk_view().overview()
-    shown = overview_cells(Overview.read(told), sort_asked())
-    return jsonify(
-        shape=shown["shape"], order=shown["order"], cells=shown["cells"], desk=told["desk"]
-    )
-
-
 def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer the cells and the chart of a symbol page."""
     data = Symbol.read(known_symbol(instance, timeframe))
@@ -249,14 +197,12 @@ def known_tick(instance: str, timeframe: str, bar_time: str) -> Json:
 
 
 ROUTES = (
-    Route("/", "overview", overview, query=SORT_QUERY),
     Route("/symbol/<instance>", "instance", instance_page),
     Route("/symbol/<instance>/<timeframe>", "symbol", symbol_page),
     Route("/symbol/<instance>/<timeframe>/<bar_time>", "tick", tick_page),
     Route("/help", "help", help_page),
     Route("/healthz", "healthz", healthz, scope=None, reply="json"),
     Route("/api/v1/desk", "api_desk", api_desk, reply="json"),
-    Route("/api/v1/overview", "api_overview", api_overview, reply="json", query=SORT_QUERY),
     Route("/api/v1/symbol/<instance>/<timeframe>", "api_symbol", api_symbol, reply="json"),
     Route("/api/v1/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick, reply="json"),
     Route("/<path:missing>", "missing", missing_page),

@@ -22,6 +22,7 @@ from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells
+from torra.dashboard.cells.home_cells import Waiting
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import summary
@@ -31,8 +32,10 @@ from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError, DataUnavailable
 from torra.exhibits import figures
+from torra.exhibits.figures import Mark
 from torra.tick.tick_record import TickRecord
 from torra.trading.patience import LONGEST
+from torra.verdict.position_size import worth
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
@@ -41,6 +44,11 @@ WAITING_SHOWN: Final = 50
 DECIDED_SHOWN: Final = 20
 DECIDED_READ: Final = 200
 """Decided proposals that are read for the page, before equal neighbours are folded."""
+
+WORDS: Final = {
+    "OPEN_BUY": "Buy", "OPEN_SELL": "Sell", "CLOSE": "Close", "REVERSE": "Turn",
+}  # fmt: skip
+"""What a proposal asks for, in a word."""
 
 DIGITS: Final = 5
 """Decimals of a price whose symbol the desk does not know any more."""
@@ -167,6 +175,13 @@ def api_approval(sid: str) -> ResponseReturnValue:
     )
 
 
+def waiting(most: int) -> list[Waiting]:
+    """Return the newest proposals that wait, as Home shows them."""
+    now = backing().now()
+    rows = [ProposalRow.read(row) for row in backing().database.proposals(limit=WAITING_SHOWN)]
+    return [_glance(row) for row in rows if proposals.standing(row, now) == "WAITING"][:most]
+
+
 def of_tick(record: TickRecord) -> ProposalLine | None:
     """Return the proposal of a tick in its present state, with its signal; None without one."""
     known = state().backing
@@ -186,6 +201,30 @@ def of_tick(record: TickRecord) -> ProposalLine | None:
 
 
 # --- details --------------------------------------------------------------------------------------
+
+
+def _glance(row: ProposalRow) -> Waiting:
+    """Return a proposal in a line: what, at which levels, and what is at risk."""
+    shown = proposals.listed(row, backing().now(), _digits(row))
+    (instance, _, spec, _), first = _terms(row), row.first
+    glyph, _, tone = figures.mark(row.verdict)
+    name = figures.clean(row.instance, 40)
+    accounts = {one.account: one.currency for one in backing().money().accounts}
+    known = accounts.get(instance.route, "") if instance else ""
+    currency = f" {known}" if known else ""
+    levels = f"at {shown.price}, stop {shown.stop}, target {shown.target}"
+    if first.kind != "open":
+        levels = f"at {shown.price}"
+    elif spec is not None and first.levels is not None:
+        risk = worth(abs(first.levels.entry - first.levels.stop), first.lots, spec)
+        levels += f"; {figures.plain(risk)}{currency} at risk"
+    return Waiting(
+        side=Mark(glyph, f"{WORDS.get(row.action, row.action)} {name}", tone),
+        what=f"{shown.lots} lots",
+        levels=levels,
+        seconds=_seconds_left(row),
+        address=url_for(".approval", sid=row.sid),
+    )
 
 
 def _queue(desk: Strip) -> Queue:

@@ -65,4 +65,4 @@ class Backing:
 
     @cached_property
     def _trades(self) -> MoneyBook:
-        return MoneyBook(self.database)
+        return MoneyBook(self.database, self.settings.paper_currency)

@@ -26,6 +26,8 @@ from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import Json, StreamReading
 from torra.errors import ConfigError
+from torra.money.book import currencies_of
+from torra.money.open_positions import PAPER
 from torra.store.hosted import is_hosted
 from torra.tick.tick_record import TickRecord
 from torra.verdict import one_sided, sentiment_rules
@@ -76,7 +78,8 @@ class DeskView(Protocol):
     def overview(self) -> OverviewTold:
         """Return every instance with its streams.
 
-        An instance: instance, symbol, feed, digits, timeframes, thresholds, latest (the newest of
+        An instance: instance, symbol, feed, digits, currency (of its account, "" where nobody has
+        told it), timeframes, thresholds, latest (the newest of
         its streams' ticks) or None, position or None, changes, streams. A stream: timeframe, tick
         (of the newest record what stream_reading.brief keeps) or None, history (consensus, oldest
         first), next_close, next_in_seconds (real), age_seconds (desk) or None, stale, skipped
@@ -87,17 +90,22 @@ class DeskView(Protocol):
         the newest close would bring and at which price, None while it is not filled. `changes` is
         {"changed", "all"}: verdicts that the agents changed. `quiet` is {"count", "from", "to"},
         the closes without a bar since the newest tick, when nothing else happened since; else None.
+
+        A desk of at most CHARTED instances has of each besides: price (its newest close), day_close
+        (the last one of the UTC day before), bars (the newest HISTORY of its shortest timeframe,
+        oldest first) and marks, the trades in them: at, side, and what ("open" or "close").
         """
         ...
 
     def symbol(self, instance: str, timeframe: str, limit: int) -> Json | None:
         """Return one stream, or None when the desk has no such stream.
 
-        {"desk", instance, symbol, digits, timeframe, timeframes, thresholds, latest, position,
-        bars (oldest first), ticks (newest first, key columns; the first LISTED with OWN of their
-        records), trades, skipped, previous and next (names of the neighbouring instances), changes
-        (of the stream), next_in_seconds, age_seconds, stale, quiet, markov}. `latest` is a tick as
-        the overview has it. A trade is a row of its signal: entry was planned, price filled.
+        {"desk", instance, symbol, digits, currency, timeframe, timeframes, thresholds, latest,
+        position, bars (oldest first), ticks (newest first, key columns; the first LISTED with OWN
+        of their records), trades, skipped, previous and next (names of neighbouring instances),
+        changes (of the stream), next_in_seconds, age_seconds, stale, quiet, markov}. `latest` is a
+        tick as the overview has it. A trade is a row of its signal: entry was planned, price
+        filled.
         `markov`: state, duration (ticks), counts (from and to, in the order of
         sentiment_rules.STATES), next (probabilities), smoothing, cut_points, history (close_time
         and state, oldest first).
@@ -224,9 +232,34 @@ class DatabaseView:
                     **_of_instance([read[one.id, timeframe] for timeframe in one.timeframes]),
                     "position": self._position(one, held.get(one.id)),
                     "changes": _changes(tallies, [(one.id, name) for name in one.timeframes]),
+                    **(
+                        self._chart(one, held.get(one.id))
+                        if len(every) <= stream_reading.CHARTED
+                        else {}
+                    ),
                 }
                 for one in every
             ],
+        }
+
+    def _chart(self, one: Instance, held: Position | None) -> Json:
+        """Return the small chart of an instance: its price, bars and trades."""
+        now = self._clock.now()
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        bars = self._bars(one.id, min(one.timeframes, key=clocks.duration), stream_reading.HISTORY)
+        since = str(bars[0]["time"]) if bars else ""
+        marks: list[Json] = []
+        if held is not None:
+            side = "BUY" if held.side == "LONG" else "SELL"
+            marks.append({"at": clocks.iso(held.opened_at), "side": side, "what": "open"})
+        for row in self._database.closed_trades(one.id, limit=stream_reading.HISTORY):
+            ends = (("open", row["opened_at"]), ("close", row["closed_at"]))
+            marks += [{"at": at, "side": row["side"], "what": what} for what, at in ends]
+        return {
+            "price": self._database.newest_close(one.id, one.timeframes, now),
+            "day_close": self._database.newest_close(one.id, one.timeframes, midnight),
+            "bars": [*bars],
+            "marks": [mark for mark in marks if str(mark["at"] or "") >= since],
         }
 
     def symbol(self, instance: str, timeframe: str, limit: int) -> Json | None:
@@ -326,6 +359,7 @@ class DatabaseView:
             "symbol": one.symbol,
             "feed": one.feed,
             "digits": self._digits(one),
+            "currency": self._currencies().get(one.route, ""),
             "timeframes": list(one.timeframes),
             "thresholds": {"buy": thresholds.buy, "sell": thresholds.sell},
         }
@@ -333,6 +367,10 @@ class DatabaseView:
     def _digits(self, one: Instance) -> int | None:
         spec = self._spec(one)
         return None if spec is None else int(spec.digits)
+
+    def _currencies(self) -> dict[str, str]:
+        """Return the currency of each account by its bridge and channel."""
+        return {PAPER: self._settings.paper_currency, **currencies_of(self._database.bridges())}
 
     def _spec(self, one: Instance) -> SymbolSpec | None:
         try:

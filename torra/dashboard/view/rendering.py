@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from flask import abort, current_app, g, render_template, url_for
+from flask import abort, current_app, g, render_template, request, url_for
 
 from torra.config import DeskSettings
 from torra.dashboard.cells.shown import Strip
@@ -27,19 +27,64 @@ REFRESH_SECONDS: Final = 3
 SERVER_CLOCK: Final = "new_york+7"
 """Wall clock of most brokers' servers; a desk with a channel has that channel's."""
 
+
+class MenuPage(NamedTuple):
+    """A page of the menu: its endpoint, its word, and its key after g."""
+
+    endpoint: str
+    word: str
+    key: str
+
+
+class Room(NamedTuple):
+    """A word of the menu with its pages, the first of which it leads to.
+
+    `inside` are endpoints of pages that are reached from those.
+    """
+
+    word: str
+    pages: tuple[MenuPage, ...]
+    inside: tuple[str, ...] = ()
+
+
 MENU: Final = (
-    ("overview", "Overview", "d"),
-    ("approvals", "Approvals", "a"),
-    ("signals", "Signals", "s"),
-    ("trades", "Trades", "t"),
-    ("watching", "Debates", "w"),
-    ("costs", "Cost", "c"),
-    ("profiles", "Profiles", "p"),
-    ("replays", "Replays", "r"),
-    ("health", "Health", "h"),
-    ("help", "Help", "i"),
+    Room("Home", (MenuPage("overview", "Home", "d"),)),
+    Room(
+        "Symbols",
+        (
+            MenuPage("symbols", "All symbols", "y"),
+            MenuPage("watching", "Debates", "w"),
+            MenuPage("changed", "Changed by agents", "e"),
+        ),
+        ("instance", "symbol", "tick", "watch"),
+    ),
+    Room(
+        "Trades",
+        (
+            MenuPage("trades", "Results", "t"),
+            MenuPage("approvals", "Approvals", "a"),
+            MenuPage("signals", "Positions and orders", "s"),
+        ),
+        ("approval", "signal"),
+    ),
+    Room(
+        "Research",
+        (MenuPage("replays", "Replays", "r"), MenuPage("jobs", "Jobs", "b")),
+        ("replay", "job"),
+    ),
+    Room(
+        "Desk",
+        (
+            MenuPage("health", "Health", "h"),
+            MenuPage("costs", "Cost", "c"),
+            MenuPage("profiles", "Profiles", "p"),
+            MenuPage("audit", "Audit log", "l"),
+            MenuPage("help", "Help", "i"),
+        ),
+        ("profile",),
+    ),
 )
-"""Endpoint, word and key (after g) of every screen in the menu."""
+"""The five words above every page. An address without a page of its own is in no room."""
 
 SHORT: Final = {
     "price_action": "Price action",
@@ -108,6 +153,7 @@ def page(template: str, desk: Json | Strip | None = None, **context: object) -> 
         refresh=REFRESH_SECONDS,
         vendor=known.vendor,
         menu=MENU,
+        room=room_of(request.endpoint),
         visitor=visitor,
         csrf=known.access.csrf(visitor) if visitor and visitor.session else "",
         server_clock=server_clock(known.backing.settings if known.backing else None),
@@ -117,6 +163,15 @@ def page(template: str, desk: Json | Strip | None = None, **context: object) -> 
         ordered=known.backing is not None,
         **context,
     )
+
+
+def room_of(endpoint: str | None) -> Room | None:
+    """Return the room of the menu in which an endpoint's page is."""
+    name = (endpoint or "").rpartition(".")[2]
+    for room in MENU:
+        if name in room.inside or any(page.endpoint == name for page in room.pages):
+            return room
+    return None
 
 
 def server_clock(settings: DeskSettings | None) -> str:

@@ -30,7 +30,10 @@ StreamKey = tuple[str, str]
 """Instance and timeframe."""
 
 HISTORY: Final = 48
-"""Ticks in the small consensus line of the overview."""
+"""Ticks in the small consensus line of the overview, and bars in its small chart."""
+
+CHARTED: Final = 8
+"""Most instances that have a small chart each; of more the overview shows rows."""
 
 STALE_AFTER: Final = 1.5
 """A stream is stale when its newest tick closed more than this many bars ago."""

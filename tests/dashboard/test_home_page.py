@@ -1,0 +1,211 @@
+"""Home: money, risk, agents, models, what waits, and a tile for each symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import Database
+from tests.doubles.page_reader import Page, check_policy, check_structure, get
+from tests.doubles.page_reader import client as view_client
+from tests.worlds import demo_orders
+from tests.worlds.stores import NOON
+from torra.dashboard.cells import home_cells
+from torra.dashboard.cells.shown import ShownInstance, Strip
+from torra.dashboard.view.backing import Backing
+from torra.exhibits import figures
+from torra.exhibits import money as words
+from torra.money.book import DayCap, Money
+
+LEVELS = {"buy": 0.5, "sell": 0.5}
+
+
+@pytest.fixture
+def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
+    """A desk with closed trades and a proposal; nothing of it counts as warm-up."""
+    made = demo_orders.build(tmp_path)
+    monkeypatch.setattr(Database, "warm_up_end", lambda *_: None)
+    yield made
+    made.database.close()
+
+
+def home(backing: Backing, query: str = "") -> tuple[Page, dict[str, Any]]:
+    pages = demo_orders.open_pages(backing, "approve").test_client()
+    page = Page(pages.get(f"/{query}").get_data(as_text=True))
+    check_structure(page)
+    check_policy(page)
+    return page, pages.get(f"/api/v1/overview{query}").get_json()["cells"]
+
+
+# --- money ----------------------------------------------------------------------------------------
+
+
+def test_money_is_the_first_figure_and_what_torra_money_says(backing: Backing) -> None:
+    page, cells = home(backing)
+    found = backing.money()
+    shown = home_cells.accounts_shown(found)
+    assert shown and shown[0].currency == "USD"
+    for place, account in enumerate(shown):
+        today = account.today.profit if account.today.trades else 0.0
+        assert page.cells[f"m{place}.today"] == words.amount(today, account)
+        assert words.amount(account.whole.profit, account) in page.cells[f"m{place}.whole"]
+    assert page.text.index("Result today") < page.text.index("Scores by timeframe")
+    (cap,) = found.caps
+    left = figures.plain(cap.cap - max(0.0, found.lost_today))
+    assert f"Room today: {left} of {figures.plain(cap.cap)}" in cells["risk.room"]["text"]
+
+
+@pytest.mark.parametrize("period", home_cells.PERIODS)
+def test_the_line_is_the_one_of_the_account(backing: Backing, period: str) -> None:
+    page, cells = home(backing, f"?line={period}")
+    account = home_cells.accounts_shown(backing.money())[0]
+    points = backing.money_lines(period)[account.account]
+    assert cells["m0.line"]["set"]["d"].count("L") == len(points) - 1
+    (chosen,) = [
+        a for a in page.all("a") if a.get("aria-current") == "true" and "?line=" in a["href"]
+    ]
+    assert chosen["href"] == f"/?line={period}"
+
+
+def test_an_unknown_span_is_today(backing: Backing) -> None:
+    assert home(backing, "?line=<b>")[1]["m0.line"] == home(backing)[1]["m0.line"]
+
+
+def test_a_desk_that_has_not_traded_has_no_line_and_says_so() -> None:
+    found = Money(NOON, (), 0.0, ())
+    assert home_cells.accounts_shown(found) == []
+    assert home_cells.risk(found)["risk.now"]["text"] == "Nothing"
+    assert home_cells.risk(found)["risk.room"]["text"] == "no profile has a cap"
+
+
+@pytest.mark.parametrize(
+    ("lost", "width", "says"),
+    [
+        (0.0, 0.0, "Room today: 200.00 of 200.00"),
+        (-50.0, 0.0, "Room today: 200.00 of 200.00"),
+        (50.0, 25.0, "Room today: 150.00 of 200.00"),
+        (200.0, 100.0, "is reached: nothing opens until midnight UTC"),
+        (350.0, 100.0, "is reached"),
+    ],
+)
+def test_the_room_is_what_the_smallest_cap_leaves(lost: float, width: float, says: str) -> None:
+    caps = (DayCap("default", 200.0), DayCap("wide", 900.0))
+    cells = home_cells.risk(Money(NOON, (), lost, caps))
+    assert says in cells["risk.room"]["text"]
+    assert cells["risk.meter"]["set"]["width"] == width
+
+
+def test_pages_over_a_view_know_no_money_and_show_none() -> None:
+    page = get("/")
+    assert not [key for key in page.cells if key.startswith(("m0.", "risk.", "w0."))]
+    assert "Result today" not in page.text
+
+
+# --- agents, models -------------------------------------------------------------------------------
+
+
+def test_agents_and_models_are_told_in_a_sentence() -> None:
+    assert home_cells.agents(0, 0, "")["agents.more"]["text"] == "There is no verdict yet."
+    assert "agreed with the scores" in home_cells.agents(0, 9, "")["agents.more"]["text"]
+    told = home_cells.agents(4, 1_767, "What it came to.")
+    assert told["agents.changed"]["text"] == "4 of 1,767"
+    assert told["agents.more"]["text"] == "What it came to."
+    free = home_cells.models(Strip(cost_hour=0.0, ceiling=2.0))["models.more"]["text"]
+    assert "rules that are built in" in free
+    assert home_cells.models(Strip(cost_hour=0.5, ceiling=2.0))["models.more"]["text"].startswith(
+        "25 %"
+    )
+
+
+# --- what waits -----------------------------------------------------------------------------------
+
+
+def test_a_proposal_is_shown_with_what_it_risks_and_leads_to_its_page(backing: Backing) -> None:
+    page, cells = home(backing)
+    client = demo_orders.open_pages(backing, "read").test_client()
+    queue = client.get("/approvals").get_data(as_text=True)
+    waiting = [row for row in backing.database.proposals() if f"wait.{row['sid']}" in queue]
+    assert waiting
+    links = {a["data-live"]: a for a in page.all("a") if a.get("data-live", "").endswith(".link")}
+    shown = [links[f"w{place}.link"]["href"] for place in range(home_cells.WAITING)]
+    assert shown[: len(waiting)] == [f"/approvals/{row['sid']}" for row in waiting][:3]
+    assert cells["w0.side"]["text"].split()[1] in ("Buy", "Sell", "Close", "Turn")
+    assert "at risk" in cells["w0.levels"]["text"]
+    assert cells["w0.row"] == {"hidden": False}
+    assert cells[f"w{home_cells.WAITING - 1}.row"]["hidden"] == (len(waiting) < home_cells.WAITING)
+
+
+# --- a symbol -------------------------------------------------------------------------------------
+
+
+def symbol(**more: Any) -> ShownInstance:
+    known = {"instance": "BTCUSD", "timeframes": ["M15", "H1"], "digits": 2, "thresholds": LEVELS}
+    return ShownInstance.read({**known, **more})
+
+
+@pytest.mark.parametrize(
+    ("consensus", "says"),
+    [
+        (0.23, "0.27 short of buy"),
+        (-0.1, "0.40 short of sell"),
+        (0.58, "past buy by 0.08"),
+        (-0.5, "past sell by 0.00"),
+        (None, ""),
+    ],
+)
+def test_a_tile_tells_how_far_a_verdict_is(consensus: float | None, says: str) -> None:
+    tick = {"consensus": consensus, "bar_time": "2026-05-01T10:00:00Z"}
+    assert home_cells.near(symbol(latest=tick)) == says
+    assert home_cells.near(symbol()) == ""
+
+
+def test_price_and_change_are_since_the_day_before() -> None:
+    cells = home_cells.tile("i0", symbol(price=102.0, day_close=100.0))
+    assert (cells["i0.price"]["text"], cells["i0.change"]["text"]) == ("102.00", "+2.00 %")
+    assert cells["i0.change"]["tone"] == "up"
+    new = home_cells.tile("i0", symbol(price=102.0))
+    assert new["i0.change"]["hidden"] is True
+    none = home_cells.tile("i0", symbol())
+    assert none["i0.price"]["text"] == figures.DASH
+    assert none["i0.up"]["set"]["d"] == ""
+
+
+def test_trades_are_marked_at_the_bar_in_which_they_were_made() -> None:
+    bars = [
+        {"time": f"2026-05-01T10:{minute:02d}:00Z", "open": 1.0, "high": 3.0, "low": 0.5,
+         "close": 2.0}
+        for minute in (0, 15, 30)
+    ]  # fmt: skip
+    marks = [
+        {"at": "2026-05-01T10:16:30Z", "side": "BUY", "what": "open"},
+        {"at": "2026-05-01T10:30:00Z", "side": "BUY", "what": "close"},
+        {"at": "2026-05-01T09:00:00Z", "side": "SELL", "what": "open"},
+        {"at": "no time", "side": "SELL", "what": "open"},
+    ]
+    cells = home_cells.tile("i0", symbol(bars=bars, marks=marks))
+    assert str(cells["i0.bought"]["set"]["d"]).startswith("M15 ")
+    assert str(cells["i0.left"]["set"]["d"]).startswith("M22 ")
+    assert cells["i0.sold"]["set"]["d"] == ""
+
+
+def test_every_symbol_has_a_row_on_the_page_symbols() -> None:
+    page = get("/symbols")
+    check_structure(page)
+    rows = [a for tag, a in page.tags if tag == "tr" and "data-row" in a]
+    assert len(rows) == 3
+    answer = view_client("demo").get("/api/v1/overview?rows=yes").get_json()
+    (main,) = page.all("main")
+    assert main["data-live-source"] == "/api/v1/overview?rows=yes"
+    assert main["data-live-shape"] == answer["shape"]
+    assert set(page.cells) == set(answer["cells"])
+
+
+def test_the_five_words_lead_to_every_page() -> None:
+    page = get("/help")
+    current = [a["href"] for a in page.all("a") if a.get("aria-current") == "true"]
+    assert current == ["/health"], "the room of the page, by its first one"
+    (here,) = [a for a in page.all("a") if a.get("aria-current") == "page"]
+    assert here["href"] == "/help"

@@ -1,0 +1,83 @@
+"""The small drawings: candles with their marks, and the line of a running result."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from itertools import pairwise
+
+import pytest
+
+from torra.exhibits import glances
+from torra.exhibits.glances import HIGH, MARGIN, SLOT, TALL, WIDE, Candle
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def boxes(path: str) -> list[tuple[float, float, float, float]]:
+    """Return x, y, width and height of each box of a path."""
+    found = re.findall(r"M(\S+) (\S+?)h(\S+?)v(\S+?)h-\S+?z", path)
+    return [tuple(map(float, one)) for one in found]  # type: ignore[misc]
+
+
+def points(path: str) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", path)]
+
+
+def test_a_bar_that_closed_higher_is_apart_from_one_that_closed_lower() -> None:
+    found = glances.candles([Candle(1, 4, 0, 3), Candle(3, 3, 1, 2)])
+    (wick, body), (fell_wick, fell_body) = boxes(found.up), boxes(found.down)
+    assert wick[1] == MARGIN and wick[1] + wick[3] == pytest.approx(MARGIN + TALL)
+    assert body[1] == pytest.approx(MARGIN + TALL / 4)  # the close, of a range of 4
+    assert body[3] == pytest.approx(TALL / 2)
+    assert fell_body[0] - body[0] == SLOT
+    assert fell_wick[1] == pytest.approx(MARGIN + TALL / 4)
+
+
+def test_bars_without_a_range_and_places_without_a_bar_draw_nothing_odd() -> None:
+    flat = glances.candles([Candle(2, 2, 2, 2), None])
+    assert all(math.isfinite(value) for box in boxes(flat.up) for value in box)
+    assert flat.down == ""
+    assert glances.candles([None, None], bought=[0]) == glances.CandlePaths()
+    assert glances.candles([]) == glances.CandlePaths()
+
+
+def test_marks_lie_beside_their_bar() -> None:
+    bars = [Candle(1, 4, 0, 3), Candle(3, 3, 1, 2)]
+    found = glances.candles(bars, bought=[0], sold=[1], left=[1])
+    assert points(found.bought)[0] == pytest.approx((SLOT / 2, MARGIN + TALL + 2))
+    assert points(found.sold)[0] == pytest.approx((SLOT * 1.5, MARGIN + TALL / 4 - 2))
+    assert len(boxes(found.left)) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_line_of_money_is_its_values(seed: int) -> None:
+    dice = random.Random(seed)
+    values = [None if dice.random() < 0.1 else dice.uniform(-50, 80) for _ in range(60)]
+    found = glances.money_line(values)
+    assert found is not None
+    known = [value for value in values if value is not None]
+    assert (found.low, found.high) == (min(0.0, *known), max(0.0, *known))
+    drawn = points(found.line)
+    assert len(drawn) == len(known)
+    assert drawn[-1][0] <= WIDE
+    for (_, y), value in zip(drawn, known, strict=True):
+        share = (value - found.low) / (found.high - found.low)
+        assert y == pytest.approx(HIGH * (1 - share), abs=0.06)
+    assert found.zero == pytest.approx(HIGH * found.high / (found.high - found.low), abs=0.06)
+    # the area below the highest point before: its upper edge never falls
+    for area in found.fall.split("Z"):
+        upper = points(area)[: len(points(area)) // 2]
+        assert all(later[1] <= before[1] for before, later in pairwise(upper))
+
+
+def test_a_line_needs_two_values_and_one_that_never_fell_has_no_area() -> None:
+    assert glances.money_line([]) is None
+    assert glances.money_line([None, 4.0]) is None
+    rising = glances.money_line([0.0, 1.0, 1.0, 3.0])
+    assert rising is not None
+    assert rising.fall == ""
+    even = glances.money_line([0.0, 0.0])
+    assert even is not None
+    assert all(NUMBER.fullmatch(part) for part in re.findall(r"[\d.e+-]+", even.line))

@@ -1,0 +1,263 @@
+"""The figures of Home besides those of the symbols: money, risk, agents, models, what waits.
+
+Then of each symbol with a small chart: price and change, candles with the trades on them, how far
+the consensus is from a verdict. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from torra import clock
+from torra.dashboard.cells.common import Cells, dash, digits_of, limits, showing, words
+from torra.dashboard.cells.shown import ShownInstance, Strip
+from torra.evaluation.wording import count
+from torra.exhibits import figures, glances
+from torra.exhibits import money as money_words
+from torra.exhibits.figures import Cell, Mark
+from torra.exhibits.glances import Candle
+from torra.money.book import AccountMoney, DayCap, Money
+from torra.money.line import LinePoint
+
+ACCOUNTS: Final = 3
+"""Accounts whose money Home shows; of more the page Trades tells."""
+
+WAITING: Final = 3
+"""Proposals that Home shows; of more the page Approvals tells."""
+
+PERIODS: Final[Mapping[str, str]] = {"today": "24 hours", "week": "7 days", "all": "All"}
+"""Periods of the line of money, and their words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A proposal that waits for a person, as Home shows it."""
+
+    side: Mark
+    what: str
+    levels: str
+    seconds: float
+    address: str
+
+
+# --- money ----------------------------------------------------------------------------------------
+
+
+def accounts_shown(found: Money) -> list[AccountMoney]:
+    """Return the accounts whose money Home shows: those that have traded, else the first one."""
+    traded = [one for one in found.accounts if one.whole.trades or one.open.positions]
+    return (traded or list(found.accounts))[:ACCOUNTS]
+
+
+def money(found: Money, lines: Mapping[str, Sequence[LinePoint]]) -> Cells:
+    """Return the cells of the accounts that are shown, m0 and following."""
+    cells: Cells = {}
+    for place, account in enumerate(accounts_shown(found)):
+        cells |= _account(f"m{place}", account, lines.get(account.account, ()))
+    return cells
+
+
+def _account(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Cells:
+    today, whole = account.today, account.whole
+    value = today.profit if today.trades else 0.0
+    drawn = glances.money_line([point.whole for point in points])
+    paths = {"line": drawn.line, "fall": drawn.fall} if drawn else {"line": "", "fall": ""}
+    zero = f"M0 {drawn.zero:g}H{glances.WIDE:g}" if drawn else ""
+    return {
+        f"{key}.today": words(
+            money_words.amount(value, account), figures.tone(value, 2), money_words.NOT_COUNTED
+        ),
+        f"{key}.closed": words(_closed(account)),
+        f"{key}.open": words(_open(account), figures.tone(account.open.result, 2))
+        | showing(account.open.positions),
+        f"{key}.whole": words(
+            f"All: {money_words.amount(whole.profit, account)} on {count(whole.trades, 'trade')}, "
+            f"{whole.won:,} won. Deepest fall "
+            f"{money_words.amount(account.drawdown.money, account, sign=False)}."
+            if whole.trades
+            else "No trade is closed yet: the line begins with the first."
+        ),
+        **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
+        f"{key}.zero": words("") | {"set": {"d": zero}},
+        f"{key}.high": words(money_words.amount(drawn.high, account) if drawn else ""),
+        f"{key}.low": words(money_words.amount(drawn.low, account) if drawn else ""),
+    }
+
+
+def _closed(account: AccountMoney) -> str:
+    today, week = account.today, account.week
+    if not today.trades and not week.trades:
+        return "no trade was closed in the last 7 days"
+    told = count(today.trades, "trade") if today.trades else "no trade"
+    return (
+        f"{told} closed today; in 7 days {money_words.amount(week.profit, account)} on "
+        f"{count(week.trades, 'trade')}"
+    )
+
+
+def _open(account: AccountMoney) -> str:
+    held = account.open
+    if held.result is None:
+        return f"{count(held.positions, 'position')} open, of no known price"
+    return (
+        f"{money_words.amount(held.result, account)} open, in {count(held.positions, 'position')}"
+    )
+
+
+def risk(found: Money) -> Cells:
+    """Return what the open positions can lose, and how much room the day's loss cap leaves."""
+    held = [one for one in found.accounts if one.open.risk is not None]
+    told = "; ".join(money_words.amount(one.open.risk, one, sign=False) for one in held)
+    r = sum(one.open.risk_r or 0.0 for one in held)
+    cap = min(found.caps, key=lambda one: one.cap, default=None)
+    return {
+        "risk.now": words(told or "Nothing"),
+        "risk.r": words(
+            f"{figures.plain(r)} R, if every stop is hit at its price" if held else "no position"
+        ),
+        **_room(found, cap),
+    }
+
+
+def _room(found: Money, cap: DayCap | None) -> Cells:
+    if cap is None:
+        return {"risk.room": words("no profile has a cap"), "risk.meter": _meter(0.0)}
+    lost = max(0.0, found.lost_today)
+    currencies = {one.currency for one in found.accounts}
+    currency = f" {currencies.pop()}" if len(currencies) == 1 and "" not in currencies else ""
+    left = max(0.0, cap.cap - lost)
+    told = (
+        f"Room today: {figures.plain(left)} of {figures.plain(cap.cap)}{currency} may still be "
+        "lost before openings stop."
+        if left
+        else f"The day's loss cap of {figures.plain(cap.cap)}{currency} is reached: nothing opens "
+        "until midnight UTC."
+    )
+    return {
+        "risk.room": words(told, "" if left else "alert"),
+        "risk.meter": _meter(lost / cap.cap if cap.cap else 1.0),
+    }
+
+
+def _meter(share: float) -> Cell:
+    return words("") | {"set": {"width": round(min(1.0, share) * 100, 2)}}
+
+
+# --- agents and models ----------------------------------------------------------------------------
+
+
+def agents(changed: int, every: int, worth: str) -> Cells:
+    """Return how many verdicts the agents changed; `worth` is what that came to, if it is known."""
+    if not every:
+        more = "There is no verdict yet."
+    elif not changed:
+        more = "They have agreed with the scores of the bars on every tick so far."
+    else:
+        more = worth
+    return {
+        "agents.changed": words(f"{changed:,} of {every:,}"),
+        "agents.more": words(more),
+    }
+
+
+def models(desk: Strip) -> Cells:
+    """Return what the language models cost in the last hour, beside the ceiling."""
+    cost, ceiling = desk.cost_hour, desk.ceiling
+    if not cost:
+        told = "No model was asked: the rules that are built in answer for the agents."
+    elif ceiling:
+        told = f"{figures.plain(100 * cost / ceiling, 0)} % of what an hour may cost."
+    else:
+        told = "No ceiling is set."
+    return {"models.more": words(told)}
+
+
+# --- what waits -----------------------------------------------------------------------------------
+
+
+def waiting(found: Sequence[Waiting]) -> Cells:
+    """Return the cells of the proposals that are shown, w0 and following; unused ones hidden."""
+    cells: Cells = {}
+    for place in range(WAITING):
+        one = found[place] if place < len(found) else None
+        key = f"w{place}"
+        cells[f"{key}.row"] = showing(one)
+        cells[f"{key}.side"] = words(one.side.text, one.side.tone) if one else words("")
+        cells[f"{key}.what"] = words(one.what if one else "")
+        cells[f"{key}.levels"] = words(one.levels if one else "")
+        cells[f"{key}.left"] = (
+            words(figures.countdown(one.seconds), "warn")
+            | {"set": {"data-countdown": round(max(0.0, one.seconds), 1)}}
+            if one
+            else words("")
+        )
+        cells[f"{key}.link"] = words("Review") | {"set": {"href": one.address if one else "#"}}
+    return cells
+
+
+# --- a symbol -------------------------------------------------------------------------------------
+
+
+def tile(key: str, instance: ShownInstance) -> Cells:
+    """Return price, change and the small chart of a symbol, and its distance to a verdict."""
+    digits = digits_of(instance)
+    price, before = instance.price, instance.day_close
+    change = price / before - 1.0 if price is not None and before else None
+    drawn = _drawn(instance)
+    paths = {name: getattr(drawn, name) for name in ("up", "down", "bought", "sold", "left")}
+    return {
+        f"{key}.price": words(figures.plain(price, digits)) if price is not None else dash(),
+        f"{key}.change": words(
+            "" if change is None else f"{figures.signed(100 * change, 2)} %",
+            figures.tone(change, 4),
+            "since the last close of the UTC day before",
+        )
+        | showing(change is not None),
+        f"{key}.near": words(near(instance)),
+        **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
+    }
+
+
+def near(instance: ShownInstance) -> str:
+    """Return in a few words how far the consensus is from a verdict."""
+    latest = instance.latest
+    if not latest or latest.consensus is None:
+        return ""
+    places, value = limits(instance.thresholds), latest.consensus
+    side, limit = ("buy", places["buy"]) if value >= 0 else ("sell", places["sell"])
+    if limit is None:
+        return ""
+    gap = abs(limit) - abs(value)
+    if gap <= 0:
+        return f"past {side} by {figures.plain(-gap, 2)}"
+    return f"{figures.plain(gap, 2)} short of {side}"
+
+
+def _drawn(instance: ShownInstance) -> glances.CandlePaths:
+    bars: list[Candle | None] = []
+    for bar in instance.bars:
+        prices = (bar.open, bar.high, bar.low, bar.close)
+        known = [price for price in prices if price is not None]
+        bars.append(Candle(*known) if len(known) == len(prices) else None)
+    frame = min(instance.timeframes, key=clock.duration, default="")
+    places = {str(bar.time): place for place, bar in enumerate(instance.bars)}
+
+    def at(side: str, what: str) -> Iterable[int]:
+        for mark in instance.marks:
+            if mark.what != what or (side and mark.side != side):
+                continue
+            found = places.get(_bar_of(str(mark.at), frame))
+            if found is not None:
+                yield found
+
+    return glances.candles(bars, at("BUY", "open"), at("SELL", "open"), at("", "close"))
+
+
+def _bar_of(at: str, frame: str) -> str:
+    """Return the opening time of the bar in which a moment lies; "" where that is not known."""
+    try:
+        return clock.iso(clock.floor(clock.parse(at), frame))
+    except (ValueError, KeyError):
+        return ""

@@ -1,0 +1,141 @@
+"""Home and the list of all symbols: what a trader asks first, from the desk's view and money.
+
+Home answers, from the top: what waits for a person, how the money stands, what it may still lose,
+what the agents changed, what they cost, and how each symbol stands. A desk of more than CARDS
+symbols has a row for each of them, as the page Symbols has. Nothing is changed. An app over a view
+without a database knows no money, and shows none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final
+
+from flask import jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.dashboard.cells import home_cells
+from torra.dashboard.cells import overview_cells as glance
+from torra.dashboard.cells.shown import Overview
+from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.screens import changed
+from torra.dashboard.screens.views import Links, watch_link
+from torra.dashboard.trade import approvals
+from torra.dashboard.view.kept import Kept
+from torra.dashboard.view.rendering import desk_view, page, state
+from torra.money.line import PERIODS
+from torra.store.hosted import FEED
+
+PIECES: Final[Kept[str]] = Kept(1024)
+"""Rendered rows of symbols; the key of each is everything that it shows."""
+
+QUERY: Final[Fields] = {
+    "sort": {"type": "string", "enum": list(glance.SORTS)},
+    "line": {"type": "string", "enum": list(home_cells.PERIODS), "default": "today"},
+}
+
+ROWS: Final[Fields] = {
+    "rows": {
+        "type": "string",
+        "enum": ["yes"],
+        "description": "Every symbol as a row, as on the page Symbols.",
+    },
+}
+
+
+def overview() -> str:
+    """Show Home."""
+    return _shown("overview.html", ".api_overview", rows=False)
+
+
+def symbols() -> str:
+    """Show every symbol of the desk as a row."""
+    return _shown("symbols.html", ".api_overview", rows=True)
+
+
+def api_overview() -> ResponseReturnValue:
+    """Answer the desk as it is stored, and the cells of Home or, with `rows`, of all symbols."""
+    told = desk_view().overview()
+    shown = _cells(Overview.read(told), rows=request.args.get("rows") == "yes")
+    return jsonify(
+        shape=shown["shape"], order=shown["order"], cells=shown["cells"], desk=told["desk"]
+    )
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _shown(template: str, api: str, *, rows: bool) -> str:
+    data, sort, period = Overview.read(desk_view().overview()), _sort(), _period()
+    asked: dict[str, Any] = {
+        "sort": sort if "sort" in request.args else None,
+        "line": period if "line" in request.args else None,
+        "rows": "yes" if rows else None,
+    }
+    behind = state().backing
+    return page(
+        template,
+        data.desk,
+        live=url_for(api, **{name: word for name, word in asked.items() if word}),
+        sort=sort,
+        sorts=glance.SORTS,
+        period=period,
+        periods=home_cells.PERIODS,
+        timeframes=glance.timeframes_of(data),
+        watched=range(glance.WATCHED),
+        waiting=range(home_cells.WAITING),
+        accounts=None if behind is None else home_cells.accounts_shown(behind.money()),
+        kept=_kept,
+        **_cells(data, rows=rows),
+    )
+
+
+def _cells(data: Overview, *, rows: bool) -> glance.OverviewShown:
+    """Return the cells of the symbols, and on Home those of the desk's money besides."""
+    links = Links()
+    found = glance.overview(data, links.tick, watch_link, links.instance, _sort(), rows=rows)
+    if not rows:
+        found["cells"] |= _money(data)
+    return found
+
+
+def _money(data: Overview) -> Mapping[str, Any]:
+    known = [one.changes for one in data.instances if one.feed != FEED]
+    made = sum(one.changed or 0 for one in known)
+    every = sum(one.all or 0 for one in known)
+    cells = home_cells.models(data.desk) | home_cells.agents(made, every, changed.worth())
+    behind = state().backing
+    if behind is None:
+        return cells
+    found = behind.money()
+    waits = approvals.waiting(home_cells.WAITING) if data.desk.waiting else []
+    return {
+        **cells,
+        **home_cells.money(found, behind.money_lines(_period())),
+        **home_cells.risk(found),
+        **home_cells.waiting(waits),
+    }
+
+
+def _kept(shown: Hashable, caller: Callable[[], str]) -> str:
+    """Return a piece of a page; one that shows the same as before is not rendered again."""
+    return PIECES.get(shown, caller)
+
+
+def _sort() -> glance.Sort:
+    """Return the order that the request asks for; "attention" for none or an unknown one."""
+    asked = request.args.get("sort", "")
+    return next((name for name in glance.SORTS if name == asked), "attention")
+
+
+def _period() -> str:
+    """Return the period of the line of money; today for a word that is none."""
+    asked = request.args.get("line", "")
+    return asked if asked in home_cells.PERIODS and asked in PERIODS else "today"
+
+
+ROUTES = (
+    Route("/", "overview", overview, query=QUERY),
+    Route("/symbols", "symbols", symbols, query={"sort": QUERY["sort"]}),
+    Route("/api/v1/overview", "api_overview", api_overview, reply="json", query={**QUERY, **ROWS}),
+)
