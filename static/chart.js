@@ -2,7 +2,11 @@
 // refreshes the page. Colours come from the style sheet, so the chart follows theme and palette, and
 // times are told in the visitor's zone. A bar's figures stand above the chart as text: of the bar
 // under the pointer or the keyboard's cursor, else of the newest. Its figures are also in a table.
+// Older bars are asked for as one scrolls back. A holder with `data-moment` shows the chart at the
+// close of one tick, with the lines that its arguments cite.
 
+import { joined, merged } from "./bars.js";
+import { OVER, SCORES, candleOptions, colour, toneColour } from "./lines.js";
 import { chosen } from "./prefs.js";
 import { write } from "./times.js";
 
@@ -10,6 +14,7 @@ const holder = document.getElementById("chart");
 const legend = document.getElementById("chart-legend");
 const said = document.getElementById("chart-said");
 const choices = document.getElementById("chart-lines");
+const overChoices = document.getElementById("chart-over");
 const library = window.LightweightCharts;
 const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -27,27 +32,17 @@ const SHAPES = {
 const LETTER = 8; // pixels that a letter of a marker takes at most
 const MINUS = "\u2212";
 const LINES_KEPT = "torra-chart-lines";
-
-// Each score has its own dash and a title at its end, besides a colour.
-const SCORES = {
-  price_action: { title: "PA", tone: "note", style: "Solid" },
-  key_levels: { title: "KL", tone: "note", style: "Dotted" },
-  momentum: { title: "MO", tone: "up", style: "LargeDashed" },
-  structure: { title: "ST", tone: "down", style: "SparseDotted" },
-  ath: { title: "REC", tone: "muted", style: "Dotted" },
-};
+const OVER_KEPT = "torra-chart-over";
+const OLDER = 500; // bars that are asked for at once
+const NEAR = 15; // bars from the left edge at which older ones are asked for
 
 let drawn = null;
-let last = null;
+let older = null; // bars before those that the page refreshes
+let asking = false;
+let ended = false;
+let plain = null; // as the page's refresh told it
+let last = null; // with the older bars
 let cursor = null; // the bar that the keyboard is on, as a place in last.candles
-
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
-
-function toneColour(tone) {
-  return colour({ up: "up", down: "down", note: "note" }[tone] ?? "muted");
-}
 
 function chartOptions() {
   const edge = { borderColor: colour("line") };
@@ -80,22 +75,6 @@ function markOf(seconds, kind) {
   return kind < library.TickMarkType.Time ? text.slice(5, 10) : text.slice(11, 16);
 }
 
-function candleOptions(digits) {
-  const up = colour("up");
-  const down = colour("down");
-  return {
-    // Hollow against filled as well as blue against orange: the direction needs no colour.
-    upColor: colour("surface"),
-    borderUpColor: up,
-    wickUpColor: up,
-    downColor: down,
-    borderDownColor: down,
-    wickDownColor: down,
-    priceLineVisible: false,
-    priceFormat: { type: "price", precision: digits, minMove: 10 ** -digits },
-  };
-}
-
 function lineOptions(name, style, width) {
   return {
     color: colour(name),
@@ -114,6 +93,7 @@ function build(data) {
   const chart = library.createChart(holder, chartOptions());
   const candles = chart.addSeries(library.CandlestickSeries, candleOptions(data.digits));
   const { Dashed, Solid } = library.LineStyle;
+  if (!data.consensus.length) return { ...parts(chart, candles), consensus: null, l1: null };
   const l1 = chart.addSeries(library.LineSeries, lineOptions("muted", Dashed, 1), 1);
   const consensus = chart.addSeries(library.LineSeries, lineOptions("ink", Solid, 2), 1);
   chart.panes()[1].setStretchFactor(0.5);
@@ -130,14 +110,114 @@ function build(data) {
       title: side.toUpperCase(),
     });
   }
+  return { ...parts(chart, candles), consensus, l1 };
+}
+
+// What every chart has: markers, what the pointer does, and places for lines.
+function parts(chart, candles) {
   const markers = library.createSeriesMarkers(candles, []);
-  chart.timeScale().subscribeVisibleLogicalRangeChange(() => mark());
+  chart.timeScale().subscribeVisibleLogicalRangeChange((range) => {
+    mark();
+    if (range && range.from < NEAR) askOlder();
+  });
   chart.subscribeCrosshairMove(({ time }) => tell(time === undefined ? newest() : placeOf(time)));
   chart.subscribeClick(({ hoveredObjectId }) => {
     const place = hoveredObjectId === undefined ? -1 : placeOf(Number(hoveredObjectId));
     if (place >= 0) open(place);
   });
-  return { chart, candles, consensus, l1, markers, lines: new Map(), levels: [], fitted: false };
+  const volume = chart.addSeries(library.HistogramSeries, {
+    priceScaleId: "",
+    priceFormat: { type: "volume" },
+    priceLineVisible: false,
+    lastValueVisible: false,
+  });
+  volume.priceScale().applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } });
+  return { chart, candles, volume, markers, lines: new Map(), over: new Map(), levels: [] };
+}
+
+// --- the lines over the price, and the volume -----------------------------------------------------
+
+function chosenOver() {
+  return [...(overChoices?.querySelectorAll("input:checked") ?? [])].map((box) => box.value);
+}
+
+function fillOver(data) {
+  const wanted = new Set(chosenOver());
+  for (const [name, all] of drawn.over) {
+    if (wanted.has(name)) continue;
+    for (const series of all) drawn.chart.removeSeries(series);
+    drawn.over.delete(name);
+  }
+  for (const name of wanted) {
+    const columns = data.over[name];
+    if (!columns) continue;
+    if (!drawn.over.has(name)) drawn.over.set(name, columns.map((_, place) => overLine(name, place)));
+    drawn.over.get(name).forEach((series, column) => series.setData(pointsOf(data, columns[column])));
+  }
+  drawn.volume.setData(wanted.has("volume") ? volumeOf(data) : []);
+}
+
+function pointsOf(data, values) {
+  return data.candles.map(({ time }, place) =>
+    values[place] === null ? { time } : { time, value: values[place] },
+  );
+}
+
+function volumeOf(data) {
+  return data.candles.map(({ time, open: from, close }, place) => {
+    const value = data.volume[place];
+    return value === null ? { time } : { time, value, color: colour(close < from ? "zone" : "track") };
+  });
+}
+
+function overLine(name, place) {
+  const { title, tone, style } = OVER[name];
+  return drawn.chart.addSeries(library.LineSeries, {
+    color: colour(tone),
+    lineStyle: library.LineStyle[style],
+    lineWidth: 1,
+    priceLineVisible: false,
+    lastValueVisible: place === 0,
+    crosshairMarkerVisible: false,
+    title: place === 0 ? title : "",
+    priceFormat: { type: "price", precision: last.digits, minMove: 10 ** -last.digits },
+    autoscaleInfoProvider: () => null, // a line far away does not flatten the candles
+  });
+}
+
+// --- older bars -----------------------------------------------------------------------------------
+
+async function askOlder() {
+  if (asking || ended || !holder.dataset.bars || !last?.candles.length) return;
+  asking = true;
+  try {
+    const first = last.candles[0].time;
+    const before = new Date(first * 1000).toISOString();
+    const answer = await fetch(`${holder.dataset.bars}?before=${before}&limit=${OLDER}`, {
+      headers: { Accept: "application/json" },
+    });
+    if (!answer.ok) throw new Error(String(answer.status));
+    take(await answer.json(), first);
+  } catch {
+    ended = true; // scrolling goes on to end here; the next load of the page asks again
+  } finally {
+    asking = false;
+  }
+}
+
+function take(data, first) {
+  const added = data.candles.filter((candle) => candle.time < first).length;
+  if (!added) {
+    ended = true;
+    return;
+  }
+  older = joined(older, data);
+  if (cursor !== null) cursor += added;
+  const scale = drawn.chart.timeScale();
+  const range = scale.getVisibleLogicalRange();
+  last = merged(older, plain);
+  fill(last);
+  scale.setVisibleLogicalRange({ from: range.from + added, to: range.to + added });
 }
 
 // --- the lines of single scores -------------------------------------------------------------------
@@ -176,26 +256,30 @@ function scoreLine(name) {
   );
 }
 
-function keepLines() {
+function keep(name, chosenOnes) {
   try {
-    sessionStorage.setItem(LINES_KEPT, chosenLines().join(" "));
+    sessionStorage.setItem(name, chosenOnes.join(" "));
   } catch {
     // A browser without storage forgets the choice with the page.
   }
-  if (last && drawn) fillLines(last);
+  if (!last || !drawn) return;
+  fillLines(last);
+  fillOver(last);
 }
 
-function recallLines() {
-  if (!choices || !library) return;
-  let known = [];
+function recall(place, name, chosenOnes) {
+  if (!place || !library) return;
+  let known = null;
   try {
-    known = (sessionStorage.getItem(LINES_KEPT) ?? "").split(" ");
+    known = sessionStorage.getItem(name);
   } catch {
-    // see keepLines
+    // see keep
   }
-  for (const box of choices.querySelectorAll("input")) box.checked = known.includes(box.value);
-  choices.hidden = false;
-  choices.addEventListener("change", keepLines);
+  for (const box of place.querySelectorAll("input")) {
+    box.checked = known === null ? box.defaultChecked : known.split(" ").includes(box.value);
+  }
+  place.hidden = false;
+  place.addEventListener("change", () => keep(name, chosenOnes()));
 }
 
 // --- one bar in words -----------------------------------------------------------------------------
@@ -229,11 +313,12 @@ function valueAt(series, time) {
 function wordsOf(place) {
   const bar = last.candles[place];
   const { time, open: from, high, low, close } = bar;
-  const tick = last.times.indexOf(time);
+  const tick = last.told.length ? last.times.indexOf(time) : -1;
   const words = [
     momentOf(time),
     `open ${price(from)} high ${price(high)} low ${price(low)} close ${price(close)}`,
   ];
+  if (tick < 0 && last.linked.has(time)) return words.join(", ");
   if (tick < 0) return [...words, "no tick for this bar"].join(", ");
   words.push(`consensus ${score(valueAt(last.consensus, time))}`);
   words.push(`L1 alone ${score(valueAt(last.l1, time))}`);
@@ -250,7 +335,7 @@ function tell(place) {
   legend.dataset.told = text;
   legend.hidden = false;
   legend.replaceChildren(text);
-  if (last.times.includes(last.candles[place].time)) {
+  if (last.linked.has(last.candles[place].time)) {
     const link = document.createElement("a");
     link.href = addressOf(place);
     link.textContent = "open this tick";
@@ -264,15 +349,16 @@ function addressOf(place) {
 }
 
 function open(place) {
-  if (last.times.includes(last.candles[place].time)) location.assign(addressOf(place));
+  if (last.linked.has(last.candles[place].time)) location.assign(addressOf(place));
   else said.textContent = "no tick for this bar";
 }
 
 function fill(data) {
   drawn.candles.setData(data.candles);
-  drawn.consensus.setData(data.consensus);
-  drawn.l1.setData(data.l1);
+  drawn.consensus?.setData(data.consensus);
+  drawn.l1?.setData(data.l1);
   fillLines(data);
+  fillOver(data);
   for (const level of drawn.levels) drawn.candles.removePriceLine(level);
   drawn.levels = data.levels.map((level) =>
     drawn.candles.createPriceLine({
@@ -323,10 +409,25 @@ function markersOf(data) {
 function draw(data) {
   if (!holder || !library) return;
   const on = cursor === null ? null : last.candles[cursor].time;
-  last = data;
+  plain = data;
+  last = merged(older, data);
   if (on !== null) cursor = Math.max(0, placeOf(on)); // the bars have moved on, the cursor has not
-  drawn ??= build(data);
-  fill(data);
+  drawn ??= build(last);
+  fill(last);
+}
+
+// --- the chart of one moment ----------------------------------------------------------------------
+
+async function drawMoment() {
+  try {
+    const answer = await fetch(holder.dataset.moment, { headers: { Accept: "application/json" } });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const { chart } = await answer.json();
+    if (chart.candles.length) draw(chart);
+    else said.textContent = "No bar of that moment is stored.";
+  } catch {
+    said.textContent = "The chart of that moment could not be loaded.";
+  }
 }
 
 // --- the keyboard's cursor ------------------------------------------------------------------------
@@ -371,7 +472,7 @@ function again() {
   if (!drawn) return;
   drawn.chart.remove();
   drawn = null;
-  draw(last);
+  draw(plain);
 }
 
 if (holder && library) {
@@ -379,8 +480,13 @@ if (holder && library) {
   holder.setAttribute("role", "application");
   holder.addEventListener("keydown", move);
   holder.addEventListener("blur", leaveCursor);
-  recallLines();
+  recall(choices, LINES_KEPT, chosenLines);
+  // what a tick's arguments cite is chosen for each tick anew
+  recall(overChoices, holder.dataset.moment ? `${OVER_KEPT} ${holder.dataset.moment}` : OVER_KEPT, chosenOver);
+  if (holder.dataset.moment) drawMoment();
 }
-document.addEventListener("torra:data", (event) => draw(event.detail.chart));
+document.addEventListener("torra:data", (event) => {
+  if (event.detail.chart) draw(event.detail.chart);
+});
 document.addEventListener("torra:preferences", again);
 dark.addEventListener("change", again);

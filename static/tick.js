@@ -91,6 +91,9 @@ function ownArticles(stage) {
 // A link into what is filtered away or folded shows it again.
 function reveal() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) {
+    fold.open = true;
+  }
   const article = target?.closest("article.voice");
   if (!article) return;
   if (article.hidden) only("");

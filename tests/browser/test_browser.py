@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 
 from tests.doubles.browser import Site, Visit, chromium, needs_browser
 from tests.doubles.visitors import open_app
-from tests.worlds.demo_view import ScriptedView
+from tests.worlds.demo_view import ScriptedView, bars
 
 pytestmark = needs_browser
 
@@ -204,3 +204,34 @@ def test_a_model_cannot_run_a_script(look: Callable[..., Any]) -> None:
     page = look(view, f"/symbol/BTCUSD/M15/{newest}").page
     assert "<script>alert(1)</script>" in page.inner_text("main")
     assert not re.search(r"<script>alert", page.content())
+
+
+def test_the_chart_of_a_tick_draws_what_its_arguments_cite(look: Callable[..., Any]) -> None:
+    newest = bars("BTCUSD", "M15")[-1]["time"]
+    page = look(ScriptedView("full"), f"/symbol/BTCUSD/M15/{newest}").page
+    page.wait_for_selector("#chart canvas")
+    assert page.is_visible("#chart-over")
+    page.get_by_label("200-bar mean").check()
+    page.get_by_label("Volume").check()
+    assert page.inner_text("#chart-said") == ""
+    assert page.locator("details.fold[open]").count() == 0
+    page.click("#fold-debate > summary")
+    assert page.is_visible("text=Who said what")
+
+
+def test_a_chart_scrolls_back_to_the_first_bar_and_no_farther(look: Callable[..., Any]) -> None:
+    page = look(ScriptedView("full"), "/symbol/BTCUSD/M15").page
+    page.wait_for_selector("#chart canvas")
+    page.focus("#chart")
+    for _ in range(2):  # the bars before the 300; then that there are no more
+        with page.expect_response(lambda one: "/api/v1/bars/" in one.url):
+            page.keyboard.press("Home")
+    asked: list[str] = []
+    page.on("request", lambda one: "/api/v1/bars/" in one.url and asked.append(one.url))
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Home")
+    first = bars("BTCUSD", "M15")[0]["time"][:16].replace("T", " ")
+    page.wait_for_function(
+        "(at) => document.getElementById('chart-legend').textContent.includes(at)", arg=first
+    )
+    assert asked == []

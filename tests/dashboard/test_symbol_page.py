@@ -15,7 +15,7 @@ from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from torra import clock
 from torra.config import ROOT, Markov
-from torra.dashboard.cells import chart_data, state_odds, symbol_cells, timelines
+from torra.dashboard.cells import chart_data, price_lines, state_odds, symbol_cells, timelines
 from torra.dashboard.cells.overview_cells import first_tick
 from torra.dashboard.cells.shown import ShownMarkov as Odds
 from torra.dashboard.cells.shown import Strip, Symbol, Timed
@@ -283,12 +283,13 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
     get(chart["data-ticks"] + newest)
     assert {"id": "chart-said", "class": "quiet", "role": "status"} in page.all("p")
     boxes = [a["value"] for a in page.all("input") if a.get("type") == "checkbox"]
-    assert boxes == list(chart_data.LINES)
+    assert boxes == [*price_lines.LINES, "volume", *chart_data.LINES]
+    looks = (ROOT / "static" / "lines.js").read_text("utf-8")
     script = (ROOT / "static" / "chart.js").read_text("utf-8")
     for key in ("ArrowLeft", "ArrowRight", "Home", "End", "Enter"):
         assert key in script
-    for name in chart_data.LINES:
-        assert re.search(rf"^  {name}: {{ title: ", script, re.MULTILINE)
+    for name in (*price_lines.LINES, *chart_data.LINES):
+        assert re.search(rf"^  {name}: {{ title: ", looks, re.MULTILINE)
 
 
 def test_lanes_are_made_once_for_page_and_cells() -> None:

@@ -33,7 +33,9 @@ def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
     sentence = told(stored(address))
     text = get(address).text
     assert "BTCUSD on M15" in sentence
-    assert text.index(sentence) < text.index("Verdict") < text.index("Who took part")
+    order = ("For ", "Against it", "Without agents", "Sure of it", "Who took part", "The debate")
+    places = [text.index(sentence), *(text.index(f" {word}") for word in order)]
+    assert places == sorted(places)
 
 
 def test_symbol_and_overview_say_it_of_the_newest_tick() -> None:

@@ -22,6 +22,7 @@ from agents.registry import AGENTS
 from tests import ROOT
 from torra import clock
 from torra.config import Markov
+from torra.dashboard.view import bar_reading
 from torra.dashboard.view.desk_view import OverviewTold
 from torra.dashboard.view.stream_reading import HISTORY, OWN
 from torra.errors import StoreUnavailable
@@ -164,7 +165,7 @@ class ScriptedView:
             "latest": stream["tick"],
             "position": self._position(instance),
             "changes": self._changes(instance, timeframe),
-            "bars": [] if self._silent(instance) else bars(instance, timeframe)[-limit:],
+            **self._drawn(instance, timeframe, limit),
             "ticks": rows,
             "trades": self._trades(instance),
             "skipped": self._skips(instance, timeframe),
@@ -174,6 +175,20 @@ class ScriptedView:
             "next": names[place + 1] if place + 1 < len(names) else None,
             **{name: stream[name] for name in ("next_in_seconds", "age_seconds", "stale", "quiet")},
         }
+
+    def _drawn(self, instance: str, timeframe: str, limit: int, upto: str = "~") -> dict[str, Any]:
+        every = [] if self._silent(instance) else bars(instance, timeframe)
+        closed = [bar for bar in every if bar["time"] < upto]
+        shown = closed[-limit:]
+        return {"bars": shown, "columns": bar_reading.columns(closed, len(shown))}
+
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> dict[str, Any] | None:
+        if timeframe not in STREAMS.get(instance, ()):
+            return None
+        known = {tick["bar_time"] for tick in self._ticks(instance, timeframe)}
+        drawn = self._drawn(instance, timeframe, limit, as_of)
+        there = [bar["time"] for bar in drawn["bars"] if bar["time"] in known]
+        return {"digits": DIGITS[instance], **drawn, "ticks": there}
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> dict[str, Any] | None:
         desk = self.desk()

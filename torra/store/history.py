@@ -179,6 +179,17 @@ class HistoryStore(Store):
             instance, timeframe, bar_time,
         )  # fmt: skip
 
+    def tick_times(self, instance: str, timeframe: str, first: str, last: str) -> list[str]:
+        """Return the bar times in [first, last] of a stream's stored ticks, oldest first."""
+        step = duration(timeframe)
+        begin, end = (stamp(parse(moment) + step) for moment in (first, last))
+        rows = self._tuples(
+            "SELECT bar_time FROM chains WHERE instance = ? AND timeframe = ? "
+            "AND close_time BETWEEN ? AND ? ORDER BY close_time",
+            instance, timeframe, begin, end,
+        )  # fmt: skip
+        return [bar_time for (bar_time,) in rows]
+
     def beside(self, instance: str, timeframe: str, bar_time: str) -> tuple[str | None, str | None]:
         """Return the bar times of the finished or skipped ticks before and after a bar."""
         table, place, value, which = "ticks", "bar_time", bar_time, "AND state <> 'claimed' "

@@ -7,15 +7,25 @@ Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
 from torra import clock
+from torra.dashboard.cells import price_lines
 from torra.dashboard.cells.common import ThresholdPlaces, action_cell, limits, side_of
-from torra.dashboard.cells.shown import ClosedTrade, ListedTick, PriceBar, ShownPosition, Symbol
+from torra.dashboard.cells.shown import (
+    Bars,
+    ClosedTrade,
+    ListedTick,
+    PriceBar,
+    ShownPosition,
+    Symbol,
+)
+from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
+from torra.tick.tick_record import SignalRecord
 
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
 """States of a position that the market has executed."""
@@ -58,17 +68,24 @@ class Level(TypedDict):
     tone: str
 
 
-class ChartData(TypedDict):
-    """The data of the chart; times are UTC seconds, tones are names of colours."""
+class PriceData(TypedDict):
+    """Bars and what lies over them: by the name of a line the prices of each of its columns."""
 
     digits: int
     candles: list[Candle]
+    volume: list[float | None]
+    over: dict[str, list[list[float | None]]]
+    times: list[int]
+
+
+class ChartData(PriceData):
+    """The data of the chart; times are UTC seconds, tones are names of colours."""
+
     consensus: list[ChartPoint]
     l1: list[ChartPoint]
     markers: list[Marker]
     levels: list[Level]
     thresholds: ThresholdPlaces
-    times: list[int]
     lines: dict[str, list[float | None]]
     told: list[str]
 
@@ -79,6 +96,8 @@ def chart(data: Symbol) -> ChartData:
     return {
         "digits": 5 if data.digits is None else data.digits,
         "candles": [_candle(bar) for bar in data.bars],
+        "volume": [bar.volume for bar in data.bars],
+        "over": over(data.columns),
         "consensus": _series((tick.bar_time, tick.consensus) for tick in ticks),
         "l1": _series((tick.bar_time, tick.l1_consensus) for tick in ticks),
         "markers": _tick_markers(ticks) + _fills(data, ticks) + _exits(data),
@@ -88,6 +107,56 @@ def chart(data: Symbol) -> ChartData:
         "lines": {name: [getattr(tick, name) for tick in ticks] for name in LINES},
         "told": [_told(tick) for tick in ticks],
     }
+
+
+def prices(data: Bars) -> PriceData:
+    """Return bars and their lines alone, as a chart asks for older ones."""
+    return {
+        "digits": 5 if data.digits is None else data.digits,
+        "candles": [_candle(bar) for bar in data.bars],
+        "volume": [bar.volume for bar in data.bars],
+        "over": over(data.columns),
+        "times": [_seconds(at) for at in data.ticks],
+    }
+
+
+def moment(record: ShownTick, data: Bars) -> ChartData:
+    """Return the chart at the close of a tick: what its agents saw, and the levels of its order."""
+    signal = next((one for one in record.written if one.kind == "open"), None)
+    action = str(record.action)
+    shown = figures.mark(action if action not in ("HOLD", "None") else record.verdict)
+    return {
+        **prices(data),
+        "consensus": [],
+        "l1": [],
+        "markers": [_marker(record.bar_time, shown.tone, shown.word.lower(), action)],
+        "levels": _signal_levels(signal) if signal else [],
+        "thresholds": limits(record.thresholds),
+        "lines": {},
+        "told": [],
+    }
+
+
+def over(columns: Mapping[str, Sequence[float | None]]) -> dict[str, list[list[float | None]]]:
+    """Return the prices of each line by its name, without the lines whose columns are not there."""
+    return {
+        name: [[*columns[column]] for column in line.columns]
+        for name, line in price_lines.LINES.items()
+        if all(column in columns for column in line.columns)
+    }
+
+
+def _signal_levels(signal: SignalRecord) -> list[Level]:
+    found = (
+        ("entry", "note", signal.entry),
+        ("stop", "down", signal.stop),
+        ("target", "up", signal.target),
+    )
+    return [
+        {"price": price, "title": name, "tone": tone}
+        for name, tone, price in found
+        if price is not None
+    ]
 
 
 def _told(tick: ListedTick) -> str:

@@ -138,6 +138,7 @@ class PriceBar(RecordPart):
     high: Number = None
     low: Number = None
     close: Number = None
+    volume: Number = None
 
 
 class TradeMark(RecordPart):
@@ -200,6 +201,15 @@ class ClosedTrade(RecordPart):
     r_multiple: Number = None
 
 
+class Bars(RecordPart):
+    """Bars with the lines over them; `ticks` are the bar times that have a tick."""
+
+    digits: Whole = None
+    bars: tuple[PriceBar, ...] = ()
+    columns: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
+    ticks: Words = ()
+
+
 class StateThen(RecordPart):
     """The state of a stream at a close."""
 
@@ -223,6 +233,7 @@ class Symbol(Named, Timed):
 
     desk: Strip = Strip()
     bars: tuple[PriceBar, ...] = ()
+    columns: dict[str, tuple[Number, ...]] = Field(default_factory=dict)
     ticks: tuple[ListedTick, ...] = ()
     trades: tuple[ClosedTrade, ...] = ()
     skipped: tuple[Skip, ...] = ()

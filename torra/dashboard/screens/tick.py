@@ -11,23 +11,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from flask import Response, abort, redirect, url_for
 from flask.typing import ResponseReturnValue
 
 from torra import clock
-from torra.config import Profile
-from torra.dashboard.cells import symbol_cells
+from torra.config import Profile, SymbolSpec
+from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record import inputs, reasoning
+from torra.dashboard.record import inputs, reasoning, story_cards
 from torra.dashboard.record.shown import ShownTick, TickLimits
 from torra.dashboard.screens import watching
-from torra.dashboard.trade import approvals
+from torra.dashboard.trade import approvals, why
+from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
+from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.store.standings import in_warm_up
 from torra.tick.tick_record import Number, RecordPart, TickRecord
@@ -51,6 +55,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         running = watching.running(f"{instance}|{timeframe}|{moment}")
         return redirect(watching.address(running)) if running else abort(404)
     record, desk = limited(ShownTick.read(told)), Strip.read(told["desk"])
+    sections = story(record)
     return page(
         "tick.html",
         desk,
@@ -60,7 +65,10 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         record=record,
         close_time=figures.moment(record.as_of),
         warm_up=record.hosted is None and in_warm_up(record.now, record.as_of),
-        story=story(record),
+        story=sections,
+        front=front(record, sections),
+        over=price_lines.LINES,
+        cited=price_lines.cited(record),
         vectors=list(symbol_cells.SHORT.values()),
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
@@ -71,6 +79,72 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
 def story(record: ShownTick) -> dict[str, object]:
     """Return the sections of a tick's page; a skipped tick has none."""
     return {} if record.skipped else reasoning.story(record, before(record))
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What stands first: the case of a side, what L1 alone would have done, and the facts."""
+
+    verb: str
+    case: Case
+    without: tuple[str, str]
+    facts: list[story_cards.Fact]
+
+
+def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
+    """Return what stands first on a tick's page; None for a skipped tick."""
+    if record.skipped:
+        return None
+    side = story_cards.side_of(record)
+    case = why.case(record, side)
+    spec, currency = _terms(record)
+    return Front(
+        verb=story_cards.VERBS[side],
+        case=case,
+        without=story_cards.without(record, _changed(record, currency)),
+        facts=story_cards.facts(
+            record, sections["panel"], sections["cited"], case.falsifiers, spec, currency
+        ),
+    )
+
+
+def _terms(record: ShownTick) -> tuple[SymbolSpec | None, str]:
+    """Return a symbol's trading terms and its account's currency, as far as they are known."""
+    behind = state().backing
+    setup = behind.desk.setups.get(record.instance) if behind else None
+    if behind is None or setup is None:
+        return None, ""
+    currencies = {one.account: one.currency for one in behind.money().accounts}
+    currency = currencies.get(setup.instance.route, "")
+    try:
+        return setup.profile.symbol(setup.instance.symbol), currency
+    except ConfigError:
+        return None, currency
+
+
+def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
+    """Return what L1 alone would have done on a tick that agents changed; else None."""
+    behind = state().backing
+    known = {one.id: one for one in behind.settings.instances} if behind else {}
+    if behind is None or record.instance not in known or record.l1_verdict is None:
+        return None
+    from torra.replay.changed import words  # noqa: PLC0415  the pages load replays only when asked to
+    from torra.replay.changed.without_agents import ScoredBars, changed_tick  # noqa: PLC0415
+
+    key = f"{record.instance}|{record.timeframe}|{record.bar_time}"
+    found = changed_tick(ScoredBars(behind.database), known, key)
+    if found is None:
+        return None
+    ends = {"none": "Nothing would have been won or lost.", "open": "It would be open still.",
+            "unknown": "What it would have come to is not known."}  # fmt: skip
+    alone, done = found.l1.came_to, found.done.came_to
+    after = f" {currency}" if currency else ""
+    return {
+        "did": words.did(found.l1).capitalize(),
+        "came": ends.get(alone.state) or f"It would have come to {words.came(alone)}{after}.",
+        "done": f"{words.did(found.done)}"
+        + (f", {words.came(done)}{after}." if done.state == "closed" else "."),
+    }
 
 
 def before(record: ShownTick) -> TickRecord | None:

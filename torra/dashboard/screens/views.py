@@ -10,25 +10,30 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote
 
-from flask import abort, current_app, g, jsonify, url_for
+from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST
 from torra import clock
-from torra.dashboard.cells import chart_data, state_odds
+from torra.dashboard.cells import chart_data, price_lines, state_odds
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.cells.common import limits
-from torra.dashboard.cells.shown import Overview, Symbol
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.cells.shown import Bars, Overview, Symbol
+from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import surroundings
+from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.screens.tick import tick_page
+from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page
 from torra.dashboard.view.stream_reading import Json
 from torra.exhibits import figures
 
 CHART_BARS: Final = 300
 """Bars and ticks that a symbol page shows."""
+
+MOMENT_BARS: Final = 160
+"""Bars up to a tick that its page shows."""
 
 HOLE: Final = "HOLE"
 """Placeholder in an address, filled in later; no address of ours contains the word."""
@@ -94,6 +99,7 @@ def symbol_page(instance: str, timeframe: str) -> str:
         fallback=figures.line(closes, *FALLBACK_CHART),
         odds=state_odds.rows(),
         lines=LINE_NAMES,
+        over=price_lines.LINES,
         **symbol_cells(data),
     )
 
@@ -176,6 +182,29 @@ def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     )
 
 
+def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
+    """Answer older bars of a stream with the lines over them, as its chart scrolls back."""
+    asked, limit = request.args.get("before", ""), request.args.get("limit") or str(CHART_BARS)
+    if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
+        return jsonify(error=f"limit is 1 to {MOST}", status=400), 400
+    try:
+        before = clock.iso(clock.parse(asked)) if asked else desk_view().desk()["now"]
+    except (ValueError, OverflowError):
+        wrong = f"before is a time, such as 2026-05-01T10:00:00Z, not {figures.clean(asked, 40)}"
+        return jsonify(error=wrong, status=400), 400
+    told = desk_view().bars(instance, timeframe, str(before), int(limit)) or abort(404)
+    return jsonify(chart_data.prices(Bars.read(told)))
+
+
+def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
+    """Answer the chart at the close of a tick, and which lines its arguments cite."""
+    record = ShownTick.read(known_tick(instance, timeframe, bar_time))
+    close = record.as_of or clock.iso(clock.parse(record.bar_time) + clock.duration(timeframe))
+    told = desk_view().bars(instance, timeframe, close, MOMENT_BARS) or abort(404)
+    chart = chart_data.moment(record, Bars.read(told))
+    return jsonify(chart=chart, cited=price_lines.cited(record))
+
+
 def api_tick(instance: str, timeframe: str, bar_time: str) -> ResponseReturnValue:
     """Answer one tick's record as it is stored."""
     return jsonify(known_tick(instance, timeframe, bar_time))
@@ -196,6 +225,15 @@ def known_tick(instance: str, timeframe: str, bar_time: str) -> Json:
     return desk_view().tick(instance, timeframe, moment) or abort(404)
 
 
+BARS: Final[Fields] = {
+    "before": {
+        "type": "string",
+        "format": "date-time",
+        "description": "Only bars that were closed by then.",
+    },
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": CHART_BARS},
+}
+
 ROUTES = (
     Route("/symbol/<instance>", "instance", instance_page),
     Route("/symbol/<instance>/<timeframe>", "symbol", symbol_page),
@@ -205,5 +243,12 @@ ROUTES = (
     Route("/api/v1/desk", "api_desk", api_desk, reply="json"),
     Route("/api/v1/symbol/<instance>/<timeframe>", "api_symbol", api_symbol, reply="json"),
     Route("/api/v1/symbol/<instance>/<timeframe>/<bar_time>", "api_tick", api_tick, reply="json"),
+    Route("/api/v1/bars/<instance>/<timeframe>", "api_bars", api_bars, reply="json", query=BARS),
+    Route(
+        "/api/v1/symbol/<instance>/<timeframe>/<bar_time>/chart",
+        "api_moment",
+        api_moment,
+        reply="json",
+    ),
     Route("/<path:missing>", "missing", missing_page),
 )

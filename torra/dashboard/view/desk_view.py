@@ -22,6 +22,7 @@ from pydantic import JsonValue
 from torra import clock as clocks
 from torra.config import DeskSettings, Instance, Profile, SymbolSpec
 from torra.dashboard.view import stream_reading
+from torra.dashboard.view.bar_reading import BarReading, Drawn
 from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import Json, StreamReading
@@ -101,14 +102,22 @@ class DeskView(Protocol):
         """Return one stream, or None when the desk has no such stream.
 
         {"desk", instance, symbol, digits, currency, timeframe, timeframes, thresholds, latest,
-        position, bars (oldest first), ticks (newest first, key columns; the first LISTED with OWN
-        of their records), trades, skipped, previous and next (names of neighbouring instances),
-        changes (of the stream), next_in_seconds, age_seconds, stale, quiet, markov}. `latest` is a
-        tick as the overview has it. A trade is a row of its signal: entry was planned, price
-        filled.
-        `markov`: state, duration (ticks), counts (from and to, in the order of
-        sentiment_rules.STATES), next (probabilities), smoothing, cut_points, history (close_time
+        position, bars and columns (as `bars` has them), ticks (newest first, key columns; the first
+        LISTED with OWN of their records), trades, skipped, previous and next (names of neighbouring
+        instances), changes (of the stream), next_in_seconds, age_seconds, stale, quiet, markov}.
+        `latest` is a tick as the overview has it. A trade is a row of its signal: entry was
+        planned, price filled. `markov`: state, duration (ticks), counts (from and to, in the order
+        of sentiment_rules.STATES), next (probabilities), smoothing, cut_points, history (close_time
         and state, oldest first).
+        """
+        ...
+
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Json | None:
+        """Return the newest `limit` bars that were closed at a moment (ISO), None for no stream.
+
+        {"digits", "bars" (oldest first: time, open, high, low, close, volume), "columns" (prices by
+        the names of bar_reading.COLUMNS, for each bar, None where not known), "ticks" (bar times
+        within that have a tick)}.
         """
         ...
 
@@ -167,6 +176,7 @@ class DatabaseView:
         self._desk = desk
         self._version = version()
         self._streams = StreamReading(database)
+        self._drawn = BarReading(database)
         self._hosted = HostedStreams(database)
         self._counted: Kept[dict[str, int]] = Kept(KEPT_COUNTS)
 
@@ -279,7 +289,7 @@ class DatabaseView:
             "latest": stream["tick"],
             "position": self._position(found, self._database.position(found.id)),
             "changes": _changes(tallies, [key]),
-            "bars": [*self._bars(found.id, timeframe, limit)],
+            **_told_bars(self._drawn.read(found.id, timeframe, self._clock.now(), limit)),
             "ticks": [*ticks],
             "trades": [_plain(row) for row in self._database.closed_trades(found.id, 20)],
             "skipped": [*self._database.skips_from(*key, oldest, limit)],
@@ -297,6 +307,17 @@ class DatabaseView:
         key = (found.id, *sorted((name, ticks) for (_, name), (_, ticks) in tallies.items()))
         count = partial(self._database.verdicts_of, found.id, names, one_sided.TICKS)
         return {**self._counted.get(key, count)}
+
+    def bars(self, instance: str, timeframe: str, as_of: str, limit: int) -> Json | None:
+        """Return bars up to a moment, with the lines that arguments cite."""
+        found = self._find(instance, timeframe)
+        if found is None:
+            return None
+        moment = min(clocks.parse(as_of), self._clock.now())
+        drawn = self._drawn.read(found.id, timeframe, moment, limit)
+        times = [str(bar["time"]) for bar in drawn["bars"]]
+        there = self._database.tick_times(found.id, timeframe, times[0], times[-1]) if times else []
+        return {"digits": self._digits(found), **_told_bars(drawn), "ticks": [*there]}
 
     def tick(self, instance: str, timeframe: str, bar_time: str) -> Json | None:
         """Return the whole record of one tick."""
@@ -488,6 +509,11 @@ def _key(instance: str, timeframe: str, moment: datetime) -> TickKey:
     from instance_database import TickKey  # noqa: PLC0415  the pages must not load the database
 
     return TickKey(instance, timeframe, moment)
+
+
+def _told_bars(drawn: Drawn) -> Json:
+    columns: Json = {name: [*values] for name, values in drawn["columns"].items()}
+    return {"bars": [*drawn["bars"]], "columns": columns}
 
 
 def _plain(row: Mapping[str, JsonValue | datetime]) -> Json:

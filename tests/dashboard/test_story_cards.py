@@ -1,0 +1,164 @@
+"""What stands first on a tick's page, and the chart of its moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.doubles.page_reader import check_policy, check_structure, client, get
+from tests.worlds.demo_view import ScriptedView, bars
+from torra.config import Profile
+from torra.dashboard.cells import price_lines
+from torra.dashboard.record import reasoning, story_cards
+from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.view import bar_reading
+from torra.tick.tick_record import TickRecord
+
+NEWEST = bars("BTCUSD", "M15")[-1]["time"]
+TICK = f"/symbol/BTCUSD/M15/{NEWEST}"
+
+
+def record(**more: Any) -> ShownTick:
+    stored = ScriptedView("full").tick("BTCUSD", "M15", NEWEST)
+    assert stored is not None
+    return ShownTick.read({**stored, **more})
+
+
+def facts(shown: ShownTick, **known: Any) -> dict[str, story_cards.Fact]:
+    story: dict[str, Any] = reasoning.story(shown)
+    spec = known.get("spec", Profile().symbol("BTCUSD"))
+    told = story_cards.facts(
+        shown, story["panel"], story["cited"], ["a close below 1"], spec, "USD"
+    )
+    return {one.name: one for one in told}
+
+
+def test_the_side_is_the_verdicts_or_the_nearer_one() -> None:
+    assert story_cards.side_of(record(verdict="SELL", consensus=0.9)) == "SELL"
+    assert story_cards.side_of(record(verdict="HOLD", consensus=-0.1)) == "SELL"
+    assert story_cards.side_of(record(verdict="HOLD", consensus=0.1)) == "BUY"
+    assert story_cards.side_of(record(verdict="HOLD", consensus=None)) == "BUY"
+
+
+def test_the_facts_are_those_of_the_order() -> None:
+    order = {"kind": "open", "side": "BUY", "lots": 0.05, "entry": 60_000.0, "stop": 59_000.0}
+    found = facts(record(signals=[order], proposed=[]))
+    assert found["Size"].value == "0.05 lots"
+    assert found["At risk"].value == "50.00 USD"
+    assert "1,000.00 away" in found["At risk"].more
+    assert found["Proved wrong by"].value == "a close below 1"
+    unknown = facts(record(signals=[order]), spec=None)
+    assert unknown["At risk"].value == "stop 1,000.00 away"
+    none = facts(record(signals=[], signal=None, proposed=[]))
+    assert (none["Size"].value, none["At risk"].value) == ("No order", "Nothing")
+    asked = facts(record(signals=[], signal=None, proposed=[{"kind": "open", "lots": 0.03}]))
+    assert asked["Size"].value == "0.03 lots"
+    assert "without a person's yes" in asked["At risk"].more
+
+
+def test_evidence_is_counted_as_the_table_below_counts_it() -> None:
+    shown = record()
+    cited: Any = reasoning.story(shown)["cited"]
+    assert facts(shown)["Evidence"].value == f"{len(cited)} cited"
+    right = sum(all(one["glyph"] == "✓" for one in row["by"]) for row in cited)
+    assert facts(shown)["Evidence"].more == f"{right} true"
+
+
+@pytest.mark.parametrize(
+    ("l1", "verdict", "told", "word"),
+    [
+        ("HOLD", "HOLD", None, "The same"),
+        ("HOLD", "BUY", None, "Hold"),
+        (None, "BUY", None, "Not known"),
+        ("BUY", "BUY", {"did": "Buy 0.07 lots", "came": "x", "done": "y"}, "Buy 0.07 lots"),
+    ],
+)
+def test_without_agents_is_told_in_a_word(
+    l1: str | None, verdict: str, told: dict[str, str] | None, word: str
+) -> None:
+    shown = record(l1_verdict=l1, verdict=verdict, l1_consensus=0.2)
+    assert story_cards.without(shown, told)[0] == word
+
+
+def test_the_page_begins_with_the_story_and_folds_the_rest() -> None:
+    page = get(TICK, "full")
+    check_structure(page)
+    check_policy(page)
+    folded = [a for a in page.all("details") if a.get("class") == "fold"]
+    assert len(folded) == 5
+    assert not any("open" in a for a in folded)
+    for word in ("For ", "Against it", "Without agents", "Sure of it", "Proved wrong by"):
+        assert word in page.text.split("Who took part")[0]
+
+
+# --- the chart of a moment ------------------------------------------------------------------------
+
+
+def test_the_chart_ends_at_the_tick_and_has_what_is_cited() -> None:
+    answer = client("full").get(f"/api/v1{TICK}/chart").get_json()
+    chart = answer["chart"]
+    assert len(chart["candles"]) == 160
+    closes = [bar["close"] for bar in bars("BTCUSD", "M15")][-160:]
+    assert [one["close"] for one in chart["candles"]] == closes
+    assert set(chart["over"]) == set(price_lines.LINES)
+    assert all(len(column) == 160 for line in chart["over"].values() for column in line)
+    assert set(answer["cited"]) <= set(price_lines.LINES)
+    (marker,) = chart["markers"]
+    assert marker["time"] == chart["candles"][-1]["time"]
+    older = bars("BTCUSD", "M15")[-5]["time"]
+    before = client("full").get(f"/api/v1/symbol/BTCUSD/M15/{older}/chart").get_json()["chart"]
+    assert before["candles"][-1]["time"] == chart["candles"][-5]["time"]
+
+
+def test_cited_lines_are_those_of_the_points() -> None:
+    report = {
+        "agent_id": "technical",
+        "points_for": [{"id": "component.kl_cloud"}, {"id": "technical.rsi14"}],
+        "points_against": [{"id": "technical.resistance_distance_atr"}],
+        "evidence": [{"id": "technical.sma200"}, {"id": "component.st_long"}],
+    }
+    found = price_lines.cited(TickRecord.read({"deliberation": {"reports": [report]}}))
+    assert found == ["mean50", "mean200", "cloud", "levels"]
+    assert price_lines.cited(TickRecord()) == []
+
+
+def test_older_bars_are_told_page_by_page_without_a_gap() -> None:
+    every = bars("EURUSD", "H1")
+    before, seen = "", list[float]()
+    while True:
+        query = f"limit=50{f'&before={before}' if before else ''}"
+        answer = client("full").get(f"/api/v1/bars/EURUSD/H1?{query}")
+        assert answer.status_code == 200
+        candles = answer.get_json()["candles"]
+        if not candles:
+            break
+        seen = [one["close"] for one in candles] + seen
+        first = every[len(every) - len(seen)]
+        before = first["time"]
+    assert seen == [bar["close"] for bar in every]
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=2001", "limit=x", "limit=-1", "before=soon", "before=%00"]
+)
+def test_a_question_that_means_nothing_is_refused(query: str) -> None:
+    answer = client("full").get(f"/api/v1/bars/EURUSD/H1?{query}")
+    assert answer.status_code == 400
+    assert answer.get_json()["error"]
+
+
+def test_bars_of_no_stream_are_none() -> None:
+    assert client("full").get("/api/v1/bars/NOBODY/H1").status_code == 404
+    assert client("full").get("/api/v1/bars/EURUSD/M1").status_code == 404
+
+
+def test_lines_are_the_values_that_l1_saw() -> None:
+    rows = bars("BTCUSD", "M15")
+    found = bar_reading.columns(rows, 100)
+    assert set(found) == set(bar_reading.COLUMNS)
+    closes = [row["close"] for row in rows]
+    assert found["sma50"][-1] == pytest.approx(sum(closes[-50:]) / 50)
+    assert found["sma200"][-1] == pytest.approx(sum(closes[-200:]) / 200)
+    few = bar_reading.columns(rows[:20], 20)
+    assert all(values == [None] * 20 for values in few.values())
