@@ -32,7 +32,9 @@ WARM: Final = 2
 
 TRIAL_ROWS, TRIAL_REQUESTS = 5_000, 5
 
-TARGETS: Final = {"overview": 50.0, "symbol": 80.0, "deliberation": 60.0}
+TARGETS: Final = {
+    "overview": 50.0, "symbol": 80.0, "deliberation": 60.0, "trades": 80.0, "money": 80.0,
+}  # fmt: skip
 """Milliseconds that a median may take."""
 
 Figures = dict[str, dict[str, float]]
@@ -105,6 +107,8 @@ def addresses_of(database: Any, desk: Any, number: int) -> dict[str, list[str]]:
         "overview": ["/"] * number,
         "symbol": (symbols * number)[:number],
         "deliberation": (ticks[:: max(1, len(ticks) // number)] * number)[:number],
+        "trades": ["/trades"] * number,
+        "money": ["/api/v1/money"] * number,
     }
 
 

@@ -424,9 +424,9 @@ async function drawMoment() {
     if (!answer.ok) throw new Error(String(answer.status));
     const { chart } = await answer.json();
     if (chart.candles.length) draw(chart);
-    else said.textContent = "No bar of that moment is stored.";
+    else holder.textContent = "No bar of that moment is stored.";
   } catch {
-    said.textContent = "The chart of that moment could not be loaded.";
+    holder.textContent = "The chart of that moment could not be loaded.";
   }
 }
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from torra.config import DeskSettings, Profile
+from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_slots import Slots
 from torra.money.book import Money, MoneyBook
 from torra.money.line import LinePoint
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from torra.dashboard.view.desk_view import RunningDesk
     from torra.desk.event_stream import EventStream
     from torra.trading.kill_switch import KillSwitch
+
+
+LINES_KEPT: Final = 8
+"""Lines of money that are kept: one for each period, of now and a minute ago."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +64,18 @@ class Backing:
         return self._trades.money(setups, self.now())
 
     def money_lines(self, period: str) -> dict[str, tuple[LinePoint, ...]]:
-        """Return the line of each account's results over a period (torra.money.line.PERIODS)."""
+        """Return the line of each account's results over a period (torra.money.line.PERIODS).
+
+        At most a minute old: a large desk reads thousands of prices for one.
+        """
         setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
-        return self._trades.lines(setups, self.now(), period)
+        now = self.now()
+        key = (period, self.database.newest_step(), now.replace(second=0, microsecond=0))
+        return self._lines.get(key, lambda: self._trades.lines(setups, now, period))
+
+    @cached_property
+    def _lines(self) -> Kept[dict[str, tuple[LinePoint, ...]]]:
+        return Kept(LINES_KEPT)
 
     @cached_property
     def _trades(self) -> MoneyBook:
