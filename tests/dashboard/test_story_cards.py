@@ -14,6 +14,7 @@ from torra.dashboard.record import reasoning, story_cards
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view import bar_reading
 from torra.tick.tick_record import TickRecord
+from torra.verdict.order_levels import Levels
 
 NEWEST = bars("BTCUSD", "M15")[-1]["time"]
 TICK = f"/symbol/BTCUSD/M15/{NEWEST}"
@@ -28,9 +29,8 @@ def record(**more: Any) -> ShownTick:
 def facts(shown: ShownTick, **known: Any) -> dict[str, story_cards.Fact]:
     story: dict[str, Any] = reasoning.story(shown)
     spec = known.get("spec", Profile().symbol("BTCUSD"))
-    told = story_cards.facts(
-        shown, story["panel"], story["cited"], ["a close below 1"], spec, "USD"
-    )
+    panel, cited, wrong = story["panel"], story["cited"], ["a close below 1"]
+    told = story_cards.facts(shown, panel, cited, wrong, spec, "USD", known.get("levels"))
     return {one.name: one for one in told}
 
 
@@ -53,8 +53,10 @@ def test_the_facts_are_those_of_the_order() -> None:
     none = facts(record(signals=[], signal=None, proposed=[]))
     assert (none["Size"].value, none["At risk"].value) == ("No order", "Nothing")
     asked = facts(record(signals=[], signal=None, proposed=[{"kind": "open", "lots": 0.03}]))
-    assert asked["Size"].value == "0.03 lots"
-    assert "without a person's yes" in asked["At risk"].more
+    assert (asked["Size"].value, asked["At risk"].value) == ("0.03 lots", "—")
+    levels = Levels(entry=60_000.0, stop=61_000.0, target=58_000.0, atr=500.0)
+    shown = record(signals=[], signal=None, proposed=[{"kind": "open", "lots": 0.03}])
+    assert facts(shown, levels=levels)["At risk"].value == "30.00 USD"
 
 
 def test_evidence_is_counted_as_the_table_below_counts_it() -> None:

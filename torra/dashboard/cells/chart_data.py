@@ -26,6 +26,7 @@ from torra.dashboard.cells.shown import (
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.tick.tick_record import SignalRecord
+from torra.verdict.order_levels import Levels
 
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
 """States of a position that the market has executed."""
@@ -61,7 +62,7 @@ class Marker(TypedDict):
 
 
 class Level(TypedDict):
-    """A level of the open position."""
+    """A level of the open position, or of an order."""
 
     price: float
     title: str
@@ -120,9 +121,12 @@ def prices(data: Bars) -> PriceData:
     }
 
 
-def moment(record: ShownTick, data: Bars) -> ChartData:
-    """Return the chart at the close of a tick: what its agents saw, and the levels of its order."""
-    signal = next((one for one in record.written if one.kind == "open"), None)
+def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> ChartData:
+    """Return the chart at the close of a tick: what its agents saw, and the levels of its order.
+
+    `proposed` are those of an order that waits or waited for a person.
+    """
+    signal = next((one for one in record.written if one.kind == "open"), None) or proposed
     action = str(record.action)
     shown = figures.mark(action if action not in ("HOLD", "None") else record.verdict)
     return {
@@ -146,7 +150,7 @@ def over(columns: Mapping[str, Sequence[float | None]]) -> dict[str, list[list[f
     }
 
 
-def _signal_levels(signal: SignalRecord) -> list[Level]:
+def _signal_levels(signal: SignalRecord | Levels) -> list[Level]:
     found = (
         ("entry", "note", signal.entry),
         ("stop", "down", signal.stop),

@@ -17,6 +17,7 @@ from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.tick_record import ProposedOrder, SignalRecord
+from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import worth
 
 TRUE: Final = JUDGED[EQUAL][0]
@@ -48,10 +49,12 @@ def facts(
     falsifiers: Sequence[str],
     spec: SymbolSpec | None,
     currency: str,
+    proposed: Levels | None = None,
 ) -> list[Fact]:
     """Return how sure, which size, what at risk, on what evidence, at what cost, and what refutes.
 
-    `spec` are the symbol's terms, None where the desk does not know them any more.
+    `spec` are the symbol's terms, None where the desk does not know them any more; `proposed` the
+    levels of an order that waits or waited for a person.
     """
     sides = panel.get("sides", []) if panel else []
     right = sum(all(one["glyph"] == TRUE for one in row["by"]) for row in cited)
@@ -62,7 +65,7 @@ def facts(
         if sides
         else Fact("Sure of it", DASH, "no agent took a side"),
         _size(record, f"× {sides[0]['size']} of what risk allows" if sides else ""),
-        _risk(record, spec, currency),
+        _risk(record, spec, currency, proposed),
         Fact("Evidence", f"{len(cited)} cited", f"{right} true" if cited else "")
         if cited
         else Fact("Evidence", "Nothing cited"),
@@ -85,13 +88,17 @@ def _size(record: ShownTick, more: str) -> Fact:
     return Fact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
 
 
-def _risk(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fact:
-    opening = next((one for one in record.written if one.kind == "open"), None)
-    if opening is None and any(one.kind == "open" for one in record.proposed):
-        return Fact("At risk", DASH, "nothing without a person's yes: its approval tells")
-    if opening is None or opening.entry is None or opening.stop is None or opening.lots is None:
+def _risk(
+    record: ShownTick, spec: SymbolSpec | None, currency: str, proposed: Levels | None
+) -> Fact:
+    orders: list[SignalRecord | ProposedOrder] = [*record.written, *record.proposed]
+    opening = next((one for one in orders if one.kind == "open"), None)
+    at = opening if isinstance(opening, SignalRecord) else proposed
+    if opening is None or opening.lots is None:
         return Fact("At risk", "Nothing")
-    distance = abs(opening.entry - opening.stop)
+    if at is None or at.entry is None or at.stop is None:
+        return Fact("At risk", DASH, "where its stop lay is not known")
+    distance = abs(at.entry - at.stop)
     digits = 5 if record.digits is None else record.digits
     away = f"stop {figures.plain(distance, digits)} away"
     if spec is None:

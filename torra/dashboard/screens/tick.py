@@ -98,12 +98,19 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
     side = story_cards.side_of(record)
     case = why.case(record, side)
     spec, currency = _terms(record)
+    row = approvals.row_of(record)
     return Front(
         verb=story_cards.VERBS[side],
         case=case,
         without=story_cards.without(record, _changed(record, currency)),
         facts=story_cards.facts(
-            record, sections["panel"], sections["cited"], case.falsifiers, spec, currency
+            record,
+            sections["panel"],
+            sections["cited"],
+            case.falsifiers,
+            spec,
+            currency,
+            row.first.levels if row is not None else None,
         ),
     )
 

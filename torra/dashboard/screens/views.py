@@ -24,6 +24,7 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.screens.tick import tick_page
+from torra.dashboard.trade import approvals
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page
 from torra.dashboard.view.stream_reading import Json
@@ -201,7 +202,9 @@ def api_moment(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVa
     record = ShownTick.read(known_tick(instance, timeframe, bar_time))
     close = record.as_of or clock.iso(clock.parse(record.bar_time) + clock.duration(timeframe))
     told = desk_view().bars(instance, timeframe, close, MOMENT_BARS) or abort(404)
-    chart = chart_data.moment(record, Bars.read(told))
+    row = approvals.row_of(record)
+    levels = row.first.levels if row is not None else None
+    chart = chart_data.moment(record, Bars.read(told), levels)
     return jsonify(chart=chart, cited=price_lines.cited(record))
 
 

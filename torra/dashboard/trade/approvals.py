@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from torra.clock import duration, parse
 from torra.config import Instance, Profile, SymbolSpec
-from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import Waiting
 from torra.dashboard.cells.shown import Strip
@@ -93,6 +93,7 @@ class ShownProposal:
     checks: list[CheckLine]
     typing: bool
     channel: str
+    currency: str
     record: TickRecord
 
 
@@ -157,6 +158,9 @@ def approval(sid: str) -> str:
         case=why.case(record, side),
         sums=proposals.sums(record, row.multiplier),
         chips=list(proposals.GROUPS),
+        currency=found.currency,
+        over=price_lines.LINES,
+        cited=price_lines.cited(record),
         rungs=proposals.RUNGS,
         reasons=orders.REJECTIONS,
         tick=tick_link(row.instance, row.timeframe, row.bar_time),
@@ -184,6 +188,12 @@ def waiting(most: int) -> list[Waiting]:
 
 def of_tick(record: TickRecord) -> ProposalLine | None:
     """Return the proposal of a tick in its present state, with its signal; None without one."""
+    row = row_of(record)
+    return None if row is None else _ended(row)
+
+
+def row_of(record: TickRecord) -> ProposalRow | None:
+    """Return the proposal of a tick as it is stored; None without one."""
     known = state().backing
     if known is None or not summary.proposed(record):
         return None
@@ -196,7 +206,7 @@ def of_tick(record: TickRecord) -> ProposalLine | None:
         sid = signal_id(instance, symbol, timeframe, moment, kind=kind, side=side)
         row = known.database.proposal(sid)
         if row is not None:
-            return _ended(ProposalRow.read(row))
+            return ProposalRow.read(row)
     return None
 
 
@@ -209,9 +219,7 @@ def _glance(row: ProposalRow) -> Waiting:
     (instance, _, spec, _), first = _terms(row), row.first
     glyph, _, tone = figures.mark(row.verdict)
     name = figures.clean(row.instance, 40)
-    accounts = {one.account: one.currency for one in backing().money().accounts}
-    known = accounts.get(instance.route, "") if instance else ""
-    currency = f" {known}" if known else ""
+    currency = f" {_currency(instance)}".rstrip() if instance else ""
     levels = f"at {shown.price}, stop {shown.stop}, target {shown.target}"
     if first.kind != "open":
         levels = f"at {shown.price}"
@@ -225,6 +233,12 @@ def _glance(row: ProposalRow) -> Waiting:
         seconds=_seconds_left(row),
         address=url_for(".approval", sid=row.sid),
     )
+
+
+def _currency(instance: Instance) -> str:
+    """Return the currency of an instance's account, "" where nobody has told it."""
+    accounts = {one.account: one.currency for one in backing().money().accounts}
+    return accounts.get(instance.route, "")
 
 
 def _queue(desk: Strip) -> Queue:
@@ -303,7 +317,8 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
     instance, profile, spec, trouble = _terms(row)
     preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
     typing = waits and instance is not None and orders.needs_typing(instance)
-    cells = {**strip, **proposals.ladder(row, preview, profile, spec)}
+    currency = _currency(instance) if instance else ""
+    cells = {**strip, **proposals.ladder(row, preview, profile, spec, currency)}
     record = _record(row)
     levels = preview.levels if preview else row.first.levels
     cells |= without_agents.line(row, record, without_agents.Terms(levels, profile, spec))
@@ -326,6 +341,7 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
         checks=proposals.every_check(preview),
         typing=typing,
         channel=instance.channel if instance else "",
+        currency=currency,
         record=record,
     )
 

@@ -275,10 +275,12 @@ def ladder(
     preview: Preview | None,
     profile: Profile | None,
     spec: SymbolSpec | None,
+    currency: str = "",
 ) -> Cells:
     """Return price, distance in ATR and R, and money of each level, and the whole loss at the stop.
 
-    They are those of now; without a preview, those that were proposed.
+    They are those of now; without a preview, those that were proposed. `currency` is the account's,
+    "" where nobody has told it.
     """
     proposed = row.first
     at, lots = (preview.levels, preview.lots) if preview else (proposed.levels, proposed.lots)
@@ -292,7 +294,11 @@ def ladder(
         cells |= _rung(rung, at, lots, spec)
     lost = float(loss_of_one(at, spec)) * lots
     share = f"{lost / profile.risk.capital:.2%} of capital"
-    return cells | size | {"l.cash": words(f"{figures.plain(lost, 2)} ({share})")}
+    return cells | size | {"l.cash": words(f"{_in(figures.plain(lost, 2), currency)} ({share})")}
+
+
+def _in(amount: str, currency: str) -> str:
+    return f"{amount} {figures.clean(currency, 8)}" if currency else amount
 
 
 def _rung(name: str, at: Levels, lots: float, spec: SymbolSpec) -> Cells:

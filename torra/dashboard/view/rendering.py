@@ -63,7 +63,7 @@ MENU: Final = (
         (
             MenuPage("trades", "Results", "t"),
             MenuPage("approvals", "Approvals", "a"),
-            MenuPage("signals", "Positions and orders", "s"),
+            MenuPage("signals", "Signals and positions", "s"),
         ),
         ("approval", "signal"),
     ),
