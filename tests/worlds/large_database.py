@@ -27,7 +27,7 @@ from typing import Any, Final
 from agents.contracts import VECTORS
 from instance_database import Database, TickKey
 from tests.worlds import desks
-from torra.clock import Simulated, duration, iso
+from torra.clock import Simulated, duration, iso, parse
 from torra.config import DeskSettings, Instance, Profile
 
 NOW: Final = datetime(2026, 2, 13, 12, tzinfo=UTC)
@@ -269,7 +269,9 @@ def _told(
     known = templates()[timeframe]
     found = known[back % len(known)]
     identity = {"instance": one.id, "symbol": one.symbol, "timeframe": timeframe}
-    times = {"bar_time": bar_time, "as_of": close, "now": close, "close": price}
+    # The clock of a running desk is past the close; one that stands at it is a warm-up's.
+    now = iso(parse(close) + timedelta(seconds=2))
+    times = {"bar_time": bar_time, "as_of": close, "now": now, "close": price}
     told = {**found.record, **identity, **times, "signal": None, "signals": []}
     scores = [told["scores"][vector]["score"] for vector in VECTORS]
     rows.add(SENTIMENT, row, close, timeframe, *scores, *(told[name] for name in BLENDED),

@@ -20,6 +20,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from torra.clock import duration, parse
 from torra.store.connection import Store, stamp, to_json
@@ -59,6 +60,12 @@ OBSERVED: Final = (
     "AND +c.close_time >= ? AND +c.close_time <= ? AND +c.instance IN "
 )
 """The + before a column keeps SQLite on the index of sentiment_id: it reads one page, in order."""
+
+
+# weak: what is known of the warm-ups of a database goes with it
+_ENDS: WeakKeyDictionary[StandingStore, dict[tuple[str, str], datetime | None]] = (
+    WeakKeyDictionary()
+)
 
 
 class StandingStore(Store):
@@ -194,6 +201,10 @@ class StandingStore(Store):
         The clock of the warm-up stands at each close, that of a running desk is always past it. So
         a record tells by its `now`; one without it, of an older version, was no warm-up.
         """
+        ends = _ENDS.setdefault(self, {})
+        key = instance, timeframe
+        if key in ends:
+            return ends[key]
         # Warm-up runs only where there is no tick yet: its ticks are the first, without a gap.
         known, beyond = -1, 0
         while self._warmed(instance, timeframe, beyond):
@@ -204,7 +215,20 @@ class StandingStore(Store):
                 known = middle
             else:
                 beyond = middle
-        return None if known < 0 else self._warmed(instance, timeframe, known)
+        end = None if known < 0 else self._warmed(instance, timeframe, known)
+        # A tick of the running desk has followed: the warm-up is over for good.
+        if self._has_tick(instance, timeframe, beyond):
+            ends[key] = end
+        return end
+
+    def _has_tick(self, instance: str, timeframe: str, place: int) -> bool:
+        """Return whether a stream has a tick at a place, counted from 0."""
+        found = self._tuples(
+            "SELECT 1 FROM chains WHERE instance = ? AND timeframe = ? "
+            "ORDER BY close_time LIMIT 1 OFFSET ?",
+            instance, timeframe, place,
+        )  # fmt: skip
+        return bool(found)
 
     def _warmed(self, instance: str, timeframe: str, place: int) -> datetime | None:
         """Return the close of a stream's tick, counted from 0, if it was run in warm-up."""
