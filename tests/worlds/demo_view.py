@@ -165,7 +165,7 @@ class ScriptedView:
             "latest": stream["tick"],
             "position": self._position(instance),
             "changes": self._changes(instance, timeframe),
-            **self._drawn(instance, timeframe, limit),
+            "bars": self._drawn(instance, timeframe, limit)["bars"],
             "ticks": rows,
             "trades": self._trades(instance),
             "skipped": self._skips(instance, timeframe),

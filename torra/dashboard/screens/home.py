@@ -23,6 +23,7 @@ from torra.dashboard.screens.views import Links, watch_link
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.rendering import desk_view, page, state
+from torra.money.book import Money
 from torra.money.line import PERIODS
 from torra.store.hosted import FEED
 
@@ -56,7 +57,7 @@ def symbols() -> str:
 def api_overview() -> ResponseReturnValue:
     """Answer the desk as it is stored, and the cells of Home or, with `rows`, of all symbols."""
     told = desk_view().overview()
-    shown = _cells(Overview.read(told), rows=request.args.get("rows") == "yes")
+    shown, _ = _cells(Overview.read(told), rows=request.args.get("rows") == "yes")
     return jsonify(
         shape=shown["shape"], order=shown["order"], cells=shown["cells"], desk=told["desk"]
     )
@@ -72,7 +73,7 @@ def _shown(template: str, api: str, *, rows: bool) -> str:
         "line": period if "line" in request.args else None,
         "rows": "yes" if rows else None,
     }
-    behind = state().backing
+    cells, found = _cells(data, rows=rows)
     return page(
         template,
         data.desk,
@@ -84,30 +85,31 @@ def _shown(template: str, api: str, *, rows: bool) -> str:
         timeframes=glance.timeframes_of(data),
         watched=range(glance.WATCHED),
         waiting=range(home_cells.WAITING),
-        accounts=None if behind is None else home_cells.accounts_shown(behind.money()),
+        accounts=None if found is None else home_cells.accounts_shown(found),
         kept=_kept,
-        **_cells(data, rows=rows),
+        **cells,
     )
 
 
-def _cells(data: Overview, *, rows: bool) -> glance.OverviewShown:
-    """Return the cells of the symbols, and on Home those of the desk's money besides."""
+def _cells(data: Overview, *, rows: bool) -> tuple[glance.OverviewShown, Money | None]:
+    """Return the cells of the symbols, and on Home those of the desk's money, and the money."""
     links = Links()
     found = glance.overview(data, links.tick, watch_link, links.instance, _sort(), rows=rows)
+    behind = state().backing
+    told = None if rows or behind is None else behind.money()
     if not rows:
-        found["cells"] |= _money(data)
-    return found
+        found["cells"] |= _money(data, told)
+    return found, told
 
 
-def _money(data: Overview) -> Mapping[str, Any]:
+def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
     known = [one.changes for one in data.instances if one.feed != FEED]
     made = sum(one.changed or 0 for one in known)
     every = sum(one.all or 0 for one in known)
     cells = home_cells.models(data.desk) | home_cells.agents(made, every, changed.worth())
     behind = state().backing
-    if behind is None:
+    if behind is None or found is None:
         return cells
-    found = behind.money()
     waits = approvals.waiting(home_cells.WAITING) if data.desk.waiting else []
     return {
         **cells,

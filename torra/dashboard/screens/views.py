@@ -19,7 +19,7 @@ from torra.dashboard.cells import chart_data, price_lines, state_odds
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.cells.common import limits
-from torra.dashboard.cells.shown import Bars, Overview, Symbol
+from torra.dashboard.cells.shown import Bars, Overview, Strip, Symbol
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import ShownTick
@@ -173,7 +173,11 @@ def api_desk() -> ResponseReturnValue:
 
 def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer the cells and the chart of a symbol page."""
-    data = Symbol.read(known_symbol(instance, timeframe))
+    told = known_symbol(instance, timeframe)
+    # the lines over the price are the chart's alone: the page itself does without
+    now = str(Strip.read(told["desk"]).now)
+    drawn = desk_view().bars(instance, timeframe, now, CHART_BARS) or {}
+    data = Symbol.read({**told, **drawn, "ticks": told["ticks"]})
     shown = symbol_cells(data)
     return jsonify(
         shape=shown["shape"],

@@ -102,13 +102,13 @@ class DeskView(Protocol):
         """Return one stream, or None when the desk has no such stream.
 
         {"desk", instance, symbol, digits, currency, timeframe, timeframes, thresholds, latest,
-        position, bars and columns (as `bars` has them), ticks (newest first, key columns; the first
-        LISTED with OWN of their records), trades, skipped, previous and next (names of neighbouring
-        instances), changes (of the stream), next_in_seconds, age_seconds, stale, quiet, markov}.
-        `latest` is a tick as the overview has it. A trade is a row of its signal: entry was
-        planned, price filled. `markov`: state, duration (ticks), counts (from and to, in the order
-        of sentiment_rules.STATES), next (probabilities), smoothing, cut_points, history (close_time
-        and state, oldest first).
+        position, bars (as `bars` has them, without columns), ticks (newest first, key columns; the
+        first LISTED with OWN of their records), trades, skipped, previous and next (names of the
+        neighbouring instances), changes (of the stream), next_in_seconds, age_seconds, stale,
+        quiet, markov}. `latest` is a tick as the overview has it. A trade is a row of its signal:
+        entry was planned, price filled. `markov`: state, duration (ticks), counts (from and to, in
+        the order of sentiment_rules.STATES), next (probabilities), smoothing, cut_points, history
+        (close_time and state, oldest first).
         """
         ...
 
@@ -233,12 +233,13 @@ class DatabaseView:
         streams = [(one.id, timeframe) for one in every for timeframe in one.timeframes]
         read = self._streams.read(streams, self._clock, tallies)
         held = {position.instance: position for position in self._database.positions()}
+        currencies = self._currencies()
         return {
             "desk": self.desk(),
             "debates": self._debates(),
             "instances": [
                 {
-                    **self._names(one),
+                    **self._names(one, currencies),
                     **_of_instance([read[one.id, timeframe] for timeframe in one.timeframes]),
                     "position": self._position(one, held.get(one.id)),
                     "changes": _changes(tallies, [(one.id, name) for name in one.timeframes]),
@@ -284,12 +285,12 @@ class DatabaseView:
         oldest = str(ticks[-1]["bar_time"]) if ticks else ""
         return {
             "desk": self.desk(),
-            **self._names(found),
+            **self._names(found, self._currencies()),
             **stream,
             "latest": stream["tick"],
             "position": self._position(found, self._database.position(found.id)),
             "changes": _changes(tallies, [key]),
-            **_told_bars(self._drawn.read(found.id, timeframe, self._clock.now(), limit)),
+            "bars": [*self._bars(found.id, timeframe, limit)],
             "ticks": [*ticks],
             "trades": [_plain(row) for row in self._database.closed_trades(found.id, 20)],
             "skipped": [*self._database.skips_from(*key, oldest, limit)],
@@ -373,14 +374,14 @@ class DatabaseView:
             ],
         }
 
-    def _names(self, one: Instance) -> Json:
+    def _names(self, one: Instance, currencies: Mapping[str, str]) -> Json:
         thresholds = self._profile(one).thresholds
         return {
             "instance": one.id,
             "symbol": one.symbol,
             "feed": one.feed,
             "digits": self._digits(one),
-            "currency": self._currencies().get(one.route, ""),
+            "currency": currencies.get(one.route, ""),
             "timeframes": list(one.timeframes),
             "thresholds": {"buy": thresholds.buy, "sell": thresholds.sell},
         }
