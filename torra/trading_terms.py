@@ -56,7 +56,8 @@ class Risk(Section):
         0.25,
         gt=0,
         le=2,
-        description="how far the price may have moved when the order is sent, ATRs",
+        description="how far the price may have moved when a broker gets the order, ATRs; on "
+        "paper, where it fills at the next bar's open, `price_collar_atr` holds",
     )
     min_trades_for_ev: int = Field(
         30, ge=1, description="replayed trades from which a win rate counts"

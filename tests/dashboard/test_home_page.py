@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from instance_database import Database
 from tests.doubles.page_reader import Page, check_policy, check_structure, get
 from tests.doubles.page_reader import client as view_client
 from tests.worlds import demo_orders
@@ -26,10 +25,8 @@ LEVELS = {"buy": 0.5, "sell": 0.5}
 @pytest.fixture
 def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
     """A desk with closed trades and a proposal; nothing of it counts as warm-up."""
-    made = demo_orders.build(tmp_path)
-    monkeypatch.setattr(Database, "warm_up_end", lambda *_: None)
-    yield made
-    made.database.close()
+    with demo_orders.traded(tmp_path, monkeypatch) as made:
+        yield made
 
 
 def home(backing: Backing, query: str = "") -> tuple[Page, dict[str, Any]]:
@@ -108,13 +105,13 @@ def test_pages_over_a_view_know_no_money_and_show_none() -> None:
 
 
 def test_agents_and_models_are_told_in_a_sentence() -> None:
-    assert home_cells.agents(0, 0, "")["agents.more"]["text"] == "There is no verdict yet."
-    assert "agreed with the scores" in home_cells.agents(0, 9, "")["agents.more"]["text"]
-    told = home_cells.agents(4, 1_767, "What it came to.")
+    assert home_cells.agents(0, 0)["agents.more"]["text"] == "There is no verdict yet."
+    assert "agreed with the scores" in home_cells.agents(0, 9)["agents.more"]["text"]
+    told = home_cells.agents(4, 1_767)
     assert told["agents.changed"]["text"] == "4 of 1,767"
-    assert told["agents.more"]["text"] == "What it came to."
+    assert "what either way came to" in told["agents.more"]["text"]
     free = home_cells.models(Strip(cost_hour=0.0, ceiling=2.0))["models.more"]["text"]
-    assert "rules that are built in" in free
+    assert free == "Nothing was spent on models in the last hour."
     assert home_cells.models(Strip(cost_hour=0.5, ceiling=2.0))["models.more"]["text"].startswith(
         "25 %"
     )

@@ -76,6 +76,20 @@ def test_no_page_fails_of_a_document_that_cannot_be_read(
             filled.close()
 
 
+@pytest.mark.parametrize("column", ["open", "high", "low", "close", "volume"])
+@pytest.mark.parametrize("value", ["x", b"\xff", 1e308, -1e308, 0.0])
+def test_no_page_fails_of_a_bar_that_is_no_price(
+    home: Home, tmp_path: Path, column: str, value: object
+) -> None:
+    """The feeds' door lets none in; a file that somebody changed may have it all the same."""
+    filled = home.filled(tmp_path / "home", itertools.cycle(HARMLESS))
+    try:
+        plant(filled, "bars", column, value)
+        assert failures(filled) == []
+    finally:
+        filled.close()
+
+
 @pytest.mark.parametrize("what", ODD)
 def test_a_proposal_that_cannot_be_read_says_so(home: Home, tmp_path: Path, what: str) -> None:
     filled = home.filled(tmp_path / "home", itertools.cycle(HARMLESS))

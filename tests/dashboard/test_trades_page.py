@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from instance_database import Database
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders
@@ -27,10 +26,8 @@ from torra.exhibits import money as words
 @pytest.fixture
 def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
     """A desk with closed trades; its clock stood at each close, which is the mark of a warm-up."""
-    made = demo_orders.build(tmp_path)
-    monkeypatch.setattr(Database, "warm_up_end", lambda *_: None)
-    yield made
-    made.database.close()
+    with demo_orders.traded(tmp_path, monkeypatch) as made:
+        yield made
 
 
 def client(backing: Backing) -> Any:

@@ -290,3 +290,19 @@ def test_a_mark_that_says_anything_is_no_folder(home: Path, tmp_path: Path) -> N
         plan = backup_restore.plan(home, None, stores.NOON)
         assert plan.kept.parent == home / "backups" and plan.kept.name.endswith("T120000Z")
         assert backup_restore.cut_off(home) == backup_restore.repair(home)
+
+
+@pytest.mark.parametrize(
+    ("called", "found", "begins"),
+    [
+        ("/opt/desk/.venv/bin/torra", None, "/opt/desk/.venv/bin/torra --home "),
+        ("/opt/desk/.venv/bin/torra", "/usr/bin/torra", "torra --home "),
+        ("/usr/bin/pytest", None, "torra --home "),
+    ],
+)
+def test_a_command_to_type_works_where_the_program_is_on_no_path(
+    called: str, found: str | None, begins: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.argv", [called, "run"])
+    monkeypatch.setattr("shutil.which", lambda _name: found)
+    assert backup_restore.command(tmp_path, "token").startswith(begins)

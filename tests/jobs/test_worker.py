@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,6 +186,22 @@ def test_a_kind_that_nobody_knows_is_an_error(office: Office) -> None:
         "error",
         "This program knows no job of the kind gone.",
     )
+
+
+@pytest.mark.parametrize("odd", ["[}", "7", "", b"\xff"])
+def test_what_cannot_be_read_is_an_error_and_the_next_job_is_done(
+    office: Office, odd: str | bytes
+) -> None:
+    first, second = office.ask("a"), office.ask("b")
+    change: Any = office.database.connection()
+    with office.database.transaction():
+        change.execute("UPDATE jobs SET parameters = ? WHERE id = ?", [odd, first])
+    found = office.turn_until(first)
+    assert (found["state"], found["says"]) == (
+        "error",
+        "What it was asked for with cannot be read.",
+    )
+    assert office.turn_until(second)["state"] == "done"
 
 
 def test_a_worker_without_the_lease_begins_nothing(office: Office) -> None:

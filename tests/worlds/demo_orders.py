@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -19,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 
+from instance_database import Database
 from tests.doubles.visitors import ACCESS, open_app
 from tests.worlds import desks, stores
 from tests.worlds.demo_view import ScriptedView
@@ -100,6 +103,18 @@ def build(folder: Path, *, clock: Any = None) -> Backing:
     )
     desk.epoch = 1  # it works, so the pages say; nothing wakes it
     return Backing(folder, desk.database, known, desk, {})
+
+
+@contextmanager
+def traded(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Backing]:
+    """Lend the desk so that its closed trades count.
+
+    Its clock stood at each close, which is the mark of a warm-up.
+    """
+    made = build(folder)
+    patch.setattr(Database, "warm_up_end", lambda *_: None)
+    yield made
+    made.database.close()
 
 
 def open_pages(backing: Backing, scope: str = "admin") -> Any:

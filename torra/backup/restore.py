@@ -17,8 +17,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Container, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -134,7 +136,13 @@ def command(home: Path, *words: str | Path) -> str:
     """Return a command line that works wherever it is typed, in the quotation of the system."""
     told = [str(word.absolute() if isinstance(word, Path) else word) for word in words]
     joined = subprocess.list2cmdline if SYSTEM == "nt" else shlex.join
-    return joined(["torra", "--home", str(home.absolute()), *told])
+    return joined([_program(), "--home", str(home.absolute()), *told])
+
+
+def _program() -> str:
+    """Return how this program is called: by its name, or where that is not found by its path."""
+    called = Path(sys.argv[0])
+    return "torra" if called.stem != "torra" or shutil.which("torra") else str(called.absolute())
 
 
 def repair(home: Path) -> str:

@@ -18,7 +18,7 @@ from instance_database import Database
 from torra.errors import ConfigError, bounded
 from torra.home import DATABASE
 from torra.jobs import states
-from torra.jobs.kinds import LONGEST_TITLE, Kind, Parameters
+from torra.jobs.kinds import LONGEST_TITLE, Kind, Parameters, parameters_of
 from torra.jobs.worker import CANCELLED
 from torra.store.connection import to_json
 from torra.trading.by_hand import (
@@ -84,7 +84,7 @@ def cancel(database: Database, number: int, person: Person) -> Done:
 def shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a job as it is told: its columns, its parameters, and whether it is being stopped."""
     told = {name: row[name] for name in TOLD}
-    return {**told, "parameters": json.loads(row["parameters"]), "stops": stops(row)}
+    return {**told, "parameters": parameters_of(row) or {}, "stops": stops(row)}
 
 
 def stops(row: Mapping[str, Any]) -> bool:

@@ -10,12 +10,15 @@ again, anything else ends it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from pydantic import JsonValue
+
+from torra.errors import MALFORMED
 
 LONGEST_TITLE: Final = 200
 """Characters of a job's title that are kept."""
@@ -67,3 +70,12 @@ class Kind:
 def by_name(*kinds: Kind) -> Mapping[str, Kind]:
     """Return kinds by their names."""
     return {kind.name: kind for kind in kinds}
+
+
+def parameters_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return with what a job was asked for; None where that cannot be read."""
+    try:
+        found = json.loads(row["parameters"])
+    except MALFORMED:
+        return None
+    return found if isinstance(found, dict) else None

@@ -12,7 +12,6 @@ fails here ends the worker: it is logged, and the next turn tries again.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +24,7 @@ from instance_database import Database
 from torra.clock import System
 from torra.errors import StoreUnavailable
 from torra.jobs import states
-from torra.jobs.kinds import Kind
+from torra.jobs.kinds import Kind, parameters_of
 from torra.jobs.process import Bounds, JobProcess, Word
 
 TURN_SECONDS: Final = 0.25
@@ -181,8 +180,12 @@ class Worker:
                 told = f"This program knows no job of the kind {row['kind']}."
                 self._end(number, "error", told)
             return
+        parameters = parameters_of(row)
+        if parameters is None:
+            with self._fenced(epoch):
+                self._end(number, "error", "What it was asked for with cannot be read.")
+            return
         try:
-            parameters = json.loads(row["parameters"])
             process = JobProcess(self._home, kind.work, parameters, self._bounds)
         except OSError as error:
             with self._fenced(epoch):

@@ -172,7 +172,7 @@ class MoneyBook:
 
     def __init__(self, database: Database, paper_currency: str = "") -> None:
         self._database = database
-        self._paper = {PAPER: paper_currency}
+        self._paper = paper_currency
         self._lock = threading.Lock()
         self._begin()
 
@@ -249,7 +249,7 @@ class MoneyBook:
             for bridge, found in self._holders.items()
             for one in found
         }
-        return {**self._paper, **marked, **currencies_of(self._database.bridges())}
+        return {**marked, **known_currencies(self._database, self._paper)}
 
     def _catch_up(self) -> None:
         """Read what is new: up to the newest mark, so that the trades behind it are there."""
@@ -327,6 +327,14 @@ def _number(value: object) -> float | None:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def known_currencies(database: Database, paper: str) -> dict[str, str]:
+    """Return the currency of each account of now, by bridge and channel; `paper` is that on paper.
+
+    An account of which nobody has told it is left out.
+    """
+    return {PAPER: paper, **currencies_of(database.bridges())}
 
 
 def currencies_of(bridges: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -223,12 +223,16 @@ class HistoryStore(Store):
     def last_close(
         self, instance: str, timeframe: str, as_of: datetime
     ) -> tuple[str, float] | None:
-        """Return bar time and close of the newest bar that was closed at `as_of`."""
+        """Return bar time and close of the newest bar that was closed at `as_of`.
+
+        None for a close that is no number: then no price is known.
+        """
         row = self._row(
             NEWEST_REVISIONS + "ORDER BY bar_time DESC LIMIT 1",
             instance, timeframe, BEFORE_ALL, stamp(as_of - duration(timeframe)),
         )  # fmt: skip
-        return (str(row["bar_time"]), float(row["close"])) if row else None
+        known = row is not None and isinstance(row["close"], float)
+        return (str(row["bar_time"]), row["close"]) if row is not None and known else None
 
     def newest_close(
         self, instance: str, timeframes: Sequence[str], as_of: datetime

@@ -387,10 +387,10 @@ def market_now(
     quote = channels.quote(settings, instance, known, now)
     if quote is not None:
         return quote.bid, {**figures, "live_spread": quote.ask - quote.bid}
-    bars = database.load_bars(instance.id, instance.shortest, as_of=now, limit=1)
-    if not len(bars):
+    newest = database.last_close(instance.id, instance.shortest, now)
+    if newest is None:
         raise DataUnavailable("no_price", f"no bar of {instance.id} is stored yet")
-    return float(bars["close"].iloc[-1]), figures
+    return newest[1], figures
 
 
 def facts_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,17 +94,15 @@ class ChartData(PriceData):
 def chart(data: Symbol) -> ChartData:
     """Return the data of the chart; times are UTC seconds, tones are names of colours."""
     ticks = sorted(data.ticks, key=lambda tick: str(tick.bar_time))
+    times = tuple(str(tick.bar_time) for tick in ticks)
+    drawn = Bars(digits=data.digits, bars=data.bars, columns=data.columns, ticks=times)
     return {
-        "digits": 5 if data.digits is None else data.digits,
-        "candles": [_candle(bar) for bar in data.bars],
-        "volume": [bar.volume for bar in data.bars],
-        "over": over(data.columns),
+        **prices(drawn),
         "consensus": _series((tick.bar_time, tick.consensus) for tick in ticks),
         "l1": _series((tick.bar_time, tick.l1_consensus) for tick in ticks),
         "markers": _tick_markers(ticks) + _fills(data, ticks) + _exits(data),
         "levels": _levels(data.position) if data.position else [],
         "thresholds": limits(data.thresholds),
-        "times": [_seconds(tick.bar_time) for tick in ticks],
         "lines": {name: [getattr(tick, name) for tick in ticks] for name in LINES},
         "told": [_told(tick) for tick in ticks],
     }
@@ -134,7 +132,7 @@ def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> Cha
         "consensus": [],
         "l1": [],
         "markers": [_marker(record.bar_time, shown.tone, shown.word.lower(), action)],
-        "levels": _signal_levels(signal) if signal else [],
+        "levels": _levels(signal) if signal else [],
         "thresholds": limits(record.thresholds),
         "lines": {},
         "told": [],
@@ -148,19 +146,6 @@ def over(columns: Mapping[str, Sequence[float | None]]) -> dict[str, list[list[f
         for name, line in price_lines.LINES.items()
         if all(column in columns for column in line.columns)
     }
-
-
-def _signal_levels(signal: SignalRecord | Levels) -> list[Level]:
-    found = (
-        ("entry", "note", signal.entry),
-        ("stop", "down", signal.stop),
-        ("target", "up", signal.target),
-    )
-    return [
-        {"price": price, "title": name, "tone": tone}
-        for name, tone, price in found
-        if price is not None
-    ]
 
 
 def _told(tick: ListedTick) -> str:
@@ -248,12 +233,9 @@ def _marker(bar_time: str | None, tone: str, text: str, kind: str) -> Marker:
     return {"time": _seconds(bar_time), "tone": tone, "text": text, "kind": kind}
 
 
-def _levels(position: ShownPosition) -> list[Level]:
-    found = (
-        ("entry", "note", position.entry),
-        ("stop", "down", position.stop),
-        ("target", "up", position.target),
-    )
+def _levels(of: ShownPosition | SignalRecord | Levels) -> list[Level]:
+    """Return the levels of a position or of an order, as far as it has them."""
+    found = (("entry", "note", of.entry), ("stop", "down", of.stop), ("target", "up", of.target))
     return [
         {"price": price, "title": name, "tone": tone}
         for name, tone, price in found

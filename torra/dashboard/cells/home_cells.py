@@ -148,14 +148,14 @@ def _meter(share: float) -> Cell:
 # --- agents and models ----------------------------------------------------------------------------
 
 
-def agents(changed: int, every: int, worth: str) -> Cells:
-    """Return how many verdicts the agents changed; `worth` is what that came to, if it is known."""
+def agents(changed: int, every: int) -> Cells:
+    """Return how many verdicts the agents changed."""
     if not every:
         more = "There is no verdict yet."
     elif not changed:
         more = "They have agreed with the scores of the bars on every tick so far."
     else:
-        more = worth
+        more = "The list says of each what either way came to."
     return {
         "agents.changed": words(f"{changed:,} of {every:,}"),
         "agents.more": words(more),
@@ -166,7 +166,7 @@ def models(desk: Strip) -> Cells:
     """Return what the language models cost in the last hour, beside the ceiling."""
     cost, ceiling = desk.cost_hour, desk.ceiling
     if not cost:
-        told = "No model was asked: the rules that are built in answer for the agents."
+        told = "Nothing was spent on models in the last hour."
     elif ceiling:
         told = f"{figures.plain(100 * cost / ceiling, 0)} % of what an hour may cost."
     else:
@@ -259,5 +259,5 @@ def _bar_of(at: str, frame: str) -> str:
     """Return the opening time of the bar in which a moment lies; "" where that is not known."""
     try:
         return clock.iso(clock.floor(clock.parse(at), frame))
-    except (ValueError, KeyError):
+    except (ValueError, OverflowError):
         return ""

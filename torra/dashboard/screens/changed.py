@@ -96,17 +96,6 @@ def api_changed() -> ResponseReturnValue:
         return jsonify(error=str(error), status=400), 400
 
 
-def worth() -> str:
-    """Return what the whole paths say that the agents were worth, "" while nobody has asked."""
-    behind = state().backing
-    known = None if behind is None else _PATHS.get(behind.database)
-    if known is None:
-        return ""
-    from torra.replay.changed import words  # noqa: PLC0415
-
-    return " ".join(words.of_paths(one) for one in known[1])
-
-
 def _asked(behind: Backing) -> ChangedPage:
     """Return the ticks that a request asks for; raises ConfigError for words that mean none."""
     from torra.replay.changed import listing  # noqa: PLC0415  the pages load replays only when asked to

@@ -18,7 +18,6 @@ from torra.dashboard.cells import home_cells
 from torra.dashboard.cells import overview_cells as glance
 from torra.dashboard.cells.shown import Overview
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.screens import changed
 from torra.dashboard.screens.views import Links, watch_link
 from torra.dashboard.trade import approvals
 from torra.dashboard.view.kept import Kept
@@ -106,7 +105,7 @@ def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
     known = [one.changes for one in data.instances if one.feed != FEED]
     made = sum(one.changed or 0 for one in known)
     every = sum(one.all or 0 for one in known)
-    cells = home_cells.models(data.desk) | home_cells.agents(made, every, changed.worth())
+    cells = home_cells.models(data.desk) | home_cells.agents(made, every)
     behind = state().backing
     if behind is None or found is None:
         return cells

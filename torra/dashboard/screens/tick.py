@@ -121,8 +121,7 @@ def _terms(record: ShownTick) -> tuple[SymbolSpec | None, str]:
     setup = behind.desk.setups.get(record.instance) if behind else None
     if behind is None or setup is None:
         return None, ""
-    currencies = {one.account: one.currency for one in behind.money().accounts}
-    currency = currencies.get(setup.instance.route, "")
+    currency = behind.currency(setup.instance.route)
     try:
         return setup.profile.symbol(setup.instance.symbol), currency
     except ConfigError:

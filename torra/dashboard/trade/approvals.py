@@ -219,7 +219,7 @@ def _glance(row: ProposalRow) -> Waiting:
     (instance, _, spec, _), first = _terms(row), row.first
     glyph, _, tone = figures.mark(row.verdict)
     name = figures.clean(row.instance, 40)
-    currency = f" {_currency(instance)}".rstrip() if instance else ""
+    currency = f" {backing().currency(instance.route)}".rstrip() if instance else ""
     levels = f"at {shown.price}, stop {shown.stop}, target {shown.target}"
     if first.kind != "open":
         levels = f"at {shown.price}"
@@ -233,12 +233,6 @@ def _glance(row: ProposalRow) -> Waiting:
         seconds=_seconds_left(row),
         address=url_for(".approval", sid=row.sid),
     )
-
-
-def _currency(instance: Instance) -> str:
-    """Return the currency of an instance's account, "" where nobody has told it."""
-    accounts = {one.account: one.currency for one in backing().money().accounts}
-    return accounts.get(instance.route, "")
 
 
 def _queue(desk: Strip) -> Queue:
@@ -317,7 +311,7 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
     instance, profile, spec, trouble = _terms(row)
     preview, trouble = _preview(sid) if waits and not trouble else (None, trouble)
     typing = waits and instance is not None and orders.needs_typing(instance)
-    currency = _currency(instance) if instance else ""
+    currency = backing().currency(instance.route) if instance else ""
     cells = {**strip, **proposals.ladder(row, preview, profile, spec, currency)}
     record = _record(row)
     levels = preview.levels if preview else row.first.levels

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from torra.config import DeskSettings, Profile
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_slots import Slots
-from torra.money.book import Money, MoneyBook
+from torra.money.book import Money, MoneyBook, known_currencies
 from torra.money.line import LinePoint
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class Backing:
         """Return what the desk's trades came to so far."""
         setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
         return self._trades.money(setups, self.now())
+
+    def currency(self, route: str) -> str:
+        """Return the currency of an account by its bridge and channel, "" where it is not known."""
+        return known_currencies(self.database, self.settings.paper_currency).get(route, "")
 
     def money_lines(self, period: str) -> dict[str, tuple[LinePoint, ...]]:
         """Return the line of each account's results over a period (torra.money.line.PERIODS).

@@ -33,6 +33,9 @@ COLUMNS: Final = (
 )  # fmt: skip
 """Columns of `score_frame` that are prices and can be drawn over a chart."""
 
+MOST_OF_ALL: Final = 1e15
+"""No price and no volume is more: what says so is no number."""
+
 BAR: Final = ("open", "high", "low", "close", "volume")
 
 
@@ -80,10 +83,20 @@ def columns(rows: Sequence[Mapping[str, Any]], newest: int) -> dict[str, list[fl
 
     from technical_calculator import WARM_UP, score_frame  # noqa: PLC0415
 
-    if len(rows) < WARM_UP:
+    # The feeds' door lets no other in; a file that somebody changed may have it all the same.
+    whole = all(_is_price(row[name]) for row in rows for name in BAR[:-1])
+    if len(rows) < WARM_UP or not whole or not all(_is_volume(row["volume"]) for row in rows):
         return {name: [None] * newest for name in COLUMNS}
     frame = score_frame(pd.DataFrame([{name: row[name] for name in BAR} for row in rows]))
     return {
         name: [value if math.isfinite(value) else None for value in frame[name].tolist()[-newest:]]
         for name in COLUMNS
     }
+
+
+def _is_price(value: object) -> bool:
+    return isinstance(value, float) and 0.0 < value <= MOST_OF_ALL
+
+
+def _is_volume(value: object) -> bool:
+    return isinstance(value, float) and 0.0 <= value <= MOST_OF_ALL

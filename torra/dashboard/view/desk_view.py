@@ -27,8 +27,7 @@ from torra.dashboard.view.hosted_streams import HostedStreams
 from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.stream_reading import Json, StreamReading
 from torra.errors import ConfigError
-from torra.money.book import currencies_of
-from torra.money.open_positions import PAPER
+from torra.money.book import known_currencies
 from torra.store.hosted import is_hosted
 from torra.tick.tick_record import TickRecord
 from torra.verdict import one_sided, sentiment_rules
@@ -233,7 +232,7 @@ class DatabaseView:
         streams = [(one.id, timeframe) for one in every for timeframe in one.timeframes]
         read = self._streams.read(streams, self._clock, tallies)
         held = {position.instance: position for position in self._database.positions()}
-        currencies = self._currencies()
+        currencies = known_currencies(self._database, self._settings.paper_currency)
         return {
             "desk": self.desk(),
             "debates": self._debates(),
@@ -285,7 +284,7 @@ class DatabaseView:
         oldest = str(ticks[-1]["bar_time"]) if ticks else ""
         return {
             "desk": self.desk(),
-            **self._names(found, self._currencies()),
+            **self._names(found, known_currencies(self._database, self._settings.paper_currency)),
             **stream,
             "latest": stream["tick"],
             "position": self._position(found, self._database.position(found.id)),
@@ -389,10 +388,6 @@ class DatabaseView:
     def _digits(self, one: Instance) -> int | None:
         spec = self._spec(one)
         return None if spec is None else int(spec.digits)
-
-    def _currencies(self) -> dict[str, str]:
-        """Return the currency of each account by its bridge and channel."""
-        return {PAPER: self._settings.paper_currency, **currencies_of(self._database.bridges())}
 
     def _spec(self, one: Instance) -> SymbolSpec | None:
         try:
