@@ -41,6 +41,7 @@ from torra.store.notices import NoticeStore
 from torra.store.sentiment import SentimentStore
 from torra.store.standings import ChangeStore, StandingStore
 from torra.store.streams import EventStore
+from torra.store.tick_listing import TickListingStore
 from torra.store.tick_store import TickStore
 from torra.store.ticks import ClaimStore
 from torra.store.trade.accounts import AccountStore
@@ -76,6 +77,7 @@ class Database(
     AccountStore,
     SentimentStore,
     HistoryStore,
+    TickListingStore,
     StandingStore,
     ChangeStore,
     HostedStore,

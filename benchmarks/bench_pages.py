@@ -33,7 +33,8 @@ WARM: Final = 2
 TRIAL_ROWS, TRIAL_REQUESTS = 5_000, 5
 
 TARGETS: Final = {
-    "overview": 50.0, "symbol": 80.0, "deliberation": 60.0, "trades": 80.0, "money": 80.0,
+    "overview": 50.0, "symbol": 80.0, "deliberation": 60.0, "history": 80.0, "trades": 80.0,
+    "money": 80.0,
 }  # fmt: skip
 """Milliseconds that a median may take."""
 
@@ -107,9 +108,31 @@ def addresses_of(database: Any, desk: Any, number: int) -> dict[str, list[str]]:
         "overview": ["/"] * number,
         "symbol": (symbols * number)[:number],
         "deliberation": (ticks[:: max(1, len(ticks) // number)] * number)[:number],
+        "history": (filters_of(database) * number)[:number],
         "trades": ["/trades"] * number,
         "money": ["/api/v1/money"] * number,
     }
+
+
+def filters_of(database: Any) -> list[str]:
+    """Return the first pages of History under filters of every sort, rare and frequent ones."""
+    kinds = database.tick_kinds()
+    words = {
+        name: sorted({getattr(kind, name) or "-" for kind in kinds})
+        for name in ("verdict", "action", "reason", "source", "timeframe", "instance")
+    }
+    each = [f"/history?{name}={word}" for name, some in words.items() for word in some[:4]]
+    marks = ("opened", "proposed", "changed", "vetoed", "denied", "degraded")
+    newest = str(database.desk_time().date())
+    return [
+        "/history",
+        *[f"/history?only={mark}" for mark in marks],
+        *[f"/history?only=changed&instance={name}&verdict=SELL" for name in words["instance"][:2]],
+        f"/history?from={newest}",
+        f"/history?from={newest[:7]}-01&only=changed",
+        "/history?from=2000-01-01",
+        *each,
+    ]
 
 
 def one_request(client: Any, address: str) -> tuple[float, float]:

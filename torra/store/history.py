@@ -44,16 +44,6 @@ TICKS: Final = (
     "WHERE c.instance = ? AND c.timeframe = ? ORDER BY c.close_time DESC LIMIT ?"
 )
 
-TOLD: Final = (
-    "SELECT c.instance, c.timeframe, c.bar_time, c.close_time, s.price_action, s.key_levels, "
-    "s.momentum, s.structure, s.ath, c.l1_composite, c.composite, c.l1_consensus, c.consensus, "
-    "c.l1_verdict, c.verdict, j.action, j.reason, s.source_type, j.cost_usd, j.elapsed_ms "
-    "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
-    "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key "
-    "WHERE c.instance = ? AND c.timeframe = ? AND c.close_time >= ? AND c.close_time < ? "
-    "ORDER BY c.close_time DESC LIMIT ?"
-)
-
 HISTORY: Final = (
     "SELECT close_time, consensus, verdict FROM chains WHERE instance = ? AND timeframe = ? "
     "ORDER BY close_time DESC LIMIT ?"
@@ -112,16 +102,6 @@ class HistoryStore(Store):
             }
             for row in rows
         }
-
-    def told_between(
-        self, instance: str, timeframe: str, begin: str, before: str, limit: int
-    ) -> list[dict[str, Any]]:
-        """Return ticks of a stream that closed in [begin, before), newest first, at most `limit`.
-
-        Times are ISO 8601. Of each: its key, scores, composites, consensus and verdicts, what was
-        done and why, what the agents cost (USD) and how long it took.
-        """
-        return self._rows(TOLD, instance, timeframe, begin, before, limit)
 
     def consensus_history(self, instance: str, timeframe: str, limit: int) -> list[dict[str, Any]]:
         """Return close_time, consensus and verdict of the newest ticks, oldest first."""

@@ -477,6 +477,97 @@ CREATE UNIQUE INDEX jobs_alike ON jobs (key)
 """
 """Work that was asked for (torra.store.jobs): the same request is one job while it goes on."""
 
+HISTORY: Final = """
+CREATE TABLE tick_kinds (
+    id INTEGER PRIMARY KEY,
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL,
+    l1_verdict TEXT NOT NULL, verdict TEXT NOT NULL,
+    action TEXT NOT NULL, reason TEXT NOT NULL, source TEXT NOT NULL,
+    ticks INTEGER NOT NULL,
+    UNIQUE (instance, timeframe, l1_verdict, verdict, action, reason, source)
+);
+CREATE TABLE tick_history (
+    sentiment_id INTEGER PRIMARY KEY,
+    kind INTEGER NOT NULL REFERENCES tick_kinds(id), close_time TEXT NOT NULL
+);
+INSERT INTO tick_kinds
+        (instance, timeframe, l1_verdict, verdict, action, reason, source, ticks)
+    SELECT c.instance, c.timeframe, c.l1_verdict, c.verdict, coalesce(j.action, ''),
+        coalesce(j.reason, ''), coalesce(s.source_type, ''), count(*)
+    FROM chains c JOIN sentiment s ON s.id = c.sentiment_id
+    LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key
+    GROUP BY 1, 2, 3, 4, 5, 6, 7;
+INSERT INTO tick_history (sentiment_id, kind, close_time)
+    SELECT c.sentiment_id, k.id, c.close_time
+    FROM chains c JOIN sentiment s ON s.id = c.sentiment_id
+    LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key
+    JOIN tick_kinds k ON k.instance = c.instance AND k.timeframe = c.timeframe
+        AND k.l1_verdict = c.l1_verdict AND k.verdict = c.verdict
+        AND k.action = coalesce(j.action, '') AND k.reason = coalesce(j.reason, '')
+        AND k.source = coalesce(s.source_type, '');
+CREATE INDEX tick_history_kind ON tick_history (kind, close_time);
+CREATE TRIGGER tick_kinds_up AFTER INSERT ON tick_history BEGIN
+    UPDATE tick_kinds SET ticks = ticks + 1 WHERE id = new.kind;
+END;
+CREATE TRIGGER tick_kinds_moved AFTER UPDATE OF kind ON tick_history BEGIN
+    UPDATE tick_kinds SET ticks = ticks - 1 WHERE id = old.kind;
+    UPDATE tick_kinds SET ticks = ticks + 1 WHERE id = new.kind;
+END;
+CREATE TRIGGER tick_kinds_down AFTER DELETE ON tick_history BEGIN
+    UPDATE tick_kinds SET ticks = ticks - 1 WHERE id = old.kind;
+END;
+CREATE TRIGGER tick_history_up AFTER INSERT ON chains BEGIN
+    INSERT INTO tick_kinds
+            (instance, timeframe, l1_verdict, verdict, action, reason, source, ticks)
+        SELECT new.instance, new.timeframe, new.l1_verdict, new.verdict, '', '',
+            coalesce(source_type, ''), 0
+        FROM sentiment WHERE id = new.sentiment_id
+        ON CONFLICT DO NOTHING;
+    INSERT INTO tick_history (sentiment_id, kind, close_time)
+        SELECT new.sentiment_id, k.id, new.close_time
+        FROM sentiment s JOIN tick_kinds k ON k.instance = new.instance
+            AND k.timeframe = new.timeframe AND k.l1_verdict = new.l1_verdict
+            AND k.verdict = new.verdict AND k.action = '' AND k.reason = ''
+            AND k.source = coalesce(s.source_type, '')
+        WHERE s.id = new.sentiment_id;
+END;
+CREATE TRIGGER tick_history_told AFTER INSERT ON journal BEGIN
+    INSERT INTO tick_kinds
+            (instance, timeframe, l1_verdict, verdict, action, reason, source, ticks)
+        SELECT k.instance, k.timeframe, k.l1_verdict, k.verdict, new.action, new.reason,
+            k.source, 0
+        FROM chains c JOIN tick_history h ON h.sentiment_id = c.sentiment_id
+        JOIN tick_kinds k ON k.id = h.kind WHERE c.torra_key = new.torra_key
+        ON CONFLICT DO NOTHING;
+    UPDATE tick_history SET kind = (
+        SELECT k.id FROM tick_kinds b JOIN tick_kinds k ON k.instance = b.instance
+            AND k.timeframe = b.timeframe AND k.l1_verdict = b.l1_verdict
+            AND k.verdict = b.verdict AND k.action = new.action AND k.reason = new.reason
+            AND k.source = b.source
+        WHERE b.id = tick_history.kind
+    ) WHERE sentiment_id = (SELECT sentiment_id FROM chains WHERE torra_key = new.torra_key);
+END;
+CREATE TRIGGER tick_history_down AFTER DELETE ON chains BEGIN
+    DELETE FROM tick_history WHERE sentiment_id = old.sentiment_id;
+END;
+"""
+"""What kinds of ticks there are, how many of each, and which tick is of which kind
+(torra.store.tick_listing): triggers keep it, so a host's rows are in it too."""
+
+TRADE_NOTES: Final = """
+CREATE TABLE trade_notes (
+    sid TEXT PRIMARY KEY REFERENCES signals(sid),
+    note TEXT NOT NULL, tags TEXT NOT NULL,
+    revision INTEGER NOT NULL, actor TEXT NOT NULL, at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE trade_tags (
+    tag TEXT NOT NULL, sid TEXT NOT NULL REFERENCES signals(sid),
+    PRIMARY KEY (tag, sid)
+) WITHOUT ROWID;
+CREATE INDEX trade_tags_sid ON trade_tags (sid);
+"""
+"""What a person wrote to a trade (torra.store.trade.notes)."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -596,6 +687,16 @@ def _jobs(db: sqlite_utils.Database) -> None:
     db.executescript(JOBS)
 
 
+@steps(name="0016_history")
+def _history(db: sqlite_utils.Database) -> None:
+    db.executescript(HISTORY)
+
+
+@steps(name="0017_trade_notes")
+def _trade_notes(db: sqlite_utils.Database) -> None:
+    db.executescript(TRADE_NOTES)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -612,6 +713,8 @@ SCRIPTS: Final = {
     "0013_accounts": ACCOUNTS,
     "0014_notices": NOTICES,
     "0015_jobs": JOBS,
+    "0016_history": HISTORY,
+    "0017_trade_notes": TRADE_NOTES,
 }
 """The script of each step, without the sentiment table and added columns."""
 

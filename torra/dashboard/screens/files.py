@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flask import Response, abort, request
 
 from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.screens import history
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.trades import AT_ONCE, FILES, day_of
 from torra.dashboard.view.rendering import backing
@@ -36,20 +37,14 @@ CALLS: Final = (
 
 
 def ticks_csv() -> Response:
-    """Answer the ticks of a stream, or of every stream of the desk, as a file."""
-    begin, end = _days()
-    behind = backing()
-    named, timeframe = request.args.get("instance") or "", request.args.get("timeframe") or ""
-    instances = [*behind.settings.instances, *behind.database.hosted_instances()]
-    streams = [
-        (item.id, frame)
-        for item in instances
-        for frame in item.timeframes
-        if named in ("", item.id) and timeframe in ("", frame)
-    ]
-    if (named or timeframe) and not streams:
-        abort(404)
-    return _file("ticks", TICKS, _ticks(behind.database, streams, begin, end))
+    """Answer the ticks that are asked for, of every stream unless one is named, as a file."""
+    try:
+        asked = history.asked_for()
+    except ConfigError:
+        abort(400)
+    database = backing().database
+    _require_stream(database, asked.only)
+    return _file("ticks", TICKS, history.every_tick(database, asked, AT_ONCE))
 
 
 def calls_csv() -> Response:
@@ -72,14 +67,19 @@ def _days() -> tuple[str, str]:
     return begin, end
 
 
-def _ticks(
-    database: Database, streams: Sequence[tuple[str, str]], begin: str, end: str
-) -> Iterator[Mapping[str, Any]]:
-    for stream in streams:
-        before = end
-        while rows := database.told_between(*stream, begin, before, AT_ONCE):
-            yield from rows
-            before = str(rows[-1]["close_time"])
+def _require_stream(database: Database, only: Mapping[str, str]) -> None:
+    """End the request with 404 for a stream that the desk neither has nor had."""
+    settings = backing().settings
+    known = {
+        (one.id, frame)
+        for one in [*settings.instances, *database.hosted_instances()]
+        for frame in one.timeframes
+    }
+    known |= {(kind.instance, kind.timeframe) for kind in database.tick_kinds()}
+    instance, timeframe = only.get("instance"), only.get("timeframe")
+    fitting = (instance in (None, one) and timeframe in (None, frame) for one, frame in known)
+    if (instance or timeframe) and not any(fitting):
+        abort(404)
 
 
 def _calls(database: Database, begin: str, end: str) -> Iterator[Mapping[str, Any]]:
@@ -101,11 +101,6 @@ DAYS: Final[Fields] = {
     "from": {"type": "string", "format": "date", "description": "First UTC day."},
     "to": {"type": "string", "format": "date", "description": "Last UTC day."},
 }
-STREAM: Final[Fields] = {
-    "instance": {"type": "string", "description": "Only this instance."},
-    "timeframe": {"type": "string", "description": "Only this timeframe."},
-}
-
 ROUTES = (
     Route(
         "/ticks.csv",
@@ -113,7 +108,7 @@ ROUTES = (
         ticks_csv,
         reply="csv",
         per_minute=FILES,
-        query={**STREAM, **DAYS},
+        query=history.FILTERS,
     ),
     Route("/calls.csv", "calls_csv", calls_csv, reply="csv", per_minute=FILES, query=DAYS),
 )

@@ -53,6 +53,7 @@ MENU: Final = (
         "Symbols",
         (
             MenuPage("symbols", "All symbols", "y"),
+            MenuPage("history", "History", "v"),
             MenuPage("watching", "Debates", "w"),
             MenuPage("changed", "Changed by agents", "e"),
         ),

@@ -1,0 +1,191 @@
+"""The page History and its API: every tick by what it was, with counts, cursors and the file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from numpy.random import default_rng
+
+from tests.dashboard.test_query_plans import open_pages
+from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.visitors import open_app
+from tests.worlds import demo_orders
+from tests.worlds.demo_view import ScriptedView
+from torra.dashboard.screens import history
+from torra.dashboard.view.backing import Backing
+from torra.verdict.deny_reasons import DenyReason
+
+Get = Callable[..., Any]
+
+
+@pytest.fixture
+def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
+    with demo_orders.traded(tmp_path, monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture
+def get(backing: Backing) -> Get:
+    return demo_orders.open_pages(backing, "read").test_client().get
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Get]]:
+    database, client, _ = open_pages(tmp_path_factory.mktemp("many"), 1_200, 3)
+    yield database, client.get
+    database.close()
+
+
+def stored(database: Any) -> list[dict[str, Any]]:
+    return list(
+        database.connection().query(
+            "SELECT c.instance, c.timeframe, c.bar_time, c.close_time, c.l1_verdict, c.verdict, "
+            "coalesce(j.action, '') AS action, coalesce(j.reason, '') AS reason, "
+            "coalesce(s.source_type, '') AS source "
+            "FROM chains c JOIN sentiment s ON s.id = c.sentiment_id "
+            "LEFT JOIN journal j ON j.torra_key = c.torra_key "
+            "ORDER BY c.close_time DESC, c.sentiment_id DESC"
+        )
+    )
+
+
+def has(row: dict[str, Any], mark: str) -> bool:
+    return {
+        "": True,
+        "opened": row["action"] in ("OPEN_BUY", "OPEN_SELL", "REVERSE"),
+        "proposed": row["reason"] == "AWAITS_APPROVAL",
+        "changed": row["verdict"] != row["l1_verdict"],
+        "vetoed": row["reason"] in ("GATE_VETO", "GATE_CANNOT_OPEN"),
+        "denied": row["reason"] in set(DenyReason),
+        "degraded": row["source"] in ("AGENT_PARTIAL", "LEGACY", "L1_ONLY"),
+    }[mark]
+
+
+def wanted(every: list[dict[str, Any]], asked: dict[str, str]) -> list[dict[str, Any]]:
+    only = {name: asked[name] for name in history.READINGS if name in asked}
+    return [
+        row
+        for row in every
+        if has(row, asked.get("only", ""))
+        and all(row[name] == word.replace("-", "", word == "-") for name, word in only.items())
+        and asked.get("from", "") <= row["close_time"][:10] <= asked.get("to", "~")
+    ]
+
+
+def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
+    many: tuple[Any, Get], scaled: Any
+) -> None:
+    database, get = many
+    every, rng = stored(database), default_rng(5)
+    assert len(every) > 1_000
+    for _ in range(scaled(1_000, least=30)):
+        asked: dict[str, str] = {}
+        for name in history.READINGS:
+            if rng.random() < 0.25:
+                asked[name] = every[rng.integers(len(every))][name] or "-"
+        if rng.random() < 0.5:
+            asked["only"] = str(rng.choice([*history.MARKS]))
+        if rng.random() < 0.4:
+            days = sorted(every[rng.integers(len(every))]["close_time"][:10] for _ in "12")
+            asked |= dict(zip(("from", "to"), days, strict=True))
+        want = wanted(every, asked)
+        found, place = [], None
+        for _ in range(3):
+            query = urlencode({**asked, "limit": 90, "before": place or ""})
+            told = get(f"/api/v1/history?{query}")
+            assert told.status_code == 200, told.get_data(as_text=True)
+            answer = told.get_json()
+            found += answer["ticks"]
+            place = answer["next"]
+            if place is None:
+                break
+        keys = ("instance", "timeframe", "bar_time")
+        assert [[row[k] for k in keys] for row in found] == [
+            [row[k] for k in keys] for row in want[: len(found)]
+        ]
+        assert place is not None or len(found) == len(want)
+        assert answer["count"] == len(want)
+        for name in history.READINGS:
+            others = {key: word for key, word in asked.items() if key != name}
+            for word, number in answer["counts"][name].items():
+                assert number == len(wanted(every, {**others, name: word})), (name, word)
+        others = {key: word for key, word in asked.items() if key != "only"}
+        for word, number in answer["counts"]["only"].items():
+            assert number == len(wanted(every, {**others, "only": word})), word
+
+
+def test_a_page_has_a_line_for_each_tick_and_leads_to_it(get: Get, backing: Backing) -> None:
+    told = get("/history").get_data(as_text=True)
+    page = Page(told)
+    check_structure(page)
+    every = stored(backing.database)
+    assert f"{len(every)} ticks in all." in " ".join(page.words)
+    for row in every[: history.SHOWN]:
+        address = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
+        assert f'href="{address}"' in told
+    opened = [row for row in every if has(row, "proposed")]
+    assert opened
+    text = get("/history?only=proposed").get_data(as_text=True)
+    assert text.count("<tr data-row>") == len(opened)
+    assert f"{len(opened)} ticks of {len(every)}." in " ".join(Page(text).words)
+
+
+def test_pages_go_on_by_their_links(many: tuple[Any, Get]) -> None:
+    database, get = many
+    address, seen = "/history?verdict=HOLD", 0
+    while True:
+        told = get(address).get_data(as_text=True)
+        seen += told.count("<tr data-row>")
+        if 'rel="next" href="' not in told:
+            break
+        address = told.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
+        assert "verdict=HOLD" in address
+    assert seen == len(wanted(stored(database), {"verdict": "HOLD"}))
+
+
+def test_the_file_has_what_the_page_is_narrowed_to(many: tuple[Any, Get]) -> None:
+    database, get = many
+    told = get("/history?only=changed&timeframe=M15").get_data(as_text=True)
+    address = told.split(" download>")[0].rsplit('href="', 1)[1].split('"')[0]
+    answer = get(address.replace("&amp;", "&"))
+    rows = list(csv.DictReader(io.StringIO(answer.get_data(as_text=True))))
+    want = wanted(stored(database), {"only": "changed", "timeframe": "M15"})
+    assert [row["bar_time"] for row in rows] == [row["bar_time"] for row in want]
+
+
+def test_too_many_ticks_of_some_days_are_listed_and_not_counted(
+    many: tuple[Any, Get], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, get = many
+    monkeypatch.setattr(history, "COUNTED", 100)
+    told = get("/api/v1/history?from=2000-01-01").get_json()
+    assert len(told["ticks"]) == history.SHOWN and told["count"] is None
+    assert set(told["counts"]["verdict"].values()) == {None}
+    text = " ".join(Page(get("/history?from=2000-01-01").get_data(as_text=True)).words)
+    assert "More than 100 ticks closed in these days: choose fewer days to count them." in text
+
+
+@pytest.mark.parametrize(
+    "wrong", ["only=x", "from=x", "to=2026-13-01", "limit=0", "limit=201", "before=x", "before=a|b"]
+)
+def test_words_that_mean_nothing_are_refused(wrong: str, get: Get) -> None:
+    answer = get(f"/api/v1/history?{wrong}")
+    assert answer.status_code == 400 and answer.get_json()["error"]
+    assert get(f"/history?{wrong}").status_code == 400
+
+
+def test_a_filter_without_a_tick_says_so_and_leads_back(get: Get) -> None:
+    text = get("/history?instance=%3Cb%3Enobody").get_data(as_text=True)
+    assert "No tick is like that." in text and "<b>nobody" not in text
+    assert 'value="&lt;b&gt;nobody" selected' in text
+
+
+def test_pages_without_a_desk_say_so() -> None:
+    text = open_app(ScriptedView()).test_client().get("/history").get_data(as_text=True)
+    assert "No desk stands behind these pages" in text

@@ -1,0 +1,439 @@
+"""The page History: every tick of the desk, narrowed by what it was, page by page.
+
+A tick can be found by symbol, timeframe, verdict, what was done, why not, who decided, its date,
+and by six marks: opened, proposed, changed by agents, vetoed, denied, degraded. Beside every choice
+stands how many ticks it would leave. The list goes on by a cursor and can be taken as a file
+(torra.dashboard.screens.files). However many ticks there are, a page reads those that it shows
+(torra.store.tick_listing). Without a desk behind the pages the page says so. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from flask import abort, jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.clock import TIMEFRAMES
+from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells.common import action_cell, state_cell, words
+from torra.dashboard.cells.shown import ListedTick
+from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.record import summary
+from torra.dashboard.record.reasoning import REASONS
+from torra.dashboard.trade.trades import day_of
+from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.errors import ConfigError
+from torra.exhibits import figures
+from torra.exhibits.figures import Cell, cell
+from torra.store.tick_listing import AFTER_ALL, Place, TickKind
+from torra.tick.sentence import CAUSES
+from torra.tick.tick_record import PROPOSED
+from torra.verdict.deny_reasons import DenyReason
+
+if TYPE_CHECKING:
+    from instance_database import Database
+
+SHOWN: Final = 50
+MOST: Final = 200
+"""Ticks on a page, and the most that the API returns at once."""
+
+COUNTED: Final = 50_000
+"""Ticks of a range of days up to which each choice tells its count: more take too long."""
+
+VETOES: Final = frozenset((DenyReason.GATE_VETO, DenyReason.GATE_CANNOT_OPEN))
+DENIALS: Final = frozenset(DenyReason)
+OPENED: Final = ("OPEN_BUY", "OPEN_SELL", "REVERSE")
+WITHOUT_SOME: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
+"""Sources of ticks on which some agents, or all, gave no answer."""
+
+MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
+    "opened": ("Opened", lambda kind: kind.action in OPENED),
+    "proposed": ("Proposed", lambda kind: kind.reason == PROPOSED),
+    "changed": ("Changed by agents", lambda kind: kind.verdict != kind.l1_verdict),
+    "vetoed": ("Vetoed", lambda kind: kind.reason in VETOES),
+    "denied": ("Denied", lambda kind: kind.reason in DENIALS),
+    "degraded": ("Agents missing", lambda kind: kind.source in WITHOUT_SOME),
+}
+"""What a trader looks for first: the word of each, and which kinds of ticks have it."""
+
+MEANINGS: Final = {
+    "opened": "ticks that ordered a position",
+    "proposed": "ticks that asked a person to approve an order",
+    "changed": "ticks whose verdict is not the one of L1 alone",
+    "vetoed": "ticks on which the gate stopped an opening",
+    "denied": "ticks on which a check stopped an order, the gate's vetoes among them",
+    "degraded": "ticks on which some agents gave no answer, or all",
+}
+
+READINGS: Final[Mapping[str, Callable[[TickKind], str]]] = {
+    "instance": lambda kind: kind.instance,
+    "timeframe": lambda kind: kind.timeframe,
+    "verdict": lambda kind: kind.verdict,
+    "action": lambda kind: kind.action,
+    "reason": lambda kind: kind.reason,
+    "source": lambda kind: kind.source,
+}
+"""What else a list is narrowed by: the name of a parameter, and its word of a kind of tick."""
+
+LABELS: Final = {
+    "instance": "Symbol",
+    "timeframe": "Timeframe",
+    "verdict": "Verdict",
+    "action": "Done",
+    "reason": "Why",
+    "source": "Who decided",
+}
+ACTIONS: Final = {
+    "OPEN_BUY": "opened long",
+    "OPEN_SELL": "opened short",
+    "CLOSE": "closed",
+    "REVERSE": "turned",
+    "HOLD": "nothing",
+    "": "not recorded",
+}
+DECIDED: Final = {
+    "AGENT_FULL": "the full desk of agents",
+    "AGENT_BUDGET": "the budget desk of agents",
+    "AGENT_CUSTOM": "the profile's own agents",
+    "AGENT_PARTIAL": "some agents of the desk",
+    "LEGACY": "one model in the agents' place",
+    "L1_ONLY": "L1 alone",
+    "AGENT_SKIPPED": "L1 alone, agents not asked",
+    "": "not recorded",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a list is narrowed to and where it goes on; times are ISO 8601."""
+
+    only: Mapping[str, str]
+    mark: str = ""
+    begin: str = ""
+    end: str = "~"
+    before: Place = AFTER_ALL
+    limit: int = SHOWN
+
+    def fits(self, kind: TickKind, without: str = "") -> bool:
+        """Return whether a kind of tick is asked for, whatever is asked of one parameter."""
+        marked = without == "only" or not self.mark or MARKS[self.mark][1](kind)
+        return marked and all(
+            READINGS[name](kind) == word for name, word in self.only.items() if name != without
+        )
+
+    @property
+    def dated(self) -> bool:
+        """Whether days are asked for."""
+        return bool(self.begin) or self.end != "~"
+
+    @property
+    def place(self) -> Place:
+        """Where the list begins: at its cursor, or at the end of its days."""
+        return min(self.before, (self.end, 0))
+
+    @property
+    def filtered(self) -> bool:
+        """Whether it leaves ticks out."""
+        return bool(self.only or self.mark or self.dated)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A word to choose, what it is called, how many ticks it would leave, and its address."""
+
+    word: str
+    label: str
+    ticks: int | None
+    chosen: bool
+    address: str = ""
+    title: str = ""
+
+    @property
+    def count(self) -> str:
+        """The number of ticks as it is written; empty where it is not counted."""
+        return "" if self.ticks is None else f"{self.ticks:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLine:
+    """A tick as its line on the page."""
+
+    when: str
+    address: str
+    stream: str
+    verdict: Cell
+    alone: Cell
+    changed: bool
+    consensus: Cell
+    done: Cell
+    reason: str
+    source: str
+    cost: str
+
+
+def history_page() -> str:
+    """Show the ticks that are asked for, newest first, with the choices and their counts."""
+    desk = desk_view().desk()
+    shown = {"live": url_for(".api_desk"), "cells": symbol_cells.strip(desk), "shape": "desk"}
+    if state().backing is None:
+        return page("history.html", desk, **shown, here=False)
+    try:
+        asked = asked_for()
+    except ConfigError as error:
+        abort(400, str(error))
+    database = backing().database
+    kinds = database.tick_kinds()
+    counts = _counts(database, asked, kinds)
+    rows, older = _listed(database, asked, kinds)
+    return page(
+        "history.html",
+        desk,
+        **shown,
+        here=True,
+        asked=asked,
+        told=_told(asked, kinds, counts),
+        marks=_marks(asked, kinds, counts),
+        filters={
+            name: (label, _choices(name, asked, kinds, counts)) for name, label in LABELS.items()
+        },
+        known={name: request.args.get(name, "")[:10] for name in ("from", "to")},
+        lines=[_line(row) for row in rows],
+        older=_address(before=older) if older else None,
+        newest=_address() if asked.before != AFTER_ALL else None,
+        file=_address(".ticks_csv"),
+    )
+
+
+def api_history() -> ResponseReturnValue:
+    """Answer ticks, newest first, and how many fit; `next` is what to ask as `before`."""
+    try:
+        asked = asked_for()
+    except ConfigError as error:
+        return jsonify(error=str(error), status=400), 400
+    database = backing().database
+    kinds = database.tick_kinds()
+    counts = _counts(database, asked, kinds)
+    rows, older = _listed(database, asked, kinds)
+    return jsonify(
+        ticks=[{key: row[key] for key in row if key != "sentiment_id"} for row in rows],
+        next=older,
+        count=None if counts is None else _sum(asked, kinds, counts),
+        counts={
+            name: {one.word: one.ticks for one in _choices(name, asked, kinds, counts)}
+            for name in LABELS
+        }
+        | {"only": {one.word: one.ticks for one in _marks(asked, kinds, counts) if one.word}},
+    )
+
+
+def asked_for() -> Asked:
+    """Return what a request asks for; raises ConfigError for words that mean nothing."""
+    told = _words()
+    mark = told.pop("only", "")
+    if mark and mark not in MARKS:
+        raise ConfigError(f"only is one of {', '.join(MARKS)}, not {figures.clean(mark, 40)}")
+    days = {name: told.pop(name, "") for name in ("from", "to")}
+    limit = request.args.get("limit") or str(SHOWN)
+    if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
+        raise ConfigError(f"limit is 1 to {MOST}")
+    return Asked(
+        # a tick that has no word of a kind is asked for by a dash
+        {name: "" if word == "-" else word for name, word in told.items()},
+        mark,
+        day_of("from", days["from"]).isoformat() if days["from"] else "",
+        day_of("to", days["to"], after=1).isoformat() if days["to"] else "~",
+        _place(request.args.get("before") or ""),
+        int(limit),
+    )
+
+
+def every_tick(database: Database, asked: Asked, at_once: int) -> Iterator[Mapping[str, Any]]:
+    """Yield all ticks that are asked for, newest first, some at a time."""
+    kinds = [kind.id for kind in database.tick_kinds() if asked.fits(kind)]
+    place = asked.place
+    while rows := database.ticks_of_kinds(kinds, begin=asked.begin, before=place, limit=at_once):
+        yield from rows
+        place = _place_of(rows[-1])
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _listed(
+    database: Database, asked: Asked, kinds: Sequence[TickKind]
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the ticks of a page, and where the next page begins if there is one."""
+    fitting = [kind.id for kind in kinds if asked.fits(kind)]
+    # one more than is shown, to know whether there are older ones
+    rows = database.ticks_of_kinds(
+        fitting, begin=asked.begin, before=asked.place, limit=asked.limit + 1
+    )
+    shown = rows[: asked.limit]
+    return shown, "|".join(map(str, _place_of(shown[-1]))) if len(rows) > asked.limit else None
+
+
+def _counts(
+    database: Database, asked: Asked, kinds: Sequence[TickKind]
+) -> Mapping[int, int] | None:
+    """Return how many ticks of each kind there are in the days; None for too many to count."""
+    if not asked.dated:
+        return {kind.id: kind.ticks for kind in kinds}
+    return database.counts_of_kinds(
+        [kind.id for kind in kinds], asked.begin, asked.end, most=COUNTED
+    )
+
+
+def _sum(asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int]) -> int:
+    return sum(counts[kind.id] for kind in kinds if asked.fits(kind))
+
+
+def _told(asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int] | None) -> str:
+    """Return how many ticks are listed, in words."""
+    if counts is None:
+        return f"More than {COUNTED:,} ticks closed in these days: choose fewer days to count them."
+    number = _sum(asked, kinds, counts)
+    ticks = f"{number:,} tick{'' if number == 1 else 's'}"
+    if not asked.filtered:
+        return f"{ticks} in all."
+    return f"{ticks} of {sum(kind.ticks for kind in kinds):,}."
+
+
+def _marks(
+    asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int] | None
+) -> list[Choice]:
+    """Return the marks with their counts, and before them the choice of all ticks."""
+    here = [kind for kind in kinds if asked.fits(kind, without="only")]
+    found = []
+    for word, label in (("", "All"), *((word, label) for word, (label, _) in MARKS.items())):
+        ticks = None
+        if counts is not None:
+            ticks = sum(counts[kind.id] for kind in here if not word or MARKS[word][1](kind))
+        found.append(
+            Choice(
+                word, label, ticks, word == asked.mark, _address(only=word), MEANINGS.get(word, "")
+            )
+        )
+    return found
+
+
+def _choices(
+    name: str, asked: Asked, kinds: Sequence[TickKind], counts: Mapping[int, int] | None
+) -> list[Choice]:
+    """Return the words that a parameter may have now, the most frequent first."""
+    reading, chosen = READINGS[name], asked.only.get(name)
+    found: Counter[str] = Counter()
+    for kind in kinds:
+        if asked.fits(kind, without=name):
+            found[reading(kind)] += kind.ticks if counts is None else counts[kind.id]
+    if chosen is not None:
+        found[chosen] += 0
+    return [
+        Choice(word or "-", _label(name, word), None if counts is None else ticks, word == chosen)
+        for word, ticks in sorted(found.items(), key=lambda item: _order(name, *item))
+        if ticks or word == chosen
+    ]
+
+
+def _order(name: str, word: str, ticks: int) -> tuple[int, str]:
+    """Return where a word stands among its like: by length of time, by name, or by frequency."""
+    if name == "timeframe":
+        return ([*TIMEFRAMES, word].index(word)), word
+    return (0 if name == "instance" else -ticks), word
+
+
+def _label(name: str, word: str) -> str:
+    """Return a word as a trader says it."""
+    if name == "action":
+        return ACTIONS.get(word, figures.clean(word, 40))
+    if name == "source":
+        return DECIDED.get(word, figures.clean(word, 40))
+    return why(word) if name == "reason" else figures.clean(word, 80)
+
+
+def why(reason: str) -> str:
+    """Return the reason of an action in few words."""
+    if reason == "THRESHOLD":
+        return "no threshold is reached"
+    known = REASONS.get(reason)
+    short = CAUSES[DenyReason(reason)] if reason in DENIALS else known
+    return short or figures.clean(reason, 60) or "not recorded"
+
+
+def _line(row: Mapping[str, Any]) -> HistoryLine:
+    tick = ListedTick.read(row)
+    named = str(row["instance"]), str(row["timeframe"])
+    return HistoryLine(
+        when=figures.moment(tick.close_time),
+        address=tick_link(*named, str(row["bar_time"])),
+        stream=figures.clean(" ".join(named), 80),
+        verdict=state_cell(tick.verdict),
+        alone=state_cell(tick.l1_verdict),
+        changed=tick.verdict != tick.l1_verdict,
+        consensus=cell(tick.consensus, 2),
+        done=_done(tick),
+        reason=why(tick.reason or ""),
+        source=_label("source", tick.source_type or ""),
+        cost=figures.money(row["cost_usd"]) if row["cost_usd"] else "",
+    )
+
+
+def _done(tick: ListedTick) -> Cell:
+    """Return what was done, in a trader's words; what waits for a person is no HOLD."""
+    if summary.proposed(tick):
+        return action_cell(tick)
+    shown = figures.mark(tick.action)
+    return words(f"{shown.glyph} {_label('action', tick.action or '')}".strip(), shown.tone)
+
+
+def _words() -> dict[str, str]:
+    """Return the filter of the request as it was written, without what is empty."""
+    told = {name: request.args.get(name, "")[:80] for name in FILTERS}
+    return {name: word for name, word in told.items() if word}
+
+
+def _place_of(row: Mapping[str, Any]) -> Place:
+    return str(row["close_time"]), int(row["sentiment_id"])
+
+
+def _place(text: str) -> Place:
+    """Read a cursor, the `next` of an earlier answer."""
+    if not text:
+        return AFTER_ALL
+    moment, _, number = text.rpartition("|")
+    plain = moment.isascii() and len(moment) < 40 and number.isascii() and number.isdigit()
+    if not (plain and moment and len(number) < 19):
+        raise ConfigError("before is the `next` of an earlier answer")
+    return moment, int(number)
+
+
+def _address(endpoint: str = ".history", **other: str | None) -> str:
+    """Return the address of the list as it is filtered now, but for some words."""
+    told: dict[str, Any] = {**_words(), **other}
+    return url_for(endpoint, **{name: word for name, word in told.items() if word})
+
+
+FILTERS: Final[Fields] = {
+    "only": {"type": "string", "enum": list(MARKS), "description": "Only ticks with this mark."},
+    "instance": {"type": "string", "description": "Only this instance."},
+    "timeframe": {"type": "string", "description": "Only this timeframe."},
+    "verdict": {"type": "string", "description": "Only this verdict."},
+    "action": {"type": "string", "description": "Only this action; - for ticks without one."},
+    "reason": {"type": "string", "description": "Only this reason of the action."},
+    "source": {"type": "string", "description": "Only ticks that these decided."},
+    "from": {"type": "string", "format": "date", "description": "First UTC day of the close."},
+    "to": {"type": "string", "format": "date", "description": "Last UTC day of the close."},
+}
+QUERY: Final[Fields] = {
+    **FILTERS,
+    "before": {"type": "string", "description": "The `next` of the answer before."},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
+}
+
+ROUTES = (
+    Route("/history", "history", history_page, query=QUERY),
+    Route("/api/v1/history", "api_history", api_history, reply="json", query=QUERY),
+)

@@ -1,0 +1,110 @@
+"""Every tick of a desk by what it was: kinds of ticks with their counts, and ticks of some kinds.
+
+A kind is what a list can be narrowed by: instance, timeframe, both verdicts, action, reason and who
+decided. There are few kinds however many ticks there are, each knows how many ticks it has, and the
+ticks of a kind lie in the order of their closes. So a page of any filter costs one look per kind
+and one per tick that it shows, after ten years as after a day; triggers keep the two tables
+(torra.store.migrations). A tick without a journal, as a host may write it, has action "".
+
+Nothing is written. A part of instance_database.Database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from torra.store.connection import Store
+
+Place = tuple[str, int]
+"""Where a list goes on: close time (ISO 8601) and number of the last tick that was shown."""
+
+AFTER_ALL: Final[Place] = ("~", 2**62)
+"""A place behind every tick: the list begins at the newest."""
+
+KINDS: Final = (
+    "SELECT id, instance, timeframe, l1_verdict, verdict, action, reason, source, ticks "
+    "FROM tick_kinds WHERE ticks > 0"
+)
+HEADS: Final = (
+    "SELECT k.value, (SELECT max(close_time) FROM tick_history INDEXED BY tick_history_kind "
+    "WHERE kind = k.value AND close_time <= ?) AS newest FROM json_each(?) k"
+)
+COUNT: Final = (
+    "SELECT count(*) FROM (SELECT 1 FROM tick_history INDEXED BY tick_history_kind "
+    "WHERE kind = ? AND close_time >= ? AND close_time < ? LIMIT ?)"
+)
+OF_A_KIND: Final = (
+    "SELECT close_time, sentiment_id FROM tick_history INDEXED BY tick_history_kind "
+    "WHERE kind = ? AND close_time >= ? AND close_time <= ? "
+    "AND (close_time < ? OR sentiment_id < ?) "
+    "ORDER BY close_time DESC, sentiment_id DESC LIMIT ?"
+)
+TOLD: Final = (
+    "SELECT c.sentiment_id, c.instance, c.timeframe, c.bar_time, c.close_time, s.price_action, "
+    "s.key_levels, s.momentum, s.structure, s.ath, c.l1_composite, c.composite, c.l1_consensus, "
+    "c.consensus, c.l1_verdict, c.verdict, j.action, j.reason, s.source_type, j.cost_usd, "
+    "j.elapsed_ms FROM json_each(?) n JOIN chains c ON c.sentiment_id = n.value "
+    "JOIN sentiment s ON s.id = c.sentiment_id "
+    "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key"
+)
+
+
+class TickKind(NamedTuple):
+    """What ticks have in common, and how many of them there are."""
+
+    id: int
+    instance: str
+    timeframe: str
+    l1_verdict: str
+    verdict: str
+    action: str
+    reason: str
+    source: str
+    ticks: int
+
+
+class TickListingStore(Store):
+    """Lists of ticks over all streams."""
+
+    def tick_kinds(self) -> list[TickKind]:
+        """Return every kind of tick that the database has, in no order."""
+        return [TickKind(*row) for row in self._tuples(KINDS)]
+
+    def counts_of_kinds(
+        self, kinds: Collection[int], begin: str, end: str, *, most: int
+    ) -> Mapping[int, int] | None:
+        """Return how many ticks of each kind closed in [begin, end), both ISO 8601.
+
+        None when they are more than `most` together: they are not counted on.
+        """
+        found: dict[int, int] = {}
+        left = most
+        for kind in kinds:
+            (number,) = self._tuples(COUNT, kind, begin, end, left + 1)[0]
+            left -= number
+            if left < 0:
+                return None
+            found[kind] = number
+        return found
+
+    def ticks_of_kinds(
+        self, kinds: Collection[int], *, begin: str = "", before: Place = AFTER_ALL, limit: int
+    ) -> list[dict[str, Any]]:
+        """Return ticks of some kinds from `begin` on and before a place, newest first.
+
+        Of each: its number (sentiment_id), its key, scores, composites, consensus and verdicts,
+        what was done and why, what the agents cost (USD) and how long it took (ms).
+        """
+        heads = self._tuples(HEADS, before[0], json.dumps([*kinds]))
+        newest = sorted(((close, kind) for kind, close in heads if close), reverse=True)
+        found: list[Place] = []
+        for close, kind in newest:
+            # Kinds whose newest tick is older than the page need no look.
+            if len(found) == limit and close < found[-1][0]:
+                break
+            found += self._tuples(OF_A_KIND, kind, begin, before[0], *before, limit)
+            found = sorted(found, reverse=True)[:limit]
+        rows = self._rows(TOLD, json.dumps([number for _, number in found]))
+        return sorted(rows, key=lambda row: (row["close_time"], row["sentiment_id"]), reverse=True)
