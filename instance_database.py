@@ -45,6 +45,7 @@ from torra.store.tick_listing import TickListingStore
 from torra.store.tick_store import TickStore
 from torra.store.ticks import ClaimStore
 from torra.store.trade.accounts import AccountStore
+from torra.store.trade.notes import NoteStore
 from torra.store.trade.proposals_and_alarms import ExecutionStore
 from torra.store.trade.signals import CLOSED_OPENING, SignalStore
 from torra.verdict.sentiment_rules import CHAINS, MARKOV_HISTORY, RECENT_TRADES, Saved
@@ -75,6 +76,7 @@ class Database(
     EventStore,
     AuditStore,
     AccountStore,
+    NoteStore,
     SentimentStore,
     HistoryStore,
     TickListingStore,
@@ -218,8 +220,9 @@ class Database(
         now = stamp(as_of)
         for row in self._rows("SELECT * FROM signals WHERE decided_at >= ?", now):
             if not _stays(row, row["decided_at"], instance, as_of, timeframe):
-                # The steps before their signal: they reference it.
-                self._change("DELETE FROM signal_events WHERE sid = ?", row["sid"])
+                # Before their signal: they reference it.
+                for table in ("signal_events", "trade_notes", "trade_tags"):
+                    self._change(f"DELETE FROM {table} WHERE sid = ?", row["sid"])  # noqa: S608
                 self._change("DELETE FROM signals WHERE sid = ?", row["sid"])
         # A signal's state is that of its last step: what is taken back, its steps are too.
         self._change(

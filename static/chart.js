@@ -91,7 +91,7 @@ function lineOptions(name, style, width) {
 function build(data) {
   holder.replaceChildren();
   const chart = library.createChart(holder, chartOptions());
-  const candles = chart.addSeries(library.CandlestickSeries, candleOptions(data.digits));
+  const candles = chart.addSeries(library.CandlestickSeries, candleOptions(data.digits, () => last.levels));
   const { Dashed, Solid } = library.LineStyle;
   if (!data.consensus.length) return { ...parts(chart, candles), consensus: null, l1: null };
   const l1 = chart.addSeries(library.LineSeries, lineOptions("muted", Dashed, 1), 1);

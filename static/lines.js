@@ -29,7 +29,18 @@ export function toneColour(tone) {
   return colour({ up: "up", down: "down", note: "note" }[tone] ?? "muted");
 }
 
-export function candleOptions(digits) {
+// Levels are in sight beside the candles, unless they lie so far that these would be flat.
+const FARTHEST = 3; // times the height of the candles
+
+function withLevels(told, levels) {
+  if (!told?.priceRange) return told;
+  const { minValue, maxValue } = told.priceRange;
+  const far = (maxValue - minValue) * FARTHEST;
+  const seen = levels.map((level) => level.price).filter((price) => price > minValue - far && price < maxValue + far);
+  return { ...told, priceRange: { minValue: Math.min(minValue, ...seen), maxValue: Math.max(maxValue, ...seen) } };
+}
+
+export function candleOptions(digits, levelsNow) {
   const up = colour("up");
   const down = colour("down");
   return {
@@ -42,5 +53,6 @@ export function candleOptions(digits) {
     wickDownColor: down,
     priceLineVisible: false,
     priceFormat: { type: "price", precision: digits, minMove: 10 ** -digits },
+    autoscaleInfoProvider: (original) => withLevels(original(), levelsNow()),
   };
 }

@@ -33,6 +33,7 @@ BOUNDED = {
     "lease": "one row",
     "jobs": "200 that have ended, and 20 that go on",
     "latches": "two rows for each instance",
+    "trade_tags": "what a person wrote by hand to trades",
     "tick_kinds": "one row for what ticks of a stream can be: some dozens a stream",
     "_sqlite_migrations": "one row for each step of the schema",
     "sqlite_master": "the schema itself",

@@ -17,8 +17,7 @@ from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders
 from tests.worlds.demo_view import ScriptedView
 from torra.commands.command_line import main
-from torra.dashboard.trade import trade_rows
-from torra.dashboard.trade.trades import AT_ONCE
+from torra.dashboard.trade.trades import AT_ONCE, NOTED
 from torra.dashboard.view.backing import Backing
 from torra.exhibits import money as words
 
@@ -161,7 +160,7 @@ def test_the_file_has_every_trade_of_the_filter(
     told = client(backing).get("/trades.csv").get_data(as_text=True)
     rows = list(csv.DictReader(io.StringIO(told)))
     assert [row["sid"] for row in rows] == [row["sid"] for row in closed(backing)]
-    assert tuple(rows[0]) == trade_rows.COLUMNS
+    assert tuple(rows[0]) == NOTED
     only = client(backing).get("/trades.csv?result=won").get_data(as_text=True)
     assert len(list(csv.DictReader(io.StringIO(only)))) == sum(
         (row["profit"] or 0) > 0 for row in closed(backing)

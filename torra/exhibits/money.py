@@ -136,7 +136,8 @@ def caps(found: Money) -> list[str]:
         "checks count it.",
         *(
             f"Profile {figures.clean(one.profile, 60)} opens nothing more until midnight UTC once "
-            f"the day's loss reaches {figures.plain(one.cap)}. What is open may still make it more."
+            f"the day's loss reaches {f'{figures.plain(one.cap)} {only}'.rstrip()}. What is open "
+            "may still make it more."
             for one in found.caps
         ),
     ]
@@ -164,6 +165,7 @@ def tables(account: AccountMoney) -> list[tuple[str, list[tuple[str, ...]]]]:
         ("symbol", account.by_symbol),
         ("side", account.by_side),
         ("reason of exit", account.by_reason),
+        ("your tag", account.by_tag),
         ("day", account.by_day),
     )
     return [

@@ -74,13 +74,15 @@ class AccountMoney:
     by_symbol: Mapping[str, Result]
     by_side: Mapping[str, Result]
     by_reason: Mapping[str, Result]
+    by_tag: Mapping[str, Result]
+    """By the tags that a person gave to trades; a trade with two is in both."""
 
     def results_as_json(self) -> dict[str, Any]:
         """Return the results for programs, by the name of their field."""
         plain = {name: getattr(self, name).as_json() for name in PERIODS}
         groups = {
             name: {label: one.as_json() for label, one in getattr(self, name).items()}
-            for name in ("by_day", *(f"by_{part}" for part in PARTS))
+            for name in ("by_day", *(f"by_{part}" for part in PARTS), "by_tag")
         }
         return {**plain, **groups}
 
@@ -135,7 +137,13 @@ class AccountBook:
             groups.setdefault(getattr(trade, name), Tally()).add(trade)
 
     def told(
-        self, name: str, currency: str, held: OpenNow, standing: Standing | None, today: date
+        self,
+        name: str,
+        currency: str,
+        held: OpenNow,
+        standing: Standing | None,
+        today: date,
+        tags: Mapping[str, Result],
     ) -> AccountMoney:
         """Return it as it stands on a UTC day."""
         newest = sorted(self.days, reverse=True)[:DAYS_SHOWN]
@@ -160,6 +168,7 @@ class AccountBook:
             by_symbol=by_part["symbol"],
             by_side=by_part["side"],
             by_reason=by_part["reason"],
+            by_tag=tags,
         )
 
 
@@ -190,7 +199,7 @@ class MoneyBook:
         with self._lock:
             self._catch_up()
             held = open_now(database, known, now)
-            currencies = self._currencies()
+            currencies, tagged = self._currencies(), self._by_tag()
             names = {item.route for item, _ in known.values()} | set(self._accounts) | set(held)
             accounts = [
                 self._book(name).told(
@@ -199,6 +208,7 @@ class MoneyBook:
                     held.get(name, OpenNow()),
                     self._series[name].standing() if name in self._series else None,
                     now.date(),
+                    tagged.get(name, {}),
                 )
                 for name in sorted(names, key=lambda name: (name != PAPER, name))
             ]
@@ -221,6 +231,20 @@ class MoneyBook:
                 }
                 found[name] = line(ends, held)
         return found
+
+    def _by_tag(self) -> dict[str, dict[str, Result]]:
+        """Return by account what the trades came to that a person gave each tag."""
+        found: dict[str, dict[str, Tally]] = {}
+        warm_ups = WarmUps(self._database)
+        for tag, *row in self._database.tagged_results():
+            trade = _trade(row, warm_ups)
+            if not trade.warm_up:
+                tags = found.setdefault(self._name(trade.bridge, trade.closed_at), {})
+                tags.setdefault(str(tag), Tally()).add(trade)
+        return {
+            account: {tag: tally.result() for tag, tally in sorted(tags.items())}
+            for account, tags in found.items()
+        }
 
     def _changes(self, upto: int) -> dict[str, list[AccountMark]]:
         """Return by bridge where another account came behind it since the last look."""

@@ -33,6 +33,9 @@ PERIODS: Final[Mapping[str, timedelta | None]] = {
 }  # fmt: skip
 """How far back a line goes; None: from the first closed trade on."""
 
+BEFORE: Final = timedelta(minutes=1)
+"""How long before its first close a line begins that goes back to all: at zero."""
+
 
 class LinePoint(NamedTuple):
     """One moment: closed trades added up since the beginning of all, and with what was open then.
@@ -120,4 +123,5 @@ def begin_of(period: str, ends: Sequence[tuple[str, float]], now: datetime) -> d
     back = PERIODS[period]
     if back is not None:
         return now - back
-    return min(parse(ends[0][0]), now) if ends else now - timedelta(days=1)
+    # a moment earlier, where nothing was won or lost yet
+    return min(parse(ends[0][0]) - BEFORE, now) if ends else now - timedelta(days=1)

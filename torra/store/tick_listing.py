@@ -89,6 +89,16 @@ class TickListingStore(Store):
             found[kind] = number
         return found
 
+    def alone_of(self, torra_keys: Collection[str]) -> Mapping[str, str]:
+        """Return the verdict of L1 alone of some ticks, by their keys."""
+        return dict(
+            self._tuples(
+                "SELECT c.torra_key, c.l1_verdict FROM json_each(?) k "
+                "JOIN chains c ON c.torra_key = k.value",
+                json.dumps([*torra_keys]),
+            )
+        )
+
     def ticks_of_kinds(
         self, kinds: Collection[int], *, begin: str = "", before: Place = AFTER_ALL, limit: int
     ) -> list[dict[str, Any]]:

@@ -24,8 +24,9 @@ from torra.dashboard.cells.shown import (
     Symbol,
 )
 from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.trade.stored_rows import SignalRow
 from torra.exhibits import figures
-from torra.tick.tick_record import SignalRecord
+from torra.tick.tick_record import SignalRecord, ThresholdsRecord
 from torra.verdict.order_levels import Levels
 
 HELD: Final = ("FILLED", "PARTIAL", "CLOSING")
@@ -139,6 +140,30 @@ def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> Cha
     }
 
 
+def trade(row: SignalRow, data: Bars) -> ChartData:
+    """Return the chart of a trade: its fill, its levels and, once it is closed, its exit."""
+    opening = figures.mark(f"OPEN_{row.side}")
+    ends = [(row.opened_at, opening.tone, row.side.lower(), f"OPEN_{row.side}")]
+    if row.closed_at:
+        tone = figures.tone(row.profit, 0) or "flat"
+        ends.append((row.closed_at, tone, _exit(row.close_reason, row.profit), "EXIT"))
+    markers = [
+        _marker(clock.iso(clock.floor(clock.parse(at), row.timeframe)), tone, text, kind)
+        for at, tone, text, kind in ends
+        if at
+    ]
+    return {
+        **prices(data),
+        "consensus": [],
+        "l1": [],
+        "markers": markers,
+        "levels": _levels(row),
+        "thresholds": limits(ThresholdsRecord()),
+        "lines": {},
+        "told": [],
+    }
+
+
 def over(columns: Mapping[str, Sequence[float | None]]) -> dict[str, list[list[float | None]]]:
     """Return the prices of each line by its name, without the lines whose columns are not there."""
     return {
@@ -224,16 +249,20 @@ def _exits(data: Symbol) -> list[Marker]:
         # a chart marks bars: an exit within a bar stands at that bar
         bar_time = clock.iso(clock.floor(clock.parse(closed), data.timeframe))
         gain = trade.profit
-        text = f"{figures.clean(trade.close_reason or 'exit', 20)} {figures.signed(gain, 0)}"
+        text = _exit(trade.close_reason, gain)
         markers.append(_marker(bar_time, figures.tone(gain, 0) or "flat", text, "EXIT"))
     return markers
+
+
+def _exit(reason: str | None, gain: float | None) -> str:
+    return f"{figures.clean(reason or 'exit', 20)} {figures.signed(gain, 0)}"
 
 
 def _marker(bar_time: str | None, tone: str, text: str, kind: str) -> Marker:
     return {"time": _seconds(bar_time), "tone": tone, "text": text, "kind": kind}
 
 
-def _levels(of: ShownPosition | SignalRecord | Levels) -> list[Level]:
+def _levels(of: ShownPosition | SignalRecord | Levels | SignalRow) -> list[Level]:
     """Return the levels of a position or of an order, as far as it has them."""
     found = (("entry", "note", of.entry), ("stop", "down", of.stop), ("target", "up", of.target))
     return [

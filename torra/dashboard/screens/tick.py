@@ -20,18 +20,17 @@ from flask import Response, abort, redirect, url_for
 from flask.typing import ResponseReturnValue
 
 from torra import clock
-from torra.config import Profile, SymbolSpec
+from torra.config import Profile
 from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import inputs, reasoning, story_cards
 from torra.dashboard.record.shown import ShownTick, TickLimits
 from torra.dashboard.screens import watching
-from torra.dashboard.trade import approvals, why
+from torra.dashboard.trade import approvals, why, without_tick
 from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
-from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.store.standings import in_warm_up
 from torra.tick.tick_record import Number, RecordPart, TickRecord
@@ -97,12 +96,12 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
         return None
     side = story_cards.side_of(record)
     case = why.case(record, side)
-    spec, currency = _terms(record)
+    spec, currency = without_tick.terms(record)
     row = approvals.row_of(record)
     return Front(
         verb=story_cards.VERBS[side],
         case=case,
-        without=story_cards.without(record, _changed(record, currency)),
+        without=without_tick.without(record),
         facts=story_cards.facts(
             record,
             sections["panel"],
@@ -113,44 +112,6 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
             row.first.levels if row is not None else None,
         ),
     )
-
-
-def _terms(record: ShownTick) -> tuple[SymbolSpec | None, str]:
-    """Return a symbol's trading terms and its account's currency, as far as they are known."""
-    behind = state().backing
-    setup = behind.desk.setups.get(record.instance) if behind else None
-    if behind is None or setup is None:
-        return None, ""
-    currency = behind.currency(setup.instance.route)
-    try:
-        return setup.profile.symbol(setup.instance.symbol), currency
-    except ConfigError:
-        return None, currency
-
-
-def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
-    """Return what L1 alone would have done on a tick that agents changed; else None."""
-    behind = state().backing
-    known = {one.id: one for one in behind.settings.instances} if behind else {}
-    if behind is None or record.instance not in known or record.l1_verdict is None:
-        return None
-    from torra.replay.changed import words  # noqa: PLC0415  the pages load replays only when asked to
-    from torra.replay.changed.without_agents import ScoredBars, changed_tick  # noqa: PLC0415
-
-    key = f"{record.instance}|{record.timeframe}|{record.bar_time}"
-    found = changed_tick(ScoredBars(behind.database), known, key)
-    if found is None:
-        return None
-    ends = {"none": "Nothing would have been won or lost.", "open": "It would be open still.",
-            "unknown": "What it would have come to is not known."}  # fmt: skip
-    alone, done = found.l1.came_to, found.done.came_to
-    after = f" {currency}" if currency else ""
-    return {
-        "did": words.did(found.l1).capitalize(),
-        "came": ends.get(alone.state) or f"It would have come to {words.came(alone)}{after}.",
-        "done": f"{words.did(found.done)}"
-        + (f", {words.came(done)}{after}." if done.state == "closed" else "."),
-    }
 
 
 def before(record: ShownTick) -> TickRecord | None:

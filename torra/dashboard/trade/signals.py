@@ -19,10 +19,10 @@ from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.config import Instance, SymbolSpec
-from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.trade import orders, trade_rows
+from torra.dashboard.trade import journal, orders, trade_rows
 from torra.dashboard.trade.stored_rows import (
     AlarmRow,
     BridgeRow,
@@ -34,6 +34,7 @@ from torra.dashboard.trade.stored_rows import (
 from torra.dashboard.trade.trade_rows import AlarmLine, BridgeLine, PositionLine
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError, DataUnavailable
+from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import SENT
@@ -201,6 +202,10 @@ def signal(sid: str) -> str:
         thesis=trade_rows.thesis_lines(row.thesis),
         others=[trade_rows.signal_line(other, digits) for other in found.others],
         proposal=found.proposed,
+        made=journal.made_of(row),
+        headline=journal.headline(row, digits, backing().currency(row.bridge or PAPER)),
+        written=backing().database.trade_note(sid),
+        over=price_lines.LINES,
         settles=row.state in SENT,
         advice=trade_rows.ADVICE["UNKNOWN"],
     )

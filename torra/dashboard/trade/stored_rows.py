@@ -50,6 +50,10 @@ class SignalRow(RecordPart):
     close_reason: Word = None
     outcome: Word = None
     evolution: Word = None
+    note: str = ""
+    tags: str = ""
+    """What a person wrote to it, and the tags by space; in lists of closed trades alone."""
+
     warm_up: bool = False
     """Whether it was decided in warm-up, on bars from before the desk's first start."""
     thesis: Numbers = Field(default_factory=dict)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from flask import Response, abort, jsonify, request, url_for
@@ -28,9 +29,11 @@ from torra.exhibits import figures, pages
 from torra.exhibits import money as words
 from torra.money.book import AccountMoney
 from torra.money.line import PERIODS, LinePoint
+from torra.store.trade.notes import TradeNote
 
 if TYPE_CHECKING:
     from instance_database import Database
+    from torra.dashboard.view.backing import Backing
 
 SHOWN: Final = 50
 MOST: Final = 200
@@ -41,6 +44,9 @@ AT_ONCE: Final = 500
 
 FILES: Final = 30
 """How often one visitor may take a file in a minute: one of ten years has many megabytes."""
+
+NOTED: Final = (*trade_rows.COLUMNS, "currency", "tags", "note")
+"""Columns of the file of closed trades."""
 
 CAME_TO: Final = ("won", "lost")
 SIDES: Final = ("BUY", "SELL")
@@ -71,6 +77,16 @@ class AccountCard:
     line: dict[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class TradeLine:
+    """A closed trade as its line: the signal, what L1 alone said then, and a person's words."""
+
+    signal: trade_rows.SignalLine
+    alone: str
+    tags: tuple[str, ...]
+    note: str
+
+
 def trades() -> str:
     """Show what the closed trades came to, and the newest of them."""
     desk = desk_view().desk()
@@ -97,7 +113,8 @@ def trades() -> str:
         caps=words.caps(found),
         not_counted=words.NOT_COUNTED,
         head=words.HEAD,
-        trades=[trade_rows.signal_line(row, digits_of_row(row)) for row in lines],
+        trades=_lines(lines),
+        tags=_with(backing().database.known_tags(), request.args.get("tag", "")),
         warmed=sum(row.warm_up for row in lines),
         asked=asked,
         known={name: request.args.get(name, "")[:80] for name in QUERY},
@@ -150,7 +167,7 @@ def trades_csv() -> Response:
     except ConfigError:
         abort(400)
     return Response(
-        trade_rows.csv_lines(_all(backing().database, asked)),
+        trade_rows.csv_lines(_all(backing(), asked), NOTED),
         mimetype="text/csv",
         headers={"Content-Disposition": 'attachment; filename="torra-trades.csv"'},
     )
@@ -181,7 +198,7 @@ def _asked() -> Asked:
     """Return what a request asks for; raises ConfigError for words that mean nothing."""
     told = _words()
     only: dict[str, str] = {}
-    for name in ("instance", "reason"):
+    for name in ("instance", "reason", "tag"):
         if name in told:
             only[name] = told[name]
     if "side" in told:
@@ -246,13 +263,42 @@ def _rows(
     database: Database, asked: Asked, before: tuple[str, int] | None, limit: int
 ) -> list[dict[str, Any]]:
     found = database.closed_list(asked.only, came_to=asked.came_to, before=before, limit=limit)
-    return marked(found, database)
+    written = database.trade_notes([str(row["sid"]) for row in found])
+    noted = [
+        row | {"note": told.note, "tags": " ".join(told.tags)}
+        for row in found
+        for told in (written.get(str(row["sid"]), TradeNote()),)
+    ]
+    return marked(noted, database)
 
 
-def _all(database: Database, asked: Asked) -> Iterator[Mapping[str, JsonValue]]:
+def _lines(rows: Sequence[SignalRow]) -> list[TradeLine]:
+    """Return closed trades as lines, each with what L1 alone said when it was opened."""
+    keys = [f"{row.instance}|{row.timeframe}|{row.bar_time}" for row in rows]
+    alone = backing().database.alone_of(keys)
+    return [
+        TradeLine(
+            trade_rows.signal_line(row, digits_of_row(row)),
+            _alone(row.side, alone.get(key)),
+            tuple(figures.clean(row.tags, 400).split()),
+            figures.clean(row.note, 400),
+        )
+        for key, row in zip(keys, rows, strict=True)
+    ]
+
+
+def _alone(side: str, verdict: str | None) -> str:
+    """Return in words what L1 alone would have done at the opening of a trade."""
+    if verdict is None:
+        return figures.DASH
+    return {side: "the same side", "HOLD": "no trade"}.get(verdict, "the other side")
+
+
+def _all(behind: Backing, asked: Asked) -> Iterator[Mapping[str, JsonValue]]:
     before = asked.before
-    while rows := _rows(database, asked, before, AT_ONCE):
-        yield from rows
+    currency = cache(behind.currency)
+    while rows := _rows(behind.database, asked, before, AT_ONCE):
+        yield from (row | {"currency": currency(str(row["bridge"]))} for row in rows)
         before = str(rows[-1]["closed_at"]), int(rows[-1]["seq"])
 
 
@@ -267,6 +313,7 @@ QUERY: Final[Fields] = {
     "side": {"type": "string", "enum": list(SIDES)},
     "reason": {"type": "string", "description": "Only this reason of the exit, such as STOPPED."},
     "result": {"type": "string", "enum": list(CAME_TO)},
+    "tag": {"type": "string", "description": "Only trades to which a person gave this tag."},
     "from": {"type": "string", "format": "date", "description": "First UTC day of the close."},
     "to": {"type": "string", "format": "date", "description": "Last UTC day of the close."},
     "before": {"type": "string", "description": "The `next` of the answer before."},

@@ -113,6 +113,7 @@ CLOSED_FILTERS: Final = {
     "reason": "ifnull(close_reason, 'unknown') = ?",
     "begin": "closed_at >= ?",
     "end": "closed_at < ?",
+    "tag": "EXISTS (SELECT 1 FROM trade_tags t WHERE t.tag = ? AND t.sid = signals.sid)",
 }
 """What a list of closed trades can be narrowed to, each in SQL."""
 

@@ -1,0 +1,194 @@
+"""A trade as a journal: its chart, what made it, a note and tags, and the sums by tag."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numpy.random import default_rng
+
+from tests.doubles.page_reader import Page, check_structure
+from tests.tick.test_shadow import VOICES, run
+from tests.worlds import demo_orders, desks
+from torra.clock import parse
+from torra.config import DeskSettings
+from torra.dashboard.trade import journal
+from torra.dashboard.view.backing import Backing
+from torra.store.audit import seal
+from torra.store.trade.notes import TradeNote
+
+JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def backing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backing]:
+    with demo_orders.traded(tmp_path, monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backing]:
+    """A desk that opened and closed positions itself, on its own bars."""
+    folder = tmp_path_factory.mktemp("lived")
+    desk = run(folder, VOICES["wild"](), "full", 48)
+    with closing(desk.database):
+        yield Backing(folder, desk.database, DeskSettings(instances=(desks.BTC,)), desk)
+
+
+def client(backing: Backing, scope: str = "approve") -> Any:
+    return demo_orders.open_pages(backing, scope).test_client()
+
+
+def trades(backing: Backing) -> list[dict[str, Any]]:
+    found = backing.database.closed_trades(limit=100)
+    assert len(found) > 1
+    return found
+
+
+def write(backing: Backing, sid: str, scope: str = "approve", **told: str) -> tuple[int, Any]:
+    answer = client(backing, scope).post(f"/api/v1/trades/{sid}/note", json=told, headers=JSON)
+    return answer.status_code, answer.get_json()
+
+
+def text_of(backing: Backing, address: str, scope: str = "approve") -> str:
+    answer = client(backing, scope).get(address)
+    assert answer.status_code == 200
+    told: str = answer.get_data(as_text=True)
+    check_structure(Page(told))
+    return told
+
+
+def test_a_note_is_kept_shown_and_on_record(backing: Backing) -> None:
+    sid = trades(backing)[0]["sid"]
+    code, told = write(backing, sid, note=" Came late.\nWait. ", tags="Late, breakout late")
+    assert (code, told["status"], told["revision"]) == (200, "done", 1)
+    kept = backing.database.trade_note(sid)
+    assert (kept.note, kept.tags, kept.revision) == ("Came late.\nWait.", ("late", "breakout"), 1)
+    page = text_of(backing, f"/signals/{sid}")
+    assert "Came late.\nWait.</textarea>" in page and 'value="late breakout"' in page
+    assert "Came late." in text_of(backing, "/trades")
+    entry = backing.database.audit_entries(limit=1)[0]
+    assert (entry["action"], entry["target"], entry["outcome"]) == ("note", sid, "done")
+    assert seal(entry) == entry["hash"]
+    assert "Came late." in entry["after"] and "Came late." not in entry["before"]
+    # a reader sees it and cannot write
+    assert "Came late." in text_of(backing, f"/signals/{sid}", "read")
+    assert write(backing, sid, "read", note="x", revision="1")[0] == 403
+    assert backing.database.trade_note(sid) == kept
+
+
+def test_who_saw_an_older_note_does_not_overwrite_the_newer_one(backing: Backing) -> None:
+    sid = trades(backing)[0]["sid"]
+    outcomes, gate = list[int](), threading.Barrier(6)
+
+    def one(number: int) -> None:
+        gate.wait()
+        wrote = backing.database.write_trade_note(
+            sid, f"note {number}", ["race"], revision=0, actor=str(number)
+        )
+        outcomes.append(wrote)
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == [False] * 5 + [True]
+    code, told = write(backing, sid, note="mine", revision="0")
+    assert code == 409 and "Somebody wrote to this trade" in told["reason"]
+    assert backing.database.trade_note(sid).note.startswith("note ")
+    assert write(backing, sid, note="", tags="", revision="1")[0] == 200
+    assert backing.database.known_tags() == []
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"tags": "a b c d e f g h i"}, "at most 8 tags, these are 9"),
+        ({"tags": "=cmd"}, "=cmd is no tag"),
+        ({"tags": "x" * 31}, "is no tag"),
+        ({"note": "x" * 2_001}, "at most 2,000 characters"),
+        ({"note": "x", "revision": "-1"}, "revision is the number"),
+    ],
+)
+def test_what_is_no_note_is_refused_with_its_reason(
+    told: dict[str, str], said: str, backing: Backing
+) -> None:
+    sid = trades(backing)[0]["sid"]
+    code, answer = write(backing, sid, **told)
+    assert code == 409 and said in answer["reason"]
+    assert backing.database.trade_note(sid) == TradeNote()
+
+
+def test_there_is_no_note_to_what_is_no_trade(backing: Backing) -> None:
+    code, told = write(backing, "TNOTHING", note="x")
+    assert code == 409 and "there is no trade TNOTHING" in told["reason"]
+
+
+def test_tags_narrow_the_list_the_file_and_add_up(backing: Backing, scaled: Any) -> None:
+    rng = default_rng(9)
+    every = trades(backing)
+    for _ in range(scaled(200, least=8)):
+        row = every[rng.integers(len(every))]
+        seen = backing.database.trade_note(row["sid"])
+        some = [tag for tag in ("late", "news", "trend") if rng.random() < 0.4]
+        assert backing.database.write_trade_note(
+            row["sid"], "", some, revision=seen.revision, actor="a"
+        )
+    tagged = backing.database.trade_notes([row["sid"] for row in every])
+    by_tag: dict[str, list[dict[str, Any]]] = {}
+    for row in every:
+        for tag in tagged.get(row["sid"], TradeNote()).tags:
+            by_tag.setdefault(tag, []).append(row)
+    assert backing.database.known_tags() == sorted(by_tag)
+    told = next(one for one in backing.money().accounts if one.account == "paper")
+    assert {tag: one.trades for tag, one in told.by_tag.items()} == {
+        tag: len(rows) for tag, rows in by_tag.items()
+    }
+    for tag, rows in by_tag.items():
+        assert told.by_tag[tag].profit == pytest.approx(sum(row["profit"] for row in rows))
+        listed = client(backing).get(f"/api/v1/trades?tag={tag}").get_json()["trades"]
+        assert [row["sid"] for row in listed] == [row["sid"] for row in rows]
+        file = client(backing).get(f"/trades.csv?tag={tag}").get_data(as_text=True)
+        read = list(csv.DictReader(io.StringIO(file)))
+        assert [row["sid"] for row in read] == [row["sid"] for row in rows]
+        assert all(tag in row["tags"].split() and row["currency"] == "USD" for row in read)
+
+
+def test_the_chart_has_the_fill_the_exit_and_the_levels(lived: Backing) -> None:
+    for row in trades(lived):
+        told = client(lived, "read").get(f"/api/v1/signals/{row['sid']}/chart").get_json()
+        chart = told["chart"]
+        kinds = [one["kind"] for one in chart["markers"]]
+        assert kinds == [f"OPEN_{row['side']}", "EXIT"]
+        times = [one["time"] for one in chart["candles"]]
+        assert all(one["time"] in times for one in chart["markers"])
+        assert times[-1] <= parse(row["closed_at"]).timestamp() + 20 * 3_600
+        levels = {one["title"]: one["price"] for one in chart["levels"]}
+        assert levels == {name: row[name] for name in ("entry", "stop", "target")}
+    assert client(lived, "read").get("/api/v1/signals/TNOTHING/chart").status_code == 404
+
+
+def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: Backing) -> None:
+    for row in trades(lived):
+        told = text_of(lived, f"/signals/{row['sid']}")
+        words = " ".join(Page(told).words)
+        verb = {"BUY": "Bought", "SELL": "Sold"}[row["side"]]
+        assert f"{verb} {row['lots']:.2f} lots at" in words and " USD, " in words
+        assert words.index(verb) < words.index("Its life")
+        for name in ("Without agents", "Gate", "Conviction"):
+            assert name in words
+        assert f'data-moment="/api/v1/signals/{row["sid"]}/chart"' in told
+
+
+def test_what_gate_and_conviction_did_is_told_in_words() -> None:
+    assert journal._gate(1.0, in_force=True).word == "nothing"
+    assert journal._gate(0.7, in_force=True).more == "it left 0.70 of the size"
+    assert journal._gate(0.7, in_force=False).word == "nothing"
+    assert journal._gate(None, in_force=True).more == "what the gate said is not recorded"

@@ -1,0 +1,188 @@
+"""A trade as its page tells it: its chart, what agents, gate and conviction did, and your note.
+
+The chart has the bars around the trade with its fill, its levels and its exit. What made it is read
+from the record of the tick that opened it. A note and tags are a person's own; they are found on
+the page Trades, in its file and in its sums by tag, and touch no order. Whoever saves a note names
+the revision that they saw: of two people one is told that the other wrote first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from flask import abort, jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra import clock
+from torra.clock import duration, parse
+from torra.dashboard.cells import chart_data
+from torra.dashboard.cells.shown import Bars
+from torra.dashboard.doors.access import visitor
+from torra.dashboard.doors.routes import Route
+from torra.dashboard.record import agreement
+from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.trade import trade_rows, without_tick
+from torra.dashboard.trade.stored_rows import SignalRow
+from torra.dashboard.view.bar_reading import MOST
+from torra.dashboard.view.commanding import CommandOutcome, command, words
+from torra.dashboard.view.rendering import backing, desk_view
+from torra.errors import ConfigError
+from torra.exhibits import figures
+from torra.exhibits.figures import DASH
+
+LONGEST_NOTE: Final = 2_000
+MOST_TAGS: Final = 8
+LONGEST_TAG: Final = 30
+TAG: Final = re.compile(rf"[^\W_][\w-]{{0,{LONGEST_TAG - 1}}}")
+"""A tag: a letter or a digit, then letters, digits, - and _."""
+
+BARS_BEFORE, BARS_AFTER = 80, 20
+"""Bars of the chart before the fill and after the exit."""
+
+AUDITED: Final = 300
+"""Characters of a note that the audit log keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What one part of the desk did to a trade: its name, its word and the sentence to it."""
+
+    name: str
+    word: str
+    more: str
+
+
+def made_of(row: SignalRow) -> list[Made]:
+    """Return what the agents, the gate and conviction did to a trade; empty where nobody knows."""
+    told = desk_view().tick(row.instance, row.timeframe, row.bar_time) if row.bar_time else None
+    if told is None or row.kind != "open":
+        return []
+    record = ShownTick.read(told)
+    word, more = without_tick.without(record)
+    return [
+        Made("Without agents", word, more),
+        _gate(record.gate.multiplier, in_force=not record.deliberation.in_shadow),
+        _conviction(record, row.side),
+    ]
+
+
+def headline(row: SignalRow, digits: int, currency: str) -> str:
+    """Return in a sentence what a trade came to; empty for one that is not closed."""
+    if row.kind != "open" or row.state != "CLOSED" or row.profit is None:
+        return ""
+    did = {"BUY": "Bought", "SELL": "Sold"}.get(row.side, "Opened")
+    fill, left = (figures.plain(price, digits) for price in (row.price, row.close_price))
+    lots = figures.plain(row.filled, 2)
+    why = trade_rows.explain(row.close_reason)
+    ended = f"closed at {left}{': ' + why if why else ''}"
+    r = "" if row.r_multiple is None else f", {figures.signed(row.r_multiple, 2)}\u00a0R"
+    came = f"{figures.signed(row.profit, 2)} {currency}".rstrip()
+    return f"{did} {lots} lots at {fill}, {ended}. {came}{r}."
+
+
+def _gate(multiplier: float | None, *, in_force: bool) -> Made:
+    if multiplier is None:
+        return Made("Gate", DASH, "what the gate said is not recorded")
+    told = figures.plain(multiplier, 2)
+    if multiplier >= 1.0:
+        return Made("Gate", "nothing", "it left the size whole")
+    if not in_force:
+        return Made("Gate", "nothing", f"in shadow: it would have left {told} of the size")
+    return Made("Gate", f"× {told}", f"it left {told} of the size")
+
+
+def _conviction(record: ShownTick, side: str) -> Made:
+    panel = agreement.panel(record)
+    sides = panel.get("sides", []) if panel else []
+    if not sides:
+        return Made("Conviction", "nothing", "no agent took a side: it changed no size")
+    one = sides[0]
+    return Made(
+        "Conviction", f"× {one['kept']}",
+        f"the agents were {one['raw']} sure of the {side}, less what speaks against it",
+    )  # fmt: skip
+
+
+def api_trade_chart(sid: str) -> ResponseReturnValue:
+    """Answer the bars around a trade with its fill, its levels and its exit."""
+    row = _opening(sid) or abort(404)
+    step = duration(row.timeframe)
+    begin = parse(row.opened_at or row.decided_at or row.bar_time)
+    end = parse(row.closed_at) + BARS_AFTER * step if row.closed_at else backing().now()
+    as_of = min(end, backing().now())
+    number = min(MOST, int((as_of - begin) / step) + BARS_BEFORE)
+    told = desk_view().bars(row.instance, row.timeframe, clock.iso(as_of), number) or abort(404)
+    return jsonify(chart=chart_data.trade(row, Bars.read(told)), cited=[])
+
+
+def note(sid: str) -> ResponseReturnValue:
+    """Write a note and tags to a trade; an empty note without tags takes them away."""
+
+    def run() -> CommandOutcome:
+        if _opening(sid) is None:
+            raise ConfigError(f"there is no trade {figures.clean(sid, 40)}")
+        told = words()
+        text = figures.clean(told.get("note", "").strip(), LONGEST_NOTE + 1)
+        if len(text) > LONGEST_NOTE:
+            raise ConfigError(f"a note has at most {LONGEST_NOTE:,} characters")
+        tags, seen = _tags(told.get("tags", "")), told.get("revision", "0")
+        if not (seen.isascii() and seen.isdigit() and len(seen) < 10):
+            raise ConfigError("revision is the number of the note that was shown")
+        return _write(sid, text, tags, int(seen))
+
+    return command("note", sid, run, back=url_for("torra_agents.signal", sid=sid))
+
+
+def _write(sid: str, text: str, tags: Sequence[str], seen: int) -> CommandOutcome:
+    database, actor = backing().database, visitor().actor
+    with database.transaction():
+        was = database.trade_note(sid)
+        before = {"note": was.note[:AUDITED], "tags": " ".join(was.tags)}
+        after = {"note": text[:AUDITED], "tags": " ".join(tags)}
+        if not database.write_trade_note(sid, text, tags, revision=seen, actor=actor):
+            raise ConfigError(
+                "Somebody wrote to this trade after you opened the page. Load the page to see it, "
+                "then write yours again"
+            )
+        database.audit(
+            actor=actor, address=request.remote_addr or "", action="note", target=sid,
+            outcome="done", before=before, after=after,
+        )  # fmt: skip
+    return CommandOutcome("done", "The note is saved.", on_record=True, more={"revision": seen + 1})
+
+
+def _tags(text: str) -> list[str]:
+    """Return the tags that a person typed, each once, in lower case; raises ConfigError."""
+    found = list(dict.fromkeys(text.replace(",", " ").lower().split()))
+    if len(found) > MOST_TAGS:
+        raise ConfigError(f"a trade has at most {MOST_TAGS} tags, these are {len(found)}")
+    for tag in found:
+        if not TAG.fullmatch(tag):
+            raise ConfigError(
+                f"{figures.clean(tag, 40)} is no tag: a tag has letters, digits, - and _, "
+                f"{LONGEST_TAG} at most"
+            )
+    return found
+
+
+def _opening(sid: str) -> SignalRow | None:
+    """Return the signal that opened a trade, None where there is none of this id."""
+    row = SignalRow.read(backing().database.signal(sid) or {})
+    return row if row.kind == "open" else None
+
+
+ROUTES = (
+    Route("/api/v1/signals/<sid>/chart", "api_trade_chart", api_trade_chart, reply="json"),
+    Route(
+        "/api/v1/trades/<sid>/note", "note", note,
+        methods=("POST",), scope="approve", reply="json", per_minute=60,
+        body={
+            "note": {"type": "string", "maxLength": LONGEST_NOTE},
+            "tags": {"type": "string", "description": "words, by space or comma"},
+            "revision": {"type": "string", "description": "the revision that was shown, 0 first"},
+        },
+    ),
+)  # fmt: skip

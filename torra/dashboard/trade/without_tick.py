@@ -1,0 +1,61 @@
+"""What a tick would have been without its agents, in words: for its page and for its trade's.
+
+The reckoning is torra.replay.changed's, from the stored bars. Without a database, or for an
+instance that the desk has not any more, nobody can tell. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from torra.config import SymbolSpec
+from torra.dashboard.record import story_cards
+from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.view.rendering import state
+from torra.errors import ConfigError
+
+ENDS = {
+    "none": "Nothing would have been won or lost.",
+    "open": "It would be open still.",
+    "unknown": "What it would have come to is not known.",
+}
+
+
+def without(record: ShownTick) -> tuple[str, str]:
+    """Return what would have happened without agents, in a word and in a sentence."""
+    _, currency = terms(record)
+    return story_cards.without(record, _changed(record, currency))
+
+
+def terms(record: ShownTick) -> tuple[SymbolSpec | None, str]:
+    """Return a symbol's trading terms and its account's currency, as far as they are known."""
+    behind = state().backing
+    setup = behind.desk.setups.get(record.instance) if behind else None
+    if behind is None or setup is None:
+        return None, ""
+    currency = behind.currency(setup.instance.route)
+    try:
+        return setup.profile.symbol(setup.instance.symbol), currency
+    except ConfigError:
+        return None, currency
+
+
+def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
+    """Return what L1 alone would have done on a tick that agents changed; else None."""
+    behind = state().backing
+    known = {one.id: one for one in behind.settings.instances} if behind else {}
+    if behind is None or record.instance not in known or record.l1_verdict is None:
+        return None
+    from torra.replay.changed import words  # noqa: PLC0415  the pages load replays only when asked to
+    from torra.replay.changed.without_agents import ScoredBars, changed_tick  # noqa: PLC0415
+
+    key = f"{record.instance}|{record.timeframe}|{record.bar_time}"
+    found = changed_tick(ScoredBars(behind.database), known, key)
+    if found is None:
+        return None
+    alone, done = found.l1.came_to, found.done.came_to
+    after = f" {currency}" if currency else ""
+    return {
+        "did": words.did(found.l1).capitalize(),
+        "came": ENDS.get(alone.state) or f"It would have come to {words.came(alone)}{after}.",
+        "done": f"{words.did(found.done)}"
+        + (f", {words.came(done)}{after}." if done.state == "closed" else "."),
+    }
