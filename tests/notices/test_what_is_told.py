@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds.stores import NOON, closing, save
+from tests.worlds.stores import NOON, closing, opening, save
 from tests.worlds.told import BTC, EUR, PAID, Pager, ToldDesk, end, fill, propose
 from torra.config import NoticeSettings
 from torra.dashboard.trade.trade_rows import ADVICE
@@ -216,7 +216,7 @@ def test_a_feed_that_fails_is_silent_after_a_few_bars_and_told_once(desk: ToldDe
     assert "No bar of M15 for 37 minutes" in desk.texts()[-1]
     assert walk(desk, hours=2) == []
     save(desk.database, desk.clock.now(), instance="EURUSD")
-    assert walk(desk, minutes=45) == ["EURUSD: no bars"]
+    assert walk(desk, minutes=55) == ["EURUSD: no bars"]
 
 
 def test_a_market_without_bars_is_silent_after_hours_and_a_weekend_is_none(
@@ -230,6 +230,37 @@ def test_a_market_without_bars_is_silent_after_hours_and_a_weekend_is_none(
     assert walk(desk, minutes=6) == ["BTCUSD: no bars"]
     assert walk(desk, hours=3, minutes=50) == []
     assert walk(desk, minutes=12) == ["EURUSD: no bars"]
+
+
+def test_an_hour_without_a_bar_is_no_silence_until_the_close_is_written_off(
+    desk: ToldDesk,
+) -> None:
+    """A close is owed for two bars before it is written off: until then nobody knows why."""
+    save(desk.database, NOON, instance="EURUSD")
+    assert walk(desk, minutes=51) == []
+    assert walk(desk, minutes=4) == ["EURUSD: no bars"]
+
+
+def test_an_order_that_opened_nothing_is_told_with_its_reason(desk: ToldDesk) -> None:
+    for number, (state, detail, said, why) in enumerate((
+        ("REJECTED", "deviation: 31", "an order was refused", "the price has moved too far"),
+        ("EXPIRED", "SIGNAL_EXPIRED", "an order ran out", ""),
+        ("REJECTED", "broker 4711 says no", "an order was refused", ""),
+    )):  # fmt: skip
+        sid = f"T{number}"
+        levels = {"entry": 1.1834, "stop": 1.179, "target": 1.1922}
+        row = opening(sid, instance="EURUSD", symbol="EURUSD", lots=0.2, **levels)
+        assert desk.database.enqueue_signal(row)
+        desk.database.move_signal(sid, "PUBLISHED")
+        desk.database.move_signal(sid, state, detail=detail)
+        assert desk.look() == [f"EURUSD: {said}"]
+        text = desk.texts()[-1]
+        assert f"{said}. The order to buy 0.20 lots near 1.18340 opened nothing" in text
+        assert why in text and "4711" not in text and text.endswith(".")
+    desk.database.enqueue_signal(closing("C1", "T1", instance="EURUSD", symbol="EURUSD"))
+    desk.database.move_signal("C1", "PUBLISHED")
+    desk.database.move_signal("C1", "REJECTED", detail="deviation")
+    assert desk.look() == []
 
 
 def test_a_weekend_is_no_silence(desk: ToldDesk) -> None:

@@ -200,6 +200,7 @@ def open_desk(
             lambda: found[0].clock,
             partial(open_notices, folder, settings, dict(os.environ)),
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
+            settings.paper_currency,
         )
         desk = Desk(
             database,

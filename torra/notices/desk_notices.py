@@ -42,6 +42,7 @@ class DeskNotices:
         clock: Callable[[], Clock],
         open_services: Callable[[], Sequence[NoticeService]],
         ours: Callable[[], bool] = lambda: True,
+        paper_currency: str = "",
     ) -> None:
         """Tell of a desk; `setups` and `clock` are those of now, `ours` asks the lease."""
         self._database = database
@@ -53,7 +54,7 @@ class DeskNotices:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._complained = False
-        self.watcher = Watcher(database, settings, setups, clock, self._names, ours)
+        self.watcher = Watcher(database, settings, setups, clock, self._names, ours, paper_currency)
 
     def start(self) -> None:
         """Look and send from now on, in threads of their own."""

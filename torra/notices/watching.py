@@ -21,7 +21,8 @@ from instance_database import Database
 from torra.clock import Clock, duration, floor, iso, parse
 from torra.config import NOTICE_LEVELS, Instance, NoticeSettings, Profile, SymbolSpec
 from torra.errors import ConfigError, StoreUnavailable
-from torra.money.book import Setups, currencies_of
+from torra.money.book import Setups, known_currencies
+from torra.money.open_positions import PAPER
 from torra.notices.protocol import Level, Notice
 from torra.notices.words import Said, Tongue
 from torra.store.notices import PATIENCE_SECONDS
@@ -53,6 +54,9 @@ SILENT_BARS: Final = 2.5
 
 SILENT_AT_LEAST: Final = timedelta(minutes=30)
 
+UNTOLD_BARS: Final = 3.5
+"""The same while no close is written off yet: whether the feed fails is not known before."""
+
 NO_BAR: Final = "no_bar"
 """Reason of a skipped close for which the feed brought no bar (torra.desk.schedule)."""
 
@@ -66,6 +70,9 @@ CLOSED_FOR: Final[Mapping[str, timedelta]] = {
 
 CLOSED_AT_MOST: Final = timedelta(hours=48)
 """The same for other classes, whose sessions are not known: nights and a holiday are shorter."""
+
+REFUSED: Final = frozenset(("REJECTED", "EXPIRED"))
+"""States in which an order ends that opened nothing and that nobody took back."""
 
 SKIPS: Final = 500
 """Skipped closes since the newest tick that are looked at."""
@@ -110,8 +117,10 @@ class Watcher:
         clock: Callable[[], Clock],
         services: Callable[[], Sequence[str]],
         ours: Callable[[], bool] = lambda: True,
+        paper_currency: str = "",
     ) -> None:
         """Watch a desk; `services` are the names of who brings notices, `ours` asks the lease."""
+        self._paper = paper_currency
         self._database = database
         self._settings = settings
         self._setups = setups
@@ -195,9 +204,11 @@ class Watcher:
             spec = _spec(setups, row)
             if row["to_state"] in EXECUTED:
                 said, kind, when = tongue.fill(row, spec), "fill", row["opened_at"]
+            elif row["to_state"] in REFUSED:
+                said, kind, when = tongue.refused(row, spec), "refused", None
             elif row["to_state"] == "CLOSED":
-                currencies = currencies or currencies_of(self._database.bridges())
-                currency = currencies.get(str(row["bridge"]), "")
+                currencies = currencies or known_currencies(self._database, self._paper)
+                currency = currencies.get(str(row["bridge"] or PAPER), "")
                 said, kind, when = tongue.closed(row, spec, currency), "close", row["closed_at"]
             else:
                 continue
@@ -291,7 +302,9 @@ class Watcher:
         step = duration(item.shortest)
         bar_time = iso(since - step)
         skips = self._database.skips_after(item.id, item.shortest, bar_time, SKIPS)
-        fails = skips is None or skips["reason"] != NO_BAR or bool(skips["others"])
+        fails = skips is not None and (skips["reason"] != NO_BAR or bool(skips["others"]))
+        if skips is None:
+            return max(step * UNTOLD_BARS, SILENT_AT_LEAST)
         if fails:
             return max(step * SILENT_BARS, SILENT_AT_LEAST)
         spec = _terms(profile, item.symbol)

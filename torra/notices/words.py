@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
+from torra.bridges.guards import GUARDS
 from torra.clock import parse
 from torra.config import SymbolSpec
 from torra.errors import MALFORMED
 from torra.harmless_text import HOSTILE
+from torra.verdict.deny_reasons import DENIALS
 
 LONGEST_REASON: Final = 160
 IN_MONEY: Final = "in the account's currency"
@@ -58,6 +60,15 @@ ALARMS: Final = {
     "PROFILE": "a changed profile cannot be taken",
 }
 """What an alarm means, by its kind."""
+
+
+MEANINGS: Final = {
+    **{reason.value: denial.meaning for reason, denial in DENIALS.items()},
+    **{guard.reason: guard.meaning for guard in GUARDS},
+}
+"""Why an order was refused, by the code with which the detail of a signal begins."""
+
+CODE: Final = re.compile(r"[A-Za-z_]+")
 
 
 class Said(NamedTuple):
@@ -110,6 +121,17 @@ class Tongue:
         lots = row["filled_lots"] if row["filled_lots"] is not None else row["lots"]
         text = " ".join(f"The {was} position of {size(lots)} lots ended {how}".split())
         return self.say(row["instance"], f"closed, {result}{r}", f"{text}{at}.")
+
+    def refused(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> Said:
+        """Say that an order to open a position was refused, or ran out of time."""
+        told = "an order was refused" if row["to_state"] == "REJECTED" else "an order ran out"
+        side = "buy" if row["side"] == "BUY" else "sell"
+        order = f"to {side}" if self.short else f"to {side} {size(row['lots'])} lots"
+        at = "" if self.short else f" near {price(row['entry'], spec)}"
+        code = CODE.match(str(row["detail"] or ""))
+        why = MEANINGS.get(code[0], "") if code else ""
+        because = f": {why}" if why else ""
+        return self.say(row["instance"], told, f"The order {order}{at} opened nothing{because}.")
 
     def state(self, state: str, reason: str) -> Said:
         """Say that trading was halted, reduced or resumed."""

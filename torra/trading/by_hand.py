@@ -490,7 +490,7 @@ def _end_of(row: Mapping[str, Any]) -> str:
     if row["state"] == "CLOSED":
         return f"{row['profit']:+.2f} ({row['r_multiple']:+.2f} R, {row['close_reason']})"
     if row["price"] is not None:
-        return f"at {row['price']:g}"
+        return f"at {row['price']:.10g}"  # as filled: :g alone would round 62586.75
     return str(row["detail"])
 
 
