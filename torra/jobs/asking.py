@@ -8,8 +8,6 @@ seconds. Each command is one transaction with its entry in the audit log.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +16,7 @@ from instance_database import Database
 from torra.errors import ConfigError, bounded
 from torra.home import DATABASE
 from torra.jobs import states
-from torra.jobs.kinds import LONGEST_TITLE, Kind, Parameters, parameters_of
+from torra.jobs.kinds import LONGEST_TITLE, Kind, Parameters, key_of, parameters_of
 from torra.jobs.worker import CANCELLED
 from torra.store.connection import to_json
 from torra.trading.by_hand import (
@@ -46,12 +44,11 @@ NOBODY: Final = "No desk runs: the next `torra run` ends it."
 def ask(database: Database, home: Path, kind: Kind, asked: Parameters, person: Person) -> Done:
     """Queue a job, or find the one that goes on already; raises ConfigError for bad parameters."""
     request = kind.check(home, asked)
-    told = json.dumps([kind.name, request.asked], sort_keys=True)
 
     def act() -> Done:
         row, new = database.queue_job(
             kind.name,
-            hashlib.sha256(told.encode()).hexdigest(),
+            key_of(kind.name, request.asked),
             title=bounded(request.title, LONGEST_TITLE),
             parameters=to_json(request.parameters),
             asked_by=person.actor,

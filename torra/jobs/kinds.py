@@ -10,15 +10,19 @@ again, anything else ends it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import JsonValue
 
 from torra.errors import MALFORMED
+
+if TYPE_CHECKING:
+    from instance_database import Database
 
 LONGEST_TITLE: Final = 200
 """Characters of a job's title that are kept."""
@@ -59,12 +63,21 @@ Work = Callable[[Path, Parameters, Tell], JobResult]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of job. `check` raises ConfigError that names what to mend; `work` is MODULE:NAME."""
+    """A kind of job. `check` raises ConfigError that names what to mend; `work` is MODULE:NAME.
+
+    `keep_up` is called now and then by the desk that does the jobs, and may queue one by itself.
+    """
 
     name: str
     title: str
     check: Callable[[Path, Parameters], Request]
     work: str
+    keep_up: Callable[[Database], None] | None = None
+
+
+def key_of(kind: str, asked: Parameters) -> str:
+    """Return the key by which two requests are one job."""
+    return hashlib.sha256(json.dumps([kind, asked], sort_keys=True).encode()).hexdigest()
 
 
 def by_name(*kinds: Kind) -> Mapping[str, Kind]:

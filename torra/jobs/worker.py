@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,9 @@ REST_SECONDS: Final = 2.0
 
 NOTE_SECONDS: Final = 1.0
 """Real seconds between two notes about the progress of one stage."""
+
+KEEP_UP_SECONDS: Final = 60.0
+"""How often kinds of jobs are asked whether they want one of their own accord."""
 
 RETRY_SECONDS: Final = 5.0
 """Real seconds until a job is tried again: longer than a child can outlive a desk."""
@@ -93,6 +97,7 @@ class Worker:
         self._retry_seconds = retry_seconds
         self._run: _Run | None = None
         self._due: dict[int, float] = {}
+        self._kept_up = CLOCK.monotonic()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -144,9 +149,20 @@ class Worker:
             return
         self._take_over(epoch)
         if self._run is None:
+            self._keep_up()
             self._begin(epoch)
         else:
             self._look(self._run)
+
+    def _keep_up(self) -> None:
+        """Let each kind ask for a job of its own accord, now and then."""
+        now = CLOCK.monotonic()
+        if now < self._kept_up + KEEP_UP_SECONDS:
+            return
+        self._kept_up = now
+        for kind in self._kinds.values():
+            if kind.keep_up is not None:
+                self._try(partial(kind.keep_up, self._database))
 
     def _try(self, step: Callable[[], None]) -> None:
         try:

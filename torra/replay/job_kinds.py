@@ -1,4 +1,4 @@
-"""The kinds of jobs of this program: a replay, as `torra replay` runs it, in the process of a job.
+"""The kinds of jobs of this program, and the first of them: a replay as `torra replay` runs it.
 
 A request is checked as the command checks it, before a job is queued. Its period and its name are
 fixed then: bars that come while it waits change neither. The rules answer for the agents, unless
@@ -27,6 +27,7 @@ from torra.home import UPLOADS
 from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell, by_name
 from torra.replay import reporting
 from torra.replay.arms import CONTROL
+from torra.replay.changed.worth import WORTH
 from torra.replay.replaying import ReplayPlan
 from torra.replay.reporting import ReplayRequest
 from torra.replay.shards.history import STORE
@@ -204,5 +205,5 @@ def _about(usual: str) -> Iterator[None]:
 
 REPLAY: Final = Kind("replay", "Replay", check, f"{__name__}:run")
 
-KINDS: Final = by_name(REPLAY)
+KINDS: Final = by_name(REPLAY, WORTH)
 """Every kind of job that this program knows."""

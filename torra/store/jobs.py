@@ -70,6 +70,19 @@ class JobStore(Store):
         """Return jobs, the newest first."""
         return self._rows("SELECT * FROM jobs ORDER BY id DESC LIMIT ?", limit)
 
+    def newest_job(self, kind: str, state: str = "") -> dict[str, Any] | None:
+        """Return the newest job of a kind, in a state where one is given; None without any."""
+        which = ("kind = ?", "kind = ? AND state = ?")[bool(state)]
+        return self._row(
+            f"SELECT * FROM jobs WHERE {which} ORDER BY id DESC LIMIT 1",  # noqa: S608
+            *(one for one in (kind, state) if one),
+        )
+
+    def newest_says(self, kind: str) -> str:
+        """Return what the newest job of a kind that was done came to, "" where there is none."""
+        found = self.newest_job(kind, "done")
+        return str(found["says"]) if found else ""
+
     def begin_job(self, number: int, was: str, epoch: int) -> bool:
         """Begin a job's next attempt; False when it is not in the state `was` any more."""
         with self.transaction():

@@ -148,9 +148,11 @@ def _meter(share: float) -> Cell:
 # --- agents and models ----------------------------------------------------------------------------
 
 
-def agents(changed: int, every: int) -> Cells:
-    """Return how many verdicts the agents changed."""
-    if not every:
+def agents(changed: int, every: int, worth: str = "") -> Cells:
+    """Return how many verdicts the agents changed, and what they were `worth` as far as known."""
+    if worth:
+        more = figures.clean(worth, 300)
+    elif not every:
         more = "There is no verdict yet."
     elif not changed:
         more = "They have agreed with the scores of the bars on every tick so far."

@@ -79,6 +79,7 @@ def changed_page() -> str:
         lines=[_line(one) for one in found.ticks] if found else [],
         nothing=words.empty(found, known["what"]) if found else "",
         paths=[words.of_paths(one) for one in told],
+        worth="" if behind is None else figures.clean(behind.database.newest_says("worth"), 600),
         words=words,
         known=known,
         kinds=KINDS,

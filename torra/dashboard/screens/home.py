@@ -105,8 +105,9 @@ def _money(data: Overview, found: Money | None) -> Mapping[str, Any]:
     known = [one.changes for one in data.instances if one.feed != FEED]
     made = sum(one.changed or 0 for one in known)
     every = sum(one.all or 0 for one in known)
-    cells = home_cells.models(data.desk) | home_cells.agents(made, every)
     behind = state().backing
+    worth = "" if behind is None else behind.database.newest_says("worth")
+    cells = home_cells.models(data.desk) | home_cells.agents(made, every, worth)
     if behind is None or found is None:
         return cells
     waits = approvals.waiting(home_cells.WAITING) if data.desk.waiting else []

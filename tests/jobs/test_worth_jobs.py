@@ -1,0 +1,89 @@
+"""What the agents were worth, as a job: asked for by the desk itself as it grows, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dashboard.test_query_plans import open_pages
+from tests.tick.test_shadow import VOICES, run
+from torra.errors import ConfigError
+from torra.exhibits import figures
+from torra.jobs import asking
+from torra.replay.changed import listing, worth
+from torra.replay.changed.listing import Paths
+from torra.trading.by_hand import COMMAND_LINE
+
+
+@pytest.fixture
+def lived(tmp_path: Path) -> Iterator[Any]:
+    desk = run(tmp_path, VOICES["wild"](), "full", 30)
+    with closing(desk.database):
+        yield desk
+
+
+def told(stage: str, done: int = 0, total: int = 0) -> None:
+    del stage, done, total
+
+
+@pytest.mark.usefixtures("lived")
+def test_the_job_says_in_money_what_the_whole_paths_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert worth.run(tmp_path, {}, told).says == "No tick has run with the present setting."
+    found = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0)
+    monkeypatch.setattr(listing, "paths", lambda *_: found)
+    says = f"Worth {figures.MINUS}12.40 USD against L1 alone, 95 % {figures.MINUS}30.00 to +5.00."
+    assert worth.run(tmp_path, {}, told).says == says
+    few = replace(found, says="There are too few days for an interval.", low=None, high=None)
+    assert worth.sentence(few, "") == (
+        f"Worth {figures.MINUS}12.40 against L1 alone. There are too few days for an interval."
+    )
+
+
+def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
+    lived: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, ticks = lived.database, [99]
+    monkeypatch.setattr(worth, "_ticks", lambda _database: ticks[0])
+
+    def number() -> int:
+        worth.keep_up(database)
+        return len(database.jobs())
+
+    assert number() == 0
+    ticks[0] = 100
+    assert number() == 1
+    ticks[0] = 500
+    assert number() == 1, "it waits still"
+    row = asking.ask(database, tmp_path, worth.WORTH, {}, COMMAND_LINE).document
+    assert not row["new"]
+    for count, jobs in ((150, 1), (199, 1), (200, 2), (299, 2), (5_000, 3), (5_499, 3), (5_500, 4)):
+        ticks[0] = count
+        newest = database.jobs()[0]
+        if newest["state"] == "queued":
+            assert database.begin_job(newest["id"], "queued", 1)
+            assert database.end_job(newest["id"], "running", "done", f"said {newest['id']}")
+        assert number() == jobs, count
+    assert database.newest_says("worth") == "said 3"
+
+
+def test_it_takes_no_parameter(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="this job takes no parameter"):
+        worth.check(tmp_path, {"days": "30"})
+
+
+def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> None:
+    database, client, _ = open_pages(tmp_path, 200, 2)
+    with closing(database):
+        assert "Worth" not in client.get("/").get_data(as_text=True)
+        row, _ = database.queue_job("worth", "k", title="", parameters="{}", asked_by="the desk")
+        database.begin_job(row["id"], "queued", 1)
+        says = "Worth −12.40 USD against L1 alone, 95 % −30.00 to +5.00."
+        database.end_job(row["id"], "running", "done", says)
+        assert says in client.get("/").get_data(as_text=True)

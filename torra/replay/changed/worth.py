@@ -1,0 +1,90 @@
+"""What the agents were worth so far, as a job: the desk's whole path less that of L1 alone.
+
+Home tells the newest answer. `keep_up` asks for another one when the desk has a tenth more ticks
+than it had at the last one, so that the work of all of them together stays a small multiple of the
+last; a person may ask at any time. The job runs in the process of jobs, beside the desk. Nothing
+is stored but the sentence of its result.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from instance_database import Database, open_home
+from torra.config import load_desk
+from torra.errors import ConfigError
+from torra.exhibits import figures
+from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell, key_of, parameters_of
+from torra.money.book import known_currencies
+from torra.replay import live
+from torra.replay.changed import listing
+from torra.store.connection import to_json
+
+FIRST: Final = 100
+"""Ticks after which it is asked for the first time, and more of them at least until the next."""
+
+GROWTH: Final = 1.1
+"""How many times as many ticks as at the last time there must be until the next."""
+
+
+def check(home: Path, asked: Parameters) -> Request:
+    """Return the request; raises ConfigError for a parameter, since it takes none."""
+    if asked:
+        raise ConfigError(f"{next(iter(asked))[:40]}: this job takes no parameter")
+    with closing(open_home(home)) as database:
+        ticks = _ticks(database)
+    return Request({}, {"ticks": ticks}, _title(ticks))
+
+
+def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
+    """Compare the two paths of each profile of the desk; raises StoreUnavailable."""
+    del parameters
+    settings, found = load_desk(home), list[str]()
+    with closing(open_home(home)) as database:
+        currencies = known_currencies(database, settings.paper_currency)
+        subjects = live.subjects(home, settings)
+        for number, subject in enumerate(subjects):
+            tell("compares the two paths", number, len(subjects))
+            paths = listing.paths(database, subject)
+            routes = {currencies.get(one.route, "") for one in subject.instances}
+            told = sentence(paths, routes.pop() if len(routes) == 1 else "")
+            found.append(told if len(subjects) == 1 else f"{paths.profile}: {told}")
+    return JobResult(" ".join(found))
+
+
+def sentence(paths: listing.Paths, currency: str) -> str:
+    """Return what the agents of a profile were worth in few words; amounts with their currency."""
+    if paths.money is None:
+        return paths.says
+    after = f" {currency}" if currency else ""
+    told = f"Worth {figures.signed(paths.money, 2)}{after} against L1 alone"
+    if paths.low is None or paths.high is None:
+        return f"{told}. {paths.says}".strip()
+    low, high = figures.signed(paths.low, 2), figures.signed(paths.high, 2)
+    return f"{told}, 95 % {low} to {high}."
+
+
+def keep_up(database: Database) -> None:
+    """Ask for the job when the desk has grown enough since the last; raises StoreUnavailable."""
+    last = database.newest_job(WORTH.name)
+    before = int((parameters_of(last) or {}).get("ticks", 0)) if last else 0
+    ticks = _ticks(database)
+    if ticks >= max(before + FIRST, before * GROWTH):
+        told = to_json({"ticks": ticks})
+        database.queue_job(
+            WORTH.name, key_of(WORTH.name, {}), title=_title(ticks), parameters=told,
+            asked_by="the desk",
+        )  # fmt: skip
+
+
+def _ticks(database: Database) -> int:
+    return sum(kind.ticks for kind in database.tick_kinds())
+
+
+def _title(ticks: int) -> str:
+    return f"with agents against L1 alone, {ticks:,} ticks"
+
+
+WORTH: Final = Kind("worth", "What the agents were worth", check, f"{__name__}:run", keep_up)
