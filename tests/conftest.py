@@ -25,7 +25,7 @@ from flask import Flask
 from hypothesis import settings
 
 from tests import ROOT
-from tests.doubles.compiled_templates import CompiledTemplates
+from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.tries import EXCUSED, Tries, without_full_collections
 from torra.feeds import sample
 
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Apps are made by the hundred, and compiling their templates was a fifteenth of a run.
     """
-    Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
+    Flask.jinja_options = {"bytecode_cache": CompiledTemplates(), "undefined": NobodyGave}
     settings.register_profile(
         "daily", derandomize=True, database=None, deadline=None, max_examples=40
     )

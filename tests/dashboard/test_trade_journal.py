@@ -192,3 +192,8 @@ def test_what_gate_and_conviction_did_is_told_in_words() -> None:
     assert journal._gate(0.7, in_force=True).more == "it left 0.70 of the size"
     assert journal._gate(0.7, in_force=False).word == "nothing"
     assert journal._gate(None, in_force=True).more == "what the gate said is not recorded"
+
+
+def test_a_desk_on_paper_is_told_that_it_needs_no_bridge(lived: Backing) -> None:
+    words = " ".join(Page(text_of(lived, "/signals")).words)
+    assert "Every instance trades on paper" in words and "No bridge has reported" not in words

@@ -1,7 +1,8 @@
-"""Templates, compiled once for all apps of a test run."""
+"""Templates, compiled once for all apps of a test run, and strict about names that nobody gave."""
 
 from __future__ import annotations
 
+from jinja2 import StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
 
 
@@ -17,3 +18,15 @@ class CompiledTemplates(BytecodeCache):
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         self.known[bucket.key] = bucket.bytecode_to_string()
+
+
+class NobodyGave(StrictUndefined):
+    """A name that a template uses and no code gives: it may be asked for, and nothing else.
+
+    In a desk it would be written as nothing, and nobody would see that a word is missing.
+    """
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return False
