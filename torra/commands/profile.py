@@ -1,4 +1,4 @@
-"""`torra profile`: show, compare, check, set and undo a profile from the command line.
+"""`torra profile`: show, compare, check, set, try and undo a profile from the command line.
 
 The commands use the same book as the pages (torra.profiles.book), without the pages' limits: a
 person at the desk's own machine may loosen what guards the account. A terminal asks first, anything
@@ -187,6 +187,50 @@ def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> Non
             _ask(book.check(name, entry.values).changes, yes=yes, as_json=as_json)
         saved = book.undo(name, number, digest=now.digest, may="loosen", actor=ACTOR)
     _finish(home, name, "profile.undo", saved, as_json)
+
+
+@profile.command("try")
+@click.argument("name")
+@click.option(
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="PLACE=VALUE",
+    help="Change this for the try, such as thresholds.buy=0.4; may be given several times.",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 366),
+    default=30,
+    show_default=True,
+    help="How many days of stored bars are run.",
+)
+@as_json_option
+@click.pass_obj
+def try_settings(
+    home: Path, /, name: str, pairs: tuple[str, ...], days: int, as_json: bool
+) -> None:  # fmt: skip
+    """Run settings over the desk's stored bars: trades, result, deepest fall. Nothing is saved."""
+    from torra.replay.tried import kind, words  # noqa: PLC0415
+
+    with _book(home) as book:
+        values = _values(book, name)
+        found = kind.tried_now(home, name, _wanted(values, pairs), days)
+    _answer({**found.as_json(), "table": words.table(found).split("\n")}, as_json)
+
+
+def _wanted(values: Mapping[str, Any], pairs: Sequence[str]) -> dict[str, Any]:
+    """Return new values by place, of PLACE=VALUE; raises ConfigError for what is none."""
+    from torra.profiles.fields import settings  # noqa: PLC0415
+
+    known = {setting.name: setting for setting in settings(values)}
+    found = {}
+    for pair in pairs:
+        place, sign, text = pair.partition("=")
+        if not (place and sign):
+            raise ConfigError(f"--set {pair}: write PLACE=VALUE, such as thresholds.buy=0.4")
+        found[place] = _read(known.get(place), text)
+    return found
 
 
 # --- details --------------------------------------------------------------------------------------
