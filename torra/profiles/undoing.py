@@ -115,5 +115,6 @@ def _why_not(now: Mapping[str, Any], back: tuple[Change, ...], stays: tuple[Chan
         Profile.model_validate(changed(now, {item.place: item.after for item in back}))
     except ValidationError as error:
         _, said = faults(Profile, error)[0]
-        return f"What may be put back does not fit what stays: {said}"
+        # Without the values: the lines beside it tell them.
+        return f"What may be put back does not fit what stays: {said.partition(' (found ')[0]}."
     return ""

@@ -43,6 +43,9 @@ MOST_ALONE: Final = 10
 FEW: Final = 300
 """Trades below which a difference is hardly ever more than luck (torra.evaluation.power)."""
 
+LATE: Final = timedelta(days=4)
+"""Time after the begin within which the first tick may come: a long weekend without trading."""
+
 NO_AGENTS: Final = (
     "The arithmetic (L1) decides by itself here. Agents are not asked, so what they count, who "
     "they are and what models cost changes nothing in these figures."
@@ -94,13 +97,17 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class TriedOn:
-    """The bars of one instance: how many ticks ran from when to when, and what both came to."""
+    """The bars of one instance: how many ticks ran from when to when, and what both came to.
+
+    From `whole_from` on every timeframe has ticks; `looks` is how many the symbol has had.
+    """
 
     instance: str
     symbol: str
     currency: str
     ticks: int
     begin: str
+    whole_from: str
     end: str
     looks: int
     before: Sums
@@ -214,6 +221,7 @@ class _Tries:
                 currency=currency,
                 ticks=len(closes),
                 begin=iso(moment_of(int(closes[0]))),
+                whole_from=iso(moment_of(_whole_from(ground))),
                 end=iso(moment_of(int(closes[-1]))),
                 looks=looks,
                 before=self._sums(SAVED, [instance.id], currency),
@@ -324,6 +332,12 @@ def _ground(database: Database, instance: Instance, question: Question) -> tuple
     return ground, History(instance.symbol, frames, dict.fromkeys(frames, "store"))
 
 
+def _whole_from(ground: Ground) -> int:
+    """Return the first close from which on every timeframe that is there has ticks."""
+    of, closes = ground.ticks.stream, ground.ticks.close
+    return max(int(closes[of == number][0]) for number in set(of.tolist()))
+
+
 def _log(
     home: Path, instance: Instance, bars: History, profiles: Iterable[Profile], question: Question
 ) -> int:
@@ -405,9 +419,10 @@ def _notes(question: Question, told: Sequence[TriedOn]) -> Iterable[str]:
     """Yield what to know before these figures are believed."""
     if not told:
         return
-    first = min(one.begin for one in told)
-    if first > iso(question.begin + timedelta(days=1)):
-        yield f"Bars reach back to {first[:10]} only, and not {count(question.days, 'day')}."
+    for one in told:
+        if one.whole_from > iso(question.begin + LATE):
+            days = count(question.days, "day")
+            yield f"{one.instance}: its bars reach back to {one.whole_from[:10]} only, not {days}."
     if min(sum(one.before.trades for one in told), sum(one.after.trades for one in told)) < FEW:
         yield "So few trades cannot tell skill from luck: a better result here proves nothing yet."
     yield NO_AGENTS

@@ -191,7 +191,7 @@ def _end(database: Database, users: Iterable[Instance]) -> str:
     if newest is None:
         told = ", ".join(one.id for one in names)
         raise ConfigError(
-            f"no bar of {told} is stored yet, so nothing can be tried: let the desk run, or "
+            f"No bar of {told} is stored yet, so nothing can be tried: let the desk run, or "
             "bring bars with torra import"
         )
     return iso(newest)
