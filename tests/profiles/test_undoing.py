@@ -44,7 +44,7 @@ def book(tmp_path: Path) -> ProfileBook:
 def plan(book: ProfileBook, number: int, may: Any = "guarded") -> Any:
     entry = book.entry("default", number)
     assert entry is not None
-    return book.put_back("default", entry, may)
+    return book.put_back("default", [entry], may)[0]
 
 
 def undo(book: ProfileBook, number: int, may: Any = "guarded", **more: Any) -> Any:
@@ -145,7 +145,7 @@ def test_a_broken_file_without_a_history_is_put_back_by_nobody_here(
     other = open_book(tmp_path / "other")
     (tmp_path / "other" / "profiles").mkdir(parents=True)
     (tmp_path / "other" / "profiles" / "default.json").write_text("{")
-    assert other.put_back("default", entry, "guarded").why_not == BLIND
+    assert other.put_back("default", [entry], "guarded")[0].why_not == BLIND
 
 
 STEPS: st.SearchStrategy[Any] = st.lists(
@@ -173,7 +173,7 @@ def test_what_is_put_back_is_what_was_told_and_never_looser(
             entry = book.entry("default", number)
             if entry is None:
                 continue
-            before, told = loaded(book), book.put_back("default", entry, may)
+            before, told = loaded(book), plan(book, number, may)
             saved = book.undo(
                 "default", number, digest=told.digest, may=may, actor="ann", part=True
             )

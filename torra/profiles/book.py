@@ -294,7 +294,7 @@ class ProfileBook:
         A `part` is what the caller may of it, exactly as `put_back` tells it; else all or nothing.
         """
         entry = self._known(name, number)
-        found = self.put_back(name, entry, may)
+        (found,) = self.put_back(name, [entry], may)
         if not part or found.whole:
             return self.save(
                 name, lambda _: entry.values, digest=digest, may=may, actor=actor,
@@ -310,10 +310,13 @@ class ProfileBook:
             may=may, actor=actor, action=f"undo to {number}, in part",
         )  # fmt: skip
 
-    def put_back(self, name: str, entry: HistoryEntry, may: May) -> PutBack:
-        """Return what putting an entry back comes to for a caller, and what of it stays."""
+    def put_back(self, name: str, entries: Iterable[HistoryEntry], may: May) -> list[PutBack]:
+        """Return what putting each entry back comes to for a caller, and what of it stays."""
         now = self.read(name)
-        return put_back(name, entry.number, now.digest, self._base(now), entry.values, may)
+        base = self._base(now)
+        return [
+            put_back(name, entry.number, now.digest, base, entry.values, may) for entry in entries
+        ]
 
     def _known(self, name: str, number: int) -> HistoryEntry:
         known = {entry.number: entry for entry in self.history(name)}

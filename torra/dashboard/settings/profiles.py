@@ -257,8 +257,8 @@ def _page(template: str, **context: object) -> str:
 
 def _history(name: str, entries: Sequence[HistoryEntry]) -> list[HistoryLine]:
     """Return the entries of a history, each with what putting it back does for this visitor."""
-    shelf, may = book(), _may()
-    return [entry_told(entry, shelf.put_back(name, entry, may)) for entry in entries]
+    found = book().put_back(name, entries, _may())
+    return [entry_told(entry, one) for entry, one in zip(entries, found, strict=True)]
 
 
 # --- commands -------------------------------------------------------------------------------------
