@@ -45,13 +45,14 @@ export async function follow(form, number) {
   for (;;) {
     const answer = await fetch(`${form.dataset.jobs}/${number}`, { headers: headers() });
     if (!answer.ok) return tell("✕ the job is not there any more.");
-    const [job] = (await answer.json()).jobs;
+    const { jobs: [job], desk_runs: works } = await answer.json();
     if (!GOES_ON.includes(job.state)) {
       await renew();
       return tell(job.state === "done" ? "● done" : `– ${job.state}`);
     }
     const far = job.total ? `, ${job.done} of ${job.total}` : "";
-    tell(job.state === "running" ? `◌ ${job.stage || "begins"}${far}` : `◌ ${job.state}`);
+    if (!works) tell("◌ waits until a desk runs: torra run");
+    else tell(job.state === "running" ? `◌ ${job.stage || "begins"}${far}` : `◌ ${job.state}`);
     await new Promise((wake) => setTimeout(wake, ASK_AGAIN));
   }
 }

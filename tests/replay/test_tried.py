@@ -306,6 +306,22 @@ def test_what_was_found_is_kept_and_read_again(home: Path) -> None:
     assert kind.read(home, "1" * 16) is None
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"capital": 0}, {"before": []}, {"changes": [{}]}, {"changes": [{"place": 7}]},
+        {"alone": [{"name": "thresholds.buy", "before": 1, "after": 2, "sums": []}]},
+        {"ran_on": 3}, {"says": None}, {"more": 1}, {"before": "x" * 5000},
+    ],
+)  # fmt: skip
+def test_a_document_that_makes_no_sense_is_none(home: Path, spoil: dict[str, Any]) -> None:
+    made = kind.run(home, request(home, settings=BOTH).parameters, lambda *_: None).made
+    path = home / TRIED / f"{made}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | spoil))
+    found = kind.read(home, made)
+    assert found is None or "more" in spoil
+
+
 def test_the_newest_documents_are_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kind, "KEPT", 2)
     for days in (3, 4, 5):

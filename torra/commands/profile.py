@@ -111,7 +111,7 @@ def set_values(
         propose = _proposal(wanted, unset)
         now = book.read(name)
         checked = book.check(name, propose(_values(book, name)))
-        _ask(checked.changes, yes=yes, as_json=as_json)
+        _ask(name, checked.changes, yes=yes, as_json=as_json)
         saved = book.save(name, propose, digest=now.digest, may="loosen", actor=ACTOR, action="set")
     _finish(home, name, "profile.set", saved, as_json)
 
@@ -184,7 +184,7 @@ def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> Non
         now = book.read(name)
         entry = next((item for item in book.history(name) if item.number == number), None)
         if entry is not None:
-            _ask(book.check(name, entry.values).changes, yes=yes, as_json=as_json)
+            _ask(name, book.check(name, entry.values).changes, yes=yes, as_json=as_json)
         saved = book.undo(name, number, digest=now.digest, may="loosen", actor=ACTOR)
     _finish(home, name, "profile.undo", saved, as_json)
 
@@ -300,20 +300,34 @@ def _read(setting: Any, text: str) -> Any:
         return text
 
 
-def _ask(changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
+def _ask(name: str, changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
     """Ask a person to agree to what loosens; raises ConfigError where nobody does."""
     from torra.profiles.guard import loosening  # noqa: PLC0415
 
     loose = loosening(changes)
     if not loose or yes:
         return
-    lines = "\n".join(_change_lines(loose))
+    first = _try_first(name, loose)
     if as_json or not on_terminal():
         names = ", ".join(item.name for item in loose)
-        raise ConfigError(f"this loosens {names}: add --yes if you mean it")
+        told = f"this loosens {names}: add --yes if you mean it"
+        raise ConfigError(f"{told}; {first}" if first else told)
+    lines = "\n".join([*_change_lines(loose), *([first] if first else [])])
     say(f"This loosens what guards the account:\n{lines}")
     if not click.confirm("Go on?"):
         raise ConfigError("nothing was changed")
+
+
+def _try_first(name: str, loose: Sequence[Change]) -> str:
+    """Return what shows how many more trades come through; "" where none do."""
+    from torra.profiles.fields import written  # noqa: PLC0415
+    from torra.profiles.guard import MORE_TRADES  # noqa: PLC0415
+
+    more = [item for item in loose if item.name in MORE_TRADES]
+    pairs = "".join(f" --set {item.name}={written(item.after)}" for item in more)
+    if not pairs:
+        return ""
+    return f"torra profile try {name}{pairs} says what more trades the last 30 days would have had"
 
 
 def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool) -> None:

@@ -88,6 +88,9 @@ the same. `agents.influence` is guarded because agents that count have a say in 
 thresholds are guarded as the cooldown is: a lower one lets through several times the trades.
 """
 
+MORE_TRADES: Final = ("thresholds.buy", "thresholds.sell", "gate.max_spread_atr")
+"""Guarded settings that let more trades through when they are loosened."""
+
 PATHS: Final = ("agents.picture_file", "news.file", "events.calendar")
 """Settings that name a file."""
 

@@ -17,7 +17,7 @@ from torra.exhibits import figures
 from torra.jobs.states import FINAL
 from torra.profiles.book import usable
 from torra.profiles.fields import shown
-from torra.profiles.guard import Change
+from torra.profiles.guard import MORE_TRADES, Change
 from torra.profiles.ten import called
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from torra.replay.tried.words import AloneRow, Row
 
 KIND: Final = "settings"
-MORE_TRADES: Final = ("thresholds.buy", "thresholds.sell", "gate.max_spread_atr")
-"""Settings that let more trades through when they are loosened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,16 @@ from torra.profiles.fields import canonical, changed, place_of, shown
 from torra.profiles.guard import Change, compare, leads_out
 from torra.regular_files import read_regular
 from torra.replay.tried.estimate import Question, Tried, newest_close, tried
+from torra.replay.tried.words import table
 from torra.whole_files import write_whole
 
 DAYS: Final = 30
 MOST_DAYS: Final = 366
 KEPT: Final = 200
 """Documents that are kept: as many as jobs."""
+
+LARGEST: Final = 1 << 20
+"""Bytes of a document that are read."""
 
 NAMED: Final = 3
 """Changes that a title names."""
@@ -159,9 +163,12 @@ def read(home: Path, name: str) -> Tried | None:
     """Return what was found under a name; None where nothing is there, or nothing of this form."""
     if not (len(name) == 16 and name.isascii() and name.isalnum()):
         return None
-    with suppress(OSError, ValidationError, *MALFORMED):
-        told = json.loads(read_regular(home / TRIED / f"{name}.json"))
-        return _Document.model_validate({"found": told}).found
+    with suppress(OSError, LookupError, *MALFORMED):
+        told = json.loads(read_regular(home / TRIED / f"{name}.json", LARGEST))
+        found = _Document.model_validate({"found": told}).found
+        # As it will be shown: an edited one may be of this form and make no sense.
+        table(found)
+        return found
     return None
 
 
