@@ -229,6 +229,16 @@ def test_what_bars_alone_cannot_know_is_told(
     assert found.after[0].trades == (found.before[0].trades if trades is None else trades)
 
 
+def test_a_desk_that_only_watches_sees_what_would_have_been(home: Path) -> None:
+    watching = profile(execution="off")
+    found = ask(home, profile(execution="off", thresholds__buy=0.2), watching)
+    assert (found.before, found.after) == (
+        ask(home, Profile()).after,
+        ask(home, profile(thresholds__buy=0.2)).after,
+    )
+    assert estimate.WATCHED in found.notes and estimate.NOBODY_SENDS not in found.notes
+
+
 def test_settings_of_agents_are_said_not_to_be_measured(home: Path) -> None:
     found = ask(home, profile(agents__influence="shadow", agents__max_api_cost_per_hour=1.0))
     assert "Not measured here: agents.influence and agents.max_api_cost_per_hour." in found.notes

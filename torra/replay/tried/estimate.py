@@ -57,6 +57,7 @@ BY_ITSELF: Final = (
 NO_CALENDAR: Final = "Scheduled events are left out: stored bars do not contain the calendar."
 AS_IF_APPROVED: Final = "With execution approve, these are the trades if you had said yes to each."
 NOBODY_SENDS: Final = "With execution off nothing is sent, so there is no trade."
+WATCHED: Final = "Execution is off: these are the trades that would have been sent if it were auto."
 
 AGENTS_ALONE: Final = frozenset({"agents", "news"})
 """Sections that change nothing where nobody is asked."""
@@ -170,6 +171,11 @@ class Question:
         """What the wanted profile changes."""
         return compare(canonical(self.saved), canonical(self.wanted))
 
+    @property
+    def watched(self) -> bool:
+        """Whether nothing is sent either way: then there is nothing but what would have been."""
+        return self.saved.execution == self.wanted.execution == "off"
+
     def alone(self) -> list[tuple[Change, Profile]]:
         """Return each change with the saved profile that has it alone; none for a single one.
 
@@ -211,7 +217,8 @@ class _Tries:
         ground, bars = _ground(database, instance, self.question)
         looks = _log(home, instance, bars, self.profiles.values(), self.question)
         self.swept[instance.id] = {
-            name: ground.run(runnable(profile)) for name, profile in self.profiles.items()
+            name: ground.run(runnable(profile, watched=self.question.watched))
+            for name, profile in self.profiles.items()
         }
         closes, currency = ground.ticks.close, self.currencies[instance.id]
         self.ran_on.append(
@@ -300,10 +307,13 @@ def tried(
     return tries.concluded(left)
 
 
-def runnable(profile: Profile) -> Profile:
-    """Return a profile as L1 alone can run it: without a calendar, and nobody has to say yes."""
+def runnable(profile: Profile, *, watched: bool = False) -> Profile:
+    """Return a profile as L1 alone can run it: without a calendar, and nobody has to say yes.
+
+    One that is `watched` has its execution off, and trades here all the same.
+    """
     changes: dict[str, Any] = {"events": profile.events.model_copy(update={"calendar": ""})}
-    if profile.execution == "approve":
+    if profile.execution == "approve" or watched:
         changes["execution"] = "auto"
     return profile.model_copy(update=changes)
 
@@ -397,7 +407,7 @@ def said(
 def came_to(one: Sums) -> str:
     """Return what trades came to: 39 trades, +256.80 USD, +2.76 R, deepest fall 210.10 USD."""
     if not one.trades:
-        return f"no trade{f' in {one.currency}' if one.currency else ''}"
+        return "no trade"
     return (
         f"{count(one.trades, 'trade')}, {amount(one.money, one.currency)}, "
         f"{signed(one.r)} R, deepest fall {amount(one.fall, one.currency, sign=False)}"
@@ -437,7 +447,9 @@ def _notes(question: Question, told: Sequence[TriedOn]) -> Iterable[str]:
             break
     if "approve" in (question.saved.execution, question.wanted.execution):
         yield AS_IF_APPROVED
-    if "off" in (question.saved.execution, question.wanted.execution):
+    if question.watched:
+        yield WATCHED
+    elif "off" in (question.saved.execution, question.wanted.execution):
         yield NOBODY_SENDS
     looks = [f"{one.looks:,} at {one.symbol}" for one in told]
     yield (
