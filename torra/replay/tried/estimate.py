@@ -429,30 +429,38 @@ def _notes(question: Question, told: Sequence[TriedOn]) -> Iterable[str]:
     """Yield what to know before these figures are believed."""
     if not told:
         return
+    yield from _of_the_bars(question, told)
+    yield NO_AGENTS
+    dead = [change.name for change in question.changes if change.place[0] in AGENTS_ALONE]
+    if dead:
+        yield f"Not measured here: {listed(dead)}."
+    yield BY_ITSELF
+    yield from _of_the_profiles(question)
+    looks = [f"{one.looks:,} at {one.symbol}" for one in told]
+    yield (
+        f"Every try is a look at the market and is counted: {listed(looks)} so far. The more "
+        "looks, the more likely that the best of them was luck."
+    )
+
+
+def _of_the_bars(question: Question, told: Sequence[TriedOn]) -> Iterable[str]:
     for one in told:
         if one.whole_from > iso(question.begin + LATE):
             days = count(question.days, "day")
             yield f"{one.instance}: its bars reach back to {one.whole_from[:10]} only, not {days}."
     if min(sum(one.before.trades for one in told), sum(one.after.trades for one in told)) < FEW:
         yield "So few trades cannot tell skill from luck: a better result here proves nothing yet."
-    yield NO_AGENTS
-    changes = question.changes
-    dead = [change.name for change in changes if change.place[0] in AGENTS_ALONE]
-    if dead:
-        yield f"Not measured here: {listed(dead)}."
-    yield BY_ITSELF
-    for profile in (question.saved, question.wanted):
-        if profile.events.calendar:
-            yield NO_CALENDAR
-            break
-    if "approve" in (question.saved.execution, question.wanted.execution):
+
+
+def _of_the_profiles(question: Question) -> Iterable[str]:
+    """Yield what of the two profiles bars alone cannot know."""
+    profiles = (question.saved, question.wanted)
+    if any(profile.events.calendar for profile in profiles):
+        yield NO_CALENDAR
+    sends = {profile.execution for profile in profiles}
+    if "approve" in sends:
         yield AS_IF_APPROVED
     if question.watched:
         yield WATCHED
-    elif "off" in (question.saved.execution, question.wanted.execution):
+    elif "off" in sends:
         yield NOBODY_SENDS
-    looks = [f"{one.looks:,} at {one.symbol}" for one in told]
-    yield (
-        f"Every try is a look at the market and is counted: {listed(looks)} so far. The more "
-        "looks, the more likely that the best of them was luck."
-    )
