@@ -237,7 +237,7 @@ class GateSettings(Section):
         description="multiplier while another instance of the desk holds a position",
     )
     disagreement_scale: float = Field(
-        0.6, gt=0, description="multiplier 1 - s / this, s = spread of the analysts' adjustments"
+        0.6, gt=0, description="how far apart analysts must be for the size to go down to nothing"
     )
     disagreement_floor: float = Field(
         0.3, ge=0, le=1, description="disagreement lowers it no further"
@@ -307,7 +307,7 @@ class AgentSettings(Section):
         description="when agents are asked; pivotal: only where they could change a verdict",
     )
     pivotal_sample: float = Field(
-        0.05, ge=0, le=1, description="share of the ticks that pivotal skips and asks all the same"
+        0.05, ge=0, le=1, description="how often pivotal asks the agents although it need not"
     )
     include_news: bool = Field(
         False, description="collect headlines (section news) and show them to the news agent"

@@ -35,7 +35,7 @@ from torra.config import (
     SymbolSpec,
 )
 from torra.dashboard import description
-from torra.profiles.fields import literals
+from torra.profiles.fields import EXACT, literals
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
 from torra.verdict.deny_reasons import deny_table, guard_table
 
@@ -249,8 +249,19 @@ def _section(model: type[BaseModel], name: str) -> type[BaseModel] | None:
 def _rows(model: type[BaseModel], prefix: str, names: list[str] | None = None) -> Iterator[str]:
     for name in names or list(model.model_fields):
         field = model.model_fields[name]
-        cells = (f"`{prefix}{name}`", _default(field), limits(field), field.description or "")
+        cells = (
+            f"`{prefix}{name}`",
+            _default(field),
+            limits(field),
+            _meaning(prefix + name, field),
+        )
         yield "| " + " | ".join(cells) + " |\n"
+
+
+def _meaning(name: str, field: FieldInfo) -> str:
+    """Return what a setting means, with its exact sentence where the first one is plainer."""
+    told = field.description or ""
+    return f"{told} ({EXACT[name]})" if name in EXACT else told
 
 
 def _default(field: FieldInfo) -> str:

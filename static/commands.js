@@ -67,11 +67,15 @@ function outcome(word, { ok, code, told }) {
   const reason = told.reason || told.advice || "";
   if (ok) {
     const status = told.status === "running" || told.status === "accepted" ? told.status : "done";
-    const text = reason ? `${word}: ${status}. ${reason}` : `${word}: ${status}.`;
+    const text = reason ? `${word}: ${status}. ${capital(reason)}` : `${word}: ${status}.`;
     return { text, tone: status === "done" ? "done" : "running" };
   }
   const why = reason || REFUSED[code] || `the desk answered ${code}; its log says why.`;
-  return { text: `${word}: failed. ${why}`, tone: "alert" };
+  return { text: `${word}: failed. ${capital(why)}`, tone: "alert" };
+}
+
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function unheard(word, error) {

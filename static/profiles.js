@@ -1,13 +1,16 @@
 // A profile's form: checks while one types (nothing is stored), shows the difference before it is
-// saved, saves, runs trials and asks after them, filters. Everything from the desk is written as
-// text. Without this module the form works by its buttons.
+// saved, saves, runs trials and asks after them, finds settings. The bar at the foot always says how
+// many are changed. Everything from the desk is written as text. Without this module the form works
+// by its buttons.
 
 import { keep, say } from "./toast.js";
+import { follow as followTry, tryNow } from "./tried.js";
 
 const form = document.getElementById("profile-form");
 const PAUSE = 400; // milliseconds without typing before a check
 const ASK_AGAIN = 1000; // milliseconds between two looks at a trial
 const LONGEST = 150000; // milliseconds that a trial is asked after
+const STATES = ["changed", "edited"]; // words that find what was changed and is not saved
 const JSON_HEADERS = {
   Accept: "application/json",
   "X-Torra-CSRF": document.documentElement.dataset.csrf ?? "",
@@ -46,9 +49,15 @@ function table(caption, heads, rows) {
   return region;
 }
 
+function named(row) {
+  const made = part("span", `${row.title} `);
+  made.append(part("code", row.place));
+  return made;
+}
+
 function changeTable(rows, caption) {
-  return table(caption, ["Setting", "Before", "After", "Default", "Guard"], rows.map((row) => [
-    part("code", row.place), row.before, row.after, row.default,
+  return table(caption, ["Setting", "Before", "After", "Default", "Who may"], rows.map((row) => [
+    named(row), row.before, row.after, row.default,
     part("span", row.mark, { class: "mark", "data-tone": row.tone }),
   ]));
 }
@@ -72,6 +81,29 @@ function markEdited() {
     if (field.value !== first.get(field)) mark.hidden = false;
     else if (!("kept" in mark.dataset)) mark.hidden = true;
   }
+  const count = changed();
+  tellBar(count ? `${count} changed` : "Nothing changed");
+}
+
+function changed() {
+  return form.querySelectorAll(".setting .edited:not([hidden])").length;
+}
+
+function tellBar(text) {
+  write("bar-state", text);
+  for (const save of form.querySelectorAll("button.save")) {
+    if (changed()) save.removeAttribute("aria-disabled");
+    else save.setAttribute("aria-disabled", "true");
+  }
+}
+
+// The difference stands above the settings: it is shown there, and the focus goes to it.
+function reveal() {
+  const place = document.getElementById("outcome");
+  delete place.dataset.quiet;
+  const title = document.getElementById("outcome-title");
+  title.focus({ preventScroll: true });
+  place.scrollIntoView({ block: "start" });
 }
 
 function showFaults(faults) {
@@ -82,8 +114,10 @@ function showFaults(faults) {
     const place = row.querySelector("[data-fault]");
     place.hidden = !text;
     place.textContent = text ? `✕ ${text}` : "";
-    if (text) field.setAttribute("aria-invalid", "true");
-    else field.removeAttribute("aria-invalid");
+    if (text) {
+      field.setAttribute("aria-invalid", "true");
+      row.closest("details.section")?.setAttribute("open", "");
+    } else field.removeAttribute("aria-invalid");
   }
 }
 
@@ -99,28 +133,18 @@ function showCheck(told) {
   for (const text of told.warnings) shown.push(part("p", `◐ ${text}`, { class: "skipnote" }));
   if (told.changes.length) shown.push(changeTable(told.changes, "Before and after"));
   if (told.refused) shown.push(part("p", `✕ ${told.refused}`, { class: "fault" }));
-  if (told.command) shown.push(part("pre", told.command));
+  if (told.command) shown.push(part("pre", told.command, { tabindex: "0" }), part("p", form.dataset.then, { class: "muted" }));
   document.getElementById("check-told").replaceChildren(...shown);
   const count = told.changes.length;
   if (told.faults.length) write("check-state", `✕ ${told.faults.length} to mend before it can be saved.`);
   else write("check-state", count ? `● ${count} changed.` : "Nothing differs from what is saved.");
-  for (const save of form.querySelectorAll("button.save")) {
-    save.hidden = !(told.ok && count && !told.refused);
-  }
-  showBar(told);
+  const more = told.faults.length ? `, ✕ ${told.faults.length} to mend` : told.refused ? ", ✕ not all may be saved here" : "";
+  tellBar(count ? `${count} changed${more}` : told.faults.length ? more.slice(2) : "Nothing changed");
   const label = document.getElementById("cost-label");
   if (label) {
     label.hidden = !told.costs;
     if (told.costs) write("cost-told", `I accept: ${told.costs}`);
   }
-}
-
-// The difference stands at the top of a long page: a line at its foot tells of it.
-function showBar(told) {
-  const parts = [told.changes.length && `● ${told.changes.length} changed`];
-  parts.push(told.faults.length && `✕ ${told.faults.length} to mend`, told.refused && `✕ ${told.refused}`);
-  write("bar-state", parts.filter(Boolean).join(", "));
-  document.getElementById("bar").hidden = !parts.some(Boolean);
 }
 
 async function post(url) {
@@ -150,26 +174,34 @@ async function check() {
 // --- saving --------------------------------------------------------------------------------------
 
 async function save(button) {
+  if (!changed()) return tellBar("Nothing changed yet");
   button.disabled = true;
   try {
     const { code, ok, told } = await post(form.dataset.save);
     if (ok) {
-      keep(`Profile: ${told.status}. ${told.reason}`, told.status === "done" ? "done" : "running");
+      keep(told.reason, told.status === "done" ? "done" : "running");
       location.assign(form.dataset.page);
       return;
     }
-    say(`Profile: not saved. ${told.reason || told.advice || code}`, "alert");
+    say(`Not saved. ${why(code, told)}`, "alert");
     refused(code, told);
+    reveal();
   } catch {
-    say("Profile: the desk could not be reached. Load the page again to see what is saved.", "alert");
+    say("The desk could not be reached. Load the page again to see what is saved.", "alert");
   }
   button.disabled = false;
 }
 
+// Returns why a save was refused; the command that the reason ends with stands by itself.
+function why(code, told) {
+  const reason = told.reason || told.advice || String(code);
+  return told.command ? `${reason.split(`: ${told.command}`)[0]}.` : reason;
+}
+
 function refused(code, told) {
   showFaults(told.faults ?? []);
-  const shown = [part("p", `✕ ${told.reason || told.advice || code}`, { class: "fault" })];
-  if (told.command) shown.push(part("pre", told.command));
+  const shown = [part("p", `✕ ${why(code, told)}`, { class: "fault" })];
+  if (told.command) shown.push(part("pre", told.command, { tabindex: "0" }), part("p", form.dataset.then, { class: "muted" }));
   if (told.changes?.length) {
     shown.push(changeTable(told.changes, told.outcome === "conflict" ? "What changed meanwhile" : "What you asked for"));
   }
@@ -223,16 +255,30 @@ function filter(wanted) {
     let some = 0;
     for (const row of section.querySelectorAll(".setting")) {
       const text = `${row.dataset.name} ${row.textContent}`.toLowerCase();
-      const visible = (word) => (word === "edited" ? !row.querySelector(".edited").hidden : text.includes(word));
-      const fits = words.every(visible);
+      const fits = words.every((word) => (STATES.includes(word) ? isChanged(row) : text.includes(word)));
       row.hidden = !fits;
       some += fits;
     }
     section.hidden = !some;
-    if (words.length && some) section.open = true;
+    if (words.length) section.open = some > 0;
     shown += some;
   }
-  write("filter-told", words.length ? `${shown} settings` : "");
+  const most = mostImportant(words);
+  const told = `${shown} ${shown === 1 ? "setting" : "settings"}`;
+  write("filter-told", words.length ? `${told}${most ? `, and ${most} of the ten above` : ""}` : "");
+}
+
+function isChanged(row) {
+  return !row.querySelector(".edited").hidden;
+}
+
+// The ten that matter most are never hidden: how many of them fit is told.
+function mostImportant(words) {
+  const rows = [...form.querySelectorAll(".main-setting")];
+  return rows.filter((row) => {
+    const text = `${row.dataset.name} ${row.textContent}`.toLowerCase();
+    return words.every((word) => (STATES.includes(word) ? isChanged(row) : text.includes(word)));
+  }).length;
 }
 
 if (form) {
@@ -249,8 +295,12 @@ if (form) {
     if (document.activeElement?.id === "filter") return;
     if (button?.classList.contains("save")) save(button);
     else if (button?.id === "trial") begin(button);
-    else check();
+    else if (button && "try" in button.dataset) tryNow(form, button);
+    else check().then(reveal);
   });
+  markEdited();
+  const going = document.getElementById("try-state")?.dataset.job;
+  if (going) followTry(form, going);
   const running = document.getElementById("trial-state")?.dataset.trialId;
   if (running && document.querySelector("#trial-state a")) {
     follow(form.dataset.trial.replace(/profiles\/[^/]+\/trial$/, `trials/${running}`));

@@ -43,6 +43,9 @@ BACKUP_FOLDER: Final = "backups"
 UPLOADS: Final = "uploads"
 """Files of bars that a person put there for replays started from a page."""
 
+TRIED: Final = "tried"
+"""What settings tried on the last days came to (torra.replay.tried), the newest few."""
+
 STATE_FOLDER: Final = "channels"
 """Torra's own state of a channel whose folder belongs to somebody else."""
 

@@ -148,15 +148,16 @@ def test_a_profile_is_edited_and_undone(
         visit.enter(site)
         page = visit.page
         page.goto(f"{site.url}/profiles/{name}")
+        page.fill("#filter", "history_lookback")
         field = page.locator("[data-row][data-name='agents.history_lookback'] input").first
         before = int(field.input_value())
         field.fill(str(before + 3))
         page.get_by_role("button", name="Show the difference").click()
         page.locator("code", has_text="agents.history_lookback").first.wait_for()
         page.get_by_role("button", name="Save").first.click()
-        page.locator(".facts", has_text="1 settings").wait_for()
+        page.locator(".entry", has_text="Entry 2").wait_for()
         assert look_back() == before + 3
         page.get_by_role("button", name="Put entry 1 back").first.click()
         page.locator("dialog[open]").get_by_role("button", name="Put entry 1 back").click()
-        page.locator(".facts", has_text="0 settings").wait_for()
+        page.locator(".entry", has_text="Entry 3").wait_for()
         assert look_back() == before

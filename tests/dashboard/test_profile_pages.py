@@ -38,6 +38,7 @@ SETTINGS = DeskSettings(instances=(desks.BTC, desks.EUR))
 API = "/api/v1/profiles/default"
 OURS = {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}
 JSON = {"Accept": "application/json"}
+MOMENTUM = "sentiment_weights.momentum"
 NOTHING = Rerun("", "", [], 0.0)
 HOSTILE = '"><script>alert(1)</script>\u202e'
 
@@ -227,7 +228,7 @@ def test_a_form_that_comes_back_untouched_changes_nothing(client: FlaskClient, h
     told = post(client, "check", None, data=sent, headers=JSON).json
     assert (told["ok"], told["changes"], told["faults"]) == (True, [], [])
     answer = post(client, "save", None, data=sent, headers=JSON)
-    assert answer.json["reason"] == "nothing differs from what is saved"
+    assert answer.json["reason"] == "Nothing differs from what is saved."
     assert answer.json["digest"] == sent["digest"] == book.read("default").digest
 
 
@@ -255,8 +256,8 @@ def test_what_differs_and_what_is_guarded_is_marked_in_words(
     save(client, {"risk.max_positions": 2})
     text = client.get("/profiles/default").get_data(as_text=True)
     assert text.count("◆ differs</span>") == 1
-    assert "◈ admin: more loosens it" in text
-    assert "from off to approve to auto loosens it" in text
+    assert "◈ administrator, raised by the command line only" in text
+    assert "administrator, from off towards auto by the command line only" in text
     assert 'name="risk.max_positions" value="2" type="number" step="1" min="0"' in text
 
 
@@ -296,15 +297,15 @@ def test_a_check_tells_faults_by_field_and_stores_nothing(
 
 
 def test_a_check_tells_the_difference_and_who_may(client: FlaskClient) -> None:
-    body = {"settings": {"risk.max_positions": 2, "thresholds.buy": 0.6}}
+    body = {"settings": {"risk.max_positions": 2, "sentiment_weights.momentum": 0.6}}
     told = post(client, "check", body).json
     assert [(row["place"], row["before"], row["after"], row["way"]) for row in told["changes"]] == [
-        ("thresholds.buy", "0.5", "0.6", ""),
+        ("sentiment_weights.momentum", "0.25", "0.6", ""),
         ("risk.max_positions", "3", "2", "tightens"),
     ]
     assert told["refused"] == ""
     refused = post(client, "check", body, headers=bearer("approve")).json["refused"]
-    assert refused == "risk.max_positions: only an administrator may"
+    assert refused == "Only an administrator may change Positions at once (risk.max_positions)."
 
 
 def test_a_save_reaches_the_desk_the_history_and_the_record(
@@ -312,7 +313,7 @@ def test_a_save_reaches_the_desk_the_history_and_the_record(
 ) -> None:
     answer = save(client, {"risk.max_positions": 2})
     assert (answer.status_code, answer.json["status"]) == (200, "done")
-    assert "BTCUSD, EURUSD runs with it" in answer.json["reason"]
+    assert "BTCUSD and EURUSD run with it" in answer.json["reason"]
     assert desk.setups["EURUSD"].profile.risk.max_positions == 2
     entry = desk.database.audit_entries(limit=1)[0]
     assert (entry["action"], entry["target"], entry["actor"]) == (
@@ -327,24 +328,24 @@ def test_a_save_reaches_the_desk_the_history_and_the_record(
 
 def test_an_old_page_is_told_what_changed_meanwhile(client: FlaskClient) -> None:
     page = digest(client)
-    save(client, {"thresholds.buy": 0.7})
-    late = post(client, "save", {"digest": page, "settings": {"thresholds.sell": 0.6}})
+    save(client, {"sentiment_weights.momentum": 0.7})
+    late = post(client, "save", {"digest": page, "settings": {"sentiment_weights.structure": 0.6}})
     assert (late.status_code, late.json["outcome"]) == (409, "conflict")
     assert [(row["place"], row["after"]) for row in late.json["changes"]] == [
-        ("thresholds.buy", "0.7")
+        ("sentiment_weights.momentum", "0.7")
     ]
 
 
 def test_a_save_without_a_digest_is_refused(client: FlaskClient) -> None:
-    answer = post(client, "save", {"settings": {"thresholds.buy": 0.7}})
+    answer = post(client, "save", {"settings": {"sentiment_weights.momentum": 0.7}})
     assert (answer.status_code, "digest" in answer.json["reason"]) == (409, True)
 
 
 @pytest.mark.parametrize(
     ("scope", "places", "code"),
     [
-        ("read", {"thresholds.buy": 0.6}, 403),
-        ("approve", {"thresholds.buy": 0.6}, 200),
+        ("read", {"sentiment_weights.momentum": 0.6}, 403),
+        ("approve", {"sentiment_weights.momentum": 0.6}, 200),
         ("approve", {"risk.max_positions": 2}, 403),
         ("approve", {"agents.max_api_cost_per_hour": 1.0}, 403),
         ("admin", {"agents.max_api_cost_per_hour": 1.0}, 200),
@@ -365,10 +366,10 @@ def test_loosening_is_refused_with_the_command_and_goes_on_record(
     client: FlaskClient, desk: Desk
 ) -> None:
     answer = save(client, {"risk.max_positions": 5})
-    assert answer.json["command"] == "torra profile set default risk.max_positions 5"
+    assert answer.json["command"] == "torra profile set default risk.max_positions 5 --yes"
     assert answer.json["command"] in answer.json["reason"]
     entry = desk.database.audit_entries(limit=1)[0]
-    assert entry["outcome"].startswith("failed: this loosens risk.max_positions")
+    assert entry["outcome"].startswith("failed: Loosening Positions at once (risk.max_positions)")
     assert json.loads(entry["after"]) == {"wish": {"risk.max_positions": 5}}
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 3
 
@@ -388,9 +389,9 @@ def test_pages_without_a_running_desk_say_when_it_takes_effect(
     desk: Desk, backing: Backing
 ) -> None:
     client = with_backing(desk, replace(backing, adopt=None))
-    answer = save(client, {"thresholds.buy": 0.6})
+    answer = save(client, {"sentiment_weights.momentum": 0.6})
     assert answer.json["status"] == "accepted"
-    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
+    assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.25
 
 
 def test_a_file_from_the_command_line_is_taken_by_the_button(
@@ -431,13 +432,13 @@ def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
 ) -> None:
     before = desk.setups["BTCUSD"].profile.digest()
     from_the_command_line(home, places)
-    from_the_command_line(home, {"thresholds.sell": 0.7})
+    from_the_command_line(home, {"sentiment_weights.structure": 0.7})
     if what == "save":
-        answer = save(client, {"thresholds.buy": 0.7}, headers=bearer(scope))
+        answer = save(client, {"sentiment_weights.momentum": 0.7}, headers=bearer(scope))
     else:
         answer = post(client, "undo", {"number": 2}, headers=bearer(scope))
     assert (answer.status_code, answer.json["status"]) == (202, "accepted")
-    assert answer.json["reason"].startswith("saved; ")
+    assert answer.json["reason"].startswith("Saved. ")
     assert reason in answer.json["reason"]
     assert {item.profile.digest() for item in desk.setups.values()} == {before}
     entry = desk.database.audit_entries(limit=1)[0]
@@ -451,14 +452,14 @@ def test_a_save_hands_over_nothing_that_its_visitor_may_not_change(
 def test_a_harmless_change_that_waits_goes_along(
     client: FlaskClient, desk: Desk, home: Path
 ) -> None:
-    from_the_command_line(home, {"thresholds.sell": 0.7})
-    answer = save(client, {"thresholds.buy": 0.7}, headers=bearer("approve"))
+    from_the_command_line(home, {"sentiment_weights.structure": 0.7})
+    answer = save(client, {"sentiment_weights.momentum": 0.7}, headers=bearer("approve"))
     assert answer.json["status"] == "done"
-    found = desk.setups["BTCUSD"].profile.thresholds
-    assert (found.buy, found.sell) == (0.7, 0.7)
+    found = desk.setups["BTCUSD"].profile.sentiment_weights
+    assert (found.momentum, found.structure) == (0.7, 0.7)
     entry = desk.database.audit_entries(limit=1)[0]
     assert json.loads(entry["before"])["running"]["BTCUSD"] == {
-        "thresholds.buy": 0.5, "thresholds.sell": 0.5,
+        "sentiment_weights.momentum": 0.25, "sentiment_weights.structure": 0.2,
     }  # fmt: skip
 
 
@@ -466,7 +467,7 @@ def test_an_administrators_guarded_change_that_tightens_goes_along(
     client: FlaskClient, desk: Desk, home: Path
 ) -> None:
     from_the_command_line(home, {"risk.max_positions": 1})
-    assert save(client, {"thresholds.buy": 0.7}).json["status"] == "done"
+    assert save(client, {"sentiment_weights.momentum": 0.7}).json["status"] == "done"
     assert desk.setups["BTCUSD"].profile.risk.max_positions == 1
 
 
@@ -474,17 +475,17 @@ def test_a_desk_that_stands_by_takes_nothing_and_says_so(
     client: FlaskClient, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desk, "epoch", None)
-    answer = save(client, {"thresholds.buy": 0.7})
+    answer = save(client, {"sentiment_weights.momentum": 0.7})
     assert (answer.json["status"], "when this desk takes over" in answer.json["reason"]) == (
         "accepted", True,
     )  # fmt: skip
-    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
+    assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.25
 
 
 def test_the_pages_show_what_runs_where_the_file_differs(
     client: FlaskClient, desk: Desk, home: Path
 ) -> None:
-    from_the_command_line(home, {"risk.max_positions": 9, "thresholds.buy": 0.7})
+    from_the_command_line(home, {"risk.max_positions": 9, "sentiment_weights.momentum": 0.7})
     desk.roster.setups = {
         **desk.setups,
         "EURUSD": replace(
@@ -494,15 +495,18 @@ def test_the_pages_show_what_runs_where_the_file_differs(
     text = client.get("/profiles/default", headers=bearer("approve")).get_data(as_text=True)
     assert "◐ Saved, not running yet: BTCUSD" in text
     assert "What EURUSD runs with, and what is saved" in text
-    rows = [row[:4] for row in Page(text).rows if row and row[0] == "risk.max_positions"]
+    rows = [row[:4] for row in Page(text).rows if row and row[0].endswith(" risk.max_positions")]
     assert rows == [
-        ["risk.max_positions", "3", "9", "▲ loosens: command line"],
-        ["risk.max_positions", "7", "9", "▲ loosens: command line"],
+        ["Positions at once risk.max_positions", "3", "9", "▲ looser: command line"],
+        ["Positions at once risk.max_positions", "7", "9", "▲ looser: command line"],
     ]
     assert "an administrator has to let the desk take the file" in text
     assert "2 settings differ from what runs" in client.get("/profiles").get_data(as_text=True)
     use = client.get(API).json["users"][0]
-    assert [row["place"] for row in use["changes"]] == ["thresholds.buy", "risk.max_positions"]
+    assert [row["place"] for row in use["changes"]] == [
+        "sentiment_weights.momentum",
+        "risk.max_positions",
+    ]
     post(client, "adopt", {})
     assert "not running yet" not in client.get("/profiles/default").get_data(as_text=True)
     assert client.get(API).json["pending"] == 0
@@ -516,20 +520,20 @@ def test_a_save_during_a_tick_says_that_it_runs_yet(
     monkeypatch.setattr(desk.roster, "refit", replace(desk.roster.refit, tell=lambda _: told.set()))
     with desk.setups["BTCUSD"].lock:
         told.clear()
-        answer = save(client, {"thresholds.buy": 0.6})
+        answer = save(client, {"sentiment_weights.momentum": 0.6})
         assert (answer.status_code, answer.json["status"]) == (202, "running")
         assert answer.json["reason"] == (
-            "saved; BTCUSD takes it when its tick has ended; "
-            "EURUSD runs with it from the next tick on"
+            "Saved. EURUSD runs with it from its next tick. "
+            "BTCUSD takes it when its tick has ended."
         )
         told.clear()
     assert told.wait(5)
-    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.6
+    assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.6
 
 
 def test_an_undo_puts_the_very_profile_back(client: FlaskClient, desk: Desk) -> None:
     before = digest(client)
-    save(client, {"thresholds.buy": 0.7, "agents.role_models.technical": "mine"})
+    save(client, {"sentiment_weights.momentum": 0.7, "agents.role_models.technical": "mine"})
     answer = post(client, "undo", {"number": 1})
     assert (answer.json["status"], digest(client)) == ("done", before)
     assert desk.setups["BTCUSD"].profile.digest() == before
@@ -551,22 +555,24 @@ def test_an_undo_that_would_loosen_is_refused(client: FlaskClient) -> None:
 
 
 def test_the_form_works_without_scripts(client: FlaskClient) -> None:
-    sent = fields(client) | {"risk.max_positions": "-2", "thresholds.buy": "0.6"}
+    sent = fields(client) | {"risk.max_positions": "-2", "sentiment_weights.momentum": "0.6"}
     wrong = post(client, "check", None, data=sent).get_data(as_text=True)
     assert "✕ 1 to mend before it can be saved." in wrong
     assert "greater than or equal to 0 (found -2)" in wrong
     assert Form(wrong).fields  # what was entered stands there still
-    assert dict(Form(wrong).fields)["thresholds.buy"] == "0.6"
+    assert dict(Form(wrong).fields)["sentiment_weights.momentum"] == "0.6"
     refused = post(client, "save", None, data=sent)
     assert refused.status_code == 422
     assert dict(Form(refused.get_data(as_text=True)).fields)["risk.max_positions"] == "-2"
     sent["risk.max_positions"] = "2"
     shown = post(client, "check", None, data=sent).get_data(as_text=True)
     assert "● 2 changed." in shown
-    assert "▼ tightens: administrator" in shown
+    assert "▼ tighter: administrator" in shown
     done = post(client, "save", None, data=sent)
     assert done.status_code == 200
-    assert "saved; BTCUSD, EURUSD runs with it" in done.get_data(as_text=True)
+    assert "Saved. BTCUSD and EURUSD run with it from their next tick." in done.get_data(
+        as_text=True
+    )
     late = post(client, "save", None, data=sent)
     assert late.status_code == 409
     assert "Somebody was faster" in late.get_data(as_text=True)
@@ -574,7 +580,7 @@ def test_the_form_works_without_scripts(client: FlaskClient) -> None:
 
 def test_a_session_needs_its_own_token_to_save(client: FlaskClient) -> None:
     client.post("/login", data={"token": ACCESS.tokens["admin"]}, headers=OURS)
-    sent = fields(client) | {"thresholds.buy": "0.6"}
+    sent = fields(client) | {"sentiment_weights.momentum": "0.6"}
     assert sent["csrf"]
     assert (
         post(client, "save", None, data=sent | {"csrf": "wrong"}, headers=OURS).status_code == 403
@@ -608,7 +614,7 @@ def test_a_trial_shows_the_last_tick_then_and_now(client: FlaskClient, desk: Des
     assert rows["Verdict"]["then"] == "■ HOLD"
     assert rows["Verdict"]["now"] in ("▲ BUY", "▼ SELL")
     assert desk.database.ticks("BTCUSD", "M15", 99) == ticks
-    assert desk.setups["BTCUSD"].profile.thresholds.buy == 0.5
+    assert desk.setups["BTCUSD"].profile.sentiment_weights.momentum == 0.25
 
 
 def test_a_trial_of_nothing_new_is_the_tick_again(client: FlaskClient) -> None:
@@ -718,7 +724,11 @@ def test_a_trial_of_guarded_settings_needs_an_administrator(
     asked = []
     monkeypatch.setattr(profiles, "rerun", lambda *words: asked.append(words) or NOTHING)
     client = with_backing(desk, replace(backing, adopt=None))  # no key here: only a warning
-    body = {"instance": "BTCUSD", "cost": "accepted", "settings": {"thresholds.buy": 0.6}}
+    body = {
+        "instance": "BTCUSD",
+        "cost": "accepted",
+        "settings": {"sentiment_weights.momentum": 0.6},
+    }
     if where == "asked":
         body["settings"] |= places
     else:

@@ -69,6 +69,32 @@ DOORS: Final[Table] = {
             "test_a_file_that_others_can_read_is_refused_with_the_remedy",
         ),
     },
+    "V8": {
+        "undo-told": fault(
+            "an undo in part puts back what it said would stay",
+            At(
+                "torra.profiles.book:ProfileBook.undo",
+                replace("values_after(values, found)", "entry.values"),
+            ),
+            "test_the_part_that_an_administrator_may_is_put_back_and_the_rest_stays",
+            "test_what_is_put_back_is_what_was_told_and_never_looser",
+        ),
+        "undo-guarded": fault(
+            "an undo in part takes a guarded setting for one that everybody may change",
+            At("torra.profiles.undoing:_guarded", never("guarded")),
+            "test_whoever_may_only_approve_leaves_every_guarded_setting",
+        ),
+        "undo-fit": fault(
+            "a part of an entry is offered that does not fit what stays",
+            At("torra.profiles.undoing:_why_not", drop("Profile.model_validate(...)")),
+            "test_a_part_that_does_not_fit_what_stays_is_not_offered",
+        ),
+        "threshold-guard": fault(
+            "a page may lower a threshold",
+            At("torra.profiles.guard:LOOSENS", sets("'thresholds.buy'", "'free'")),
+            "test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves",
+        ),
+    },
     "V10": {
         "silent-connections": fault(
             "a connection may be silent for ever",

@@ -36,6 +36,8 @@ from torra.profiles.guard import LOOSENS, SECTIONS, command_line, compare, direc
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 DESK = DeskSettings(instances=(Instance(symbol="BTCUSD"),))
 POSITIONS = ("risk", "max_positions")
+BY_HAND = '{"sentiment_weights": {"momentum": 0.9}}'
+MOMENTUM, STRUCTURE = ("sentiment_weights", "momentum"), ("sentiment_weights", "structure")
 
 
 def open_book(home, desk=DESK, **more):
@@ -169,11 +171,13 @@ def test_every_setting_of_a_guarded_section_has_its_own_direction() -> None:
 
 
 LESS_IS_LOOSER = {
+    "thresholds.buy", "thresholds.sell",
     "risk.cooldown_bars", "gate.min_valid_bars", "gate.event_before_minutes",
     "gate.event_after_minutes", "symbols.*.tick_value", "symbols.*.contract_size",
     "symbols.*.lot_min", "symbols.*.spread", "symbols.*.slippage", "symbols.*.stops_level",
 }  # fmt: skip
-"""Fewer bars or minutes of caution; a position that is said to be worth or to cost less."""
+"""A lower score lets more trades through; fewer bars or minutes of caution; a position that is said
+to be worth or to cost less."""
 
 
 def test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves() -> None:
@@ -188,7 +192,7 @@ def test_numbers_loosen_upwards_but_for_those_that_are_a_safety_themselves() -> 
 
 def test_a_setting_that_is_new_in_a_guarded_section_is_taken_for_loosening() -> None:
     assert direction(("risk", "something_new")) == "any"
-    assert direction(("thresholds", "buy")) is None
+    assert direction(MOMENTUM) is None
 
 
 WAYS = {
@@ -236,7 +240,7 @@ def test_the_command_line_that_is_told_can_be_typed() -> None:
     )  # fmt: skip
     assert command_line("mine", changes) == (
         "torra profile set mine risk.max_positions 5 symbols.EURUSD.currencies "
-        "'[\"U SD'\"'\"'\"]' --unset timeframe_weights.M15"
+        "'[\"U SD'\"'\"'\"]' --unset timeframe_weights.M15 --yes"
     )
 
 
@@ -346,7 +350,7 @@ def test_a_check_warns_of_what_waits_for_the_next_start(book: ProfileBook) -> No
 def test_a_save_is_whole_kept_and_told(book: ProfileBook, tmp_path: Path) -> None:
     before = book.read("default")
     assert before.shipped
-    saved = save(book, {POSITIONS: 2, ("thresholds", "buy"): 0.6})
+    saved = save(book, {POSITIONS: 2, MOMENTUM: 0.6})
     after = book.read("default")
     assert (saved.outcome, saved.before, saved.digest) == ("saved", before.digest, after.digest)
     assert not after.shipped
@@ -369,45 +373,51 @@ def test_nothing_to_save_saves_nothing(book: ProfileBook, tmp_path: Path) -> Non
 
 def test_a_save_on_an_old_page_is_refused_with_what_the_other_changed(book: ProfileBook) -> None:
     page = book.read("default").digest
-    assert save(book, {("thresholds", "buy"): 0.7}, digest=page, actor="bob").outcome == "saved"
-    late = save(book, {("thresholds", "sell"): 0.8}, digest=page)
+    assert save(book, {MOMENTUM: 0.7}, digest=page, actor="bob").outcome == "saved"
+    late = save(book, {STRUCTURE: 0.8}, digest=page)
     assert late.outcome == "conflict"
-    assert [(item.name, item.after) for item in late.changes] == [("thresholds.buy", 0.7)]
-    assert loaded(book)["thresholds"] == {"buy": 0.7, "sell": 0.5}
+    assert [(item.name, item.after) for item in late.changes] == [
+        ("sentiment_weights.momentum", 0.7)
+    ]
+    weights = loaded(book)["sentiment_weights"]
+    assert (weights["momentum"], weights["structure"]) == (0.7, 0.2)
 
 
 def test_a_file_that_changes_during_a_save_is_not_overwritten(tmp_path: Path) -> None:
     book = open_book(tmp_path)
-    save(book, {("thresholds", "buy"): 0.7})
+    save(book, {MOMENTUM: 0.7})
 
     class Meanwhile:
         def __enter__(self) -> None:
-            (tmp_path / "profiles" / "default.json").write_text('{"thresholds": {"buy": 0.9}}')
+            (tmp_path / "profiles" / "default.json").write_text(BY_HAND)
 
         def __exit__(self, *_: object) -> None:
             return None
 
     racing = open_book(tmp_path, exclusive=Meanwhile)
-    assert save(racing, {("thresholds", "sell"): 0.8}).outcome == "conflict"
-    assert loaded(book)["thresholds"] == {"buy": 0.9, "sell": 0.5}
+    assert save(racing, {STRUCTURE: 0.8}).outcome == "conflict"
+    weights = loaded(book)["sentiment_weights"]
+    assert (weights["momentum"], weights["structure"]) == (0.9, 0.2)
 
 
 def test_a_file_that_was_edited_by_hand_is_kept_before_it_is_replaced(
     book: ProfileBook, tmp_path: Path
 ) -> None:
-    save(book, {("thresholds", "buy"): 0.7})
-    (tmp_path / "profiles" / "default.json").write_text('{"thresholds": {"buy": 0.9}}')
-    save(book, {("thresholds", "sell"): 0.8})
+    save(book, {MOMENTUM: 0.7})
+    (tmp_path / "profiles" / "default.json").write_text(BY_HAND)
+    save(book, {STRUCTURE: 0.8})
     newest, found, *_ = book.history("default")
     assert found.action == "found on the disk"
-    assert [(row["place"], row["after"]) for row in found.changes] == [("thresholds.buy", 0.9)]
-    assert [row["place"] for row in newest.changes] == ["thresholds.sell"]
+    assert [(row["place"], row["after"]) for row in found.changes] == [
+        ("sentiment_weights.momentum", 0.9)
+    ]
+    assert [row["place"] for row in newest.changes] == ["sentiment_weights.structure"]
 
 
 @pytest.mark.parametrize(
     ("may", "change", "outcome"),
     [
-        ("harmless", {("thresholds", "buy"): 0.6}, "saved"),
+        ("harmless", {MOMENTUM: 0.6}, "saved"),
         ("harmless", {POSITIONS: 2}, "scope"),
         ("harmless", {("agents", "provider"): "google"}, "scope"),
         ("harmless", {POSITIONS: 4}, "loosens"),
@@ -431,7 +441,7 @@ def test_who_may_save_what(
 
 def test_edited_and_undone_is_the_same_profile(book: ProfileBook) -> None:
     before = book.read("default").digest
-    save(book, {("thresholds", "buy"): 0.7, ("timeframe_weights", "M5"): 0.1})
+    save(book, {MOMENTUM: 0.7, ("timeframe_weights", "M5"): 0.1})
     undone = book.undo("default", 1, digest=None, may="harmless", actor="ann")
     assert (undone.outcome, book.read("default").digest) == ("saved", before)
     assert [entry.action for entry in book.history("default")] == ["undo to 1", "save", "shipped"]
@@ -441,7 +451,7 @@ def test_an_undo_that_would_loosen_is_refused(book: ProfileBook) -> None:
     save(book, {POSITIONS: 1})
     undone = book.undo("default", 1, digest=None, may="guarded", actor="ann")
     assert undone.outcome == "loosens"
-    assert undone.command == "torra profile set default risk.max_positions 3"
+    assert undone.command == "torra profile set default risk.max_positions 3 --yes"
     assert book.undo("default", 1, digest=None, may="loosen", actor="me").outcome == "saved"
 
 
@@ -453,15 +463,15 @@ def test_an_entry_that_is_not_there_cannot_be_gone_back_to(book: ProfileBook) ->
 def test_the_history_keeps_the_newest(book: ProfileBook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_book, "KEPT_ENTRIES", 4)
     for number in range(6):
-        save(book, {("thresholds", "buy"): round(0.3 + number / 100, 2)})
+        save(book, {MOMENTUM: round(0.3 + number / 100, 2)})
     assert [entry.number for entry in book.history("default")] == [7, 6, 5, 4]
 
 
 def test_a_broken_entry_is_left_out(book: ProfileBook, tmp_path: Path) -> None:
-    save(book, {("thresholds", "buy"): 0.7})
+    save(book, {MOMENTUM: 0.7})
     (tmp_path / "profiles" / ".history" / "default" / "2.json").write_text("{")
     assert [entry.number for entry in book.history("default")] == [1]
-    save(book, {("thresholds", "buy"): 0.8})
+    save(book, {MOMENTUM: 0.8})
     assert book.history("default")[0].number == 4  # 3 is what was found on the disk
 
 

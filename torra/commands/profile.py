@@ -1,4 +1,4 @@
-"""`torra profile`: show, compare, check, set and undo a profile from the command line.
+"""`torra profile`: show, compare, check, set, try and undo a profile from the command line.
 
 The commands use the same book as the pages (torra.profiles.book), without the pages' limits: a
 person at the desk's own machine may loosen what guards the account. A terminal asks first, anything
@@ -111,7 +111,7 @@ def set_values(
         propose = _proposal(wanted, unset)
         now = book.read(name)
         checked = book.check(name, propose(_values(book, name)))
-        _ask(checked.changes, yes=yes, as_json=as_json)
+        _ask(name, checked.changes, yes=yes, as_json=as_json)
         saved = book.save(name, propose, digest=now.digest, may="loosen", actor=ACTOR, action="set")
     _finish(home, name, "profile.set", saved, as_json)
 
@@ -184,9 +184,53 @@ def undo(home: Path, /, name: str, number: int, yes: bool, as_json: bool) -> Non
         now = book.read(name)
         entry = next((item for item in book.history(name) if item.number == number), None)
         if entry is not None:
-            _ask(book.check(name, entry.values).changes, yes=yes, as_json=as_json)
+            _ask(name, book.check(name, entry.values).changes, yes=yes, as_json=as_json)
         saved = book.undo(name, number, digest=now.digest, may="loosen", actor=ACTOR)
     _finish(home, name, "profile.undo", saved, as_json)
+
+
+@profile.command("try")
+@click.argument("name")
+@click.option(
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="PLACE=VALUE",
+    help="Change this for the try, such as thresholds.buy=0.4; may be given several times.",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 366),
+    default=30,
+    show_default=True,
+    help="How many days of stored bars are run.",
+)
+@as_json_option
+@click.pass_obj
+def try_settings(
+    home: Path, /, name: str, pairs: tuple[str, ...], days: int, as_json: bool
+) -> None:  # fmt: skip
+    """Run settings over the desk's stored bars: trades, result, deepest fall. Nothing is saved."""
+    from torra.replay.tried import kind, words  # noqa: PLC0415
+
+    with _book(home) as book:
+        values = _values(book, name)
+        found = kind.tried_now(home, name, _wanted(values, pairs), days)
+    _answer({**found.as_json(), "table": words.table(found).split("\n")}, as_json)
+
+
+def _wanted(values: Mapping[str, Any], pairs: Sequence[str]) -> dict[str, Any]:
+    """Return new values by place, of PLACE=VALUE; raises ConfigError for what is none."""
+    from torra.profiles.fields import settings  # noqa: PLC0415
+
+    known = {setting.name: setting for setting in settings(values)}
+    found = {}
+    for pair in pairs:
+        place, sign, text = pair.partition("=")
+        if not (place and sign):
+            raise ConfigError(f"--set {pair}: write PLACE=VALUE, such as thresholds.buy=0.4")
+        found[place] = _read(known.get(place), text)
+    return found
 
 
 # --- details --------------------------------------------------------------------------------------
@@ -256,20 +300,34 @@ def _read(setting: Any, text: str) -> Any:
         return text
 
 
-def _ask(changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
+def _ask(name: str, changes: Sequence[Change], *, yes: bool, as_json: bool) -> None:
     """Ask a person to agree to what loosens; raises ConfigError where nobody does."""
     from torra.profiles.guard import loosening  # noqa: PLC0415
 
     loose = loosening(changes)
     if not loose or yes:
         return
-    lines = "\n".join(_change_lines(loose))
+    first = _try_first(name, loose)
     if as_json or not on_terminal():
         names = ", ".join(item.name for item in loose)
-        raise ConfigError(f"this loosens {names}: add --yes if you mean it")
+        told = f"this loosens {names}: add --yes if you mean it"
+        raise ConfigError(f"{told}; {first}" if first else told)
+    lines = "\n".join([*_change_lines(loose), *([first] if first else [])])
     say(f"This loosens what guards the account:\n{lines}")
     if not click.confirm("Go on?"):
         raise ConfigError("nothing was changed")
+
+
+def _try_first(name: str, loose: Sequence[Change]) -> str:
+    """Return what shows how many more trades come through; "" where none do."""
+    from torra.profiles.fields import written  # noqa: PLC0415
+    from torra.profiles.guard import MORE_TRADES  # noqa: PLC0415
+
+    more = [item for item in loose if item.name in MORE_TRADES]
+    pairs = "".join(f" --set {item.name}={written(item.after)}" for item in more)
+    if not pairs:
+        return ""
+    return f"torra profile try {name}{pairs} says what more trades the last 30 days would have had"
 
 
 def _finish(home: Path, name: str, action: str, saved: SaveResult, as_json: bool) -> None:

@@ -28,9 +28,12 @@ from torra.clock import iso
 from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, read
 from torra.desk.adoption import fixed
 from torra.errors import ConfigError
+from torra.evaluation.wording import listed
 from torra.home import DESK
 from torra.profiles.fields import canonical, settings
 from torra.profiles.guard import Change, command_line, compare, loosening
+from torra.profiles.ten import called
+from torra.profiles.undoing import May, PutBack, put_back, values_after
 from torra.regular_files import lies, open_regular, read_regular
 from torra.whole_files import write_whole
 
@@ -45,9 +48,6 @@ SHOWN_ENTRIES: Final = 50
 
 KEPT_ENTRIES: Final = 200
 """Entries of a history that are kept; older ones go."""
-
-May = Literal["harmless", "guarded", "loosen"]
-"""What a caller may change: settings that are not guarded, guarded ones, or any."""
 
 Propose = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes new values of a profile's present ones."""
@@ -273,7 +273,7 @@ class ProfileBook:
             return stop
         # Of a broken file nothing can be equal: it is written anew also without a change.
         if now.profile and not checked.changes:
-            return SaveResult("unchanged", "nothing differs from what is saved", now.digest)
+            return SaveResult("unchanged", "Nothing differs from what is saved.", now.digest)
         with self._exclusive():
             # Read again under the lock: another process may have saved since the check.
             found = self.read(name)
@@ -286,16 +286,43 @@ class ProfileBook:
         )  # fmt: skip
 
     def undo(
-        self, name: str, number: int, *, digest: str | None, may: May, actor: str
-    ) -> SaveResult:
-        """Save the state of an entry again, as a new entry; raises ConfigError without one."""
+        self, name: str, number: int, *, digest: str | None, may: May, actor: str,
+        part: bool = False,
+    ) -> SaveResult:  # fmt: skip
+        """Save the state of an entry again, as a new entry; raises ConfigError without one.
+
+        A `part` is what the caller may of it, exactly as `put_back` tells it; else all or nothing.
+        """
+        entry = self._known(name, number)
+        (found,) = self.put_back(name, [entry], may)
+        if not part or found.whole:
+            return self.save(
+                name, lambda _: entry.values, digest=digest, may=may, actor=actor,
+                action=f"undo to {number}",
+            )  # fmt: skip
+        if found.why_not:
+            return SaveResult(
+                "loosens" if found.loose else "scope", found.why_not, self.read(name).digest,
+                changes=(*found.loose, *found.guarded), command=found.command,
+            )  # fmt: skip
+        return self.save(
+            name, lambda values: values_after(values, found), digest=digest or found.digest,
+            may=may, actor=actor, action=f"undo to {number}, in part",
+        )  # fmt: skip
+
+    def put_back(self, name: str, entries: Iterable[HistoryEntry], may: May) -> list[PutBack]:
+        """Return what putting each entry back comes to for a caller, and what of it stays."""
+        now = self.read(name)
+        base = self._base(now)
+        return [
+            put_back(name, entry.number, now.digest, base, entry.values, may) for entry in entries
+        ]
+
+    def _known(self, name: str, number: int) -> HistoryEntry:
         known = {entry.number: entry for entry in self.history(name)}
         if number not in known:
             raise ConfigError(f"the history of {name} has no entry {number}: see its newest 50")
-        values = known[number].values
-        return self.save(
-            name, lambda _: values, digest=digest, may=may, actor=actor, action=f"undo to {number}"
-        )
+        return known[number]
 
     def refusal(
         self, name: str, wish: SaveResult, may: May, *, blind: bool = False
@@ -309,18 +336,19 @@ class ProfileBook:
         if blind:
             return _refused(
                 wish, "loosens", f"{name} is broken and has no history, so nobody can tell what "
-                "this would loosen: mend the file, or use the command line",
+                "this would loosen. Mend the file, or use the command line",
                 f"torra profile check {name}",
             )  # fmt: skip
         if loose := loosening(wish.changes):
-            names = ", ".join(change.name for change in loose)
             return _refused(
-                wish, "loosens", f"this loosens {names}, which needs the command line",
+                wish, "loosens", f"Loosening {_names(loose)} needs the command line.",
                 command_line(name, loose),
             )  # fmt: skip
-        guarded = [change.name for change in wish.changes if change.guarded]
+        guarded = [change for change in wish.changes if change.guarded]
         if guarded and may == "harmless":
-            return _refused(wish, "scope", f"{', '.join(guarded)}: only an administrator may", "")
+            return _refused(
+                wish, "scope", f"Only an administrator may change {_names(guarded)}.", ""
+            )
         return None
 
     def _conflict(self, now: Loaded, digest: str) -> SaveResult:
@@ -328,7 +356,7 @@ class ProfileBook:
         old = next((item for item in self.history(now.name) if item.digest == digest), None)
         changes = compare(old.values, canonical(now.profile)) if old and now.profile else ()
         return SaveResult(
-            "conflict", f"{now.name} was changed meanwhile, to {now.digest}: load it again",
+            "conflict", f"Somebody changed {now.name} meanwhile. Load it again.",
             now.digest, digest, changes=changes,
         )  # fmt: skip
 
@@ -428,6 +456,11 @@ def _refused(
     return SaveResult(
         outcome, reason, wish.digest, changes=wish.changes, warnings=wish.warnings, command=command
     )
+
+
+def _names(changes: Iterable[Change]) -> str:
+    """Return settings as a trader and as the file calls them: Risk per trade (risk....)."""
+    return listed([f"{called(change.name)} ({change.name})" for change in changes])
 
 
 def _digest_of_bytes(path: Path) -> str:

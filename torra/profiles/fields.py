@@ -58,6 +58,16 @@ LONGEST_NUMBER: Final = 40
 ROLES: Final = (*AGENTS, SCORER.id)
 """The roles that may have a model of their own."""
 
+EXACT: Final = {
+    "gate.disagreement_scale": "multiplier = 1 − s / this value, where s is the widest range of "
+    "one score among the analysts' adjustments, and never below disagreement floor",
+    "agents.pivotal_sample": "with call policy pivotal, agents are not asked on a tick on which no "
+    "answer could change the verdict; on this share of those ticks they are asked all the same",
+    "markov.smoothing": "added to every count of a step from one state to another before the odds "
+    "are computed, so that what has not happened yet is not called impossible",
+}
+"""The exact sentence of a setting whose meaning is told in plainer words, by its name."""
+
 TITLES: Final = {
     "": "The whole instance",
     "sentiment_weights": "Weights of the composite",

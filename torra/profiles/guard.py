@@ -29,6 +29,8 @@ SECTIONS: Final = ("risk", "gate", "symbols")
 
 LOOSENS: Final[Mapping[str, Direction]] = {
     "execution": ("off", "approve", "auto"),
+    "thresholds.buy": "down",
+    "thresholds.sell": "down",
     "risk.capital": "up",
     "risk.risk_per_trade_pct": "up",
     "risk.max_positions": "up",
@@ -82,8 +84,15 @@ LOOSENS: Final[Mapping[str, Direction]] = {
 }
 """A symbol's conditions are guarded because sizes are computed from them: a smaller tick value lets
 a position be larger. Provider and models are guarded because they cost money; the ceiling holds all
-the same. `agents.influence` is guarded because agents that count have a say in what is traded.
+the same. `agents.influence` is guarded because agents that count have a say in what is traded. The
+thresholds are guarded as the cooldown is: a lower one lets through several times the trades.
 """
+
+MORE_TRADES: Final = ("thresholds.buy", "thresholds.sell", "gate.max_spread_atr")
+"""Guarded settings that let more trades through when they are loosened."""
+
+PATHS: Final = ("agents.picture_file", "news.file", "events.calendar")
+"""Settings that name a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +145,26 @@ def loosening(changes: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(change for change in changes if change.way == "loosens")
 
 
+def leads_out(changes: Iterable[Change]) -> list[str]:
+    """Return the paths among changes that could name any file of this machine."""
+    return [change.name for change in loosening(changes) if change.name in PATHS]
+
+
 def command_line(name: str, changes: Sequence[Change]) -> str:
-    """Return the command that makes changes to a profile."""
+    """Return the command that makes changes to a profile, whichever of them loosen."""
     pairs = [(change.name, change.after) for change in changes if change.after is not ABSENT]
-    gone = [change.name for change in changes if change.after is ABSENT]
+    gone = dict.fromkeys(_gone(change.place) for change in changes if change.after is ABSENT)
     words = ["torra", "profile", "set", name]
     words += [word for place, value in pairs for word in (place, _word(value))]
     words += [word for place in gone for word in ("--unset", place)]
+    # Whoever types it has read what it loosens where it was told.
+    words += ["--yes"] if loosening(changes) else []
     return shlex.join(words)
+
+
+def _gone(place: Place) -> str:
+    """Return what is taken out for a place that goes: of a symbol all of it goes."""
+    return named(place[:2] if place[0] == "symbols" else place)
 
 
 def _word(value: Any) -> str:

@@ -31,6 +31,7 @@ from torra.replay.changed.worth import WORTH
 from torra.replay.replaying import ReplayPlan
 from torra.replay.reporting import ReplayRequest
 from torra.replay.shards.history import STORE
+from torra.replay.tried.kind import SETTINGS
 
 SAMPLE: Final = "sample"
 """In place of a file: the shipped bars of the symbol."""
@@ -205,5 +206,5 @@ def _about(usual: str) -> Iterator[None]:
 
 REPLAY: Final = Kind("replay", "Replay", check, f"{__name__}:run")
 
-KINDS: Final = by_name(REPLAY, WORTH)
+KINDS: Final = by_name(REPLAY, SETTINGS, WORTH)
 """Every kind of job that this program knows."""

@@ -20,6 +20,7 @@ from torra.clock import iso, parse
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.settings import tried
 from torra.dashboard.trade.orders import person
 from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
@@ -46,6 +47,9 @@ MEANINGS: Final = {
     "cancelled": ("– cancelled", ""),
 }
 """A state in the words of a page, and its tone."""
+
+WHOLE_PROFILES: Final = ("saved", "wanted")
+"""Parameters of a try of settings: every value of two profiles, of which `changes` tells enough."""
 
 NO_DESK: Final = "No desk runs. What waits begins when one does: torra run."
 
@@ -135,6 +139,7 @@ def job(number: str) -> str:
     """Show one job: what was asked, how far it is, what it came to."""
     row = backing().database.job(_number(number)) or abort(404)
     desk, found = desk_view().desk(), shown([row])
+    is_try = row["kind"] == tried.KIND
     return page(
         "job.html",
         desk,
@@ -144,6 +149,8 @@ def job(number: str) -> str:
         jobs=found,
         one=found.lines[0],
         attempts=states.ATTEMPTS,
+        tried=tried.lines(row) if is_try else None,
+        profile=tried.profile_of(row) if is_try else "",
     )
 
 
@@ -177,7 +184,7 @@ def start_replay() -> ResponseReturnValue:
             if field not in REQUEST:
                 raise
             return CommandOutcome("failed", f"{field}: {why}", more={"field": field})
-        return _queued(done, works=asking.works(known.database))
+        return queued(done, works=asking.works(known.database))
 
     return command("job", "replay", run, back=url_for(".replays"))
 
@@ -204,7 +211,8 @@ def cancel(number: str) -> ResponseReturnValue:
     return command("cancel job", str(wanted), run, back=url_for(".jobs"))
 
 
-def _queued(done: Done, *, works: bool) -> CommandOutcome:
+def queued(done: Done, *, works: bool) -> CommandOutcome:
+    """Return the outcome of a request that is a job now, or was one already."""
     row = done.document
     number = int(row["id"])
     same = "" if row["new"] else "This is asked for already. "
@@ -271,13 +279,16 @@ def _line(row: Row) -> JobLine:
         parameters=tuple(
             (figures.clean(name, 40), figures.clean(value, 400))
             for name, value in asked.items()
-            if value not in ("", None)
+            if value not in ("", None) and name not in WHOLE_PROFILES
         ),
     )
 
 
 def _address(row: Row) -> str:
     """Return the page of what a job made, "" where it made none."""
+    if row["state"] == "done" and row["kind"] == "settings":
+        # Its own page shows what it found, and so does that of its profile.
+        return url_for(".job", number=row["id"])
     if row["state"] != "done" or row["kind"] != "replay" or not allowed(row["made"]):
         return ""
     return url_for(".replay", name=row["made"])

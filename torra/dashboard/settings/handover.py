@@ -12,16 +12,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import JsonValue
 
 from torra.config import Profile
 from torra.dashboard.view.backing import Backing
 from torra.errors import ConfigError, StoreUnavailable
-from torra.profiles.book import May, ProfileBook
+from torra.evaluation.wording import listed
+from torra.profiles.book import ProfileBook
 from torra.profiles.fields import canonical
 from torra.profiles.guard import Change, compare, loosening
+from torra.profiles.undoing import May
+
+LATER: Final = "It takes effect at the next start of the desk"
 
 _adopting = threading.Lock()
 
@@ -64,22 +68,21 @@ def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopte
     """Let the running desk take the file as it is now, if this visitor may change all of it."""
     users = [item.id for item in shelf.users(name)]
     if not users:
-        return Adopted("done", "no instance uses it")
+        return Adopted("done", "No symbol uses it.")
     # two saves at once: the desk must take the very file that was compared
     with _adopting:
         newest = shelf.read(name).profile
         if newest is None:
-            return Adopted("accepted", "the file was changed again and is broken now")
+            return Adopted("accepted", "The file was changed again and is broken now.")
         gaps = {user: found for user in users if (found := gap(known, user, newest))}
         if known.adopt is None:
-            return Adopted("accepted", "it takes effect at the next start of the desk", gaps)
+            return Adopted("accepted", f"{LATER}.", gaps)
         if stop := _stopped(known, gaps, may):
             return Adopted("accepted", stop, gaps)
         try:
             known.adopt(name, newest)
         except (ConfigError, StoreUnavailable) as error:
-            told = f"it takes effect at the next start of the desk: {error}"
-            return Adopted("accepted", told, gaps)
+            return Adopted("accepted", f"{LATER}: {error}", gaps)
         return _taken(known, users, newest, gaps)
 
 
@@ -87,7 +90,7 @@ def _stopped(known: Backing, gaps: Mapping[str, Sequence[Change]], may: May) -> 
     """Return why the desk does not take the file now; "" if it does."""
     if not known.desk.active:
         later = "when this desk takes over, or at the next start of the one that works"
-        return f"it takes effect {later}"
+        return f"It takes effect {later}."
     return _withheld(gaps, may)
 
 
@@ -96,10 +99,13 @@ def _taken(
 ) -> Adopted:
     # an instance in the middle of a tick keeps its profile until that tick has ended
     behind = [user for user in users if gap(known, user, newest)]
-    told = [f"{user} takes it when its tick has ended" for user in behind]
+    told = []
     if ahead := [user for user in users if user not in behind]:
-        told.append(f"{', '.join(ahead)} runs with it from the next tick on")
-    return Adopted("running" if behind else "done", "; ".join(told), gaps)
+        one = len(ahead) == 1
+        verb, whose = ("runs", "its") if one else ("run", "their")
+        told.append(f"{listed(ahead)} {verb} with it from {whose} next tick.")
+    told += [f"{user} takes it when its tick has ended." for user in behind]
+    return Adopted("running" if behind else "done", " ".join(told), gaps)
 
 
 def _withheld(gaps: Mapping[str, Sequence[Change]], may: May) -> str:
@@ -108,7 +114,9 @@ def _withheld(gaps: Mapping[str, Sequence[Change]], may: May) -> str:
     held = loosening(changes) if may == "guarded" else [item for item in changes if item.guarded]
     if may == "loosen" or not held:
         return ""
-    names = ", ".join(dict.fromkeys(item.name for item in held))
+    names = listed(list(dict.fromkeys(item.name for item in held)))
     if may == "guarded":
-        return f"against what runs the file loosens {names}: let the desk take it by its own button"
-    return f"an administrator must let the desk take it: the file changes {names} against what runs"
+        return f"It does not run yet: it loosens {names}. Let the desk take it by its own button."
+    return (
+        f"It does not run yet: it changes {names}, so an administrator must let the desk take it."
+    )

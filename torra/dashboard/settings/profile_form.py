@@ -19,6 +19,7 @@ from torra.exhibits import figures
 from torra.profiles.book import Checked, SaveResult, SettingFault
 from torra.profiles.fields import (
     ABSENT,
+    EXACT,
     TITLES,
     Setting,
     changed,
@@ -30,28 +31,31 @@ from torra.profiles.fields import (
     written,
 )
 from torra.profiles.guard import Change, Direction, direction
+from torra.profiles.ten import called
 
 LONGEST: Final = 300
 """Characters of a value or a sentence that a page shows in a line."""
 
 WAYS: Final = {
-    "loosens": ("▲", "loosens: command line", "alert"),
-    "tightens": ("▼", "tightens: administrator", "note"),
-    "free": ("◈", "guarded: administrator", "note"),
-    "": ("●", "not guarded", "flat"),
+    "loosens": ("▲", "looser: command line", "alert"),
+    "tightens": ("▼", "tighter: administrator", "note"),
+    "free": ("◈", "administrator", "note"),
+    "": ("●", "free", "flat"),
 }
 """Glyph, words and tone of a change, by its way."""
 
 GUARDED: Final = {
-    "up": "more loosens it",
-    "down": "less loosens it",
-    "any": "any change loosens it",
-    "free": "no change loosens it",
-    "fewer": "leaving one out loosens it",
-    "path": "a path out of the home loosens it",
-    "calendar": "taking it out or another one loosens it",
+    "up": "raised by the command line only",
+    "down": "lowered by the command line only",
+    "any": "changed by the command line only",
+    "free": "",
+    "fewer": "one is left out by the command line only",
+    "path": "a path outside the home by the command line only",
+    "calendar": "another calendar, or none, by the command line only",
 }
-COMMANDS: Final = ("digest", "instance", "cost", "number", "csrf")
+"""What only the command line may do with a guarded setting, by what loosens it."""
+
+COMMANDS: Final = ("digest", "instance", "cost", "number", "csrf", "days", "part")
 """Form fields that are not settings."""
 
 
@@ -69,6 +73,7 @@ class SettingRow:
     kind: str
     limits: str
     unit: str
+    exact: str
     low: float | None
     high: float | None
     choices: Sequence[str]
@@ -104,8 +109,9 @@ class FormSection:
 
 @dataclass(frozen=True, slots=True)
 class KeptChange:
-    """A change as the history has it, as text."""
+    """A change as the history has it, as text; `title` is what a trader calls the setting."""
 
+    title: str
     place: str
     before: str
     after: str
@@ -177,6 +183,7 @@ def sections(
                 kind=setting.kind,
                 limits=setting.limits,
                 unit=setting.unit,
+                exact=EXACT.get(setting.name, ""),
                 low=setting.low,
                 high=setting.high,
                 choices=_offered(setting, value) if setting.kind == "choice" else (),
@@ -216,10 +223,12 @@ def _offered(setting: Setting, value: JsonValue) -> tuple[str, ...]:
 
 
 def guarded(way: Direction) -> str:
-    """Return in words which change of a guarded setting loosens it."""
+    """Return in words who changes a guarded setting, and what takes the command line."""
     if isinstance(way, tuple):
-        return f"from {' to '.join(way)} loosens it"
-    return GUARDED[way]
+        takes = f"from {way[0]} towards {way[-1]} by the command line only"
+    else:
+        takes = GUARDED[way]
+    return ", ".join(filter(None, ("administrator", takes)))
 
 
 def changes_shown(changes: Iterable[Change]) -> list[ChangeLine]:
@@ -229,6 +238,7 @@ def changes_shown(changes: Iterable[Change]) -> list[ChangeLine]:
         mark, tone = _way(change.way)
         lines.append(
             ChangeLine(
+                title=figures.clean(called(change.name), 120),
                 place=figures.clean(change.name, 120),
                 before=figures.clean(shown(change.before), LONGEST),
                 after=figures.clean(shown(change.after), LONGEST),
@@ -248,7 +258,8 @@ def changes_kept(told: Iterable[Values]) -> list[KeptChange]:
     for row in told:
         place = figures.clean(row.get("place"), 120)
         before, after = (figures.clean(shown(row.get(n)), LONGEST) for n in ("before", "after"))
-        lines.append(KeptChange(place, before, after, *_way(str(row.get("way", "")))))
+        title = figures.clean(called(str(row.get("place", ""))), 120)
+        lines.append(KeptChange(title, place, before, after, *_way(str(row.get("way", "")))))
     return lines
 
 
@@ -258,13 +269,18 @@ def _way(way: str) -> tuple[str, str]:
     return f"{glyph} {words}", tone
 
 
-def checked_shown(checked: Checked, stop: SaveResult | None, costs: str) -> CheckLines:
-    """Return the findings of a check, text only; `stop` is why it may not be saved."""
+def checked_shown(
+    checked: Checked, stop: SaveResult | None, costs: str, more: Sequence[str] = ()
+) -> CheckLines:
+    """Return the findings of a check, text only; `stop` is why it may not be saved.
+
+    `more` is what there is to know besides.
+    """
     return CheckLines(
         ok=checked.profile is not None,
         faults=faults_shown(checked.faults),
         changes=changes_shown(checked.changes),
-        warnings=[figures.clean(text, LONGEST) for text in checked.warnings],
+        warnings=[figures.clean(text, LONGEST) for text in (*more, *checked.warnings)],
         refused=figures.clean(stop.reason, 600) if stop else "",
         command=figures.clean(stop.command, 2000) if stop else "",
         costs=costs,

@@ -20,12 +20,13 @@ from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.config import Profile
+from torra.config import Instance, Profile
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.settings import handover, profile_form
-from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, KeptChange, Values
+from torra.dashboard.settings import handover, main_settings, profile_form, tried, trying
+from torra.dashboard.settings.history_lines import THEN, HistoryLine, entry_told
+from torra.dashboard.settings.profile_form import ChangeLine, CheckLines, Values
 from torra.dashboard.settings.trials import Trials, bounded, rerun
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import CommandOutcome, command, given, wants_json
@@ -33,23 +34,31 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import PRICES
+from torra.money.book import known_currencies
+from torra.money.open_positions import PAPER
 from torra.profiles.book import (
     Checked,
     HistoryEntry,
     Loaded,
-    May,
     ProfileBook,
     SaveResult,
     SettingFault,
     desk_rows,
 )
 from torra.profiles.fields import DEFAULT, canonical, flat
-from torra.profiles.guard import compare, loosening
+from torra.profiles.guard import compare, leads_out
+from torra.profiles.undoing import May
 from torra.tick.tick_record import TickRecord
 
 CODES: Final = {"scope": 403, "loosens": 403, "invalid": 422, "conflict": 409}
 """HTTP codes of refused saves, by outcome."""
 
+
+SHOWN_ENTRIES: Final = 5
+"""Entries of the history that stand unfolded."""
+
+DAYS: Final = 30
+"""Days of stored bars on which settings are tried."""
 
 _trials = Trials()
 
@@ -101,18 +110,6 @@ class ProfilesScreen:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryLine:
-    """An entry of the history."""
-
-    number: int
-    at: str
-    actor: str
-    action: str
-    digest: str
-    changes: list[KeptChange]
-
-
-@dataclass(frozen=True, slots=True)
 class SaveLines:
     """The outcome of a save, as text; `command` is what to type instead."""
 
@@ -157,7 +154,7 @@ def api_profile(name: str) -> ResponseReturnValue:
             **asdict(summary(backing(), loaded)),
             "values": values,
             "differs": [item.told() for item in compare(DEFAULT, values)] if values else [],
-            "history": [_entry_told(entry) for entry in entries],
+            "history": _history(name, entries),
         }
     )
 
@@ -217,16 +214,26 @@ def _profile_page(
     seats = profile_form.voices(loaded.profile) if loaded.profile else ([], "")
     users = shelf.users(loaded.name)
     faults = checked.faults if checked else saved.faults if saved else ()
+    found = trying.newest(loaded.name, loaded.digest)
+    currency = _currency(users)
+    every = profile_form.sections(here, usual or here, faults) if here else []
+    main, rest = main_settings.taken_out(every, flat(usual or here or {}), currency)
     return _page(
         "profile.html",
         name=loaded.name,
         about=summary(known, loaded),
-        sections=profile_form.sections(here, usual or here, faults) if here else [],
+        main=main,
+        sections=rest,
+        tried=found.told if found else None,
+        job=found.job if found else None,
+        days=DAYS,
+        then=THEN,
+        shown_entries=SHOWN_ENTRIES,
         voices=seats[0],
         voices_fault=seats[1],
         vendors=profile_form.vendors(loaded.profile) if loaded.profile else [],
         instances=[item.id for item in users],
-        history=[_entry_told(entry) for entry in entries],
+        history=_history(loaded.name, entries),
         newest=entries[0].number if entries else None,
         checked=_check_told(loaded.name, checked) if checked else None,
         saved=_saved_told(saved) if saved else None,
@@ -248,15 +255,10 @@ def _page(template: str, **context: object) -> str:
     )
 
 
-def _entry_told(entry: HistoryEntry) -> HistoryLine:
-    return HistoryLine(
-        number=entry.number,
-        at=entry.at,
-        actor=figures.clean(entry.actor, 80),
-        action=figures.clean(entry.action, 80),
-        digest=entry.digest,
-        changes=profile_form.changes_kept(entry.changes),
-    )
+def _history(name: str, entries: Sequence[HistoryEntry]) -> list[HistoryLine]:
+    """Return the entries of a history, each with what putting it back does for this visitor."""
+    found = book().put_back(name, entries, _may())
+    return [entry_told(entry, one) for entry, one in zip(entries, found, strict=True)]
 
 
 # --- commands -------------------------------------------------------------------------------------
@@ -312,11 +314,19 @@ def profile_undo(name: str) -> ResponseReturnValue:
         if not number.isascii() or not number.isdigit() or len(number) > 9:
             raise ConfigError("name the number of the entry to go back to")
         digest = str(said.get("digest") or "") or None
-        found = book().undo(name, int(number), digest=digest, may=_may(), actor=visitor().actor)
+        found = book().undo(
+            name, int(number), digest=digest, may=_may(), actor=visitor().actor,
+            part=str(said.get("part", "")) == "allowed",
+        )  # fmt: skip
         held.append(found)
         return _told(name, found)
 
     return _answered(command("profile.undo", name, run, back=_back(name)), held, loaded)
+
+
+def profile_try(name: str) -> ResponseReturnValue:
+    """Try settings, saved or not, on the last days of the desk's stored bars: a job of the desk."""
+    return trying.start(name, _base(_loaded(name)))
 
 
 def profile_adopt(name: str) -> ResponseReturnValue:
@@ -363,9 +373,8 @@ def _begin_trial(loaded: Loaded, said: Values) -> CommandOutcome:
     if checked.profile is None:
         raise ConfigError("; ".join(fault.text for fault in checked.faults))
     # a path out of the home could name any file of this machine
-    leads_out = [item.name for item in loosening(checked.changes) if _is_path(item.name)]
-    if leads_out:
-        raise ConfigError(f"{', '.join(leads_out)}: a path is tried from the command line only")
+    if paths := leads_out(checked.changes):
+        raise ConfigError(f"{', '.join(paths)}: a path is tried from the command line only")
     instance = next(
         (one for one in book().users(loaded.name) if one.id == said.get("instance")), None
     )
@@ -416,10 +425,6 @@ def _refuse_guarded(base: Values, wanted: Profile) -> None:
     guarded = [item.name for item in compare(base, canonical(wanted)) if item.guarded]
     if guarded and _may() == "harmless":
         raise ConfigError(f"{', '.join(guarded)}: only an administrator may try that")
-
-
-def _is_path(name: str) -> bool:
-    return name in ("agents.picture_file", "news.file", "events.calendar")
 
 
 def _costs(wanted: Profile) -> str:
@@ -478,7 +483,9 @@ def _check_told(name: str, checked: Checked) -> CheckLines:
     wish = SaveResult("invalid", "", "", changes=checked.changes)
     stop = book().refusal(name, wish, _may()) if checked.profile else None
     costs = _costs(checked.profile) if checked.profile else ""
-    return profile_form.checked_shown(checked, stop, costs)
+    found = trying.newest(name, book().read(name).digest)
+    more = tried.more_trades(checked.changes, found.told if found else None)
+    return profile_form.checked_shown(checked, stop, costs, more)
 
 
 def _saved_told(saved: SaveResult) -> SaveLines:
@@ -505,14 +512,23 @@ def _told(name: str, saved: SaveResult) -> CommandOutcome:
         return CommandOutcome("failed", _with_command(saved), after={"wish": wish}, more=more)
     found = handover.hand_over(backing(), book(), name, _may())
     return CommandOutcome(
-        found.status, f"saved; {found.reason}", {**before, **found.before()},
+        found.status, f"Saved. {found.reason}", {**before, **found.before()},
         {**after, **found.after()}, {**more, "number": saved.number},
     )  # fmt: skip
 
 
 def _with_command(saved: SaveResult) -> str:
     said = figures.clean(saved.reason, 600)
-    return f"{said}: {figures.clean(saved.command, 2000)}" if saved.command else said
+    if not saved.command:
+        return said
+    return f"{said.rstrip('.')}: {figures.clean(saved.command, 2000)}. {THEN}"
+
+
+def _currency(users: Sequence[Instance]) -> str:
+    """Return the currency of the accounts that a profile's capital is of; "" for several."""
+    known = known_currencies(backing().database, backing().settings.paper_currency)
+    found = {known.get(PAPER if one.bridge == "paper" else one.route, "") for one in users}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _answered(
@@ -541,7 +557,18 @@ FIELDS: Final = {
         "description": "value by place, such as risk.max_positions; null takes an entry out",
     },
 }
-NUMBER: Final = {"number": {"type": "integer", "description": "entry of the history"}}
+NUMBER: Final = {
+    "number": {"type": "integer", "description": "entry of the history"},
+    "digest": {"type": "string", "description": "digest of the profile that was looked at"},
+    "part": {
+        "type": "string",
+        "description": "allowed: put back what you may, and leave the rest; else all or nothing",
+    },
+}
+TRY: Final = {
+    **FIELDS,
+    "days": {"type": "integer", "description": "days of stored bars, 1 to 366; 30 by default"},
+}
 TRIAL: Final = {
     **FIELDS,
     "instance": {"type": "string", "description": "instance whose last tick is run again"},
@@ -569,6 +596,10 @@ ROUTES = (
     Route(
         "/api/v1/profiles/<name>/adopt", "profile_adopt", profile_adopt, methods=("POST",),
         scope="admin", reply="json", per_minute=30,
+    ),
+    Route(
+        "/api/v1/profiles/<name>/try", "profile_try", profile_try, methods=("POST",),
+        scope="approve", reply="json", per_minute=10, body=TRY,
     ),
     Route(
         "/api/v1/profiles/<name>/trial", "profile_trial", profile_trial, methods=("POST",),

@@ -1,0 +1,179 @@
+"""A profile in a real browser: the bar that saves stays in view, a try comes back beside the field,
+and an undo asks with what it will change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.doubles.browser import DESK, PHONE, Site, Visit, chromium, findings, needs_browser
+from tests.doubles.visitors import ACCESS
+from tests.worlds import desks
+from tests.worlds.desk_pages import Pages, open_pages
+from torra.clock import parse
+from torra.dashboard.app import create_app
+from torra.dashboard.view.desk_view import DatabaseView
+from torra.jobs.worker import Worker
+from torra.replay.job_kinds import KINDS
+
+pytestmark = needs_browser
+
+END = parse("2021-11-20T00:00:00Z")
+ADDRESS = "/profiles/default"
+COVERED = 72
+"""Pixels of a phone that the bar may cover at most."""
+
+PLACE = "document.getElementById('bar').getBoundingClientRect().toJSON()"
+NAVIGATION = """() => {
+  const rooms = document.querySelector("nav.rooms");
+  const below = getComputedStyle(rooms).position === "fixed";
+  return below ? rooms.getBoundingClientRect().top : innerHeight;
+}"""
+SCROLLED = ("scrollTo(0, 0)", "scrollTo(0, document.body.scrollHeight / 2)",
+            "scrollTo(0, document.body.scrollHeight)")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[tuple[Pages, Site]]:
+    pages = open_pages(tmp_path / "home")
+    for item in (desks.BTC, desks.EUR):
+        for name in item.timeframes:
+            bars = desks.sample().bars(item.symbol, name, END, 4000)
+            pages.database.store_bars(item.id, name, bars)
+    backing = pages.backing
+    view = DatabaseView(backing.database, backing.settings, backing.desk)
+    worker = Worker(pages.database, backing.home, KINDS, lambda: pages.desk.epoch)
+    worker.start()
+    with Site(create_app(view, access=ACCESS, backing=backing)) as site:
+        yield pages, site
+    worker.rest()
+    pages.desk.close()
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_bar_that_saves_is_in_view_wherever_one_is(
+    browser: Browser, place: tuple[Pages, Site], screen: Any
+) -> None:
+    _, site = place
+    with Visit(browser, screen=screen) as visit:
+        visit.enter(site)
+        page = visit.page
+        page.goto(site.url + ADDRESS)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        for where in SCROLLED:
+            page.evaluate(where)
+            seen = page.evaluate(PLACE)
+            below = page.evaluate(NAVIGATION)
+            assert seen["top"] > 0 and seen["bottom"] <= below + 0.5, (where, seen, below)
+            assert seen["height"] <= COVERED
+            assert seen["left"] >= 0 and seen["right"] <= screen["width"]
+        fields = page.locator(".setting :is(input, select, textarea)")
+        for field in (fields.first, fields.nth(60), fields.last):
+            field.focus()
+            shown = field.bounding_box()
+            assert shown is not None
+            assert shown["y"] + shown["height"] <= page.evaluate(PLACE)["top"], "it hides a field"
+        page.evaluate(SCROLLED[-1])
+        last = page.locator("footer p").last.bounding_box()
+        assert last is not None
+        assert last["y"] + last["height"] <= page.evaluate(PLACE)["top"], "it hides the end"
+        assert visit.overhang() <= 0
+        assert findings(page) == []
+
+
+def test_save_is_reached_and_pressed_by_keys_alone(
+    browser: Browser, place: tuple[Pages, Site]
+) -> None:
+    pages, site = place
+    with Visit(browser, screen=DESK) as visit:
+        visit.enter(site)
+        page = visit.page
+        page.goto(site.url + ADDRESS)
+        page.get_by_label("Positions at once").focus()
+        page.keyboard.press("Control+A")
+        page.keyboard.type("2")
+        expect(page.locator("#bar-state")).to_have_text("1 changed")
+        for _ in range(80):
+            if page.evaluate("document.activeElement.matches('#bar button.save')"):
+                break
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.locator("#toasts")).to_contain_text("Saved. It takes effect at the next start")
+        assert pages.json("/api/v1/profiles/default")["values"]["risk"]["max_positions"] == 2
+
+
+def test_a_try_comes_back_beside_the_field_and_keeps_what_was_typed(
+    browser: Browser, place: tuple[Pages, Site]
+) -> None:
+    _, site = place
+    with Visit(browser, screen=PHONE) as visit:
+        visit.enter(site)
+        page = visit.page
+        page.goto(site.url + ADDRESS)
+        page.get_by_label("Buy from").fill("0.2")
+        page.locator("#bar [data-try]").click()
+        expect(page.locator("#try-state")).to_have_text("● done", timeout=60_000)
+        expect(page.locator("#tried")).to_contain_text("Buy from: 0.5 → 0.2")
+        effect = page.locator("[data-name='thresholds.buy'] .by-itself")
+        expect(effect).to_contain_text("0.5 → 0.2 alone, last 30 days:")
+        assert page.get_by_label("Buy from").input_value() == "0.2"
+        assert visit.overhang() <= 0
+        assert findings(page) == []
+        page.locator("#check").click()
+        expect(page.locator("#outcome")).to_contain_text("Loosening Buy from (thresholds.buy)")
+        expect(page.locator("#outcome pre")).to_have_text(
+            "torra profile set default thresholds.buy 0.2 --yes"
+        )
+        assert page.evaluate("document.activeElement.id") == "outcome-title"
+        assert findings(page) == []
+
+
+def test_finding_a_setting_opens_its_section(browser: Browser, place: tuple[Pages, Site]) -> None:
+    _, site = place
+    with Visit(browser, screen=DESK) as visit:
+        visit.enter(site)
+        page = visit.page
+        page.goto(site.url + ADDRESS)
+        page.fill("#filter", "cooldown")
+        expect(page.locator("[data-name='risk.cooldown_bars'] input")).to_be_visible()
+        expect(page.locator("[data-name='risk.capital']")).to_be_hidden()
+        expect(page.locator("#filter-told")).to_have_text("1 setting")
+        page.fill("#filter", "spread")
+        expect(page.locator("#filter-told")).to_contain_text("and 1 of the ten above")
+        page.fill("#filter", "")
+        expect(page.locator("[data-section=risk]")).to_be_visible()
+
+
+def test_an_undo_asks_with_what_comes_back_and_what_stays(
+    browser: Browser, place: tuple[Pages, Site]
+) -> None:
+    pages, site = place
+    with Visit(browser, screen=DESK) as visit:
+        visit.enter(site)
+        page = visit.page
+        page.goto(site.url + ADDRESS)
+        page.fill("#filter", "history_lookback")
+        page.locator("[data-name='agents.history_lookback'] input").fill("13")
+        page.get_by_label("Who sends orders").select_option("approve")
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.get_by_role("button", name="Put back 1 of 2 settings").click()
+        asked = page.locator("dialog[open]")
+        expect(asked).to_contain_text("Agents: history lookback 13 → 10?")
+        expect(asked).to_contain_text(
+            "Who sends orders stays at approve, because loosening it needs the command line."
+        )
+        assert findings(page) == []
+        asked.get_by_role("button", name="Put back 1 of 2 settings").click()
+        page.locator(".entry", has_text="Entry 3").wait_for()
+        values = pages.json("/api/v1/profiles/default")["values"]
+        assert (values["agents"]["history_lookback"], values["execution"]) == (10, "approve")

@@ -1,0 +1,213 @@
+"""The page of a profile: the ten settings first, the bar that saves, an undo that says what for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.visitors import ACCESS, bearer
+from tests.tries import Tries
+from tests.worlds.desk_pages import Pages, open_pages
+from torra.clock import System
+from torra.profiles.book import ProfileBook
+from torra.profiles.fields import DEFAULT, changed, settings
+from torra.profiles.ten import TEN
+
+PAGE = "/profiles/default"
+API = "/api/v1/profiles/default"
+OURS = {"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}
+JSON = {"Accept": "application/json"}
+SLOWEST = 0.150
+"""Seconds that the page of a profile may take with a full history."""
+
+MOMENTUM = ("sentiment_weights", "momentum")
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Pages]:
+    found = open_pages(tmp_path / "home")
+    yield found
+    found.desk.close()
+
+
+def from_the_command_line(pages: Pages, places: dict[tuple[str, ...], Any]) -> None:
+    home, desk = pages.backing.home, pages.backing.settings
+    book = ProfileBook(home, desk, now=System().real_now, environment={})
+    book.save(
+        "default", lambda values: changed(values, places), digest=None, may="loosen", actor="me"
+    )
+
+
+def seen(pages: Pages) -> str:
+    """The page as a session of an administrator has it, with its forms."""
+    client = pages.client()
+    client.post("/login", data={"token": ACCESS.tokens["admin"]}, headers=OURS)
+    return client.get(PAGE).get_data(as_text=True)
+
+
+def rows(page: Page) -> list[str]:
+    return [row["data-name"] for row in page.all("div") if "data-name" in row]
+
+
+def entry(pages: Pages, number: int, scope: str = "admin") -> Any:
+    told = pages.client().get(API, headers=bearer(scope)).get_json()
+    (found,) = [one for one in told["history"] if one["number"] == number]
+    return found["put_back"]
+
+
+def undo(pages: Pages, number: int, scope: str = "admin", **more: Any) -> Any:
+    digest = pages.json(API)["digest"]
+    body = {"number": number, "digest": digest, **more}
+    return pages.client().post(f"{API}/undo", json=body, headers={**JSON, **bearer(scope)})
+
+
+def test_the_ten_come_first_and_every_setting_is_there_once(pages: Pages) -> None:
+    found = rows(Page(pages.text(PAGE)))
+    assert found[: len(TEN)] == [one.name for one in TEN]
+    assert sorted(found) == sorted(setting.name for setting in settings(DEFAULT))
+
+
+def test_a_share_of_the_capital_is_told_in_money_with_its_currency(pages: Pages) -> None:
+    from_the_command_line(pages, {("risk", "risk_per_trade_pct"): 0.75})
+    text = pages.text(PAGE)
+    assert "Saved: 75.00 of 10,000.00 USD." in text
+    assert "Saved: 200.00 of 10,000.00 USD." in text
+
+
+def test_the_rest_is_folded_and_a_section_with_a_fault_is_open(pages: Pages) -> None:
+    def unfolded(text: str) -> list[str]:
+        page = Page(text)
+        return [
+            one["data-section"]
+            for one in page.all("details")
+            if "data-section" in one and "open" in one
+        ]
+
+    assert unfolded(pages.text(PAGE)) == []
+    wrong = pages.client().post(
+        f"{API}/check", data={"gate.losing_streak": "0"}, headers={"Accept": "text/html"}
+    )
+    assert unfolded(wrong.get_data(as_text=True)) == ["gate"]
+
+
+def test_the_bar_saves_shows_the_difference_and_tries(pages: Pages) -> None:
+    text = pages.text(PAGE)
+    bar = text[text.index('id="bar"') : text.index("</form>", text.index('id="bar"'))]
+    for address in (f"{API}/save", f"{API}/try"):
+        assert f'formaction="{address}"' in bar
+    assert "Show the difference" in bar and "Nothing changed" in bar
+    reader = pages.client().get(PAGE, headers={**bearer("read"), "Accept": "text/html"})
+    assert 'class="act primary save"' not in reader.get_data(as_text=True)
+
+
+def test_no_word_of_the_house_stands_on_the_page(pages: Pages) -> None:
+    text = pages.text(PAGE)
+    for word in (
+        "needs the scope admin, and loosening it the command line",
+        "from off to approve to auto loosens it",
+        ">Digest<",
+        "as it was found",
+        "taking it out or another one loosens it",
+        "share of the ticks that pivotal skips",
+        "multiplier 1 - s",
+        ">1 settings",
+    ):
+        assert word not in text, word
+    assert text.count("How this is computed") == 3
+
+
+# --- undo -----------------------------------------------------------------------------------------
+
+
+LOOSE = {MOMENTUM: 0.4, ("risk", "max_positions"): 2, ("execution",): "approve"}
+
+
+def test_an_entry_says_what_comes_back_and_what_stays_and_why(pages: Pages) -> None:
+    from_the_command_line(pages, LOOSE)
+    told = entry(pages, 1)
+    assert [(one["title"], one["now"], one["then"]) for one in told["back"]] == [
+        ("Sentiment weights: momentum", "0.4", "0.25")
+    ]
+    assert [(one["title"], one["why"]) for one in told["stays"]] == [
+        ("Positions at once", "because loosening it needs the command line"),
+        ("Who sends orders", "because loosening it needs the command line"),
+    ]
+    assert told["label"] == "Put back 1 of 3 settings"
+    assert told["question"] == (
+        "Put back 1 of 3 settings: Sentiment weights: momentum 0.4 → 0.25? Positions at once stays "
+        "at 2, because loosening it needs the command line. Who sends orders stays at approve, "
+        "because loosening it needs the command line."
+    )
+    assert told["command"] == (
+        "torra profile set default risk.max_positions 3 execution auto --yes"
+    )
+    assert told["then"].startswith("A desk that runs takes it at its next start")
+    text = seen(pages)
+    for shown in (told["label"], told["command"], told["then"], "Stays as it is:"):
+        assert shown in text
+    assert entry(pages, 2) is None, "what is saved now needs no undo"
+
+
+def test_the_part_is_put_back_when_it_is_asked_for(pages: Pages) -> None:
+    from_the_command_line(pages, LOOSE)
+    refused = undo(pages, 1)
+    assert refused.status_code == 403
+    assert refused.get_json()["reason"].startswith(
+        "Loosening Positions at once (risk.max_positions) and Who sends orders (execution) needs "
+        "the command line: torra profile set default risk.max_positions 3 execution auto --yes. "
+    )
+    done = undo(pages, 1, part="allowed")
+    assert done.status_code in (200, 202)
+    assert done.get_json()["reason"].startswith("Saved. ")
+    values = pages.json(API)["values"]
+    assert (values["sentiment_weights"]["momentum"], values["execution"]) == (0.25, "approve")
+    assert pages.database.audit_entries(limit=1)[0]["action"] == "profile.undo"
+
+
+def test_where_nothing_may_come_back_the_button_says_why_and_does_nothing(pages: Pages) -> None:
+    from_the_command_line(pages, {("execution",): "off"})
+    text = seen(pages)
+    (button,) = [one for one in Page(text).all("button") if one.get("aria-describedby") == "why-1"]
+    assert "disabled" in button
+    assert "Nothing of it may be put back here. The command above does it." in text
+    assert undo(pages, 1, part="allowed").status_code == 403
+
+
+def test_whoever_may_only_approve_is_told_what_an_administrator_may(pages: Pages) -> None:
+    from_the_command_line(pages, {MOMENTUM: 0.4, ("risk", "max_positions"): 4})
+    told = entry(pages, 1, "approve")
+    assert [one["why"] for one in told["stays"]] == ["because only an administrator may change it"]
+    assert undo(pages, 1, "approve", part="allowed").status_code in (200, 202)
+    assert pages.json(API)["values"]["risk"]["max_positions"] == 4
+
+
+def test_older_entries_are_folded(pages: Pages) -> None:
+    for number in range(7):
+        from_the_command_line(pages, {MOMENTUM: 0.3 + number / 100})
+    assert "3 older entries" in pages.text(PAGE)
+    page = Page(seen(pages))
+    check_structure(page)
+    check_policy(page, forms=True)
+
+
+def test_the_page_is_quick_with_a_full_history(pages: Pages, tries: Tries) -> None:
+    for number in range(52):
+        from_the_command_line(pages, {MOMENTUM: 0.3 + number / 100, ("execution",): "off"})
+    pages.text(PAGE)
+    for attempt in tries():
+        times = []
+        for _ in range(5):
+            begun = time.perf_counter()
+            pages.text(PAGE)
+            times.append(time.perf_counter() - begun)
+        with attempt:
+            assert min(times) <= SLOWEST
+
+
+def test_the_page_of_approvals_leads_to_the_very_profile(pages: Pages) -> None:
+    assert 'href="/profiles/default">default</a>' in pages.text("/approvals")

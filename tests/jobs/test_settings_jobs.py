@@ -1,0 +1,213 @@
+"""Trying settings as a job: asked for on the profile's page, run beside the desk, shown on both."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.visitors import bearer
+from tests.tries import until
+from tests.worlds import desks
+from tests.worlds.desk_pages import Pages, open_pages
+from torra.clock import parse
+from torra.home import TRIED
+from torra.jobs.worker import Worker
+from torra.replay.job_kinds import KINDS
+from torra.replay.shards import trials
+from torra.replay.tried import kind
+
+END = parse("2021-11-20T00:00:00Z")
+TRY = "/api/v1/profiles/default/try"
+PAGE = "/profiles/default"
+JSON = {"Accept": "application/json"}
+LOWER = {"thresholds.buy": 0.2, "risk.risk_per_trade_pct": 1.0}
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Pages]:
+    found = open_pages(tmp_path / "home")
+    for item in (desks.BTC, desks.EUR):
+        for name in item.timeframes:
+            bars = desks.sample().bars(item.symbol, name, END, 4000)
+            found.database.store_bars(item.id, name, bars)
+    yield found
+    found.desk.close()
+
+
+@pytest.fixture
+def worker(pages: Pages) -> Iterator[Worker]:
+    found = Worker(
+        pages.database, pages.backing.home, KINDS, lambda: pages.desk.epoch, retry_seconds=0.2
+    )
+    yield found
+    found.rest()
+
+
+def ask(pages: Pages, status: int = 202, headers: Any = JSON, **asked: Any) -> Any:
+    answer = pages.client().post(TRY, json=asked, headers=headers)
+    assert answer.status_code == status, answer.get_data(as_text=True)
+    return answer.get_json()
+
+
+def turn_until(pages: Pages, worker: Worker, number: int, *states: str) -> dict[str, Any]:
+    """Turn until a job is in one of these states; return it."""
+
+    def row() -> dict[str, Any]:
+        return pages.database.job(number) or {}
+
+    def there() -> bool:
+        worker.turn()
+        return row()["state"] in states
+
+    until(there, 60.0, f"{states}: {row()}")
+    return row()
+
+
+def test_what_was_tried_stands_beside_the_settings_and_on_the_jobs_page(
+    pages: Pages, worker: Worker
+) -> None:
+    assert "Not tried yet." in pages.text(PAGE)
+    told = ask(pages, settings=LOWER)
+    assert told["new"] and told["address"] == "/jobs/1"
+    assert "Job 1: default: thresholds.buy 0.2, risk.risk_per_trade_pct 1.0" in told["reason"]
+    assert 'data-job="1"' in pages.text(PAGE), "the page follows the job that goes on"
+    done = turn_until(pages, worker, 1, "done")
+    found = kind.read(pages.backing.home, done["made"])
+    assert found is not None and found.says == done["says"]
+    for address in (PAGE, "/jobs/1"):
+        text = pages.text(address)
+        assert "Buy from: 0.5 → 0.2 · Risk per trade: 0.5 → 1.0" in text
+        rows = {row[0]: row[1:] for row in Page(text).rows if row}
+        assert rows["Trades"][:2] == [
+            f"{found.before[0].trades:,}", f"{found.after[0].trades:,}",
+        ]  # fmt: skip
+        assert rows["Result"][0].endswith(" USD")
+    assert "<strong>0.5 → 1.0</strong> alone, last 30 days: " in pages.text(PAGE)
+    assert 'href="/profiles/default"' in pages.text("/jobs/1")
+    assert trials.count(pages.backing.home, "BTCUSD") == 4
+
+
+def test_the_same_request_is_one_job(pages: Pages) -> None:
+    first = ask(pages, settings=LOWER)
+    same = ask(pages, settings={**LOWER, "risk.max_positions": 3})
+    assert (same["job"], same["new"]) == (first["job"], False)
+    assert ask(pages, settings=LOWER, days=20)["job"] == 2
+    assert ask(pages, settings={})["job"] == 3
+
+
+def test_a_form_tries_what_stands_in_it(pages: Pages) -> None:
+    sent = {"csrf": "", "digest": "", "thresholds.buy": "0.2", "risk.max_positions": "3"}
+    answer = pages.client().post(TRY, data=sent, headers={"Accept": "text/html"})
+    assert answer.status_code == 202
+    assert "default: thresholds.buy 0.2, last 30 days" in answer.get_data(as_text=True)
+
+
+def test_one_that_waits_is_cancelled_and_may_be_asked_for_again(
+    pages: Pages, worker: Worker
+) -> None:
+    ask(pages, settings=LOWER)
+    assert pages.client().post("/api/v1/jobs/1/cancel", headers=JSON).status_code == 200
+    assert "– cancelled" in pages.text(PAGE)
+    assert ask(pages, settings=LOWER)["job"] == 2
+    turn_until(pages, worker, 2, "done")
+
+
+def test_one_that_runs_is_stopped(pages: Pages, worker: Worker) -> None:
+    ask(pages, settings=LOWER)
+    until(lambda: worker.turn() or worker.child is not None, 20.0)
+    pages.client().post("/api/v1/jobs/1/cancel", headers=JSON)
+    turn_until(pages, worker, 1, "cancelled", "done")
+    assert worker.child is None
+
+
+def test_a_child_that_is_killed_is_tried_again_and_done(pages: Pages, worker: Worker) -> None:
+    ask(pages, settings=LOWER)
+    until(lambda: worker.turn() or worker.child is not None, 20.0)
+    assert worker.child is not None
+    os.kill(worker.child, signal.SIGKILL)
+    done = turn_until(pages, worker, 1, "done")
+    assert done["attempt"] == 2
+    assert len(list((pages.backing.home / TRIED).iterdir())) == 1
+
+
+def test_without_bars_nothing_is_queued_and_the_reason_is_told(tmp_path: Path) -> None:
+    empty = open_pages(tmp_path / "home", steps=0)
+    told = ask(empty, 409, settings=LOWER)
+    assert told["reason"].startswith("No bar of BTCUSD, EURUSD is stored yet")
+    assert empty.database.jobs() == []
+    empty.desk.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"settings": {"thresholds.buy": 5}}, "thresholds.buy"),
+        ({"settings": {"news.file": "/etc/passwd", "news.sources": ["file"]}}, "a path is tried"),
+        ({"settings": {}, "days": 900}, "days: 900"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_is_queued(
+    pages: Pages, asked: dict[str, Any], says: str
+) -> None:
+    assert says in ask(pages, 409, **asked)["reason"]
+    assert pages.database.jobs() == []
+
+
+def test_whoever_may_approve_may_try_and_whoever_may_read_sees_it(pages: Pages) -> None:
+    ask(pages, 403, {**JSON, **bearer("read")}, settings=LOWER)
+    ask(pages, 202, {**JSON, **bearer("approve")}, settings=LOWER)
+    headers = {**bearer("read"), "Accept": "text/html"}
+    seen = pages.client().get(PAGE, headers=headers).get_data(as_text=True)
+    assert 'href="/jobs/1">Job 1</a>' in seen
+    assert "data-try>" not in seen and "Cancel job" not in seen
+
+
+def test_what_other_settings_came_to_is_said_to_be_of_an_earlier_state(
+    pages: Pages, worker: Worker
+) -> None:
+    ask(pages, settings=LOWER)
+    turn_until(pages, worker, 1, "done")
+    assert "Other settings are saved by now" not in pages.text(PAGE)
+    digest = pages.json("/api/v1/profiles/default")["digest"]
+    body = {"digest": digest, "settings": {"risk.max_positions": 2}}
+    saved = pages.client().post("/api/v1/profiles/default/save", json=body, headers=JSON)
+    assert saved.status_code in (200, 202)
+    assert "Other settings are saved by now" in pages.text(PAGE)
+
+
+def test_a_change_that_lets_more_trades_through_is_told_with_what_a_try_showed(
+    pages: Pages, worker: Worker
+) -> None:
+    def warnings(**settings: Any) -> Any:
+        told = {name.replace("__", "."): value for name, value in settings.items()}
+        body = {"settings": told}
+        check = pages.client().post("/api/v1/profiles/default/check", json=body, headers=JSON)
+        return check.get_json()["warnings"]
+
+    assert warnings(thresholds__buy=0.2) == [
+        "More trades come through with this change of Buy from. Try it on the last 30 days before "
+        "you save it."
+    ]
+    assert warnings(thresholds__buy=0.6) == []
+    ask(pages, settings={"thresholds.buy": 0.2})
+    says = turn_until(pages, worker, 1, "done")["says"]
+    assert warnings(thresholds__buy=0.2) == [
+        f"More trades come through with this change of Buy from. {says}"
+    ]
+    assert warnings(thresholds__buy=0.3)[0].endswith("before you save it.")
+
+
+def test_the_pages_are_whole_with_a_try_on_them(pages: Pages, worker: Worker) -> None:
+    ask(pages, settings=LOWER)
+    for _ in range(2):
+        for address in (PAGE, "/jobs/1", "/jobs"):
+            page = Page(pages.text(address))
+            check_structure(page)
+            check_policy(page, forms=True)
+        turn_until(pages, worker, 1, "done")
