@@ -313,6 +313,12 @@ def test_without_bars_or_a_symbol_nothing_is_queued(tmp_path: Path) -> None:
         request(tmp_path, profile="mine")
 
 
+def test_a_home_without_a_database_stays_without_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No bar of BTCUSD, EURUSD is stored yet"):
+        request(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_was_found_is_kept_and_read_again(home: Path) -> None:
     found = kind.run(home, request(home, settings=BOTH).parameters, lambda *_: None)
     told = kind.read(home, found.made)
