@@ -506,12 +506,12 @@ def test_a_key_leads_to_the_approval_and_never_presses_it(
 
 
 OUTCOMES: tuple[tuple[int, dict[str, str], str], ...] = (
-    (200, {"status": "done", "reason": "sent as T-1"}, "Try it: done. sent as T-1"),
+    (200, {"status": "done", "reason": "sent as T-1"}, "Try it: done. Sent as T-1"),
     (202, {"status": "accepted", "reason": ""}, "Try it: accepted."),
-    (409, {"status": "failed", "reason": "expired at 10:15"}, "failed. expired at 10:15"),
+    (409, {"status": "failed", "reason": "expired at 10:15"}, "failed. Expired at 10:15"),
     (403, {"error": "Not allowed", "advice": "This token may not do that"}, "may not do that"),
-    (429, {}, "failed. too often"),
-    (418, {}, "failed. the desk answered 418"),
+    (429, {}, "failed. Too often"),
+    (418, {}, "failed. The desk answered 418"),
 )
 
 
@@ -589,7 +589,7 @@ def test_a_question_is_asked_first_and_a_reload_keeps_message_and_focus(
     page.keyboard.press("Enter")
     with page.expect_navigation():
         page.locator("dialog").get_by_role("button", name="Try it").click()
-    assert toast(page) == "Try it: done. it is undone"
+    assert toast(page) == "Try it: done. It is undone"
     assert page.evaluate("document.activeElement.id") == "main"  # the form is gone
     page.keyboard.press("Escape")
     assert page.locator(".toast").count() == 0
@@ -602,7 +602,7 @@ def test_a_halt_is_never_asked_about_and_told_at_once(
     answers.told.append((200, {"status": "done", "reason": "no signal is sent"}))
     page.click(".halt button")
     page.wait_for_selector("#toasts-urgent[role=alert] .toast")
-    assert toast(page) == "Halt: done. no signal is sent"
+    assert toast(page) == "Halt: done. No signal is sent"
     ((path, _, headers, csrf),) = answers.sent
     assert path == "/api/v1/halt"
     assert csrf == headers["X-Torra-CSRF"]
@@ -649,7 +649,7 @@ def test_a_command_given_before_its_module_runs_is_asked_about(
     page.locator("dialog", has_text="Really?").wait_for()
     assert answers.sent == []
     page.locator("dialog").get_by_role("button", name="Try it").click()
-    assert toast(page) == "Try it: done. it is undone"
+    assert toast(page) == "Try it: done. It is undone"
     ((_, form, headers, _),) = answers.sent
     assert form == {"lots": "0.10"}
     assert headers["Accept"] == "application/json"

@@ -140,8 +140,7 @@ def test_an_entry_says_what_comes_back_and_what_stays_and_why(pages: Pages) -> N
     assert told["label"] == "Put back 1 of 3 settings"
     assert told["question"] == (
         "Put back 1 of 3 settings: Sentiment weights: momentum 0.4 → 0.25? Positions at once stays "
-        "at 2, because loosening it needs the command line. Who sends orders stays at approve, "
-        "because loosening it needs the command line."
+        "at 2 and Who sends orders stays at approve, because loosening them needs the command line."
     )
     assert told["command"] == (
         "torra profile set default risk.max_positions 3 execution auto --yes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from functools import cache
 from math import fsum
@@ -47,10 +48,17 @@ def store(home: Path, *instances: Instance, last: int | None = None) -> Database
     return database
 
 
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the bars of two symbols: storing them takes longer than copying it."""
+    folder = tmp_path_factory.mktemp("shelf")
+    store(folder, desks.BTC, desks.EUR).close()
+    return folder
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    store(tmp_path, desks.BTC, desks.EUR).close()
-    return tmp_path
+def home(shelf: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(shelf, tmp_path / "home")
 
 
 def profile(**places: Any) -> Profile:
@@ -303,6 +311,12 @@ def test_without_bars_or_a_symbol_nothing_is_queued(tmp_path: Path) -> None:
     (tmp_path / "profiles" / "mine.json").write_text("{}")
     with pytest.raises(ConfigError, match="mine: no symbol of this desk uses it"):
         request(tmp_path, profile="mine")
+
+
+def test_a_home_without_a_database_stays_without_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No bar of BTCUSD, EURUSD is stored yet"):
+        request(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_was_found_is_kept_and_read_again(home: Path) -> None:

@@ -7,6 +7,7 @@ happens then. Text of the history is a stranger's and is cleaned.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -123,10 +124,18 @@ def _label(found: PutBack) -> str:
 
 
 def _question(label: str, back: Iterable[BackLine], stays: Iterable[BackLine]) -> str:
-    """Return what is asked before an entry is put back: what changes, and what stays."""
+    """Return what is asked before an entry is put back: what changes, and what stays and why."""
     told = listed([f"{line.title} {line.now} → {line.then}" for line in back])
-    kept = [f"{line.title} stays at {line.now}, {line.why}." for line in stays]
-    return " ".join([f"{label}: {told}?", *kept])
+    kept: dict[str, list[str]] = {}
+    for line in stays:
+        kept.setdefault(line.why, []).append(f"{line.title} stays at {line.now}")
+    why = [f"{listed(lines)}, {_of(why, len(lines))}." for why, lines in kept.items()]
+    return " ".join([f"{label}: {told}?", *why])
+
+
+def _of(why: str, number: int) -> str:
+    """Return a reason for so many settings."""
+    return why if number == 1 else re.sub(r"\bit\b", "them", why)
 
 
 def _line(change: Change, why: str = "") -> BackLine:

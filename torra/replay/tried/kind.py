@@ -24,7 +24,7 @@ from instance_database import Database, open_home
 from torra.clock import System, iso, parse
 from torra.config import Instance, Profile, load_desk
 from torra.errors import MALFORMED, ConfigError
-from torra.home import TRIED
+from torra.home import DATABASE, TRIED, lost
 from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell
 from torra.profiles.book import ProfileBook, as_json
 from torra.profiles.fields import canonical, changed, place_of, shown
@@ -69,8 +69,12 @@ def check(home: Path, asked: Parameters) -> Request:
     if not 1 <= told.days <= MOST_DAYS:
         raise ConfigError(f"days: {told.days} is not between 1 and {MOST_DAYS}")
     saved, wanted = both(_book(home), told.profile, told.settings)
+    users = _users(home, told.profile)
+    # A question makes no database where no desk has run yet.
+    if not (home / DATABASE).exists() and not lost(home / DATABASE):
+        raise _no_bars(users)
     with closing(open_home(home)) as database:
-        end = _end(database, _users(home, told.profile))
+        end = _end(database, users)
     changes = compare(canonical(saved), canonical(wanted))
     fixed: dict[str, JsonValue] = {
         "profile": told.profile,
@@ -196,12 +200,16 @@ def _end(database: Database, users: Iterable[Instance]) -> str:
     names = list(users)
     newest = newest_close(database, names)
     if newest is None:
-        told = ", ".join(one.id for one in names)
-        raise ConfigError(
-            f"No bar of {told} is stored yet, so nothing can be tried: let the desk run, or "
-            "bring bars with torra import"
-        )
+        raise _no_bars(names)
     return iso(newest)
+
+
+def _no_bars(users: Iterable[Instance]) -> ConfigError:
+    told = ", ".join(one.id for one in users)
+    return ConfigError(
+        f"No bar of {told} is stored yet, so nothing can be tried: let the desk run, or bring bars "
+        "with torra import"
+    )
 
 
 SETTINGS: Final = Kind("settings", "Settings", check, f"{__name__}:run")
