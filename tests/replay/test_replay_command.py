@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click import _termui_impl
 from click.testing import CliRunner, Result
 
 from instance_database import open_home
-from torra.commands import replay as commands
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import ConfigError
@@ -196,16 +194,6 @@ def test_an_interruption_says_what_it_leaves(
     again = torra(tmp_path, *words)
     assert "120 ticks x 2 arms of BTCUSD, 240 of 240 done\n" in again.stderr
     assert again.stdout.endswith("Every table: the page /replays/half, or --report FILE.\n")
-
-
-def test_a_bar_is_not_drawn_at_every_tick(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[int] = []
-    monkeypatch.setattr(_termui_impl.ProgressBar, "update", lambda _, n: drawn.append(n))
-    with commands.progress(10_050, "ticks") as forward:
-        for _ in range(10_050):
-            forward(1)
-    assert len(drawn) <= commands.REDRAWN + 1
-    assert sum(drawn) == 10_050
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
 from torra.backup.restore import command
 from torra.clock import System, duration, floor
 from torra.commands import access as access_commands
@@ -147,10 +145,10 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
     if first is None:
         return
     say("Warming up on the bars before the start of the desk:")
-    with click.progressbar(length=first[1], label="ticks", show_pos=True) as bar:
-        bar.update(1)
+    with terminal.progress(first[1], "ticks") as forward:
+        forward(1)
         for _ in steps:
-            bar.update(1)
+            forward(1)
             if stop.told:
                 return
 

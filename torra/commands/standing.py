@@ -161,11 +161,15 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
     numbers = rule()
     looks = ", ".join(f"{count:,}" for count in numbers["looks"])
     lines = [
-        f"Looks at {looks} pooled ticks with agents, then every {numbers['then_every']:,}.",
-        "Promoted when the residual IC is above 0 with its whole interval and changed verdicts pay "
-        "more than the placebos;",
-        "demoted when, on the ticks since the look before, neither holds.",
-        "Ticks and looks belong to a setting, whatever its profile is called and whoever ran it.",
+        f"Agents are looked at after {looks} ticks with their words, then every "
+        f"{numbers['then_every']:,}.",
+        "They get a say when both hold: their words told where the price went beyond what L1 knew, "
+        "and more than",
+        "chance explains; and the verdicts that they changed paid more than the same words by lot.",
+        "They lose it when, on the ticks since the look before, neither holds.",
+        "Ticks and looks belong to the settings, whatever the profile is called and whoever ran "
+        "it.",
+        "How this is computed: docs/scorecard.md.",
     ]
     for row in found:
         lines += ["", *_profile(row)]

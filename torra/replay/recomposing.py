@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -39,10 +39,17 @@ from torra.replay.shards import trials
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 """A progress bar: takes the total and a label, returns a context; its value adds finished steps."""
 
+
 RECOMPOSED: Final = "recomposed"
 NOTE: Final = "Recomposed from what was said."
 FIRST_ORDER: Final = "first-order: "
 """Prefix of the label of a recomposition that is not exact."""
+
+
+def quiet(total: int, label: str) -> AbstractContextManager[Callable[[int], None]]:
+    """Return a progress that tells nobody."""
+    del total, label
+    return nullcontext(lambda _: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

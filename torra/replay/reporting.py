@@ -292,7 +292,11 @@ def _elsewhere(
         opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
         with opened as executor:
             seen = run_on(
-                plan, executor, keep=folder / "kept", on_done=lambda done: say(done.line())
+                plan,
+                executor,
+                keep=folder / "kept",
+                on_done=lambda done: say(done.line()),
+                on_wait=lambda done: say(done.line()),
             )
         folders.keep_arms(home, plan, seen)
     return seen, logged

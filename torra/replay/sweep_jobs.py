@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from torra.replay import grids, reporting
 from torra.replay.caveats import PAPER, conditions
 from torra.replay.grids import GridCell
 from torra.replay.l1.sweep import refuse_calendar
+from torra.replay.recomposing import Progress, quiet
 from torra.replay.replaying import FOLDER, ReplayPlan
 from torra.replay.reporting import ReplayRequest
 from torra.replay.shards import cluster, parcels, shards, trials
@@ -58,9 +60,17 @@ class FinishedSweep(report.Reported):
 
 
 def swept(
-    home: Path, symbols: Sequence[str], asked: SweepRequest, *, say: Callable[[str], None]
+    home: Path,
+    symbols: Sequence[str],
+    asked: SweepRequest,
+    *,
+    say: Callable[[str], None],
+    progress: Progress = quiet,
 ) -> list[FinishedSweep]:
-    """Sweep symbols and write their documents; raises ConfigError naming what to mend."""
+    """Sweep symbols and write their documents; raises ConfigError naming what to mend.
+
+    `progress` is that of this process; workers elsewhere are told of by `say`.
+    """
     if asked.name is not None and len(symbols) > 1:
         raise ConfigError("--name is for one symbol; several are named by themselves")
     walk = (asked.folds, asked.purge, asked.embargo)
@@ -77,15 +87,24 @@ def swept(
     # Only now: a mistake in the last symbol must not leave trials of the first in the log.
     jobs = [_job(home, plan, cells, walk, asked.name) for plan, cells in planned]
     finished = []
-    for told in _run(home, jobs, asked, say):
+    cells_in_all = sum(len(cells) for _, cells in planned)
+    here = asked.workers == 1 and asked.address is None
+    with (progress if here else quiet)(cells_in_all, "configurations") as forward:
+        found = _run(home, jobs, asked, say, forward)
+    for told in found:
         document = Document.model_validate(told["document"])
         report.write(home, document, overwrite=True)
         finished.append(FinishedSweep(document, told["found"]))
     return finished
 
 
-def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run the sweep of one symbol in a worker; what comes back is its document and findings."""
+def run_job(
+    spec: Mapping[str, Any], on_cells: Callable[[int], None] = lambda _: None
+) -> dict[str, Any]:
+    """Run the sweep of one symbol in a worker; what comes back is its document and findings.
+
+    In this process `on_cells` hears of each configuration that is done.
+    """
     history = parcels.history_of(spec["history"])
     cells = [
         GridCell(name, settings, Profile.model_validate_json(text))
@@ -100,6 +119,7 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
         walk=tuple(spec["walk"]),
         logged=spec["logged"],
         seed=spec["seed"],
+        on_cells=on_cells,
     )
     frames = ", ".join(history.timeframes)
     document = report.document(
@@ -146,21 +166,27 @@ def _job(
 
 
 def _run(
-    home: Path, jobs: Sequence[Job], asked: SweepRequest, say: Callable[[str], None]
+    home: Path,
+    jobs: Sequence[Job],
+    asked: SweepRequest,
+    say: Callable[[str], None],
+    forward: Callable[[int], None],
 ) -> list[Mapping[str, Any]]:
-    address = asked.address
+    address, work = asked.address, run_job
     if asked.workers == 1 and address is None:
         opened: Any = shards.inline()
+        work = partial(run_job, on_cells=forward)
     else:
         opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
     executor: Executor
     with opened as executor:
         return run_all(
             jobs,
-            run_job,
+            work,
             executor,
             keep=home / FOLDER / "kept" if address else None,
             on_done=lambda done: say(done.line()),
+            on_wait=lambda done: say(done.line()),
         )
 
 
