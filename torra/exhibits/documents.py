@@ -28,6 +28,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from torra.config import NAME
+from torra.errors import in_words
 from torra.evaluation.exhibits import Moment, Part, Plot, Table, Word
 from torra.exhibits import trade_file
 
@@ -240,8 +241,7 @@ def _checked(told: Any, name: str) -> Document:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole file"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        said = first["msg"].removeprefix("Value error, ")
-        raise Broken(f"{place}: {said}{more}") from None
+        raise Broken(f"{place}: {in_words(first)}{more}") from None
     if document.name != name:
         raise Broken(f"it calls itself {document.name}; the file must have that name")
     return document

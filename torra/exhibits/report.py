@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import ValidationError
 
-from torra.errors import ConfigError
+from torra.errors import ConfigError, in_words
 from torra.evaluation.exhibits import Exhibit
 from torra.exhibits import pages
 from torra.exhibits.documents import FOLDER, LARGEST, SUFFIX, Document, allowed
@@ -63,7 +63,7 @@ def document(
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the report"
-        raise ValueError(f"{place}: {first['msg']}") from None
+        raise ValueError(f"{place}: {in_words(first)}") from None
 
 
 class Reported:
