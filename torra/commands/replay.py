@@ -60,9 +60,10 @@ TOLD: Final = (
     click.option(
         "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here."
     ),
+    click.option("--full", is_flag=True, help="Print the statistics too."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
 )
-"""Where a result goes."""
+"""Where a result goes, and how much of it."""
 
 RUN: Final = (
     click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01."),
@@ -125,8 +126,8 @@ RUN: Final = (
 @click.pass_obj
 @plainly
 def replay(
-    home: Path, /, symbol: str | None, journal: bool, as_json: bool, report: Path | None,
-    trades: Path | None, **asked: Any,
+    home: Path, /, symbol: str | None, journal: bool, as_json: bool, full: bool,
+    report: Path | None, trades: Path | None, **asked: Any,
 ) -> None:  # fmt: skip
     """Trade a symbol's history with and without agents, and say what each came to in money."""
     from torra.exhibits.report import put  # noqa: PLC0415
@@ -153,7 +154,7 @@ def replay(
     if as_json:
         say(found.json())
     else:
-        say(found.text())
+        say(found.text(full=full))
 
 
 def _only(taken: Collection[str], says: str) -> dict[str, Any]:
@@ -213,7 +214,9 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 @_with(TOLD)
 @click.pass_obj
 @plainly
-def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **asked: Any) -> None:
+def recompose(
+    home: Path, /, name: str, as_json: bool, full: bool, report: Path | None, **asked: Any
+) -> None:
     """Say what a replay would have come to with other analysts or weights; asks no model."""
     from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import recomposing  # noqa: PLC0415
@@ -227,7 +230,7 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
     if as_json:
         say(found.json())
     else:
-        say(found.text())
+        say(found.text(full=full))
 
 
 @click.command("sweep")
@@ -272,7 +275,13 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
 @click.pass_obj
 @plainly
 def sweep(
-    home: Path, /, symbols: tuple[str, ...], as_json: bool, report: Path | None, **asked: Any
+    home: Path,
+    /,
+    symbols: tuple[str, ...],
+    as_json: bool,
+    full: bool,
+    report: Path | None,
+    **asked: Any,
 ) -> None:
     """Try thresholds and weights on L1 alone, and say how much of the best one is luck."""
     from torra.exhibits.report import put  # noqa: PLC0415
@@ -291,7 +300,7 @@ def sweep(
         told = [dict(one.found) for one in found]
         say(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
     else:
-        say("\n\n".join(one.text() for one in found))
+        say("\n\n".join(one.text(full=full) for one in found))
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from torra.replay.reporting import ReplayRequest
 from torra.replay.shards import cluster, parcels, shards, trials
 from torra.replay.shards.history import STORE
 from torra.replay.shards.shards import Job, run_all
-from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, sweep_cells
+from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, said, sweep_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def swept(
         frames = ", ".join(plan.history.timeframes)
         say(f"{count(len(cells), 'configuration')} of {symbol} {frames}")
     # Only now: a mistake in the last symbol must not leave trials of the first in the log.
-    jobs = [_job(home, plan, cells, walk, asked.name) for plan, cells in planned]
+    jobs = [_job(home, plan, cells, walk, asked.name, asked.profile) for plan, cells in planned]
     finished = []
     cells_in_all = sum(len(cells) for _, cells in planned)
     here = asked.workers == 1 and asked.address is None
@@ -126,12 +126,13 @@ def run_job(
         spec["name"],
         "replay",
         f"{history.symbol} {frames}: a sweep of {count(len(cells), 'configuration')}, L1 alone",
-        found.exhibits[0].says[:MOST_SUMMARY],
+        said(found.rows)[:MOST_SUMMARY],
         found.period,
         ["l1"],
         found.exhibits,
         spec["warnings"],
         parse(spec["at"]),
+        spec["settings"],
     )
     return {
         "document": document.model_dump(mode="json", by_alias=True),
@@ -145,6 +146,7 @@ def _job(
     cells: Sequence[GridCell],
     walk: tuple[int, int, int],
     named: str | None,
+    profile: str | None,
 ) -> Job:
     """Log the trials of a sweep and return what a worker needs for it."""
     name = named or _name(plan, cells, walk)
@@ -159,6 +161,9 @@ def _job(
         "walk": list(walk),
         "logged": logged,
         "seed": plan.seed,
+        "settings": reporting.settings_told(
+            plan, reporting.named_profile(home, plan.history.symbol, profile)
+        ),
         "warnings": [conditions(plan), f"A sweep asks no agent. {PAPER}"],
         "at": iso(System().real_now()),
     }

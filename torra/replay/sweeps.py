@@ -324,6 +324,20 @@ def _mean(one: _Tried, seed: int) -> Mean:
     return mean_of(one.results.r, rng, horizon=overlap(one.trades))
 
 
+def said(rows: Sequence[Row]) -> str:
+    """Return what a sweep came to, in one sentence."""
+    traded = [row for row in rows if row.trades]
+    if not traded:
+        return f"None of {count(len(rows), 'configuration')} traded."
+    best = max(traded, key=lambda row: (row.sharpe or -math.inf, row.expectancy or -math.inf))
+    above = sum((row.expectancy or 0.0) > 0 for row in traded)
+    return (
+        f"The best of {count(len(rows), 'configuration')}, {best.name}, made "
+        f"{signed(best.expectancy, 3)} R a trade over {count(best.trades, 'trade')}; "
+        f"{above:,} made more than nothing. The best of many is lucky."
+    )
+
+
 def _says(tried: Sequence[_Tried], rows: Sequence[_Shown]) -> str:
     if not rows:
         return f"None of {count(len(tried), 'configuration')} traded. {trades_take(0)}"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from flask import Response, abort, jsonify, url_for
+from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
@@ -21,8 +21,10 @@ from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.screens import jobs
 from torra.dashboard.view.rendering import backing, desk_view, page
+from torra.evaluation.wording import arm_called
 from torra.exhibits import figures, pages, trade_file
-from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
+from torra.exhibits.documents import FOLDER, LARGEST, MOST, Document, Listed, ReplayShelf
+from torra.exhibits.trade_file import trade_lines
 
 DESKS: Final = (
     ("l1,budget", "the small desk against none"),
@@ -31,6 +33,9 @@ DESKS: Final = (
     ("l1", "none: the arithmetic alone"),
 )
 """The desks that the form offers, as arms of a replay."""
+
+AT_ONCE: Final = 50
+"""Trades of a page's list."""
 
 # by home: the apps of one process may show several
 _SHELVES: dict[Path, ReplayShelf] = {}
@@ -49,6 +54,26 @@ class FileLine:
     created: str
     warnings: int
     over: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLink:
+    """Whose trades may be listed, and where."""
+
+    called: str
+    address: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TradeList:
+    """The list of trades of a replay's page."""
+
+    arms: list[ArmLink]
+    table: dict[str, Any]
+    told: str
+    older: str
+    newer: str
 
 
 def shelf() -> ReplayShelf:
@@ -119,8 +144,42 @@ def replay(name: str) -> str:
         one=one,
         raw=url_for(".api_replay", name=name),
         paper=paper,
-        trades=url_for(".replay_trades", name=name) if paper and _trades(name) else "",
+        trades=url_for(".replay_trades", name=name),
+        listed=None if isinstance(found, Listed) else _listed(found),
     )
+
+
+def _listed(found: Document) -> TradeList | None:
+    """Return the trades of one arm of a replay, a page of them; None where it has none."""
+    trades = trade_lines(shelf().trades(found.name) or "") or []
+    arms = pages.arms_of(found, trades)
+    if not arms:
+        return None
+    asked = request.args.get("arm", "")
+    arm = asked if asked in arms else pages.first_arm(arms)
+    begin = _place(request.args.get("place", ""))
+    table = pages.trades_shown(found, trades, arm, begin, AT_ONCE)
+
+    def address(of: str, place: int = 0) -> str:
+        return url_for(".replay", name=found.name, arm=of, place=place, _anchor="trades")
+
+    older = address(arm, begin + AT_ONCE) if table["left"] else ""
+    last = begin + len(table["rows"])
+    return TradeList(
+        arms=[
+            ArmLink(figures.clean(arm_called(one, found.arms), 80), address(one), one == arm)
+            for one in arms
+        ],
+        table={**table, "left": 0},
+        told=f"{min(begin + 1, last):,} to {last:,} of {table['count']:,}, newest first.",
+        older=older,
+        newer=address(arm, max(0, begin - AT_ONCE)) if begin else "",
+    )
+
+
+def _place(text: str) -> int:
+    """Return from which trade on a list begins; 0 for what is no number."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else 0
 
 
 def replay_report(name: str) -> Response:
@@ -129,7 +188,8 @@ def replay_report(name: str) -> Response:
     if isinstance(found, Listed):
         # nothing of a broken file is shown, so there is nothing to print
         abort(404)
-    answer = Response(pages.html(found), mimetype="text/html")
+    trades = trade_lines(shelf().trades(name) or "") or []
+    answer = Response(pages.html(found, trades), mimetype="text/html")
     answer.headers["Content-Security-Policy"] = pages.policy()
     answer.headers["Content-Disposition"] = f'inline; filename="{name}.html"'
     return answer
