@@ -239,7 +239,7 @@ def rounding_warning(arms: Sequence[ArmSeen], profile: Profile) -> str:
             for _, one in meant
         ]
     )
-    apart = " Differences between the arms may be rounding." if len(arms) > 1 else ""
+    apart = " Differences between them may be rounding." if len(arms) > 1 else ""
     helps = _remedy([arm for arm, _ in meant], profile)
     return f"Lot rounding decides (SIZE_ZERO): it refused {told}.{apart}{helps}"
 

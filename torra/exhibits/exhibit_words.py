@@ -42,7 +42,8 @@ OPEN: Final = frozenset(("sweep",))
 """Tables that are the result itself, and stand unfolded."""
 
 MEANT: Final[Mapping[str, str]] = {
-    "arm": "who traded: L1 alone, a desk of agents, or a placebo, by the name that programs use",
+    "arm": "who traded, as programs call it: l1 is L1 alone, budget and full are the desks, "
+    "placebo_ begins those with answers that mean nothing",
     "size": "mean share of a full order that gate and conviction left, 0 to 1",
     "hit rate": "share of the trades that won, with its 95 % interval",
     "R a trade, net": "mean result of a trade after all costs; 1 R is what the stop puts at risk",

@@ -56,6 +56,12 @@ PLACEBO: Final = (
 ON_PAPER: Final = 200
 """Most trades of an arm in a report; the CSV file has all."""
 
+WORDS: Final = (
+    "1 R is what a trade's stop puts at risk; in brackets where the true mean lies, with 95 % "
+    "confidence. Models' cost is what was paid for answers, in US dollars."
+)
+"""What stands under every table of arms."""
+
 SETTINGS: Final = {"bars": "Bars", "profile": "Profile", "thresholds": "Thresholds"}
 """What is said of the settings of a document, in this order."""
 
@@ -63,7 +69,8 @@ SETTINGS: Final = {"bars": "Bars", "profile": "Profile", "thresholds": "Threshol
 def arranged(found: Document, trades: Sequence[TradeLine] = ()) -> dict[str, Any]:
     """Return a document as its page shows it, on paper with the newest `trades` of its arms."""
     came_to = outcome.outcome(found.tables, found.arms)
-    exhibits = _numbered(_exhibits(found, came_to))
+    # another program's own first: nothing else says what they say
+    exhibits = _numbered(sorted(_exhibits(found, came_to), key=lambda item: bool(item["asks"])))
     return {
         "problem": "",
         "kind": KINDS[found.kind],
@@ -169,6 +176,7 @@ def _money(came_to: outcome.Outcome | None) -> dict[str, Any] | None:
     return {
         "sentence": figures.clean(came_to.sentence, MOST_SUMMARY),
         "why": figures.clean(came_to.why, MOST_SAYS),
+        "words": WORDS,
         "placebo": PLACEBO if any(line.placebo for line in came_to.lines) else "",
         "table": {
             "title": "What each came to, after all costs",
@@ -254,7 +262,7 @@ def _exhibits(found: Document, came_to: outcome.Outcome | None) -> Iterator[dict
         }
 
 
-def _numbered(exhibits: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+def _numbered(exhibits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give every exhibit and every plot the id that links and labels use."""
     found = []
     for number, exhibit in enumerate(exhibits, 1):

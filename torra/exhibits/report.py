@@ -202,7 +202,7 @@ def _money(money: dict[str, Any], width: int) -> list[str]:
         first, *more = textwrap.wrap(who, room, subsequent_indent="  ") or [""]
         told = "".join(f"  {cell.rjust(size)}" for cell, size in zip(cells, sizes, strict=True))
         lines += [first.ljust(room) + told, *more]
-    for note in (money["placebo"], money["why"]):
+    for note in (money["why"], f"{money['words']} {money['placebo']}"):
         lines += ["", *_filled(note, width)] if note else []
     return lines
 
@@ -217,6 +217,7 @@ def _tables(
             continue  # a plot alone has nothing to say here
         few = "" if exhibit["enough"] else f"  {one['too_few']}"
         lines += ["", f"{exhibit['asks'] or exhibit['title']}{few}"]
+        lines += [f"  {exhibit['title']}"] if exhibit["asks"] else []
         if place < tables:
             lines += [f"  {line}" for line in _columns(exhibit["table"], width - 2)]
         lines += _filled(exhibit["says"], width, "  ", "  ")

@@ -296,6 +296,11 @@ REQUEST: Final[Fields] = {
         "description": "store (default): the desk's own; sample: the shipped ones; or files in the "
         "folder uploads of the home, with commas",
     },
+    "clock": {
+        **_TEXT,
+        "description": "clock of the files' times: utc, new_york+7 (most MT5 brokers), an offset "
+        "or a zone; default: utc, and an export of MT5 is refused",
+    },
     "timeframes": {**_TEXT, "description": "such as M15,H1; default: those of the bars"},
     "from": {**_TEXT, "description": "first close that is run, UTC; default: the first there is"},
     "to": {**_TEXT, "description": "last close that is run, UTC; default: the last there is"},
