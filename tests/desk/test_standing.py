@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -356,14 +357,27 @@ def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
 
 def test_a_scorecard_is_told_drawn_and_kept(home: Path) -> None:
     page = home / "out.html"
-    said = called(standing_commands.scorecard, home, "btcusd", "--report", str(page))
+    said = called(standing_commands.scorecard, home, "btcusd", "--full", "--report", str(page))
     assert "Verdicts that an arm changed" in said
+    assert "Verdicts that an arm changed" in page.read_text("utf-8")
     assert page.read_text("utf-8").startswith("<!doctype html>")
     kept = home / "replays"
     assert [path.name for path in kept.glob("*.json")] == ["scorecard-default-BTCUSD.json"]
     told = json.loads(called(standing_commands.scorecard, home, "--json"))
     assert told["ticks_with_agents"] == 60 and told["document"]["kind"] == "scorecard"
     assert (kept / "scorecard-default.json").exists(), "that of the profile is another document"
+
+
+def test_a_scorecard_begins_with_money(home: Path) -> None:
+    said = called(standing_commands.scorecard, home, "btcusd")
+    title, _, profile, thresholds, _, sentence, *_ = said.splitlines()
+    assert (title, profile) == ("BTCUSD: profile default", "Profile: default")
+    assert thresholds == "Thresholds: BUY from +0.10, SELL to \N{MINUS SIGN}0.10"
+    assert re.match(r"L1 alone \S+ %, this desk \S+ %: |Nobody traded here", sentence)
+    assert "60 of 60 ticks were debated." in " ".join(said.split())
+    assert "How this is computed" not in said and "--full" in said
+    trades = home / "replays" / "scorecard-default-BTCUSD" / "trades.csv"
+    assert trades.read_text("utf-8").startswith("arm,instance,symbol,")
 
 
 def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:

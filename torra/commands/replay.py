@@ -120,7 +120,7 @@ RUN: Final = (
     "--teach",
     is_flag=True,
     help="Keep how often L1 won here, buys and sells apart: the desk then refuses an opening whose "
-    "odds would lose money (NEGATIVE_EV).",
+    "odds would lose money (docs/replaying.md).",
 )
 @_with(RUN)
 @click.pass_obj
@@ -193,7 +193,7 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 
 @click.command("recompose")
 @click.argument("name")
-@click.option("--arm", default="full", show_default=True, help="Which recorded arm.")
+@click.option("--arm", default="full", show_default=True, help="Whose words: a desk of the replay.")
 @click.option("--keep", default="", help="Analysts that are kept, comma-separated; empty: all.")
 @click.option("--drop", default="", help="Analysts that are left out.")
 @click.option("--no-debate", is_flag=True, help="Leave the researchers out.")

@@ -203,7 +203,7 @@ def run(
     document = report.document(
         plan.name,
         "replay",
-        _title(f"{_who(recorded)} of {plan.name}, changed: {', '.join(told_apart)}"),
+        _title(f"{_who(recorded)}, changed ({plan.name}): {', '.join(told_apart)}"),
         _summary(recorded, told_apart, found.label),
         (found.ticks[0].bar_time, found.ticks[-1].close_time),
         [arm.name for arm in shown],

@@ -110,7 +110,7 @@ def replayed(
         seen, logged = _elsewhere(home, plan, asked, say)
     else:
         seen, logged = _here(home, plan, most, say, progress)
-    say("judging the arms ...")
+    say("working out what each came to ...")
     exhibits = judged(plan, seen, logged)
     document = report.document(
         plan.name,
@@ -234,7 +234,8 @@ def estimate(
     """
     course = course_of(plan)
     ticks = len(course.keys)
-    told = f"{count(ticks, 'tick')} x {count(len(plan.arms), 'arm')} of {plan.history.symbol}"
+    times = count(len(plan.arms), "time")
+    told = f"{count(ticks, 'tick')} of {plan.history.symbol}, run {times}"
     before = sum(done.values())
     if before:
         told += f", {before:,} of {ticks * len(plan.arms):,} done"

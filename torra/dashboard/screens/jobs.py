@@ -25,6 +25,7 @@ from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
+from torra.evaluation.wording import arm_called
 from torra.exhibits import figures
 from torra.exhibits.documents import allowed
 from torra.jobs import states
@@ -46,6 +47,9 @@ MEANINGS: Final = {
     "cancelled": ("– cancelled", ""),
 }
 """A state in the words of a page, and its tone."""
+
+ASKED: Final = {"arms": "who trades", "max_cost": "models may cost, USD"}
+"""Parameters whose names a person would not say."""
 
 NO_DESK: Final = "No desk runs. What waits begins when one does: torra run."
 
@@ -269,11 +273,19 @@ def _line(row: Row) -> JobLine:
         ended_at=_moment(row["ended_at"]),
         attempt=int(row["attempt"]),
         parameters=tuple(
-            (figures.clean(name, 40), figures.clean(value, 400))
+            (figures.clean(ASKED.get(name, name), 40), figures.clean(_in_words(name, value), 400))
             for name, value in asked.items()
             if value not in ("", None)
         ),
     )
+
+
+def _in_words(name: str, value: object) -> object:
+    """Return what was asked as a person says it: those who trade by their names."""
+    if name != "arms" or not isinstance(value, str):
+        return value
+    arms = value.split(",")
+    return ", ".join(arm_called(arm, arms) for arm in arms)
 
 
 def _address(row: Row) -> str:
