@@ -195,6 +195,40 @@ def test_only_files_of_the_folder_for_them_are_read(pages: Pages) -> None:
         job_kinds.check(home, {**DAY, "bars": "link.csv"})
 
 
+MT5 = "<DATE>\t<TIME>\t<OPEN>\t<HIGH>\t<LOW>\t<CLOSE>\t<TICKVOL>\t<VOL>\t<SPREAD>\n" + "".join(
+    f"2024.01.{1 + at // 24:02}\t{at % 24:02}:00:00\t1.5\t1.6\t1.4\t{1.5 + at % 7 / 100}\t9\t0\t2\n"
+    for at in range(300)
+)
+
+
+def test_a_mistake_of_a_file_or_its_clock_is_told_beside_that_field(pages: Pages) -> None:
+    home = pages.backing.home
+    (home / UPLOADS).mkdir()
+    (home / UPLOADS / "bad.csv").write_text("date,price\n1,2\n")
+    (home / UPLOADS / "mt5.csv").write_text(MT5)
+    plain: dict[str, Any] = {"symbol": "BTCUSD", "arms": "l1"}
+    told = ask(pages, 409, **plain, bars="bad.csv")
+    assert told["field"] == "bars" and "needs time, open, high, low, close" in told["reason"]
+    told = ask(pages, 409, **plain, bars="mt5.csv")
+    assert told["field"] == "clock" and "at most brokers new_york+7" in told["reason"]
+    told = ask(pages, 409, **plain, bars="mt5.csv", clock="noon")
+    assert told["field"] == "clock"
+    assert (
+        "bars: mt5.csv; profile default"
+        in ask(pages, **plain, bars="mt5.csv", clock="new_york+7")["reason"]
+    )
+
+
+def test_the_form_offers_the_profiles_that_there_are(pages: Pages) -> None:
+    (pages.backing.home / "profiles").mkdir(exist_ok=True)
+    (pages.backing.home / "profiles" / "bold.json").write_text('{"thresholds": {"buy": 0.3}}')
+    page = Page(pages.text("/replays"))
+    offered = pages.text("/replays")
+    assert ">bold<" in offered and ">default<" in offered and "the symbol's own" in page.text
+    told = ask(pages, **DAY, profile="bold")
+    assert "profile bold (BUY from +0.30, SELL to \u22120.50)" in told["reason"]
+
+
 def test_nobody_is_paid_without_a_ceiling(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[reporting.ReplayRequest] = []
     planned = reporting.planned

@@ -51,7 +51,7 @@ LONGEST: Final = 400
 """Characters of a parameter."""
 
 ABOUT: Final = {
-    "clock": r"--clock",
+    "clock": r"\bclock",
     "bars": rf"\b{UPLOADS}[/\\]",
     "from": r"--from|in that period",
     "to": r"--to\b|fewer than",

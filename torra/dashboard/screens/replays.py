@@ -18,6 +18,7 @@ from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.clock import iso
+from torra.config import ROOT
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.screens import jobs
@@ -285,7 +286,8 @@ def _form() -> StartForm:
     symbols = list(dict.fromkeys(item.symbol for item in known.settings.instances))
     named = [(name, f"{name} of the folder uploads") for name in uploads.names(known.home)]
     bars = [(STORE, "those that this desk has stored"), (SAMPLE, "the shipped sample"), *named]
-    profiles = [path.stem for path in sorted((known.home / "profiles").glob("*.json"))]
+    places = (known.home / "profiles", ROOT / "profiles")
+    profiles = sorted({path.stem for place in places for path in place.glob("*.json")})
     return StartForm(
         [figures.clean(name, 40) for name in symbols],
         bars,
