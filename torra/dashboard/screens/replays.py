@@ -308,6 +308,7 @@ def _told(item: Listed) -> dict[str, JsonValue]:
         "summary": item.summary or None,
         "created_at": created,
         "warnings": item.warnings,
+        "settings": dict(item.settings),
     }
 
 
