@@ -132,6 +132,13 @@ def test_parts_that_nobody_ended_go_and_many_at_once_wait(tmp_path: Path) -> Non
     assert f".{begun[0]}.part" not in lying(tmp_path) and uploads.names(tmp_path) == []
 
 
+def test_a_full_folder_takes_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MOST_FILES", 1)
+    hand_in(tmp_path, "a.csv", FEW)
+    with pytest.raises(ConfigError, match="holds 1 files: remove those that nobody needs"):
+        uploads.begin(tmp_path)
+
+
 @pytest.mark.parametrize("begun", ["../desk", "", "0" * 32, "x" * 32])
 def test_a_word_that_began_nothing_leads_nowhere(tmp_path: Path, begun: str) -> None:
     (tmp_path / "desk.part").write_text("kept")

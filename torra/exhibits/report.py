@@ -139,7 +139,7 @@ def as_json(found: Document) -> str:
 
 def on_the_page(found: Document) -> str:
     """Return the sentence that says where to find everything about a written document."""
-    return f"Curves, trades and every table: the page /replays/{found.name}, or --report FILE."
+    return f"Plots and every table: the page /replays/{found.name}, or --report FILE."
 
 
 def text(found: Document, *, full: bool = False, width: int = WIDTH, where: str = "") -> str:
@@ -161,7 +161,8 @@ def text(found: Document, *, full: bool = False, width: int = WIDTH, where: str 
         lines += ["", "How this is computed"] if one["computed"] else []
         lines += _tables(one["computed"], one, width, tables=len(one["computed"]))
     elif one["computed"]:
-        lines += _tables([item for item in one["computed"] if item["open"]], one, width, tables=1)
+        shown = [item | {"says": "", "title": ""} for item in one["computed"] if item["open"]]
+        lines += _tables(shown, one, width, tables=1)
         lines += ["", "Statistics, and how all of this is computed: --full."]
     if where:
         lines += ["", *_filled(where, width)]
@@ -217,7 +218,7 @@ def _tables(
             continue  # a plot alone has nothing to say here
         few = "" if exhibit["enough"] else f"  {one['too_few']}"
         lines += ["", f"{exhibit['asks'] or exhibit['title']}{few}"]
-        lines += [f"  {exhibit['title']}"] if exhibit["asks"] else []
+        lines += [f"  {exhibit['title']}"] if exhibit["asks"] and exhibit["title"] else []
         if place < tables:
             lines += [f"  {line}" for line in _columns(exhibit["table"], width - 2)]
         lines += _filled(exhibit["says"], width, "  ", "  ")

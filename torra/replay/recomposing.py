@@ -80,7 +80,7 @@ class Recomposition(report.Reported):
     exact: bool
     label: str
     document: Document
-    where: ClassVar = "Curves, trades and every table: --report FILE."
+    where: ClassVar = "Plots and every table: --report FILE."
 
     def trades(self) -> str:
         """Return the trades of every arm as CSV."""

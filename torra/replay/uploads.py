@@ -32,6 +32,9 @@ MOST_BYTES: Final = 16 << 20
 MOST_UNPACKED: Final = 32 << 20
 """Bytes of what a packed file holds."""
 
+MOST_FILES: Final = 100
+"""Files that lie in the folder when no more is taken: a disk is not filled from a page."""
+
 MOST_BEGUN: Final = 4
 """Files at once of which some parts are there."""
 
@@ -88,6 +91,8 @@ def _is_bars(path: Path) -> bool:
 def begin(home: Path) -> str:
     """Begin a file and return the word by which its parts are known."""
     folder, begun = folder_of(home), token(16)
+    if len(names(home)) >= MOST_FILES:
+        raise ConfigError(f"{folder} holds {MOST_FILES} files: remove those that nobody needs")
     if _tidied(folder) >= MOST_BEGUN:
         raise ConfigError(
             f"{MOST_BEGUN} files are being handed in already: wait for them, or an hour"
