@@ -40,7 +40,7 @@ from agent_config import (
     or_plug_in,
 )
 from torra.clock import TIMEFRAMES
-from torra.errors import ConfigError, no_key_twice
+from torra.errors import ConfigError, in_words, no_key_twice
 from torra.home import DESK
 from torra.regular_files import lies, read_regular
 from torra.trading_terms import SYMBOLS, Risk, SymbolSpec
@@ -660,8 +660,8 @@ def _explain(model: type[BaseModel], item: Any) -> str:
     place = ".".join(str(part) for part in item["loc"]) or "the whole file"
     if item["type"] != "extra_forbidden":
         shown = repr(item.get("input"))
-        said = item["msg"].removeprefix("Value error, ")
-        return f"{place}: {said} (found {shown[:60]})"
+        found = "" if item["type"] == "missing" else f" (found {shown[:60]})"
+        return f"{place}: {in_words(item)}{found}"
     # Keys below a name (symbols.X, instances) are not reached from the model's own fields.
     known = [*_keys(model), *SymbolSpec.model_fields, *Instance.model_fields]
     near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.5)

@@ -14,6 +14,7 @@ without this package. Abstaining and denying are values with a reason, never exc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 MALFORMED: Final = (
@@ -88,3 +89,55 @@ class StoreBroken(StoreUnavailable):
 
 class BridgeUnavailable(TorraError):
     """The way to the market is closed for now; the signal stays pending."""
+
+
+ASKED_FOR: Final[Mapping[str, str]] = {
+    "missing": "is missing",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be a text",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "dict_type": "must be an object, in braces",
+    "model_type": "must be an object, in braces",
+    "datetime_type": "must be a time, as 2024-05-01T10:00Z",
+    "datetime_parsing": "must be a time, as 2024-05-01T10:00Z",
+    "datetime_from_date_parsing": "must be a time, as 2024-05-01T10:00Z",
+    "timezone_aware": "must be a time with its zone, such as a Z at its end",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be {le} at most",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "string_too_short": "must have {min_length} characters or more",
+    "string_too_long": "must have {max_length} characters at most",
+    "string_pattern_mismatch": "is not written as it must be ({pattern})",
+    "too_short": "must have {min_length} entries or more",
+    "too_long": "must have {max_length} entries at most",
+    "extra_forbidden": "is no key that is known",
+}
+"""What a settings model asks for, by the kind of its error; in braces what belongs to the kind."""
+
+
+def in_words(fault: Mapping[str, Any]) -> str:
+    """Return what is wrong with a value, of one error of pydantic, as a person says it."""
+    asked = ASKED_FOR.get(str(fault["type"]))
+    if asked is None:
+        said = str(fault["msg"]).removeprefix("Value error, ")
+        return said.replace("Input should be", "must be")
+    told = {
+        name: f"{value:g}" if isinstance(value, float) else value
+        for name, value in fault.get("ctx", {}).items()
+    }
+    try:
+        return asked.format(**told)
+    except (KeyError, IndexError):
+        return str(fault["msg"])

@@ -695,9 +695,8 @@ def test_doctor_looks_at_the_channels(tmp_path: Path, monkeypatch: pytest.Monkey
     assert told()["level"] == "ok"
 
 
-@pytest.mark.parametrize("words", [(), ("profile",)])
-def test_a_group_alone_shows_its_help_line_by_line(words: tuple[str, ...]) -> None:
-    result = CliRunner().invoke(main, words)
-    assert result.exit_code == 2
-    lines = result.stderr.splitlines()
+def test_a_group_alone_shows_its_help_line_by_line() -> None:
+    result = CliRunner().invoke(main, ["profile"])
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
     assert lines[0].startswith("Usage: ") and "Commands:" in lines

@@ -208,7 +208,7 @@ def test_each_way_to_the_market(
         ({"account": 7}, "logged in to 12345678, not 7"),
         ({"server_clock": "Europe/Athens"}, r"is \+03:00 from UTC, but Europe/Athens was \+02:00"),
         ({"server_clock": "Atlantis"}, "unknown clock 'Atlantis'"),
-        ({"risk_per_trade": 11.0}, r"profile mine: risk\.risk_per_trade_pct: .*less than or equal"),
+        ({"risk_per_trade": 11.0}, r"profile mine: risk\.risk_per_trade_pct: .*must be 10 at most"),
         ({"feed": "csv"}, r"desk\.json: instances\.0\.feed"),
     ],
 )  # fmt: skip
@@ -574,7 +574,7 @@ def test_questions_that_flags_answer_are_not_asked(tmp_path: Path) -> None:
         (("--feed", "store", "--symbols", "EURUSD,EURUSD"), "EURUSD is there twice"),
         (("--feed", "store", "--symbols", "GBPJPY"), "nothing is known of GBPJPY"),
         (("--feed", "store", "--symbols", "EURUSD", "--capital", "inf"), "--capital: 'inf' is not"),
-        (("--feed", "store", "--symbols", "EURUSD", "--risk-per-trade", "90"), "less than or"),
+        (("--feed", "store", "--symbols", "EURUSD", "--risk-per-trade", "90"), "must be 10 at"),
         (("--feed", "store", "--symbols", "EURUSD", "--timeframes", ""), "'' is no timeframe"),
         (("--feed", "store", "--symbols", "EURUSD", "--profile-name", "../x"), "--profile-name: "),
         (("--feed", "csv"), "Invalid value for '--feed'"),

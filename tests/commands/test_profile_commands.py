@@ -83,7 +83,7 @@ def test_a_person_at_a_terminal_is_asked(
         (("risk.max_positions",), "in pairs"),
         ((), "in pairs"),
         (("risk.max_position", "2"), "did you mean max_positions?"),
-        (("risk.max_positions", "many"), "valid integer (found 'many')"),
+        (("risk.max_positions", "many"), "must be a whole number (found 'many')"),
         (("agents.active_agents", '["nobody"]'), "not there: nobody"),
     ],
 )

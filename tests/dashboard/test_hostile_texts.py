@@ -313,10 +313,10 @@ def test_a_page_that_trusts_a_stranger_is_found(
     """The check sees what it looks for: one template that takes a text as it is."""
     folder = tmp_path / "templates"
     (folder / "torra_agents").mkdir(parents=True)
-    source = (ROOT / "templates" / "torra_agents" / "replay.html").read_text(encoding="utf-8")
+    source = (ROOT / "templates" / "torra_agents" / "replay_parts.html").read_text(encoding="utf-8")
     careless = source.replace("{{ one.summary }}", "{{ one.summary|safe }}")
     assert careless != source
-    (folder / "torra_agents" / "replay.html").write_text(careless, encoding="utf-8")
+    (folder / "torra_agents" / "replay_parts.html").write_text(careless, encoding="utf-8")
     texts = [TEXTS[name] for name in ("image-error", "svg-load")]
     hostile = home.filled(tmp_path / "home", itertools.cycle(texts))
     try:

@@ -276,6 +276,8 @@ def test_other_kinds_of_bodies_are_refused(
     client, csrf = person
     before = place.changes()
     for kind in KINDS:
+        if route.files and kind.startswith("multipart"):
+            continue  # how a file is handed in
         answer = place.ask(
             "POST",
             route.rule,

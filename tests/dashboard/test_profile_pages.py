@@ -558,7 +558,7 @@ def test_the_form_works_without_scripts(client: FlaskClient) -> None:
     sent = fields(client) | {"risk.max_positions": "-2", "sentiment_weights.momentum": "0.6"}
     wrong = post(client, "check", None, data=sent).get_data(as_text=True)
     assert "✕ 1 to mend before it can be saved." in wrong
-    assert "greater than or equal to 0 (found -2)" in wrong
+    assert "must be 0 or more (found -2)" in wrong
     assert Form(wrong).fields  # what was entered stands there still
     assert dict(Form(wrong).fields)["sentiment_weights.momentum"] == "0.6"
     refused = post(client, "save", None, data=sent)
@@ -627,7 +627,7 @@ def test_a_trial_of_nothing_new_is_the_tick_again(client: FlaskClient) -> None:
     [
         ({}, "name an instance"),
         ({"instance": "XAUUSD"}, "name an instance"),
-        ({"instance": "BTCUSD", "settings": {"risk.capital": -1}}, "greater than 0"),
+        ({"instance": "BTCUSD", "settings": {"risk.capital": -1}}, "must be above 0"),
         ({"instance": "BTCUSD", "settings": {"agents.picture_file": "/etc/passwd"}}, "a path"),
     ],
     ids=["none", "stranger", "faults", "path"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -356,14 +357,41 @@ def test_standing_says_who_has_a_say_and_what_is_missing(home: Path) -> None:
 
 def test_a_scorecard_is_told_drawn_and_kept(home: Path) -> None:
     page = home / "out.html"
-    said = called(standing_commands.scorecard, home, "btcusd", "--report", str(page))
+    said = called(standing_commands.scorecard, home, "btcusd", "--full", "--report", str(page))
     assert "Verdicts that an arm changed" in said
+    assert "Verdicts that an arm changed" in page.read_text("utf-8")
     assert page.read_text("utf-8").startswith("<!doctype html>")
     kept = home / "replays"
     assert [path.name for path in kept.glob("*.json")] == ["scorecard-default-BTCUSD.json"]
     told = json.loads(called(standing_commands.scorecard, home, "--json"))
     assert told["ticks_with_agents"] == 60 and told["document"]["kind"] == "scorecard"
     assert (kept / "scorecard-default.json").exists(), "that of the profile is another document"
+
+
+def test_a_scorecard_of_agents_in_shadow_says_so_and_not_how_it_is_computed(home: Path) -> None:
+    said = called(standing_commands.scorecard, home, "btcusd")
+    title, _, profile, thresholds, _, sentence, *_ = said.splitlines()
+    assert (title, profile) == ("BTCUSD: profile default", "Profile: default")
+    assert thresholds == "Thresholds: BUY from +0.10, SELL to \N{MINUS SIGN}0.10"
+    assert sentence.startswith("Agents sent no order here, so they are judged by what they said")
+    assert "60 of 60 ticks were debated." in " ".join(said.split())
+    assert "How this is computed" not in said and "--full" in said
+
+
+def test_a_scorecard_begins_with_money(tmp_path: Path) -> None:
+    desk = run(tmp_path, RulesProvider(), "full", 150)
+    desk.database.release_lease(desk.owner, desk.epoch)
+    desk.database.close()
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "default.json").write_text(trading("full").model_dump_json(), "utf-8")
+    settings = {"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"]}]}
+    (tmp_path / "desk.json").write_text(json.dumps(settings), "utf-8")
+    said = " ".join(called(standing_commands.scorecard, tmp_path, "btcusd").split())
+    assert re.search(r" L1 alone \S+ %, this desk \S+ %: agents .*, and \d+ trades? ", said)
+    assert "Who traded" in said and "this desk" in said.partition("Who traded")[2]
+    trades = tmp_path / "replays" / "scorecard-default-BTCUSD" / "trades.csv"
+    arms = {line.partition(",")[0] for line in trades.read_text("utf-8").splitlines()[1:]}
+    assert arms == {"l1", "final"}
 
 
 def test_a_home_without_ticks_says_what_it_takes_and_stays_empty(tmp_path: Path) -> None:

@@ -178,6 +178,24 @@ DOORS: Final[Table] = {
             At("torra.dashboard.doors.access:_check_kind", never("KINDS")),
             "test_other_kinds_of_bodies_are_refused",
         ),
+        "upload-size": fault(
+            "a file of any size is taken in parts",
+            At(
+                "torra.replay.uploads:add",
+                replace("held.st_size + len(content)", "0"),
+            ),
+            "test_a_file_is_not_larger_than_it_may_be",
+        ),
+        "upload-link": fault(
+            "a part of a file is written through a link",
+            At("torra.replay.uploads:_known", never("path.is_symlink()")),
+            "test_parts_are_never_written_through_a_link",
+        ),
+        "upload-bars": fault(
+            "whatever is handed in is kept, bars or not",
+            At("torra.replay.uploads:end", replace("_checked(...)", "'bars'")),
+            "test_what_is_no_bars_is_told_so_and_gone",
+        ),
         "session-idle": fault(
             "a session that nobody uses never ends",
             At("torra.dashboard.doors.access:Access._session_of", without("... < IDLE_SECONDS")),

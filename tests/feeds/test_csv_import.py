@@ -318,7 +318,11 @@ def changed(row: int, column: int, cell: str) -> tuple[tuple[str, ...], ...]:
         ),
         (changed(3, 0, "2024.13.02"), r"line 4: .* is not a time"),
         (changed(3, 1, "25:00:00"), r"line 4: .* is not a time"),
-        (changed(0, 5, "<LAST>"), r"has no column close"),
+        (
+            changed(0, 5, "<LAST>"),
+            r"csv needs time, open, high, low, close, volume; found date, time, open, high, low, "
+            r"last, tickvol, vol, spread: export bars, or name its columns so",
+        ),
         (changed(0, 0, "<DAY>"), r"line 2: '00:00:00' is not a time"),
         (changed(0, 5, "<OPEN>"), r"has the column open twice"),
         ((HEADER,), r"holds no bars"),
@@ -329,12 +333,13 @@ def changed(row: int, column: int, cell: str) -> tuple[tuple[str, ...], ...]:
         ),
         ((HEADER, ROWS[0], ("",), ROWS[1]), r"line 3: '' is not a time"),
         ((("",), ("",), HEADER, ROWS[0], ("x", *ROWS[1][1:])), r"line 5: "),
-        (tuple(row[:6] for row in ROWS), r"has no column volume"),
+        (tuple(row[:6] for row in ROWS), r"volume; found no header and 6 cells in a line: export"),
         (
             (("<DATE>", "<TIME>", "<BID>", "<ASK>"), ("2024.01.02", "00:00", "1", "2")),
             r"holds ticks",
         ),
-        ((("hello",), ("world",)), r"has no column time"),
+        ((("hello",), ("world",)), r"needs time, .*; found hello: export bars"),
+        ((("bid only",),), r"needs time, .*; found bid only: export bars"),
     ],
 )
 @pytest.mark.parametrize("separator", ["\t", ";"])

@@ -20,7 +20,7 @@ from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.home import UPLOADS
 from torra.jobs.worker import Worker
-from torra.replay import job_kinds, reporting
+from torra.replay import job_kinds, reporting, uploads
 from torra.replay.job_kinds import KINDS
 from torra.replay.replaying import FOLDER
 from torra.replay.shards import trials
@@ -80,11 +80,11 @@ def turn_until(pages: Pages, worker: Worker, number: int, **wanted: str) -> dict
 def test_a_replay_is_started_watched_and_read_from_the_pages(pages: Pages, worker: Worker) -> None:
     told = ask(pages, **DAY)
     assert told["new"] and told["address"] == "/jobs/1"
-    assert told["reason"].startswith("Job 1: BTCUSD M15, H1, 2021-11-20 to 2021-11-21.")
+    assert told["reason"].startswith("Job 1: BTCUSD M15, H1, 2021-11-20 to 2021-11-21; bars: ")
     assert ">◌ waits<" in pages.text("/replays")
     turn_until(pages, worker, 1, state="running")
     done = turn_until(pages, worker, 1, state="done")
-    assert done["says"].startswith("No arm shows an edge.")
+    assert re.match(r"L1 alone .+ % with \d+ trades?: |Nobody traded", done["says"])
     one = Page(pages.text("/jobs/1"))
     assert f"/replays/{done['made']}" in [link.get("href") for link in one.all("a")]
     assert "BTCUSD M15, H1" in pages.text(f"/replays/{done['made']}")
@@ -187,12 +187,46 @@ def test_only_files_of_the_folder_for_them_are_read(pages: Pages) -> None:
     (home / UPLOADS).mkdir()
     shutil.copy(ROOT / "sample_data" / "BTCUSD_H1.csv", home / UPLOADS / "btc.csv")
     (home / UPLOADS / "link.csv").symlink_to(ROOT / "sample_data" / "BTCUSD_M15.csv")
-    assert job_kinds.bars_of(home) == ["btc.csv"]
+    assert uploads.names(home) == ["btc.csv"]
     assert "btc.csv of the folder uploads" in pages.text("/replays")
     found = job_kinds.check(home, {**DAY, "bars": "btc.csv"})
     assert found.parameters["timeframes"] == "H1"
     with pytest.raises(ConfigError, match=r"bars: link\.csv is no file of bars .* are btc\.csv"):
         job_kinds.check(home, {**DAY, "bars": "link.csv"})
+
+
+MT5 = "<DATE>\t<TIME>\t<OPEN>\t<HIGH>\t<LOW>\t<CLOSE>\t<TICKVOL>\t<VOL>\t<SPREAD>\n" + "".join(
+    f"2024.01.{1 + at // 24:02}\t{at % 24:02}:00:00\t1.5\t1.6\t1.4\t{1.5 + at % 7 / 100}\t9\t0\t2\n"
+    for at in range(300)
+)
+
+
+def test_a_mistake_of_a_file_or_its_clock_is_told_beside_that_field(pages: Pages) -> None:
+    home = pages.backing.home
+    (home / UPLOADS).mkdir()
+    (home / UPLOADS / "bad.csv").write_text("date,price\n1,2\n")
+    (home / UPLOADS / "mt5.csv").write_text(MT5)
+    plain: dict[str, Any] = {"symbol": "BTCUSD", "arms": "l1"}
+    told = ask(pages, 409, **plain, bars="bad.csv")
+    assert told["field"] == "bars" and "needs time, open, high, low, close" in told["reason"]
+    told = ask(pages, 409, **plain, bars="mt5.csv")
+    assert told["field"] == "clock" and "at most brokers new_york+7" in told["reason"]
+    told = ask(pages, 409, **plain, bars="mt5.csv", clock="noon")
+    assert told["field"] == "clock"
+    assert (
+        "bars: mt5.csv; profile default"
+        in ask(pages, **plain, bars="mt5.csv", clock="new_york+7")["reason"]
+    )
+
+
+def test_the_form_offers_the_profiles_that_there_are(pages: Pages) -> None:
+    (pages.backing.home / "profiles").mkdir(exist_ok=True)
+    (pages.backing.home / "profiles" / "bold.json").write_text('{"thresholds": {"buy": 0.3}}')
+    page = Page(pages.text("/replays"))
+    offered = pages.text("/replays")
+    assert ">bold<" in offered and ">default<" in offered and "the symbol's own" in page.text
+    told = ask(pages, **DAY, profile="bold")
+    assert "profile bold (BUY from +0.30, SELL to \u22120.50)" in told["reason"]
 
 
 def test_nobody_is_paid_without_a_ceiling(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:

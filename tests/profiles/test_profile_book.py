@@ -309,7 +309,7 @@ def test_faults_stand_at_their_setting_with_place_value_and_remedy(book: Profile
     told = {fault.name: fault.text for fault in found.faults}
     assert found.profile is None
     assert told[""] == "unknown key risk.max_position; did you mean max_positions?"
-    assert "less than or equal to 3 (found 9)" in told["agents.debate_rounds"]
+    assert "must be 3 at most (found 9)" in told["agents.debate_rounds"]
     assert "news.sources.1" in told["news.sources"]
 
 

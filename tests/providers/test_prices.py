@@ -183,11 +183,11 @@ def test_usage_that_contradicts_itself_is_cut_not_refused() -> None:
     ("text", "said"),
     [
         ('{"m": {"input": 1}}', "output"),
-        ('{"m": {"input": -1, "output": 2}}', "greater than or equal"),
+        ('{"m": {"input": -1, "output": 2}}', "must be 0 or more"),
         ('{"m": {"input": 1, "output": 2, "cache": 3}}', "m.cache"),
         ('{"m": {"input": "1", "output": 2}}', "number"),
         ('{"m": {"input": 1e999, "output": 2}}', "finite"),
-        ("[1]", "dictionary"),
+        ("[1]", "in braces"),
         ("{", "not JSON"),
     ],
 )

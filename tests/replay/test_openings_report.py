@@ -23,7 +23,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, Document]:
     profile.write_text(json.dumps({"risk": {"capital": 200.0}}), encoding="utf-8")
     words = ["--home", str(home), "replay", "BTCUSD", "--bars", BARS[0], "--bars", BARS[1]]
     words += [*PERIOD, "--arms", "l1", "--name", "small", "--profile", str(profile)]
-    ran = CliRunner().invoke(main, [*words, "--report", str(home / "small.html")])
+    ran = CliRunner().invoke(main, [*words, "--full", "--report", str(home / "small.html")])
     assert ran.exit_code == 0, ran.output
     document = Document.model_validate_json((home / "replays" / "small.json").read_text())
     return ran.stdout, (home / "small.html").read_text(), document
@@ -51,4 +51,4 @@ def test_the_verdict_stands_first_and_the_warning_above_the_numbers(
     (warning,) = (one for one in document.warnings if one.startswith("Lot rounding decides"))
     assert "200 in account currency" in warning
     assert document.tables[0].name == "claims"
-    assert text.index("! Lot rounding") < text.index("Which arms show an edge")
+    assert text.index("! Lot rounding") < text.index("How this is computed")

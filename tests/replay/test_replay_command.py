@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click import _termui_impl
 from click.testing import CliRunner, Result
 
 from instance_database import open_home
-from torra.commands import replay as commands
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import ConfigError
@@ -48,7 +46,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_says_beforehand_how_long_it_takes(tmp_path: Path) -> None:
     told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1")
     assert told.exit_code == 0
-    assert "120 ticks x 1 arm of BTCUSD; about " in told.stderr
+    assert "120 ticks of BTCUSD, run 1 time; about " in told.stderr
 
 
 def test_the_document_is_on_the_page_replays(home: Path) -> None:
@@ -194,18 +192,8 @@ def test_an_interruption_says_what_it_leaves(
     assert told.stderr.endswith("Stopped; the same command goes on from where it was.\n")
     monkeypatch.setattr(reporting, "judged", through)
     again = torra(tmp_path, *words)
-    assert "120 ticks x 2 arms of BTCUSD, 240 of 240 done\n" in again.stderr
-    assert again.stdout.endswith("Every table: the page /replays/half, or --report FILE.\n")
-
-
-def test_a_bar_is_not_drawn_at_every_tick(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[int] = []
-    monkeypatch.setattr(_termui_impl.ProgressBar, "update", lambda _, n: drawn.append(n))
-    with commands.progress(10_050, "ticks") as forward:
-        for _ in range(10_050):
-            forward(1)
-    assert len(drawn) <= commands.REDRAWN + 1
-    assert sum(drawn) == 10_050
+    assert "120 ticks of BTCUSD, run 2 times, 240 of 240 done\n" in again.stderr
+    assert again.stdout.endswith("every table: the page /replays/half, or --report FILE.\n")
 
 
 @pytest.mark.parametrize(
@@ -270,11 +258,13 @@ def test_a_recomposition_names_what_it_changes(home: Path) -> None:
     told = torra(home, "recompose", "day", "--arm", "analysts", *words)
     assert told.exit_code == 0, told.output
     title = told.stdout.splitlines()[0]
-    assert title.startswith("analysts of day, recomposed: without momentum, gate rules, BUY 0.41, ")
+    assert title.startswith(
+        "Analysts without a debate, changed (day): without momentum, gate rules, BUY 0.41, "
+    )
     assert title.endswith("structure 1, ath 1")
     said = " ".join(told.stdout.split())
     assert "beside L1 with the same weights and thresholds" in said
-    assert said.endswith("Every table: --report FILE.")
+    assert said.endswith("every table: --report FILE.")
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,17 @@ def test_the_estimate_goes_by_what_was_run_now(tmp_path: Path) -> None:
     assert [duration_text(s) for s in (0, 4.2, 300, 9000)] == ["1 s", "5 s", "5 min", "2.5 h"]
 
 
+def test_a_run_of_long_jobs_tells_that_it_goes_on() -> None:
+    clock = iter(range(0, 1000, 5))
+    told: list[Progress] = []
+    run_all(
+        jobs(4), shard_jobs.walk_figures, Inline(),
+        on_wait=told.append, now=lambda: float(next(clock)),
+    )  # fmt: skip
+    assert told and all(not one.name for one in told)
+    assert told[0].line() == "0 of 4 done after 10 s"
+
+
 RUN: str = """
 import signal
 import sys

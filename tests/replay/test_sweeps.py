@@ -139,7 +139,10 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert "2 configurations of BTCUSD M15" in told[0]
     assert first.found == again.found
     assert first.found["trials"] == again.found["trials"] == trials.count(tmp_path, "BTCUSD") == 2
-    assert "Whether the best configuration" in first.text()
+    assert "Whether the best configuration" in first.text(full=True)
+    short = first.text()
+    assert "Which settings came to what?" in short and "Seeing" not in short
+    assert "The best of 2 configurations" in short or "None of 2" in short
     (document,) = (tmp_path / "replays").glob("btcusd-sweep-*.json")
     assert json.loads(document.read_text())["name"] == first.document.name
     (spread,) = swept(tmp_path, ["BTCUSD"], replace(asked, workers=2), say=told.append)

@@ -64,10 +64,10 @@ def backup(home: Path, path: Path | None, keep: int | None, as_json: bool) -> No
 def restore(
     home: Path, path: Path | None, settings: bool, empty: bool, yes: bool, as_json: bool
 ) -> None:
-    """Put the backup PATH in the place of the desk's database; the desk is halted afterwards.
+    """Go back to a backup: shows what would happen and asks first; the desk is halted afterwards.
 
-    Shows what would happen and asks first. What is there now is kept beside. Without PATH the
-    backups of the home are listed, for a folder those that lie in it.
+    PATH is the backup. What the desk knows now is kept beside, so that nothing is lost. Without
+    PATH the backups of the home are listed, for a folder those that lie in it.
     """
     if (path is None or path.is_dir()) and not empty:
         document = list_backups(home, path)

@@ -10,17 +10,17 @@ begin at hours that no market keeps (torra.market.week_starts), the answer says 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import pandas as pd
 
 from instance_database import Database, open_home
 from torra.clock import TIMEFRAMES, System, duration, iso
+from torra.commands import terminal
 from torra.config import check_name, load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
@@ -29,7 +29,7 @@ from torra.market.clock_shifts import ClockShift, shifted
 from torra.market.week_starts import moving
 
 PART: Final = 10_000
-"""Bars stored between two steps of the progress bar."""
+"""Bars stored between two steps of progress."""
 
 ASIDE: Final = timedelta(days=2)
 """Bars of another timeframe that lie so far outside of a file are held against it too."""
@@ -189,10 +189,13 @@ def _other(shift: ClockShift, timeframe: str) -> str:
 
 def _parts(frame: pd.DataFrame, *, progress: bool) -> Iterator[pd.DataFrame]:
     starts = range(0, len(frame), PART)
-    hidden = not progress or len(starts) < 2
-    with click.progressbar(starts, label="bars", hidden=hidden, file=sys.stderr) as bar:
-        for start in bar:
-            yield frame.iloc[start : start + PART]
+    quiet = nullcontext(lambda _: None)
+    shown = terminal.progress(len(frame), "bars") if progress and len(starts) > 1 else quiet
+    with shown as forward:
+        for start in starts:
+            part = frame.iloc[start : start + PART]
+            yield part
+            forward(len(part))
 
 
 def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool, bool]:

@@ -16,7 +16,7 @@ import click
 
 from torra.commands.cli_errors import plainly
 from torra.commands.options import ModeName, clock_option, print_json
-from torra.commands.terminal import say
+from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
 
 LOOKAHEAD_POINTS: Final = 20
@@ -33,10 +33,18 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @clock_option
 @click.option("--profile", "name", default="default", show_default=True, help="A name or a file.")
 @click.option(
-    "--points", type=click.IntRange(1, 10_000), default=LOOKAHEAD_POINTS, show_default=True
+    "--points",
+    type=click.IntRange(1, 10_000),
+    default=LOOKAHEAD_POINTS,
+    show_default=True,
+    help="Moments that are checked.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=8, show_default=True, help="Of the moments."
+    "--seed",
+    type=click.IntRange(0),
+    default=8,
+    show_default=True,
+    help="Fixes which moments are drawn.",
 )
 @as_json_option
 @click.pass_obj
@@ -45,7 +53,10 @@ def lookahead(
     home: Path, /, symbol: str | None, bars: tuple[str, ...], timeframes: str,
     clock: str | None, name: str, points: int, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
-    """Change the future and report every score that moved; without SYMBOL on the shipped bars."""
+    """Check that no score knows the future: later bars are changed, and no number may move.
+
+    Without SYMBOL the shipped bars are checked.
+    """
     from torra.config import load_profile  # noqa: PLC0415
     from torra.desk import wiring  # noqa: PLC0415
     from torra.replay.rerun import lookahead  # noqa: PLC0415
@@ -65,8 +76,8 @@ def lookahead(
     found = []
     for subject in subjects:
         label = subject.instance.symbol
-        with _bar(points, label) as bar:
-            found.append(lookahead.probe(subject, points=points, seed=seed, on_point=bar.update))
+        with progress(points, label) as forward:
+            found.append(lookahead.probe(subject, points=points, seed=seed, on_point=forward))
     exhibits = [lookahead.exhibit(one) for one in found]
     document = {
         "clean": all(one.clean for one in found),
@@ -82,8 +93,20 @@ def lookahead(
 @click.command("consistency")
 @click.argument("symbol")
 @click.argument("timeframe", required=False)
-@click.option("--runs", type=click.IntRange(2, 100), default=5, show_default=True)
-@click.option("--ticks", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option(
+    "--runs",
+    type=click.IntRange(2, 100),
+    default=5,
+    show_default=True,
+    help="How often each tick is asked.",
+)
+@click.option(
+    "--ticks",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+    help="How many ticks, the newest.",
+)
 @click.option("--bars", type=click.Path(path_type=Path), help="Take the bars from this file.")
 @clock_option
 @click.option("--profile", help="Use this profile: a name or a file.")
@@ -101,8 +124,8 @@ def consistency(
 
     plan = consistency.plan(home, symbol.upper(), timeframe and timeframe.upper(), **asked)
     say(plan.line(), err=True)
-    with _bar(plan.total, "runs") as bar:
-        found = consistency.repeat(plan, on_run=lambda _: bar.update(1))
+    with progress(plan.total, "runs") as forward:
+        found = consistency.repeat(plan, on_run=lambda _: forward(1))
     exhibit = consistency.exhibit(found)
     document = {
         "symbol": plan.instance.id,
@@ -138,11 +161,6 @@ def _series(symbol: str | None, bars: Sequence[str]) -> list[tuple[str, Sequence
         return list(shipped.items())
     symbol = symbol.upper()
     return [(symbol, bars or shipped.get(symbol, ["store"]))]
-
-
-def _bar(length: int, label: str) -> Any:
-    """Return a progress bar on standard error."""
-    return click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True)
 
 
 # --- how both answer ------------------------------------------------------------------------------

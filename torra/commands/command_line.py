@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -23,7 +23,13 @@ from torra.commands.init import init
 from torra.commands.jobs import jobs
 from torra.commands.money import money
 from torra.commands.notices import notices
-from torra.commands.options import ModeName, clock_option, on_terminal, print_json
+from torra.commands.options import (
+    ModeName,
+    SpelledGroup,
+    clock_option,
+    on_terminal,
+    print_json,
+)
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import changed, scorecard, standing
@@ -57,8 +63,25 @@ def _typed(word: str, yes: bool) -> Callable[[Sequence[str]], None] | None:
     return None if yes else ask
 
 
-class PlainGroup(click.Group):
+CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Run": ("run", "init", "import", "profile", "token", "tick", "jobs"),
+    "Decide": (
+        "signals", "approve", "reject", "close", "stop", "flatten", "halt", "resume", "settle",
+        "notices",
+    ),
+    "Judge": (
+        "money", "cost", "changed", "scorecard", "standing", "replay", "recompose", "sweep",
+        "lookahead", "consistency",
+    ),
+    "Keep": ("backup", "restore", "audit", "doctor"),
+}  # fmt: skip
+"""The commands in the order and under the heads of the help."""
+
+
+class PlainGroup(SpelledGroup):
     """A group whose usage errors are one line, like every other mistake."""
+
+    chapters = CHAPTERS
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run; a usage error ends with exit code 2."""
@@ -68,8 +91,8 @@ class PlainGroup(click.Group):
         try:
             code = run(*args, standalone_mode=False, **kwargs)
         except click.exceptions.NoArgsIsHelpError as error:
-            say(error.format_message(), err=True)  # help is for reading, line by line
-            sys.exit(2)
+            say(error.format_message())  # nothing was asked for and nothing is wrong
+            sys.exit(0)
         except click.ClickException as error:
             say(one_line(_said(error)), err=True)
             sys.exit(2)
@@ -189,7 +212,7 @@ def import_bars(
     from torra.commands import bar_import  # noqa: PLC0415
 
     stream = (symbol.upper(), timeframe.upper())
-    result = bar_import.run(home, file, *stream, clock, revise=revise, progress=not as_json)
+    result = bar_import.run(home, file, *stream, clock, revise=revise, progress=True)
     if as_json:
         print_json(result)
         return

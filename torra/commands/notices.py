@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from torra.commands.cli_errors import plainly
-from torra.commands.options import print_json
+from torra.commands.options import SpelledGroup, print_json
 from torra.commands.terminal import say
 from torra.home import DATABASE
 
@@ -25,7 +25,7 @@ NONE_SET = (
 )
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=SpelledGroup, invoke_without_command=True)
 @click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 2000))
 @as_json_option
 @click.pass_context

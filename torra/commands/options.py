@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 import click
 
@@ -30,6 +31,30 @@ class ModeName(click.ParamType[str]):
         if value not in MODES:
             self.fail(f"{value!r} is no desk of agents; there are {', '.join(MODES)}", param, ctx)
         return str(value)
+
+
+LONGEST_HELP: Final = 400
+"""Characters of a command's sentence in a list of commands: none is cut short."""
+
+
+class SpelledGroup(click.Group):
+    """A group whose help has the whole first sentence of each command, in chapters if it has any.
+
+    `chapters` has the names of the commands under each head.
+    """
+
+    chapters: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, all names in columns of one width."""
+        width = max(map(len, self.commands), default=0)
+        for head, names in (self.chapters or {"Commands": tuple(self.list_commands(ctx))}).items():
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(LONGEST_HELP))
+                for name in names
+            ]
+            with formatter.section(head):
+                formatter.write_dl(rows)
 
 
 def print_json(document: object) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from torra.commands.cli_errors import plainly
-from torra.commands.options import on_terminal, print_json
+from torra.commands.options import SpelledGroup, on_terminal, print_json
 from torra.commands.terminal import say
 from torra.errors import ConfigError
 
@@ -33,7 +33,7 @@ LATER: Final = (
 )
 
 
-class Plain(click.Group):
+class Plain(SpelledGroup):
     """A group whose commands end in one line where something is wrong."""
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -24,15 +24,12 @@ from click.core import ParameterSource
 
 from torra.commands.cli_errors import plainly
 from torra.commands.options import clock_option
-from torra.commands.terminal import say
+from torra.commands.terminal import progress, say
 from torra.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 USUAL_ARMS: Final = "l1,budget,full,placebo"
-
-REDRAWN: Final = 500
-"""Most redraws of a progress bar: more nobody sees, and a log would hold every one."""
 
 INTERRUPTED: Final = 130
 """Exit code of a command that Ctrl-C ended."""
@@ -63,9 +60,10 @@ TOLD: Final = (
     click.option(
         "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here."
     ),
+    click.option("--full", is_flag=True, help="Print the statistics too."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
 )
-"""Where a result goes."""
+"""Where a result goes, and how much of it."""
 
 RUN: Final = (
     click.option("--from", "begin", help="First close that is run, UTC, as 2024-05-01."),
@@ -74,7 +72,13 @@ RUN: Final = (
     clock_option,
     click.option("--profile", help="Use this profile: a name or a file."),
     click.option("--costs", default="", help="spread,commission,slippage; empty: the profile's."),
-    click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, 64),
+        default=1,
+        show_default=True,
+        help="Processes at once.",
+    ),
     click.option("--cluster", "address", help="A Dask scheduler: loopback, or tls://HOST:PORT."),
     click.option("--name", help="What the result is called; default: made of symbol and settings."),
     *TOLD,
@@ -95,24 +99,37 @@ RUN: Final = (
     multiple=True,
     help="A file of bars (CSV, also .gz), once for each timeframe; or store: the desk's own.",
 )
-@click.option("--arms", "wanted", default=USUAL_ARMS, show_default=True, help="What is compared.")
+@click.option(
+    "--arms",
+    "wanted",
+    default=USUAL_ARMS,
+    show_default=True,
+    help="Who is compared: l1 (no agents), desks of agents, placebo (their words by lot).",
+)
 @click.option("--provider", help="Who answers for the agents: rules, recorded or a vendor.")
 @click.option("--max-cost", type=float, help="USD that a vendor may be paid for all of it.")
-@click.option("--seed", type=click.IntRange(0), help="Of the placebos and the resampling.")
+@click.option(
+    "--seed", type=click.IntRange(0), help="Fixes what is drawn by lot: the same gives the same."
+)
 @click.option(
     "--trades",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the trades as CSV here; with --name alone those of a replay that was run.",
 )
-@click.option("--teach", is_flag=True, help="Let the desk know L1's win rates (docs/replaying.md).")
+@click.option(
+    "--teach",
+    is_flag=True,
+    help="Keep how often L1 won here, buys and sells apart: the desk then refuses an opening whose "
+    "odds would lose money (docs/replaying.md).",
+)
 @_with(RUN)
 @click.pass_obj
 @plainly
 def replay(
-    home: Path, /, symbol: str | None, journal: bool, as_json: bool, report: Path | None,
-    trades: Path | None, **asked: Any,
+    home: Path, /, symbol: str | None, journal: bool, as_json: bool, full: bool,
+    report: Path | None, trades: Path | None, **asked: Any,
 ) -> None:  # fmt: skip
-    """Run a symbol's history through every arm and say what it shows."""
+    """Trade a symbol's history with and without agents, and say what each came to in money."""
     from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import reporting  # noqa: PLC0415
 
@@ -137,7 +154,7 @@ def replay(
     if as_json:
         say(found.json())
     else:
-        say(found.text())
+        say(found.text(full=full))
 
 
 def _only(taken: Collection[str], says: str) -> dict[str, Any]:
@@ -176,7 +193,7 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 
 @click.command("recompose")
 @click.argument("name")
-@click.option("--arm", default="full", show_default=True, help="Which recorded arm.")
+@click.option("--arm", default="full", show_default=True, help="Whose words: a desk of the replay.")
 @click.option("--keep", default="", help="Analysts that are kept, comma-separated; empty: all.")
 @click.option("--drop", default="", help="Analysts that are left out.")
 @click.option("--no-debate", is_flag=True, help="Leave the researchers out.")
@@ -197,8 +214,10 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 @_with(TOLD)
 @click.pass_obj
 @plainly
-def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **asked: Any) -> None:
-    """Judge a replay as if its desk had been another, without asking a model."""
+def recompose(
+    home: Path, /, name: str, as_json: bool, full: bool, report: Path | None, **asked: Any
+) -> None:
+    """Say what a replay would have come to with other analysts or weights; asks no model."""
     from torra.exhibits.report import put  # noqa: PLC0415
     from torra.replay import recomposing  # noqa: PLC0415
 
@@ -211,7 +230,7 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
     if as_json:
         say(found.json())
     else:
-        say(found.text())
+        say(found.text(full=full))
 
 
 @click.command("sweep")
@@ -228,15 +247,41 @@ def recompose(home: Path, /, name: str, as_json: bool, report: Path | None, **as
     multiple=True,
     help="NAME=AXIS: a vector, ath or a timeframe, as momentum=0:.5:.25.",
 )
-@click.option("--folds", type=click.IntRange(1, 50), default=4, show_default=True)
-@click.option("--purge", type=click.IntRange(0), default=100, show_default=True, help="Bars.")
-@click.option("--embargo", type=click.IntRange(0), default=20, show_default=True, help="Bars.")
-@click.option("--seed", type=click.IntRange(0), help="Of the resampling.")
+@click.option(
+    "--folds",
+    type=click.IntRange(1, 50),
+    default=4,
+    show_default=True,
+    help="Choose on the past and judge on what follows, so many times.",
+)
+@click.option(
+    "--purge",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    help="Bars before such a border whose trades are left out.",
+)
+@click.option(
+    "--embargo",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="Bars after it that are judged by nobody.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), help="Fixes what is drawn by lot: the same gives the same."
+)
 @_with(RUN)
 @click.pass_obj
 @plainly
 def sweep(
-    home: Path, /, symbols: tuple[str, ...], as_json: bool, report: Path | None, **asked: Any
+    home: Path,
+    /,
+    symbols: tuple[str, ...],
+    as_json: bool,
+    full: bool,
+    report: Path | None,
+    **asked: Any,
 ) -> None:
     """Try thresholds and weights on L1 alone, and say how much of the best one is luck."""
     from torra.exhibits.report import put  # noqa: PLC0415
@@ -247,7 +292,7 @@ def sweep(
         raise ConfigError("--report is for one symbol; of several each has its page")
     request = sweep_jobs.SweepRequest(**asked)
     with _told_when_stopped(GOES_ON if request.address else BEGINS):
-        found = sweep_jobs.swept(home, names, request, say=_say)
+        found = sweep_jobs.swept(home, names, request, say=_say, progress=progress)
     if report is not None:
         put(report, found[0].html())
         _say(f"report: {report}")
@@ -255,24 +300,7 @@ def sweep(
         told = [dict(one.found) for one in found]
         say(json.dumps(told[0] if len(told) == 1 else told, indent=2, allow_nan=False))
     else:
-        say("\n\n".join(one.text() for one in found))
-
-
-@contextmanager
-def progress(total: int, label: str) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error while its body runs; yield what moves it on."""
-    with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
-        held = 0
-
-        def forward(number: int) -> None:
-            nonlocal held
-            held += number
-            if held * REDRAWN >= total:
-                bar.update(held)
-                held = 0
-
-        yield forward
-        bar.update(held)
+        say("\n\n".join(one.text(full=full) for one in found))
 
 
 @contextmanager

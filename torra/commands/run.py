@@ -14,11 +14,10 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-import click
 
 from torra.backup.restore import command
 from torra.clock import System, duration, floor
@@ -32,7 +31,9 @@ from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DatabaseView
 from torra.desk import start_check, wiring
 from torra.desk.schedule import Desk
+from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
+from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
 
 STANDING_BY: Final = (
@@ -90,6 +91,8 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
     told: list[str] = []
     halted = start_check.check(home, told.append)
     desk, settings = wiring.open_desk(home, KINDS)
+    with suppress(ConfigError):  # without the folder a desk runs all the same; its page says so
+        uploads.folder_of(home)
     try:
         listener, shown = _listen(desk, settings, home, address) if pages else (None, "")
         if halted:  # also where the desk stands by at first: it may have the lease a moment later
@@ -147,10 +150,10 @@ def warm_up(desk: Desk, say: Callable[[str], None], stop: Stop) -> None:
     if first is None:
         return
     say("Warming up on the bars before the start of the desk:")
-    with click.progressbar(length=first[1], label="ticks", show_pos=True) as bar:
-        bar.update(1)
+    with terminal.progress(first[1], "ticks") as forward:
+        forward(1)
         for _ in steps:
-            bar.update(1)
+            forward(1)
             if stop.told:
                 return
 

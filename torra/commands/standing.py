@@ -31,15 +31,16 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @click.option("--from", "begin", help="First close that counts, UTC, as 2026-05-01.")
 @click.option("--to", "end", help="Last close that counts, UTC.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write HTML here.")
+@click.option("--full", is_flag=True, help="Print the statistics too.")
 @as_json_option
 @click.pass_obj
 @plainly
 def scorecard(
     home: Path, /, symbol: str | None, begin: str | None, end: str | None, report: Path | None,
-    as_json: bool,
+    full: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Say what the agents of this desk were worth on its own ticks, without a replay."""
-    from torra.exhibits import pages  # noqa: PLC0415
+    from torra.exhibits import pages, trade_file  # noqa: PLC0415
     from torra.exhibits import report as reports  # noqa: PLC0415
     from torra.replay import live  # noqa: PLC0415
 
@@ -47,14 +48,16 @@ def scorecard(
     named = symbol if symbol is None or symbol.startswith("host:") else symbol.upper()
     found = live.scored(home, named, begin, end)
     if report is not None and found.document is not None:
-        reports.put(report, pages.html(found.document))
+        trades = trade_file.trade_lines(trade_file.as_csv(found.arms)) or ()
+        reports.put(report, pages.html(found.document, trades))
         say(f"report: {report}", err=True)
     if as_json:
         print_json(found.as_json())
     elif found.document is None:
         say(found.says)
     else:
-        say(reports.text(found.document, where=reports.on_the_page(found.document)))
+        where = reports.on_the_page(found.document)
+        say(reports.text(found.document, full=full, where=where))
 
 
 @click.command("standing")
@@ -161,11 +164,15 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
     numbers = rule()
     looks = ", ".join(f"{count:,}" for count in numbers["looks"])
     lines = [
-        f"Looks at {looks} pooled ticks with agents, then every {numbers['then_every']:,}.",
-        "Promoted when the residual IC is above 0 with its whole interval and changed verdicts pay "
-        "more than the placebos;",
-        "demoted when, on the ticks since the look before, neither holds.",
-        "Ticks and looks belong to a setting, whatever its profile is called and whoever ran it.",
+        f"Agents are looked at after {looks} ticks with their words, then every "
+        f"{numbers['then_every']:,}.",
+        "They get a say when both hold: their words told where the price went beyond what L1 knew, "
+        "and more than",
+        "chance explains; and the verdicts that they changed paid more than the same words by lot.",
+        "They lose it when, on the ticks since the look before, neither holds.",
+        "Ticks and looks belong to the settings, whatever the profile is called and whoever ran "
+        "it.",
+        "How this is computed: docs/scorecard.md.",
     ]
     for row in found:
         lines += ["", *_profile(row)]

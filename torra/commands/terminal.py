@@ -1,19 +1,34 @@
 """The one place at which a command writes: what strangers wrote cannot steer a terminal there.
 
 `say` writes a text or a document, `LogLine` a line of the log. Both show steering characters as
-their escapes (torra.harmless_text), which in JSON are the same characters.
+their escapes (torra.harmless_text), which in JSON are the same characters. `progress` tells on
+standard error how far long work is: a bar for a person, a plain line now and then for a file or a
+pipe. Standard output has the result alone.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import click
 
+from torra.clock import Clock, System
 from torra.errors import bounded
 from torra.harmless_text import escaped
+
+REDRAWN: Final = 500
+"""Most redraws of a progress bar: more nobody sees."""
+
+TOLD_SECONDS: Final = 10.0
+"""Between two lines of progress where no person looks."""
+
+MINUTE: Final = 60
+HOUR: Final = 3600
 
 LOG: Final = "%(asctime)s %(levelname)s %(message)s"
 """A line of a desk's log."""
@@ -56,3 +71,62 @@ def escape_warnings() -> None:
     """Escape warnings where nothing else was told to write them."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(LogLine())
+
+
+@contextmanager
+def progress(
+    total: int, label: str, *, clock: Clock | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Tell how far work is while its body runs; yield what moves it on by a number of steps."""
+    if sys.stderr.isatty():
+        yield from _bar(total, label)
+    else:
+        yield _Lines(total, label, clock or System()).forward
+
+
+def _bar(total: int, label: str) -> Iterator[Callable[[int], None]]:
+    with click.progressbar(length=total, label=label, file=sys.stderr, show_pos=True) as bar:
+        held = 0
+
+        def forward(number: int) -> None:
+            nonlocal held
+            held += number
+            if held * REDRAWN >= total:
+                bar.update(held)
+                held = 0
+
+        yield forward
+        bar.update(held)
+
+
+class _Lines:
+    """The lines of some work: what is done, of how much, and how long the rest will take."""
+
+    def __init__(self, total: int, label: str, clock: Clock) -> None:
+        self._total, self._label, self._clock = total, label, clock
+        self._done = 0
+        self._began = self._told = clock.monotonic()
+
+    def forward(self, number: int) -> None:
+        """Move on; where the last line is old enough, write the next."""
+        self._done += number
+        now = self._clock.monotonic()
+        if now - self._told < TOLD_SECONDS or not 0 < self._done < self._total:
+            return
+        self._told = now
+        left = (now - self._began) / self._done * (self._total - self._done)
+        share = 100 * self._done // self._total
+        say(
+            f"{self._label}: {self._done:,} of {self._total:,} ({share} %), "
+            f"about {_span(left)} left",
+            err=True,
+        )
+
+
+def _span(seconds: float) -> str:
+    """Return a number of seconds as a person says it."""
+    if seconds < 1.5 * MINUTE:
+        return f"{max(1, math.ceil(seconds))} s"
+    if seconds < 1.5 * HOUR:
+        return f"{round(seconds / MINUTE)} min"
+    return f"{seconds / HOUR:.1f} h"

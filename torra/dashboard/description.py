@@ -193,7 +193,7 @@ def _body(route: Route) -> JsonObject:
         "properties": fields,
         **({"required": needed} if needed else {}),
     }
-    kinds = ("application/json", "application/x-www-form-urlencoded")
+    kinds = ("multipart/form-data",) if route.files else KINDS_OF_BODY
     return {"required": bool(needed), "content": {kind: {"schema": schema} for kind in kinds}}
 
 
@@ -263,6 +263,8 @@ def _security(route: Route, method: str) -> list[JsonValue]:
         return [{"bearer": [route.scope]}, {"session": [route.scope]}]
     return [{"bearer": [route.scope]}, {"session": [route.scope], "page": [route.scope]}]
 
+
+KINDS_OF_BODY: Final = ("application/json", "application/x-www-form-urlencoded")
 
 SCHEMES: Final[JsonObject] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "A token of the desk."},

@@ -25,7 +25,7 @@ import numpy as np
 from torra.config import Profile, SymbolSpec
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.observations import ArmSeen, TickSeen
-from torra.evaluation.wording import count, listed, percent, percent_cell
+from torra.evaluation.wording import count, listed, percent, percent_cell, the_arm
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.one_sided import leans
 from torra.verdict.order_levels import Levels, exact, levels
@@ -207,8 +207,9 @@ def _told(one: Openings) -> str:
 
 def side_warning(arms: Sequence[ArmSeen]) -> str:
     """Return which arms hardly ever say one of BUY and SELL; "" where none does."""
+    names = [arm.name for arm in arms]
     told = [
-        f"{one.arm} (BUY on {percent(one.buys / one.ticks, 1)} of ticks, SELL on "
+        f"{the_arm(one.arm, names)} (BUY on {percent(one.buys / one.ticks, 1)} of ticks, SELL on "
         f"{percent(one.sells / one.ticks, 1)})"
         for one in map(openings, arms)
         if leans(one.buys, one.sells, LEAST_VERDICTS)
@@ -226,18 +227,19 @@ def rounding_warning(arms: Sequence[ArmSeen], profile: Profile) -> str:
 
     `profile` has the capital and the symbols' lots that the arms ran with.
     """
+    names = [arm.name for arm in arms]
     found = [(arm, openings(arm)) for arm in arms]
     meant = [(arm, one) for arm, one in found if (one.share(SIZE_ZERO) or 0.0) > NOTABLE_SHARE]
     if not meant:
         return ""
     told = listed(
         [
-            f"{one.refused[SIZE_ZERO].episodes:,} of {one.wanted:,} openings that {one.arm} wanted "
-            f"({percent(one.share(SIZE_ZERO))})"
+            f"{one.refused[SIZE_ZERO].episodes:,} of {one.wanted:,} openings that "
+            f"{the_arm(one.arm, names)} wanted ({percent(one.share(SIZE_ZERO))})"
             for _, one in meant
         ]
     )
-    apart = " Differences between the arms may be rounding." if len(arms) > 1 else ""
+    apart = " Differences between them may be rounding." if len(arms) > 1 else ""
     helps = _remedy([arm for arm, _ in meant], profile)
     return f"Lot rounding decides (SIZE_ZERO): it refused {told}.{apart}{helps}"
 

@@ -1,4 +1,4 @@
-"""Figures in words, as a trader reads them: +0.10 R, 1,600 trades, 0.21 to 0.48.
+"""Figures and arms in words, as a trader reads them: +0.10 R, 1,600 trades, the budget desk.
 
 Pure functions. A minus is the true one (U+2212), as on every page. None is "not known" everywhere,
 never a NaN and never an empty cell.
@@ -6,13 +6,41 @@ never a NaN and never an empty cell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
+from agent_config import MODES
 from torra.evaluation.intervals import wilson
 
 UNKNOWN: Final = "not known"
 MINUS: Final = "\N{MINUS SIGN}"
+
+CONTROL: Final = "l1"
+
+ARM_WORDS: Final[Mapping[str, str]] = {
+    CONTROL: "L1 alone",
+    "legacy": "one model by itself",
+    "analysts": "analysts without a debate",
+    **{name: f"{name} desk" for name in MODES},
+    "pivotal": "budget desk, asked only where it could matter",
+    "outage": "budget desk without an answer",
+    "final": "this desk",
+    "recomposed": "desk as changed",
+}
+"""What a person calls an arm; its name is for programs."""
+
+PLACEBO_WORDS: Final[Mapping[str, str]] = {
+    "placebo_shuffled": "with its answers of other days (placebo)",
+    "placebo_flipped": "with its answers turned around (placebo)",
+    "placebo_random": "with answers by lot (placebo)",
+}
+"""How a placebo uses the answers of the arm before it."""
+
+SPEAKERS: Final = (*reversed(MODES), "analysts", "legacy")
+"""Whose answers the placebos use: the first of these that runs."""
+
+BARE: Final = ("L1", "this")
+"""How the words begin that want no article."""
 
 
 class Bounded(Protocol):
@@ -87,3 +115,24 @@ def share_cell(hits: int, size: int) -> str | None:
     if found is None:
         return None
     return f"{percent(hits / size)} ({percent_span(found.low, found.high)})"
+
+
+def arm_called(name: str, among: Iterable[str]) -> str:
+    """Return what a person calls an arm, of those that it is compared with."""
+    if name not in PLACEBO_WORDS:
+        return ARM_WORDS.get(name, name)
+    known = set(among)
+    source = next((one for one in SPEAKERS if one in known), None)
+    return f"{ARM_WORDS[source] if source else 'desk'} {PLACEBO_WORDS[name]}"
+
+
+def the_arm(name: str, among: Iterable[str]) -> str:
+    """Return an arm within a sentence: L1 alone, the budget desk."""
+    called = arm_called(name, among)
+    bare = called == name or called.startswith((*BARE, "one", "analysts"))
+    return called if bare else f"the {called}"
+
+
+def upper_first(text: str) -> str:
+    """Return a text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]

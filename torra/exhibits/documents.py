@@ -2,9 +2,9 @@
 
 A replay or a scorecard is one JSON document (docs/replays.md): `kind` ("replay" or "scorecard"),
 `name` (as the file's), `created_at`, `title`, `summary` (one sentence), `period` ({"from", "to"}),
-`arms` (names of what was compared), `tables` (each with the sentence under it), `plots`, `series`
-and `warnings`. A program that makes one checks it with `Document`; torra.exhibits.report makes them
-from exhibits.
+`arms` (names of what was compared), `settings` (under what: bars, profile, thresholds), `tables`
+(each with the sentence under it), `plots`, `series` and `warnings`. A program that makes one checks
+it with `Document`; torra.exhibits.report makes them from exhibits.
 
 Every file is checked before it is shown, and its words are a stranger's. A file that is no such
 document is listed with the reason and never shown in part. Symbolic links, files over LARGEST bytes
@@ -28,8 +28,10 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from torra.config import NAME
+from torra.errors import in_words
 from torra.evaluation.exhibits import Moment, Part, Plot, Table, Word
 from torra.exhibits import trade_file
+from torra.exhibits.outcome import outcome
 
 FOLDER: Final = "replays"
 SUFFIX: Final = ".json"
@@ -83,6 +85,7 @@ class Document(Part):
     summary: str = Field(min_length=1, max_length=MOST_SUMMARY)
     period: Period
     arms: tuple[Word, ...] = Field((), max_length=48)
+    settings: dict[Word, Word] = Field({}, max_length=24)
     tables: tuple[Table, ...] = Field((), max_length=48)
     plots: tuple[Plot, ...] = Field((), max_length=48)
     series: tuple[Series, ...] = Field((), max_length=24)
@@ -112,6 +115,7 @@ class Listed:
     warnings: int = 0
     period: Period | None = None
     arms: int = 0
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 class Broken(Exception):
@@ -200,12 +204,19 @@ class ReplayShelf:
             name,
             kind=told.kind,
             title=told.title,
-            summary=told.summary,
+            summary=sentence(told),
             created_at=told.created_at,
             warnings=len(told.warnings),
             period=told.period,
             arms=len(told.arms),
+            settings=tuple(told.settings.items()),
         )
+
+
+def sentence(document: Document) -> str:
+    """Return the one sentence of a document: its result in money where its tables tell it."""
+    found = outcome(document.tables, document.arms)
+    return found.sentence if found else document.summary
 
 
 def allowed(name: str) -> bool:
@@ -240,8 +251,7 @@ def _checked(told: Any, name: str) -> Document:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole file"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        said = first["msg"].removeprefix("Value error, ")
-        raise Broken(f"{place}: {said}{more}") from None
+        raise Broken(f"{place}: {in_words(first)}{more}") from None
     if document.name != name:
         raise Broken(f"it calls itself {document.name}; the file must have that name")
     return document

@@ -1,9 +1,11 @@
 """A document arranged for a page of the dashboard and for the report on paper, in the same order.
 
-`arranged` turns a checked document into words and drawings: every table with its sentence and its
-plots, then the plots and lines that belong to no table. `html` is the report as one file: it loads
-nothing, has no script, and its own policy allows its own style sheet only. Every word of a document
-is a stranger's: it is cleaned here and escaped by the templates.
+`arranged` turns a checked document into words and drawings. What arms came to in money is first, a
+sentence and a short table, then their curves; every table with its sentence and its plots follows,
+known ones as "How this is computed" under a trader's question, and the plots and lines that belong
+to no table. Trades are handed in (`trades_shown`): they lie in a file of their own. `html` is the
+report as one file: it loads nothing, has no script, and its own policy allows its own style sheet
+only. Every word of a document is a stranger's: it is cleaned here and escaped by the templates.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from flask.templating import Environment
 from torra.clock import iso
 from torra.config import ROOT
 from torra.evaluation.exhibits import MOST_LETTERS, MOST_POINTS, MOST_SAYS, Line, Plot, Table
-from torra.exhibits import figures, numbers, plots, thinning
+from torra.evaluation.wording import CONTROL, PLACEBO_WORDS, arm_called
+from torra.exhibits import exhibit_words, figures, numbers, outcome, plots, thinning, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document, Series
+from torra.exhibits.trade_file import TradeLine
 
 KINDS: Final = {"replay": "↻ replay", "scorecard": "☰ scorecard"}
 ROWS_SHOWN: Final = 500
@@ -43,27 +47,53 @@ SHEETS: Final = ("torra.css", "plots.css", "report.css")
 
 TOO_FEW: Final = "◌ too few to tell"
 
+PLACEBO: Final = (
+    "A placebo is the same desk with answers that mean nothing. A desk that does no better than "
+    "its placebos knew nothing."
+)
+"""What stands under a table with placebos."""
 
-def arranged(found: Document) -> dict[str, Any]:
-    """Return a document as its page shows it."""
+ON_PAPER: Final = 200
+"""Most trades of an arm in a report; the CSV file has all."""
+
+WORDS: Final = (
+    "1 R is what a trade's stop puts at risk; in brackets where the true mean lies, with 95 % "
+    "confidence. Models' cost is what was paid for answers, in US dollars."
+)
+"""What stands under every table of arms."""
+
+SETTINGS: Final = {"bars": "Bars", "profile": "Profile", "thresholds": "Thresholds"}
+"""What is said of the settings of a document, in this order."""
+
+
+def arranged(found: Document, trades: Sequence[TradeLine] = ()) -> dict[str, Any]:
+    """Return a document as its page shows it, on paper with the newest `trades` of its arms."""
+    came_to = outcome.outcome(found.tables, found.arms)
+    # another program's own first: nothing else says what they say
+    exhibits = _numbered(sorted(_exhibits(found, came_to), key=lambda item: bool(item["asks"])))
     return {
         "problem": "",
         "kind": KINDS[found.kind],
         "title": figures.clean(found.title, MOST_LETTERS),
-        "summary": figures.clean(found.summary, MOST_SUMMARY),
+        "summary": figures.clean(_summary(found, came_to), MOST_SUMMARY),
+        "money": _money(came_to),
+        "curves": _curves(found) if came_to else [],
+        "trades": [_trades(found, trades, arm) for arm in _paper_arms(found, trades)],
         "created": moment(found.created_at),
         "start": moment(found.period.start),
         "end": moment(found.period.end),
-        "arms": [figures.clean(arm, MOST_LETTERS) for arm in found.arms],
+        "arms": [figures.clean(arm_called(arm, found.arms), MOST_LETTERS) for arm in found.arms],
+        "settings": _settings(found),
         "warnings": [figures.clean(text, WARNING) for text in found.warnings],
-        "exhibits": _numbered(_exhibits(found)),
+        "exhibits": [item for item in exhibits if not item["asks"]],
+        "computed": [item for item in exhibits if item["asks"]],
         "too_few": TOO_FEW,
     }
 
 
-def html(document: Document) -> str:
-    """Return the report as one HTML file, complete in itself."""
-    one = arranged(document)
+def html(document: Document, trades: Sequence[TradeLine] = ()) -> str:
+    """Return the report as one HTML file, complete in itself, with the newest trades."""
+    one = arranged(document, trades)
     title = escape(one["title"])
     body = _templates().get_template("torra_agents/report.html").render(one=one)
     return (
@@ -106,14 +136,112 @@ def moment(when: datetime | None) -> str:
     return figures.moment(iso(when)) if when else figures.DASH
 
 
+def arms_of(found: Document, trades: Sequence[TradeLine]) -> list[str]:
+    """Return the arms that have trades to be listed, in the order of the document."""
+    traded = {line.arm for line in trades}
+    return [arm for arm in found.arms if arm in traded]
+
+
+def first_arm(arms: Sequence[str]) -> str:
+    """Return whose trades are shown first: the first desk's, else L1's."""
+    desks = [arm for arm in arms if arm != CONTROL and arm not in PLACEBO_WORDS]
+    return next(iter([*desks, *arms]), "")
+
+
+def trades_shown(
+    found: Document, trades: Sequence[TradeLine], arm: str, begin: int, most: int
+) -> dict[str, Any]:
+    """Return `most` trades of an arm from place `begin` on as a table, and how many there are."""
+    own = [line.cells for line in trades if line.arm == arm]
+    called = figures.clean(arm_called(arm, found.arms), MOST_LETTERS)
+    return {
+        "title": f"Trades of {called}, newest first; results after all costs, in the account's "
+        "currency",
+        "called": called,
+        "columns": list(trade_file.HEADS),
+        "kinds": ["brief", "brief", "num", "num", "brief", "num", "num", "num", "brief"],
+        "rows": [list(cells) for cells in own[begin : begin + most]],
+        "count": len(own),
+        "left": max(0, len(own) - begin - most),
+    }
+
+
 # --- arranging ------------------------------------------------------------------------------------
 
 
-def _exhibits(found: Document) -> Iterator[dict[str, Any]]:
+def _money(came_to: outcome.Outcome | None) -> dict[str, Any] | None:
+    """Return the sentence in money and the short table of arms."""
+    if came_to is None:
+        return None
+    return {
+        "sentence": figures.clean(came_to.sentence, MOST_SUMMARY),
+        "why": figures.clean(came_to.why, MOST_SAYS),
+        "words": WORDS,
+        "placebo": PLACEBO if any(line.placebo for line in came_to.lines) else "",
+        "table": {
+            "title": "What each came to, after all costs",
+            "columns": list(outcome.HEADS),
+            "kinds": ["", *["num"] * (len(outcome.HEADS) - 1)],
+            "rows": [
+                [figures.clean(text, MOST_LETTERS) for text in (line.called, *line.cells)]
+                for line in came_to.lines
+            ],
+            "count": len(came_to.lines),
+            "left": 0,
+        },
+    }
+
+
+def _summary(found: Document, came_to: outcome.Outcome | None) -> str:
+    """Return what a document says beside its money: nothing that a table of its own says."""
+    if came_to is None:
+        return found.summary
+    rest = found.summary.removeprefix(came_to.sentence).strip()
+    said = next((table.says for table in found.tables if table.name == outcome.CLAIMS), "")
+    # files of before begin with the sentence of that table
+    return rest.removesuffix(said[:MOST_SUMMARY]).strip() if said else rest
+
+
+def _curves(found: Document) -> list[dict[str, Any]]:
+    """Return the plots of the table of arms, their lines by the names that people use."""
+    called = [arm_called(arm, found.arms) for arm in found.arms]
+    shown = []
+    for number, plot in enumerate((p for p in found.plots if p.of == outcome.ARMS), 1):
+        lines = tuple(
+            line.model_copy(update={"name": arm_called(line.name, found.arms)})
+            for line in plot.lines
+        )
+        one = plotted(plot.model_copy(update={"lines": lines}), called)
+        shown.append(one | {"id": f"curve-{number}"})
+    return shown
+
+
+def _paper_arms(found: Document, trades: Sequence[TradeLine]) -> list[str]:
+    """Return whose trades stand on paper: L1's and the first desk's."""
+    known = arms_of(found, trades)
+    return [arm for arm in known if arm in (CONTROL, first_arm(known))]
+
+
+def _trades(found: Document, trades: Sequence[TradeLine], arm: str) -> dict[str, Any]:
+    return trades_shown(found, trades, arm, 0, ON_PAPER)
+
+
+def _settings(found: Document) -> list[tuple[str, str]]:
+    known = {
+        figures.clean(k, 60): figures.clean(v, MOST_LETTERS) for k, v in found.settings.items()
+    }
+    return [(word, known[name]) for name, word in SETTINGS.items() if name in known]
+
+
+def _exhibits(found: Document, came_to: outcome.Outcome | None) -> Iterator[dict[str, Any]]:
     for table in found.tables:
-        # a table without a name owns no plot
-        own = [plot for plot in found.plots if plot.of and plot.of == table.name]
+        # a table without a name owns no plot; the curves stand before all tables
+        curves = came_to is not None and table.name == outcome.ARMS
+        own = [plot for plot in found.plots if plot.of and plot.of == table.name and not curves]
         yield {
+            "asks": exhibit_words.ASKED.get(table.name, ""),
+            "open": table.name in exhibit_words.OPEN,
+            "meant": exhibit_words.meant(table.columns),
             "title": figures.clean(table.title, MOST_LETTERS),
             "says": figures.clean(table.says, MOST_SAYS),
             "enough": table.enough,
@@ -123,6 +251,9 @@ def _exhibits(found: Document) -> Iterator[dict[str, Any]]:
     for plot in [*(p for p in found.plots if not p.of), *map(_as_plot, found.series)]:
         shown = plotted(plot, found.arms)
         yield {
+            "asks": "",
+            "open": True,
+            "meant": [],
             "title": shown["title"],
             "says": shown["says"],
             "enough": True,
@@ -131,7 +262,7 @@ def _exhibits(found: Document) -> Iterator[dict[str, Any]]:
         }
 
 
-def _numbered(exhibits: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+def _numbered(exhibits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give every exhibit and every plot the id that links and labels use."""
     found = []
     for number, exhibit in enumerate(exhibits, 1):

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from pydantic import ValidationError
 
-from torra.errors import ConfigError
+from torra.errors import ConfigError, in_words
 from torra.evaluation.exhibits import Exhibit
-from torra.exhibits import pages
+from torra.exhibits import outcome, pages, trade_file
 from torra.exhibits.documents import FOLDER, LARGEST, SUFFIX, Document, allowed
 from torra.whole_files import write_whole
 
 WIDTH: Final = 100
 """Characters of a line in a terminal."""
+
+PERCENT: Final = " %"
+WHOLE: Final = "\N{NO-BREAK SPACE}%"
 
 
 def document(
@@ -37,8 +40,9 @@ def document(
     exhibits: Sequence[Exhibit],
     warnings: Sequence[str],
     created_at: datetime,
+    settings: Mapping[str, str] | None = None,
 ) -> Document:
-    """Return the document of these exhibits.
+    """Return the document of these exhibits; `settings` says under what they were made.
 
     Raises ConfigError for a name that no file may have. Raises ValueError, with the place, for
     everything that `Document` refuses.
@@ -52,6 +56,7 @@ def document(
         "summary": summary,
         "period": {"from": period[0], "to": period[1]},
         "arms": tuple(arms),
+        "settings": dict(settings or {}),
         "tables": [one.table for one in exhibits],
         "plots": [
             plot.model_copy(update={"of": one.name}) for one in exhibits for plot in one.plots
@@ -63,7 +68,7 @@ def document(
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the report"
-        raise ValueError(f"{place}: {first['msg']}") from None
+        raise ValueError(f"{place}: {in_words(first)}") from None
 
 
 class Reported:
@@ -76,11 +81,15 @@ class Reported:
 
     def html(self) -> str:
         """Return the report as one self-contained HTML file."""
-        return pages.html(self.document)
+        return pages.html(self.document, trade_file.trade_lines(self.trades()) or ())
 
-    def text(self) -> str:
-        """Return the report for a terminal."""
-        return text(self.document, where=self.where or on_the_page(self.document))
+    def text(self, *, full: bool = False) -> str:
+        """Return the report for a terminal; with its statistics where they are wanted."""
+        return text(self.document, full=full, where=self.where or on_the_page(self.document))
+
+    def trades(self) -> str:
+        """Return the trades of every arm as CSV; nothing where there is none."""
+        return ""
 
     def json(self) -> str:
         """Return the document as JSON."""
@@ -129,27 +138,33 @@ def as_json(found: Document) -> str:
 
 
 def on_the_page(found: Document) -> str:
-    """Return the sentence that says where to find every table of a written document."""
-    return f"Every table: the page /replays/{found.name}, or --report FILE."
+    """Return the sentence that says where to find everything about a written document."""
+    return f"Plots and every table: the page /replays/{found.name}, or --report FILE."
 
 
-def text(found: Document, *, tables: int = 1, width: int = WIDTH, where: str = "") -> str:
-    """Return a document for a terminal: warnings, the first tables, the sentence of each.
+def text(found: Document, *, full: bool = False, width: int = WIDTH, where: str = "") -> str:
+    """Return a document for a terminal: its money, what to read with care, where the rest is.
 
-    `where` is a last sentence on where to find the other tables, if there are any.
+    With `full` every table with its sentence follows, as it is computed. A document without money,
+    as a sweep, has its first table always. `where` is a last sentence on where to find more.
     """
     one = pages.arranged(found)
-    lines = [one["title"], f"{one['start']} to {one['end']}", "", *_filled(one["summary"], width)]
+    lines = [one["title"], f"{one['start']} to {one['end']}"]
+    lines += [f"{word}: {told}" for word, told in one["settings"]]
+    lines += _money(one["money"], width) if one["money"] else []
+    lines += ["", *_filled(one["summary"], width)] if one["summary"] else []
+    lines += ["", "Read with care:"] if one["warnings"] else []
     lines += [line for warning in one["warnings"] for line in _filled(f"! {warning}", width, "  ")]
-    for place, exhibit in enumerate(one["exhibits"]):
-        if exhibit["table"] is None:
-            continue  # a plot alone has nothing to say here
-        few = "" if exhibit["enough"] else f"  {one['too_few']}"
-        lines += ["", f"{exhibit['title']}{few}"]
-        if place < tables:
-            lines += [f"  {line}" for line in _columns(exhibit["table"], width - 2)]
-        lines += _filled(exhibit["says"], width, "  ", "  ")
-    if where and len(found.tables) > tables:
+    # a file of another program has its tables in full: nothing else says what it says
+    lines += _tables(one["exhibits"], one, width, tables=1)
+    if full:
+        lines += ["", "How this is computed"] if one["computed"] else []
+        lines += _tables(one["computed"], one, width, tables=len(one["computed"]))
+    elif one["computed"]:
+        shown = [item | {"says": "", "title": ""} for item in one["computed"] if item["open"]]
+        lines += _tables(shown, one, width, tables=1)
+        lines += ["", "Statistics, and how all of this is computed: --full."]
+    if where:
         lines += ["", *_filled(where, width)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -177,10 +192,48 @@ def _kind(path: Path) -> str:
 # --- for a terminal -------------------------------------------------------------------------------
 
 
+def _money(money: dict[str, Any], width: int) -> list[str]:
+    """Return the sentence in money, the short table of arms, and what its sizes explain."""
+    rows = [outcome.BRIEF_HEADS, *money["table"]["rows"]]
+    rest = [list(row[1:]) for row in rows]
+    sizes = [max(map(len, column)) for column in zip(*rest, strict=True)]
+    room = width - sum(size + 2 for size in sizes)
+    lines = ["", *_filled(money["sentence"], width), ""]
+    for who, *cells in rows:
+        first, *more = textwrap.wrap(who, room, subsequent_indent="  ") or [""]
+        told = "".join(f"  {cell.rjust(size)}" for cell, size in zip(cells, sizes, strict=True))
+        lines += [first.ljust(room) + told, *more]
+    for note in (money["why"], f"{money['words']} {money['placebo']}"):
+        lines += ["", *_filled(note, width)] if note else []
+    return lines
+
+
+def _tables(
+    exhibits: Sequence[dict[str, Any]], one: dict[str, Any], width: int, *, tables: int
+) -> list[str]:
+    """Return exhibits with their sentences, the first so many with their tables too."""
+    lines: list[str] = []
+    for place, exhibit in enumerate(exhibits):
+        if exhibit["table"] is None:
+            continue  # a plot alone has nothing to say here
+        few = "" if exhibit["enough"] else f"  {one['too_few']}"
+        lines += ["", f"{exhibit['asks'] or exhibit['title']}{few}"]
+        lines += [f"  {exhibit['title']}"] if exhibit["asks"] and exhibit["title"] else []
+        if place < tables:
+            lines += [f"  {line}" for line in _columns(exhibit["table"], width - 2)]
+        lines += _filled(exhibit["says"], width, "  ", "  ")
+    return lines
+
+
 def _filled(said: str, width: int, then: str = "", first: str = "") -> list[str]:
-    return textwrap.wrap(
-        said, width, initial_indent=first, subsequent_indent=then, break_on_hyphens=False
+    lines = textwrap.wrap(
+        said.replace(PERCENT, WHOLE),  # a number and its sign stay in one line
+        width,
+        initial_indent=first,
+        subsequent_indent=then,
+        break_on_hyphens=False,
     )
+    return [line.replace(WHOLE, PERCENT) for line in lines]
 
 
 def _columns(table: dict[str, Any], width: int) -> list[str]:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from torra.clock import iso
 from torra.evaluation.observations import ArmSeen, TradeSeen
 from torra.evaluation.trade_figures import net_results
+from torra.exhibits import figures
 from torra.exhibits.figures import sheet_cell
 
 FILE: Final = "trades.csv"
@@ -62,6 +64,86 @@ NUMBERS: Final = frozenset(name for name in COLUMNS if name.endswith(")") and "U
 """The columns of numbers: those with a unit."""
 
 
+ENDED: Final[Mapping[str, str]] = {
+    "STOPPED": "stop",
+    "TARGET": "target",
+    "CLOSED": "opposite verdict",
+    "END": "end of the bars",
+    "BY_HAND": "by hand",
+}
+"""How a trade ended, in words."""
+
+HEADS: Final = (
+    "Opened (UTC)", "Side", "Result", "In R", "Ended by", "Lots", "Entry", "Exit", "Closed (UTC)",
+)  # fmt: skip
+"""The heads of a list of trades. Results are net, as in the table of arms, in account currency."""
+
+PRICES: Final = ("entry (price)", "exit (price)")
+MOST_DECIMALS: Final = 5
+"""Decimals of a price that a list shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TradeLine:
+    """A trade of an arm as a line of a list: `cells` as HEADS has them."""
+
+    arm: str
+    cells: tuple[str, ...]
+
+
+def trade_lines(text: str) -> list[TradeLine] | None:
+    """Return the trades of a file, each arm's newest first; None where it is no file of trades."""
+    rows = _rows(text)
+    if rows is None:
+        return None
+    found = [dict(zip(COLUMNS, row, strict=True)) for row in reversed(rows)]
+    places = min(
+        MOST_DECIMALS, max((_decimals(row[name]) for row in found for name in PRICES), default=0)
+    )
+    return [TradeLine(figures.clean(row["arm"], 60), _shown(row, places)) for row in found]
+
+
+def _shown(row: Mapping[str, str], places: int) -> tuple[str, ...]:
+    """Return the cells of a trade; prices have `places` decimals, as the finest of the file has."""
+    return (
+        _time(row["opened (UTC)"]),
+        figures.clean(f"{row['side']} {row['timeframe']}", 40),
+        _number(row["net (account currency)"], lambda value: figures.signed(value, 2)),
+        _number(row["net (R)"], lambda value: figures.signed(value, 2)),
+        figures.clean(ENDED.get(row["ended by"], row["ended by"]), 40),
+        _number(row["size (lots)"], lambda value: figures.plain(value, 2)),
+        *(_number(row[name], lambda value: figures.plain(value, places)) for name in PRICES),
+        _time(row["closed (UTC)"]),
+    )
+
+
+def _time(text: str) -> str:
+    return figures.clean(text.replace("T", " ")[: len("2026-01-01 00:00")], 40)
+
+
+def _number(text: str, shown: Callable[[float], str]) -> str:
+    """Return a number as it is shown; what is none stands as it is."""
+    try:
+        return shown(float(text))
+    except ValueError:
+        return figures.clean(text, 20)
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2].rstrip("0"))
+
+
+def _rows(text: str) -> list[list[str]] | None:
+    """Return the rows below the heads; None where it is no file of trades."""
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+    except csv.Error:
+        return None
+    if not rows or rows[0] != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
+        return None
+    return rows[1:]
+
+
 def as_csv(arms: Iterable[ArmSeen]) -> str:
     """Return the trades of arms as CSV; an arm without trades has no row."""
     rows = (
@@ -76,14 +158,12 @@ def as_csv(arms: Iterable[ArmSeen]) -> str:
 
 def clean(text: str) -> str | None:
     """Return a file's rows with harmless cells; None where it is no file of trades."""
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline="")))
-    except csv.Error:
+    rows = _rows(text)
+    if rows is None:
         return None
-    if not rows or rows[0] != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
-        return None
-    head, *rows = rows
-    return _told([head, *([_cell(*one) for one in zip(head, row, strict=True)] for row in rows)])
+    return _told(
+        [[*COLUMNS], *([_cell(*one) for one in zip(COLUMNS, row, strict=True)] for row in rows)]
+    )
 
 
 def _cell(column: str, text: str) -> object:

@@ -79,6 +79,15 @@ VOLUMES: Final = ("tick_volume", "volume", "real_volume")
 Real volume is 0 for currencies and metals.
 """
 
+WHEN: Final = ("time", "date")
+NEEDED: Final = COLUMNS[:-1]
+NEEDS: Final = f"needs {', '.join((WHEN[0], *COLUMNS))}"
+"""What every file must have: a time, four prices and a volume."""
+
+SHOWN: Final = 12
+SHOWN_LETTERS: Final = 24
+"""Heads of a file's columns, and letters of each, that an error shows."""
+
 TERMINAL_MARK: Final = "<"
 """What the header of MetaTrader 5's export begins with: <DATE>."""
 
@@ -122,8 +131,6 @@ class _Sheet:
     of_terminal: bool = False
 
     def column(self, name: str) -> pd.Series[str]:
-        if name not in self.cells:
-            raise ConfigError(f"{self.path} has no column {name}: export bars, or add the column")
         return self.cells[name]
 
     def fault(self, broken: npt.ArrayLike, problem: str) -> ConfigError:
@@ -148,17 +155,28 @@ def _sheet(path: Path) -> _Sheet:
             f"{path} has its cells in quotation marks: save it as CSV without them, or remove them"
         )
     heads = [cell.strip().strip("<>").lower() for cell in first.split(separator)]
-    cells = _cells(path, body, separator, line)
     # A file without a header begins with a date.
     if heads[0][:1].isdigit():
         names = _by_position(heads)
-        cells = cells.iloc[:, : len(names)]
+        _check_columns(path, names[: len(heads)], f"no header and {len(heads)} cells in a line")
+        cells = _cells(path, body, separator, line).iloc[:, : len(names)]
         return _Sheet(path, cells.set_axis(names[: cells.shape[1]], axis=1), line)
     names = _by_header(path, heads)
+    shown = [head[:SHOWN_LETTERS] for head in heads[:SHOWN]]
+    _check_columns(path, names, ", ".join(filter(None, shown)) or "no word")
+    cells = _cells(path, body, separator, line)
     if len(cells) == 1:
         raise ConfigError(f"{path} holds no bars: export them again, with a longer range of dates")
     rows = cells.iloc[1:].set_axis(names, axis=1)
     return _Sheet(path, rows, line + 1, first.lstrip().startswith(TERMINAL_MARK))
+
+
+def _check_columns(path: Path, names: list[str], found: str) -> None:
+    """Raise ConfigError unless there are a time, four prices and a volume."""
+    has = set(names)
+    if has & {*WHEN} and has >= {*NEEDED} and has & {*VOLUMES}:
+        return
+    raise ConfigError(f"{path} {NEEDS}; found {found}: export bars, or name its columns so")
 
 
 def _text(path: Path) -> str:

@@ -46,13 +46,14 @@ from agents.registry import AGENTS
 from torra.clock import iso
 from torra.config import Profile
 from torra.errors import ConfigError
+from torra.evaluation import wording
 from torra.evaluation.observations import ArmSeen, Four, TickSeen, four
 from torra.evaluation.recomposition import agreement, analysts_apart
 from torra.tick.debate import Debater
 
 Placebo = Literal["shuffled", "flipped", "random"]
 
-CONTROL: Final = "l1"
+CONTROL: Final = wording.CONTROL
 PLACEBOS: Final[tuple[Placebo, ...]] = ("shuffled", "flipped", "random")
 PLACEBO_WORD: Final = "Placebo: another tick's words, or none of anybody's."
 
@@ -137,7 +138,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Names that stand for several arms."""
 
-REFERENCES: Final = (*reversed(MODES), "analysts", "legacy")
+REFERENCES: Final = wording.SPEAKERS
 """Whose words the placebos use: the first of these that runs."""
 
 

@@ -17,7 +17,7 @@ from torra.config import Instance, Profile
 from torra.desk.outlook import currencies_of
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.openings import rounding_warning, side_warning
-from torra.evaluation.wording import count, percent
+from torra.evaluation.wording import count, percent, signed, the_arm, upper_first
 from torra.evidence.scheduled_events import EVERY_CURRENCY, ScheduledEvent
 from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS
@@ -55,6 +55,12 @@ def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
 def of_the_openings(seen: Sequence[ArmSeen], profile: Profile) -> list[str]:
     """Return what is to be said of the openings of arms: lots that round to none, one side only."""
     return [told for told in (rounding_warning(seen, profile), side_warning(seen)) if told]
+
+
+def thresholds_told(profile: Profile) -> str:
+    """Return from where on a consensus is a verdict."""
+    limits = profile.thresholds
+    return f"BUY from {signed(limits.buy)}, SELL to {signed(-limits.sell)}"
 
 
 def conditions(plan: ReplayPlan) -> str:
@@ -128,10 +134,13 @@ def _of_the_run(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> Iterator[str]:
         told = ", ".join(_skipped(*one) for one in seen[0].skipped.items())
         ran = len(seen[0].ticks)
         yield f"Of {ran + sum(seen[0].skipped.values()):,} ticks {ran:,} were run, {told}."
-    halted = ", ".join(f"{arm.name} {arm.halts}" for arm in seen if arm.halts)
+    every = [arm.name for arm in seen]
+    halted = ", ".join(
+        f"{the_arm(arm.name, every)} {count(arm.halts, 'time')}" for arm in seen if arm.halts
+    )
     if halted:
-        yield f"Arms that halted themselves, and were resumed at midnight: {halted}."
-    yield from (told for arm in seen if (told := unheard(arm, provider)))
+        yield f"Halted by its own limits, and resumed at midnight: {halted}."
+    yield from (told for arm in seen if (told := unheard(arm, provider, every)))
 
 
 def _skipped(reason: str, number: int) -> str:
@@ -140,7 +149,7 @@ def _skipped(reason: str, number: int) -> str:
     return f"{number:,} {why} ({reason})"
 
 
-def unheard(arm: ArmSeen, provider: str = "") -> str:
+def unheard(arm: ArmSeen, provider: str = "", among: Sequence[str] = ()) -> str:
     """Return on how many ticks an arm's desk was not whole, and why; "" where it always was."""
     whole = ARMS[arm.name].whole if arm.name in ARMS else frozenset[SourceType]()
     if not whole or not arm.ticks:
@@ -151,7 +160,8 @@ def unheard(arm: ArmSeen, provider: str = "") -> str:
     told = ", ".join(f"{number:,} {kind}" for kind, number in other.most_common())
     why = NO_REPLY if provider == RECORDED else "no money, no time, or no answer"
     share = percent(other.total() / len(arm.ticks), 1)
+    who = upper_first(the_arm(arm.name, among))
     return (
-        f"{arm.name}: on {count(other.total(), 'tick')} of {len(arm.ticks):,} ({share}) its desk "
+        f"{who}: on {count(other.total(), 'tick')} of {len(arm.ticks):,} ({share}) its desk "
         f"was not whole ({told}): {why}. To that share it is no trial of its agents."
     )

@@ -22,11 +22,13 @@ from typing import Any, Final
 from torra.clock import iso
 from torra.config import ROOT
 from torra.errors import ConfigError
+from torra.evaluation.wording import PLACEBO_WORDS, listed, the_arm
 from torra.exhibits.documents import allowed
 from torra.home import UPLOADS
 from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell, by_name
-from torra.replay import reporting
+from torra.replay import reporting, uploads
 from torra.replay.arms import CONTROL
+from torra.replay.caveats import thresholds_told
 from torra.replay.changed.worth import WORTH
 from torra.replay.replaying import ReplayPlan
 from torra.replay.reporting import ReplayRequest
@@ -36,17 +38,23 @@ from torra.replay.tried.kind import SETTINGS
 SAMPLE: Final = "sample"
 """In place of a file: the shipped bars of the symbol."""
 
+BARS_WORDS: Final = {STORE: "those stored", SAMPLE: "the shipped sample"}
+"""What a person calls bars that are no file."""
+
 USUAL_ARMS: Final = f"{CONTROL},budget"
 """What is compared unless the request says otherwise: L1 and the small desk."""
 
-TEXTS: Final = ("symbol", "bars", "timeframes", "from", "to", "arms", "profile", "name")
+TEXTS: Final = (
+    "symbol", "bars", "clock", "timeframes", "from", "to", "arms", "profile", "name",
+)  # fmt: skip
 SUM: Final = "max_cost"
-FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 SYMBOL: Final = re.compile(r"[A-Z0-9][A-Z0-9._:#-]{0,39}")
 LONGEST: Final = 400
 """Characters of a parameter."""
 
 ABOUT: Final = {
+    "clock": r"\bclock",
+    "bars": rf"\b{UPLOADS}[/\\]",
     "from": r"--from|in that period",
     "to": r"--to\b|fewer than",
     "max_cost": r"--max-cost",
@@ -71,6 +79,7 @@ def check(home: Path, asked: Parameters) -> Request:
         "from": iso(plan.begin or begin),
         "to": iso(plan.end or end),
         "timeframes": ",".join(plan.history.timeframes),
+        "profile": reporting.named_profile(home, told["symbol"], told["profile"] or None),
     }
     if not told["name"]:
         with _about("symbol"):
@@ -79,9 +88,15 @@ def check(home: Path, asked: Parameters) -> Request:
 
 
 def title(plan: ReplayPlan, fixed: Mapping[str, Any]) -> str:
-    """Return what a replay is about, in a few words."""
+    """Return what a replay is about: symbol, period, bars, profile and who trades."""
     timeframes = fixed["timeframes"].replace(",", ", ")
-    return f"{plan.history.symbol} {timeframes}, {fixed['from'][:10]} to {fixed['to'][:10]}"
+    names = [arm.name for arm in plan.arms]
+    who = listed([the_arm(name, names) for name in names if name not in PLACEBO_WORDS])
+    return (
+        f"{plan.history.symbol} {timeframes}, {fixed['from'][:10]} to {fixed['to'][:10]}; bars: "
+        f"{BARS_WORDS.get(fixed['bars'], fixed['bars'].replace(',', ', '))}; profile "
+        f"{fixed['profile']} ({thresholds_told(plan.profile)}); {who}"
+    )
 
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
@@ -104,19 +119,6 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         home, told["symbol"], _request(home, told), say=tell, progress=progress
     )
     return JobResult(found.document.summary, found.plan.name)
-
-
-def bars_of(home: Path) -> list[str]:
-    """Return the names of the files of bars that lie in the folder for them."""
-    folder = home / UPLOADS
-    if not folder.is_dir():
-        return []
-    return sorted(path.name for path in folder.iterdir() if _is_bars(path))
-
-
-def _is_bars(path: Path) -> bool:
-    plain = path.is_file() and not path.is_symlink()
-    return plain and bool(FILE.fullmatch(path.name)) and path.suffix in (".csv", ".gz")
 
 
 def _texts(asked: Parameters) -> dict[str, Any]:
@@ -161,6 +163,8 @@ def _request(home: Path, told: Mapping[str, Any]) -> ReplayRequest:
         begin=told["from"] or None,
         end=told["to"] or None,
         timeframes=told["timeframes"],
+        # a job that was queued by an earlier version has none
+        clock=told.get("clock") or None,
         wanted=told["arms"],
         profile=told["profile"] or None,
         # Nobody is paid without a ceiling.
@@ -179,7 +183,7 @@ def _bars(home: Path, symbol: str, named: list[str]) -> list[str]:
         if not found:
             raise ConfigError(f"bars: the shipped sample has none of {symbol}")
         return [str(path) for path in found]
-    known = bars_of(home)
+    known = uploads.names(home)
     for name in named:
         if name not in known:
             there = f"there are {', '.join(known)}" if known else "it holds none"

@@ -31,12 +31,13 @@ from torra.evaluation.observations import NOTHING, ArmSeen, TickSeen, TradeSeen
 from torra.evaluation.promotion_rule import LOOKS
 from torra.evaluation.recomposition import BrainNumbers, Changes, recompose
 from torra.evaluation.wording import count
-from torra.exhibits import report
-from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
+from torra.exhibits import report, trade_file
+from torra.exhibits.documents import FOLDER, MOST_SUMMARY, Document, allowed
+from torra.exhibits.outcome import outcome
 from torra.home import DATABASE
 from torra.overlay import judged
 from torra.replay import scorecard
-from torra.replay.caveats import of_the_openings
+from torra.replay.caveats import of_the_openings, thresholds_told
 from torra.replay.l1.sweep import Ground
 from torra.replay.l1.trades import END
 from torra.replay.shards import trials
@@ -65,6 +66,9 @@ NO_AGENT: Final = (
     "settings do not count."
 )
 """Why there is no scorecard."""
+
+NO_TRADES: Final = "Agents sent no order here, so they are judged by what they said, not in money."
+"""The sentence of a scorecard without trades of agents."""
 
 Frames = Mapping[str, Mapping[str, pd.DataFrame]]
 
@@ -128,9 +132,18 @@ def scored(
         found = made(database, subject, trials_of(home, subject), start, last, symbol)
     finally:
         database.close()
-    if found.document is not None:
-        report.write(home, found.document, overwrite=True)
+    _keep(home, found)
     return found
+
+
+def _keep(home: Path, found: Scorecard) -> None:
+    """Write a scorecard's document for the page Replays, and its trades beside it."""
+    if found.document is None:
+        return
+    # before the document: a page that links to trades must find them
+    folder = home / FOLDER / found.document.name
+    report.put(folder / trade_file.FILE, trade_file.as_csv(found.arms))
+    report.write(home, found.document, overwrite=True)
 
 
 def _of_a_host(home: Path, name: str, start: datetime | None, end: datetime | None) -> Scorecard:
@@ -145,8 +158,7 @@ def _of_a_host(home: Path, name: str, start: datetime | None, end: datetime | No
         found = made(database, subject, tried, start, end, name, told=(told,))
     finally:
         database.close()
-    if found.document is not None:
-        report.write(home, found.document, overwrite=True)
+    _keep(home, found)
     return found
 
 
@@ -178,17 +190,21 @@ def made(
     warmed = warmed_of(database, final)
     by_hand = sum(trade.reason == BY_HAND for trade in final.trades)
     notes = [*warnings(final, subject), *_of_the_warm_up(final, warmed), *_by_hand(final, by_hand)]
-    says = f"{heard:,} of {len(final.ticks):,} ticks were debated. {exhibits[0].says}"
+    names = [arm.name for arm in arms]
+    came_to = outcome(exhibits, names)
+    debated = f"{heard:,} of {len(final.ticks):,} ticks were debated."
+    says = f"{came_to.sentence if came_to else NO_TRADES} {debated}"
     document = report.document(
         document_name(subject, symbol),
         "scorecard",
         f"{', '.join(instance.id for instance in subject.instances)}: profile {subject.name}",
         says[:MOST_SUMMARY],
         (final.ticks[0].bar_time, final.ticks[-1].close_time),
-        [arm.name for arm in arms],
+        names,
         exhibits,
         [*told, *notes],
         System().real_now(),
+        {"profile": subject.name, "thresholds": thresholds_told(subject.profile)},
     )
     return Scorecard(subject, arms, exhibits, heard, says, document, warmed, by_hand)
 

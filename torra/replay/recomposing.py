@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -26,7 +26,8 @@ from torra.errors import ConfigError
 from torra.evaluation.exhibits import MOST_LETTERS
 from torra.evaluation.observations import ArmSeen, Four, TickSeen
 from torra.evaluation.recomposition import BrainNumbers, Changes, GateUse, Recomposed, recompose
-from torra.exhibits import report
+from torra.evaluation.wording import the_arm, upper_first
+from torra.exhibits import report, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document
 from torra.replay import arms, scorecard
 from torra.replay.arms import CONTROL, Arm, Words
@@ -39,10 +40,17 @@ from torra.replay.shards import trials
 Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
 """A progress bar: takes the total and a label, returns a context; its value adds finished steps."""
 
+
 RECOMPOSED: Final = "recomposed"
 NOTE: Final = "Recomposed from what was said."
 FIRST_ORDER: Final = "first-order: "
 """Prefix of the label of a recomposition that is not exact."""
+
+
+def quiet(total: int, label: str) -> AbstractContextManager[Callable[[int], None]]:
+    """Return a progress that tells nobody."""
+    del total, label
+    return nullcontext(lambda _: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +80,11 @@ class Recomposition(report.Reported):
     exact: bool
     label: str
     document: Document
-    where: ClassVar = "Every table: --report FILE."
+    where: ClassVar = "Plots and every table: --report FILE."
+
+    def trades(self) -> str:
+        """Return the trades of every arm as CSV."""
+        return trade_file.as_csv(self.arms)
 
 
 def recomposed(
@@ -191,7 +203,7 @@ def run(
     document = report.document(
         plan.name,
         "replay",
-        _title(f"{recorded.name} of {plan.name}, recomposed: {', '.join(told_apart)}"),
+        _title(f"{_who(recorded)}, changed ({plan.name}): {', '.join(told_apart)}"),
         _summary(recorded, told_apart, found.label),
         (found.ticks[0].bar_time, found.ticks[-1].close_time),
         [arm.name for arm in shown],
@@ -233,7 +245,11 @@ def _title(text: str) -> str:
 def _summary(recorded: ArmSeen, told_apart: Sequence[str], label: str) -> str:
     changed = _title(", ".join(told_apart))
     beside = "beside L1 with the same weights and thresholds"
-    return f"{recorded.name}, {changed}, {beside}; {label}."[:MOST_SUMMARY]
+    return f"{_who(recorded)}, {changed}, {beside}; {label}."[:MOST_SUMMARY]
+
+
+def _who(arm: ArmSeen) -> str:
+    return upper_first(the_arm(arm.name, [arm.name]))
 
 
 def _parts(ticks: Sequence[TickSeen], changes: Changes, plan: ReplayPlan) -> list[float]:

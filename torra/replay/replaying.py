@@ -202,6 +202,7 @@ def run_on(
     *,
     keep: Path | None = None,
     on_done: Callable[[Any], None] = lambda _: None,
+    on_wait: Callable[[Any], None] = lambda _: None,
 ) -> list[ArmSeen]:
     """Run every arm as a job on an executor, with the rules provider; the same result as `run`."""
     seen: dict[str, ArmSeen] = {}
@@ -210,7 +211,7 @@ def run_on(
     # Placebos need the words of a finished arm.
     for some in (own, rest):
         jobs = [Job(f"{plan.name} {arm.name}", spec_of(plan, arm, seen)) for arm in some]
-        found = run_all(jobs, run_job, executor, on_done=on_done, keep=keep)
+        found = run_all(jobs, run_job, executor, on_done=on_done, on_wait=on_wait, keep=keep)
         seen |= {
             arm.name: parcels.arm_from(told["arm"]) for arm, told in zip(some, found, strict=True)
         }

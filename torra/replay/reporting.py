@@ -23,15 +23,16 @@ from instance_database import TickKey, open_home
 from technical_calculator import WARM_UP
 from torra.clock import System
 from torra.config import Instance, Profile, load_profile, validate
-from torra.errors import ConfigError
-from torra.evaluation.exhibits import Exhibit
+from torra.errors import ConfigError, bounded
+from torra.evaluation.exhibits import MOST_LETTERS, Exhibit
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.wording import count
+from torra.evaluation.wording import count, listed, the_arm
 from torra.exhibits import report, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
+from torra.exhibits.outcome import outcome
 from torra.replay import arms, folders, live, scorecard, voices
 from torra.replay.arms import CONTROL, Arm
-from torra.replay.caveats import caveats
+from torra.replay.caveats import caveats, thresholds_told
 from torra.replay.outlook_then import OutlookThen, read_outlook
 from torra.replay.recomposing import Progress
 from torra.replay.replaying import (
@@ -109,18 +110,19 @@ def replayed(
         seen, logged = _elsewhere(home, plan, asked, say)
     else:
         seen, logged = _here(home, plan, most, say, progress)
-    say("judging the arms ...")
+    say("working out what each came to ...")
     exhibits = judged(plan, seen, logged)
     document = report.document(
         plan.name,
         "replay",
         f"{plan.history.symbol} {', '.join(plan.history.timeframes)}: {_arms_told(plan.arms)}",
-        summary(exhibits),
+        summary(exhibits, [arm.name for arm in plan.arms]),
         period(plan, seen),
         [arm.name for arm in plan.arms],
         exhibits,
         caveats(plan, seen),
         System().real_now(),
+        settings_told(plan, named_profile(home, symbol, asked.profile)),
     )
     found = FinishedReplay(plan, tuple(seen), exhibits, document)
     # Before the document: a page that links to trades must find them.
@@ -161,8 +163,7 @@ def profile_of(home: Path, symbol: str, named: str | None, provider: str | None)
     Nothing waits for a person in a replay: execution approve becomes auto.
     """
     path = Path(named) if named and (named.endswith(".json") or Path(named).is_file()) else None
-    used = next((item.profile for item in voices.own_instances(home, symbol)), "default")
-    settings = load_profile(path or named or used, home)
+    settings = load_profile(path or named_profile(home, symbol, named), home)
     values = json.loads(settings.model_dump_json())
     if settings.execution == "approve":
         # Nobody is there to approve: every opening would wait until it expires.
@@ -170,6 +171,12 @@ def profile_of(home: Path, symbol: str, named: str | None, provider: str | None)
     if provider is not None:
         values["agents"]["provider"] = provider
     return validate(Profile, values, "the command line")
+
+
+def named_profile(home: Path, symbol: str, named: str | None) -> str:
+    """Return the name of a replay's profile: the one named, else that of the desk's instance."""
+    used = next((item.profile for item in voices.own_instances(home, symbol)), "default")
+    return named or used
 
 
 def _outlook(
@@ -227,7 +234,8 @@ def estimate(
     """
     course = course_of(plan)
     ticks = len(course.keys)
-    told = f"{count(ticks, 'tick')} x {count(len(plan.arms), 'arm')} of {plan.history.symbol}"
+    times = count(len(plan.arms), "time")
+    told = f"{count(ticks, 'tick')} of {plan.history.symbol}, run {times}"
     before = sum(done.values())
     if before:
         told += f", {before:,} of {ticks * len(plan.arms):,} done"
@@ -292,7 +300,11 @@ def _elsewhere(
         opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
         with opened as executor:
             seen = run_on(
-                plan, executor, keep=folder / "kept", on_done=lambda done: say(done.line())
+                plan,
+                executor,
+                keep=folder / "kept",
+                on_done=lambda done: say(done.line()),
+                on_wait=lambda done: say(done.line()),
             )
         folders.keep_arms(home, plan, seen)
     return seen, logged
@@ -345,10 +357,20 @@ def judged(plan: ReplayPlan, seen: Sequence[ArmSeen], logged: int) -> tuple[Exhi
     )
 
 
-def summary(exhibits: Sequence[Exhibit]) -> str:
-    """Return the sentence that stands above everything else."""
-    found = {exhibit.name: exhibit for exhibit in exhibits}
-    return found["claims"].says[:MOST_SUMMARY] if "claims" in found else "Nothing could be judged."
+def summary(exhibits: Sequence[Exhibit], names: Sequence[str]) -> str:
+    """Return the sentence that stands above everything else: what the arms came to in money."""
+    found = outcome(exhibits, names)
+    return found.sentence[:MOST_SUMMARY] if found else "Nothing could be judged."
+
+
+def settings_told(plan: ReplayPlan, profile: str) -> dict[str, str]:
+    """Return under what a replay ran: its bars, its profile and the thresholds of that."""
+    bars = "; ".join(plan.history.sources.values())
+    return {
+        "bars": bounded(bars, MOST_LETTERS),
+        "profile": bounded(profile, MOST_LETTERS),
+        "thresholds": thresholds_told(plan.profile),
+    }
 
 
 def period(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetime]:
@@ -360,4 +382,5 @@ def period(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetim
 
 
 def _arms_told(found: Sequence[Arm]) -> str:
-    return " against ".join(arm.name for arm in found if not arm.placebo)[:120]
+    names = [arm.name for arm in found]
+    return listed([the_arm(arm.name, names) for arm in found if not arm.placebo])[:120]

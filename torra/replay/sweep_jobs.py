@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,13 @@ from torra.replay import grids, reporting
 from torra.replay.caveats import PAPER, conditions
 from torra.replay.grids import GridCell
 from torra.replay.l1.sweep import refuse_calendar
+from torra.replay.recomposing import Progress, quiet
 from torra.replay.replaying import FOLDER, ReplayPlan
 from torra.replay.reporting import ReplayRequest
 from torra.replay.shards import cluster, parcels, shards, trials
 from torra.replay.shards.history import STORE
 from torra.replay.shards.shards import Job, run_all
-from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, sweep_cells
+from torra.replay.sweeps import EMBARGO, FOLDS, PURGE, check_folds, said, sweep_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +60,17 @@ class FinishedSweep(report.Reported):
 
 
 def swept(
-    home: Path, symbols: Sequence[str], asked: SweepRequest, *, say: Callable[[str], None]
+    home: Path,
+    symbols: Sequence[str],
+    asked: SweepRequest,
+    *,
+    say: Callable[[str], None],
+    progress: Progress = quiet,
 ) -> list[FinishedSweep]:
-    """Sweep symbols and write their documents; raises ConfigError naming what to mend."""
+    """Sweep symbols and write their documents; raises ConfigError naming what to mend.
+
+    `progress` is that of this process; workers elsewhere are told of by `say`.
+    """
     if asked.name is not None and len(symbols) > 1:
         raise ConfigError("--name is for one symbol; several are named by themselves")
     walk = (asked.folds, asked.purge, asked.embargo)
@@ -75,17 +85,26 @@ def swept(
         frames = ", ".join(plan.history.timeframes)
         say(f"{count(len(cells), 'configuration')} of {symbol} {frames}")
     # Only now: a mistake in the last symbol must not leave trials of the first in the log.
-    jobs = [_job(home, plan, cells, walk, asked.name) for plan, cells in planned]
+    jobs = [_job(home, plan, cells, walk, asked.name, asked.profile) for plan, cells in planned]
     finished = []
-    for told in _run(home, jobs, asked, say):
+    cells_in_all = sum(len(cells) for _, cells in planned)
+    here = asked.workers == 1 and asked.address is None
+    with (progress if here else quiet)(cells_in_all, "configurations") as forward:
+        found = _run(home, jobs, asked, say, forward)
+    for told in found:
         document = Document.model_validate(told["document"])
         report.write(home, document, overwrite=True)
         finished.append(FinishedSweep(document, told["found"]))
     return finished
 
 
-def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Run the sweep of one symbol in a worker; what comes back is its document and findings."""
+def run_job(
+    spec: Mapping[str, Any], on_cells: Callable[[int], None] = lambda _: None
+) -> dict[str, Any]:
+    """Run the sweep of one symbol in a worker; what comes back is its document and findings.
+
+    In this process `on_cells` hears of each configuration that is done.
+    """
     history = parcels.history_of(spec["history"])
     cells = [
         GridCell(name, settings, Profile.model_validate_json(text))
@@ -100,18 +119,20 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
         walk=tuple(spec["walk"]),
         logged=spec["logged"],
         seed=spec["seed"],
+        on_cells=on_cells,
     )
     frames = ", ".join(history.timeframes)
     document = report.document(
         spec["name"],
         "replay",
         f"{history.symbol} {frames}: a sweep of {count(len(cells), 'configuration')}, L1 alone",
-        found.exhibits[0].says[:MOST_SUMMARY],
+        said(found.rows)[:MOST_SUMMARY],
         found.period,
         ["l1"],
         found.exhibits,
         spec["warnings"],
         parse(spec["at"]),
+        spec["settings"],
     )
     return {
         "document": document.model_dump(mode="json", by_alias=True),
@@ -125,6 +146,7 @@ def _job(
     cells: Sequence[GridCell],
     walk: tuple[int, int, int],
     named: str | None,
+    profile: str | None,
 ) -> Job:
     """Log the trials of a sweep and return what a worker needs for it."""
     name = named or _name(plan, cells, walk)
@@ -139,6 +161,9 @@ def _job(
         "walk": list(walk),
         "logged": logged,
         "seed": plan.seed,
+        "settings": reporting.settings_told(
+            plan, reporting.named_profile(home, plan.history.symbol, profile)
+        ),
         "warnings": [conditions(plan), f"A sweep asks no agent. {PAPER}"],
         "at": iso(System().real_now()),
     }
@@ -146,21 +171,27 @@ def _job(
 
 
 def _run(
-    home: Path, jobs: Sequence[Job], asked: SweepRequest, say: Callable[[str], None]
+    home: Path,
+    jobs: Sequence[Job],
+    asked: SweepRequest,
+    say: Callable[[str], None],
+    forward: Callable[[int], None],
 ) -> list[Mapping[str, Any]]:
-    address = asked.address
+    address, work = asked.address, run_job
     if asked.workers == 1 and address is None:
         opened: Any = shards.inline()
+        work = partial(run_job, on_cells=forward)
     else:
         opened = cluster.open_cluster(address) if address else shards.processes(asked.workers)
     executor: Executor
     with opened as executor:
         return run_all(
             jobs,
-            run_job,
+            work,
             executor,
             keep=home / FOLDER / "kept" if address else None,
             on_done=lambda done: say(done.line()),
+            on_wait=lambda done: say(done.line()),
         )
 
 

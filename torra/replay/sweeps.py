@@ -14,7 +14,7 @@ each configuration as a trial before its result is known.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -139,18 +139,23 @@ def sweep_cells(
     logged: int = 0,
     seed: int = 0,
     draws: int = DRAWS,
+    on_cells: Callable[[int], None] = lambda _: None,
 ) -> Sweeping:
     """Return the results of the configurations of a grid on a history.
 
     `walk` is the number of folds, purge and embargo in bars of the shortest timeframe; `commission`
-    is a lot's, there and back, `logged` the number of trials on record. Raises ConfigError for a
+    is a lot's, there and back, `logged` the number of trials on record; `on_cells` hears of each
+    configuration that is done. Raises ConfigError for a
     history that is too short, also for its folds.
     """
     instance = Instance(symbol=history.symbol, timeframes=history.timeframes, feed="store")
     ground = Ground(instance, history.frames, begin=begin, end=end)
     days, all_week = _days(ground.ticks.close)
     borders = _folds(ground, walk)
-    tried = [_tried(cell, ground.run(cell.profile), days, all_week, commission) for cell in cells]
+    tried = []
+    for cell in cells:
+        tried.append(_tried(cell, ground.run(cell.profile), days, all_week, commission))
+        on_cells(1)
     rng = Generator(PCG64([seed, len(cells)]))
     best = _best(tried)
     judged = walk_forward([one.results for one in tried], borders, days)
@@ -317,6 +322,20 @@ def _mean(one: _Tried, seed: int) -> Mean:
     """Return R a trade with the interval that a replay of these trades on L1 alone would show."""
     rng = Compared((), seed=seed).rng(CONTROL, 0)
     return mean_of(one.results.r, rng, horizon=overlap(one.trades))
+
+
+def said(rows: Sequence[Row]) -> str:
+    """Return what a sweep came to, in one sentence."""
+    traded = [row for row in rows if row.trades]
+    if not traded:
+        return f"None of {count(len(rows), 'configuration')} traded."
+    best = max(traded, key=lambda row: (row.sharpe or -math.inf, row.expectancy or -math.inf))
+    above = sum((row.expectancy or 0.0) > 0 for row in traded)
+    return (
+        f"The best of {count(len(rows), 'configuration')}, {best.name}, made "
+        f"{signed(best.expectancy, 3)} R a trade over {count(best.trades, 'trade')}; "
+        f"{above:,} made more than nothing. The best of many is lucky."
+    )
 
 
 def _says(tried: Sequence[_Tried], rows: Sequence[_Shown]) -> str:

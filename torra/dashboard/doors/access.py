@@ -74,6 +74,12 @@ LARGEST_BODY: Final = 256 * 1024
 KINDS: Final = ("application/x-www-form-urlencoded", "application/json")
 """Accepted media types of a body."""
 
+FORM_OF_FILES: Final = "multipart/form-data"
+"""... and that of a route that takes files."""
+
+MOST_FIELDS: Final = 16
+"""Fields of such a form."""
+
 WRONG_A_MINUTE: Final = 5
 """Wrong tokens from one address, typed in and of programs together."""
 
@@ -456,7 +462,11 @@ def _check_size() -> None:
 
 
 def _check_kind() -> None:
-    if request.content_length and request.mimetype not in KINDS:
+    route = _route()
+    also = (FORM_OF_FILES,) if route is not None and route.files else ()
+    # what is read of it stays in memory: the body has a limit already
+    request.max_form_memory_size, request.max_form_parts = LARGEST_BODY, MOST_FIELDS
+    if request.content_length and request.mimetype not in (*KINDS, *also):
         abort(415)
 
 

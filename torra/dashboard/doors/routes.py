@@ -35,7 +35,8 @@ class Route:
     """One address with its view; `scope` is the least scope of a visitor, None for anybody.
 
     `reply` is the kind of answer. `per_minute` is how often one visitor may ask, None for any
-    number. `query` and `body` describe parameters and JSON body for the API's description.
+    number. `query` and `body` describe parameters and JSON body for the API's description. A route
+    that takes `files` takes its body as multipart/form-data, no larger than any other body.
     """
 
     rule: str
@@ -47,6 +48,7 @@ class Route:
     per_minute: int | None = None
     query: Fields = field(default_factory=dict)
     body: Fields = field(default_factory=dict)
+    files: bool = False
 
     @property
     def summary(self) -> str:

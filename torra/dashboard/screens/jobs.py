@@ -26,6 +26,7 @@ from torra.dashboard.view import commanding
 from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
+from torra.evaluation.wording import arm_called
 from torra.exhibits import figures
 from torra.exhibits.documents import allowed
 from torra.jobs import states
@@ -50,6 +51,8 @@ MEANINGS: Final = {
 
 WHOLE_PROFILES: Final = ("saved", "wanted")
 """Parameters of a try of settings: every value of two profiles, of which `changes` tells enough."""
+ASKED: Final = {"arms": "who trades", "max_cost": "models may cost, USD"}
+"""Parameters whose names a person would not say."""
 
 NO_DESK: Final = "No desk runs. What waits begins when one does: torra run."
 
@@ -277,11 +280,19 @@ def _line(row: Row) -> JobLine:
         ended_at=_moment(row["ended_at"]),
         attempt=int(row["attempt"]),
         parameters=tuple(
-            (figures.clean(name, 40), figures.clean(value, 400))
+            (figures.clean(ASKED.get(name, name), 40), figures.clean(_in_words(name, value), 400))
             for name, value in asked.items()
             if value not in ("", None) and name not in WHOLE_PROFILES
         ),
     )
+
+
+def _in_words(name: str, value: object) -> object:
+    """Return what was asked as a person says it: those who trade by their names."""
+    if name != "arms" or not isinstance(value, str):
+        return value
+    arms = value.split(",")
+    return ", ".join(arm_called(arm, arms) for arm in arms)
 
 
 def _address(row: Row) -> str:
@@ -306,6 +317,11 @@ REQUEST: Final[Fields] = {
         **_TEXT,
         "description": "store (default): the desk's own; sample: the shipped ones; or files in the "
         "folder uploads of the home, with commas",
+    },
+    "clock": {
+        **_TEXT,
+        "description": "clock of the files' times: utc, new_york+7 (most MT5 brokers), an offset "
+        "or a zone; default: utc, and an export of MT5 is refused",
     },
     "timeframes": {**_TEXT, "description": "such as M15,H1; default: those of the bars"},
     "from": {**_TEXT, "description": "first close that is run, UTC; default: the first there is"},

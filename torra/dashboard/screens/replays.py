@@ -8,29 +8,45 @@ form starts a replay as a job, and the jobs that go on stand beside it (`screens
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from flask import Response, abort, jsonify, url_for
+from flask import Response, abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
 from torra.clock import iso
+from torra.config import ROOT
 from torra.dashboard.cells import symbol_cells
-from torra.dashboard.doors.routes import Route
+from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.screens import jobs
+from torra.dashboard.view.commanding import CommandOutcome, answer, command
 from torra.dashboard.view.rendering import backing, desk_view, page
+from torra.errors import ConfigError
+from torra.evaluation.wording import arm_called
 from torra.exhibits import figures, pages, trade_file
-from torra.exhibits.documents import FOLDER, LARGEST, MOST, Listed, ReplayShelf
+from torra.exhibits.documents import FOLDER, LARGEST, MOST, Document, Listed, ReplayShelf, allowed
+from torra.exhibits.trade_file import TradeLine, trade_lines
+from torra.home import UPLOADS
+from torra.market.broker_clock import USUAL
+from torra.replay import uploads
 
 DESKS: Final = (
-    ("l1,budget", "the small desk against none"),
-    ("l1,full", "the full desk against none"),
-    ("l1,budget,full,placebo", "small and full desk against none, and against words by lot"),
-    ("l1", "none: the arithmetic alone"),
+    ("l1,budget", "L1 alone and the budget desk (four agents)"),
+    ("l1,full", "L1 alone and the full desk (eight agents)"),
+    ("l1,budget,full,placebo", "L1, both desks, and answers that mean nothing (placebo)"),
+    ("l1", "L1 alone: no agents"),
 )
-"""The desks that the form offers, as arms of a replay."""
+"""Who may trade in a replay of the form, as its arms and in words."""
+
+LONGEST_NAME: Final = 200
+PARTS_PER_MINUTE: Final = 240
+"""Parts of files that one visitor may send in a minute: two of the largest files."""
+
+AT_ONCE: Final = 50
+"""Trades of a page's list."""
 
 # by home: the apps of one process may show several
 _SHELVES: dict[Path, ReplayShelf] = {}
@@ -49,6 +65,27 @@ class FileLine:
     created: str
     warnings: int
     over: str
+    under: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLink:
+    """Whose trades may be listed, and where."""
+
+    called: str
+    address: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TradeList:
+    """The list of trades of a replay's page."""
+
+    arms: list[ArmLink]
+    table: dict[str, Any]
+    told: str
+    older: str
+    newer: str
 
 
 def shelf() -> ReplayShelf:
@@ -59,11 +96,18 @@ def shelf() -> ReplayShelf:
 
 @dataclass(frozen=True, slots=True)
 class StartForm:
-    """What the form that starts a replay offers: symbols, bars and desks, each value and word."""
+    """What the form that starts a replay offers: symbols, bars and desks, each value and word.
+
+    `folder` is where files of bars lie, `most` how many megabytes of one are taken.
+    """
 
     symbols: list[str]
     bars: list[tuple[str, str]]
     desks: tuple[tuple[str, str], ...]
+    profiles: list[str]
+    folder: str
+    most: int
+    clocks: tuple[str, ...] = USUAL
 
 
 def replays() -> str:
@@ -106,8 +150,9 @@ def replay(name: str) -> str:
     found = shelf().document(name) or abort(404)
     desk = desk_view().desk()
     if isinstance(found, Listed):
-        one, paper = {"problem": figures.clean(found.problem, 300)}, ""
+        one, paper, trades = {"problem": figures.clean(found.problem, 300)}, "", None
     else:
+        trades = trade_lines(shelf().trades(name) or "")
         one, paper = pages.arranged(found), url_for(".replay_report", name=name)
     return page(
         "replay.html",
@@ -119,8 +164,41 @@ def replay(name: str) -> str:
         one=one,
         raw=url_for(".api_replay", name=name),
         paper=paper,
-        trades=url_for(".replay_trades", name=name) if paper and _trades(name) else "",
+        trades=url_for(".replay_trades", name=name) if trades is not None else "",
+        listed=None if isinstance(found, Listed) else _listed(found, trades or []),
     )
+
+
+def _listed(found: Document, trades: Sequence[TradeLine]) -> TradeList | None:
+    """Return the trades of one arm of a replay, a page of them; None where it has none."""
+    arms = pages.arms_of(found, trades)
+    if not arms:
+        return None
+    asked = request.args.get("arm", "")
+    arm = asked if asked in arms else pages.first_arm(arms)
+    begin = _place(request.args.get("place", ""))
+    table = pages.trades_shown(found, trades, arm, begin, AT_ONCE)
+
+    def address(of: str, place: int = 0) -> str:
+        return url_for(".replay", name=found.name, arm=of, place=place, _anchor="trades")
+
+    older = address(arm, begin + AT_ONCE) if table["left"] else ""
+    last = begin + len(table["rows"])
+    return TradeList(
+        arms=[
+            ArmLink(figures.clean(arm_called(one, found.arms), 80), address(one), one == arm)
+            for one in arms
+        ],
+        table={**table, "left": 0},
+        told=f"{min(begin + 1, last):,} to {last:,} of {table['count']:,}, newest first.",
+        older=older,
+        newer=address(arm, max(0, begin - AT_ONCE)) if begin else "",
+    )
+
+
+def _place(text: str) -> int:
+    """Return from which trade on a list begins; 0 for what is no number."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else 0
 
 
 def replay_report(name: str) -> Response:
@@ -129,7 +207,8 @@ def replay_report(name: str) -> Response:
     if isinstance(found, Listed):
         # nothing of a broken file is shown, so there is nothing to print
         abort(404)
-    answer = Response(pages.html(found), mimetype="text/html")
+    trades = trade_lines(shelf().trades(name) or "") or ()
+    answer = Response(pages.html(found, trades), mimetype="text/html")
     answer.headers["Content-Security-Policy"] = pages.policy()
     answer.headers["Content-Disposition"] = f'inline; filename="{name}.html"'
     return answer
@@ -156,6 +235,42 @@ def api_replay(name: str) -> ResponseReturnValue:
     return jsonify(found.model_dump(mode="json", by_alias=True))
 
 
+# --- files that are handed in ---------------------------------------------------------------------
+
+
+def upload() -> ResponseReturnValue:
+    """Take a file of bars into the folder uploads, whole or in parts; only bars are kept."""
+    home, told = backing().home, request.form
+    begun, sent = told.get("begun", ""), request.files.get("file")
+    called = (told.get("name") or (sent.filename if sent else "") or "")[:LONGEST_NAME]
+    shown = figures.clean(called, 80)
+    if told.get("more") == "1":
+        return _part(home, begun, sent.stream.read() if sent else b"", shown)
+
+    def run() -> CommandOutcome:
+        if sent is None or not sent.filename:
+            raise ConfigError("choose a file of bars first")
+        word = begun or uploads.begin(home)
+        uploads.add(home, word, sent.stream.read())
+        done = uploads.end(home, word, called)
+        kept: dict[str, JsonValue] = {"name": done.name}
+        return CommandOutcome("done", done.says, after=kept, more=kept)
+
+    return command("upload", shown, run, back=url_for(".replays"))
+
+
+def _part(home: Path, begun: str, content: bytes, shown: str) -> ResponseReturnValue:
+    """Keep a part of a file; what goes wrong is on record, a part that is taken is not."""
+    back = url_for(".replays")
+    try:
+        word = begun or uploads.begin(home)
+        uploads.add(home, word, content)
+    except ConfigError as error:
+        told = str(error)
+        return command("upload", shown, lambda: CommandOutcome("failed", told), back=back)
+    return answer(CommandOutcome("accepted", "", more={"begun": word}, on_record=True), back)
+
+
 # --- arranging ------------------------------------------------------------------------------------
 
 
@@ -164,14 +279,23 @@ def _names(found: list[Listed]) -> str:
 
 
 def _form() -> StartForm:
-    from torra.replay.job_kinds import SAMPLE, bars_of  # noqa: PLC0415
+    from torra.replay.job_kinds import SAMPLE  # noqa: PLC0415  a page alone must not load it
     from torra.replay.shards.history import STORE  # noqa: PLC0415
 
     known = backing()
     symbols = list(dict.fromkeys(item.symbol for item in known.settings.instances))
-    named = [(name, f"{name} of the folder uploads") for name in bars_of(known.home)]
+    named = [(name, f"{name} of the folder uploads") for name in uploads.names(known.home)]
     bars = [(STORE, "those that this desk has stored"), (SAMPLE, "the shipped sample"), *named]
-    return StartForm([figures.clean(name, 40) for name in symbols], bars, DESKS)
+    places = (known.home / "profiles", ROOT / "profiles")
+    profiles = sorted({path.stem for place in places for path in place.glob("*.json")})
+    return StartForm(
+        [figures.clean(name, 40) for name in symbols],
+        bars,
+        DESKS,
+        [name for name in profiles if allowed(name)],
+        str(known.home / UPLOADS),
+        uploads.MOST_BYTES >> 20,
+    )
 
 
 def _told(item: Listed) -> dict[str, JsonValue]:
@@ -184,6 +308,7 @@ def _told(item: Listed) -> dict[str, JsonValue]:
         "summary": item.summary or None,
         "created_at": created,
         "warnings": item.warnings,
+        "settings": dict(item.settings),
     }
 
 
@@ -198,7 +323,15 @@ def _line(item: Listed) -> FileLine:
         created=pages.moment(item.created_at),
         warnings=item.warnings,
         over=_over(item),
+        under=_under(item),
     )
+
+
+def _under(item: Listed) -> str:
+    """Return under what a file was made: bars, profile and thresholds, as far as it says."""
+    told = dict(item.settings)
+    words = [(word, told[name]) for name, word in pages.SETTINGS.items() if name in told]
+    return "; ".join(f"{word.lower()}: {figures.clean(value, 120)}" for word, value in words)
 
 
 def _over(item: Listed) -> str:
@@ -210,11 +343,31 @@ def _over(item: Listed) -> str:
     return f"{begin} to {end}{compared}"
 
 
+TRADES: Final[Fields] = {
+    "arm": {"type": "string", "description": "whose trades are listed; default: the first desk's"},
+    "place": {"type": "integer", "description": "from which trade on, newest first; default: 0"},
+}
+UPLOAD: Final[Fields] = {
+    "file": {
+        "type": "string",
+        "format": "binary",
+        "description": "a file of bars (.csv or .csv.gz), or a part of one, 200,000 bytes at most",
+    },
+    "name": {"type": "string", "description": "what it is called; default: the file's own name"},
+    "more": {"type": "string", "enum": ["1"], "description": "further parts follow"},
+    "begun": {"type": "string", "description": "from the second part on: what the first answered"},
+}
+
 ROUTES = (
     Route("/replays", "replays", replays),
-    Route("/replays/<name>", "replay", replay),
+    Route("/replays/<name>", "replay", replay, query=TRADES),
     Route("/replays/<name>/report.html", "replay_report", replay_report, per_minute=60),
     Route("/replays/<name>/trades.csv", "replay_trades", replay_trades, reply="csv", per_minute=60),
+    Route(
+        "/api/v1/uploads", "upload", upload,
+        methods=("POST",), scope="approve", reply="json", per_minute=PARTS_PER_MINUTE,
+        body=UPLOAD, files=True,
+    ),
     Route("/api/v1/replays", "api_replays", api_replays, reply="json"),
     Route("/api/v1/replays/<name>", "api_replay", api_replay, reply="json"),
-)
+)  # fmt: skip

@@ -29,6 +29,10 @@ from torra.feeds import door
 from torra.feeds.csv_file import read_bars
 from torra.home import DATABASE
 from torra.market.clock_shifts import shifted
+from torra.regular_files import open_regular
+
+MOST_UNPACKED: Final = 1 << 30
+"""Most bytes of a packed file of bars: a small file may hold more than the memory."""
 
 STORE: Final = "store"
 """In place of a file: the bars that the desk has stored."""
@@ -195,11 +199,20 @@ def _read(file: Path, clock: str | None) -> tuple[str, pd.DataFrame]:
     return _timeframe(frame, file), frame
 
 
-def _unpacked(file: Path, clock: str | None) -> pd.DataFrame:
+def unpacked(file: Path, most: int = MOST_UNPACKED) -> bytes:
+    """Return what a packed file holds; raises ConfigError, and for more than so many bytes."""
     try:
-        content = gzip.decompress(file.read_bytes())
+        with open_regular(file) as raw, gzip.GzipFile(fileobj=raw) as packed:
+            content = packed.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ConfigError(f"cannot read {file}: {error}") from error
+    if len(content) > most:
+        raise ConfigError(f"{file} holds more than {most:,} bytes: cut its oldest bars off")
+    return content
+
+
+def _unpacked(file: Path, clock: str | None) -> pd.DataFrame:
+    content = unpacked(file)
     with tempfile.TemporaryDirectory(prefix="torra-bars-") as folder:
         plain = Path(folder) / file.stem
         plain.write_bytes(content)

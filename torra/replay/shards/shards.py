@@ -50,6 +50,9 @@ Work = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 TRIES: Final = 3
 """How often a job is started whose worker dies."""
 
+TOLD_SECONDS: Final = 10.0
+"""How often it is told how far a run is whose jobs take longer than that."""
+
 BEAT_SECONDS: Final = 2.0
 """How often an executor with a `check` is asked whether it still has workers."""
 
@@ -105,9 +108,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run: `name` has just ended, `kept` results are from an earlier run.
+    """The progress of a run: `name` has just ended, "" where it only goes on.
 
-    `left_s` estimates the seconds that remain, None until one job has been timed.
+    `kept` results are from an earlier run. `left_s` estimates the seconds that remain, None until
+    one job has been timed, and `gone_s` has passed.
     """
 
     done: int
@@ -115,9 +119,12 @@ class Progress:
     kept: int
     name: str
     left_s: float | None
+    gone_s: float = 0.0
 
     def line(self) -> str:
         """Return the progress as a line for a terminal."""
+        if not self.name:
+            return f"{self.done} of {self.total} done after {duration_text(self.gone_s)}"
         if self.left_s is None or self.done == self.total:
             return f"{self.done}/{self.total} {self.name}"
         left = f", about {duration_text(self.left_s)} left"
@@ -134,17 +141,20 @@ def run_all(
     executor: Executor,
     *,
     on_done: Callable[[Progress], None] = lambda _: None,
+    on_wait: Callable[[Progress], None] = lambda _: None,
     tries: int = TRIES,
     keep: Path | None = None,
     now: Callable[[], float] | None = None,
 ) -> list[Mapping[str, Any]]:
     """Return the result of every job, in the order of the jobs.
 
-    `keep` is a folder for finished results. Raises JobFailed with the job's name (ConfigError where
+    `on_done` hears of every job that ended, `on_wait` every TOLD_SECONDS that some go on. `keep` is
+    a folder for finished results. Raises JobFailed with the job's name (ConfigError where
     the work raised that), ValueError for a spec that is not JSON. `now` is a clock in seconds, for
     tests.
     """
-    run = _Run(jobs, work, executor, on_done, tries, keep, now or System().monotonic)
+    clock = now or System().monotonic
+    run = _Run(jobs, work, executor, on_done, on_wait, tries, keep, clock)
     try:
         run.until_done()
     finally:
@@ -172,6 +182,7 @@ class _Run:
     work: Work
     executor: Executor
     on_done: Callable[[Progress], None]
+    on_wait: Callable[[Progress], None]
     tries: int
     keep: Path | None
     now: Callable[[], float]
@@ -181,9 +192,10 @@ class _Run:
     kept: int = 0
     begin: float = 0.0
     beaten: float = 0.0
+    told: float = 0.0
 
     def until_done(self) -> None:
-        self.begin = self.beaten = self.now()
+        self.begin = self.beaten = self.told = self.now()
         self.specs = [_text(job) for job in self.jobs]
         self._take_kept()
         waiting = deque(number for number in range(len(self.jobs)) if number not in self.results)
@@ -235,6 +247,10 @@ class _Run:
         if self.now() - self.beaten < BEAT_SECONDS:
             return
         self.beaten = self.now()
+        if self.beaten - self.told >= TOLD_SECONDS:
+            self.told = self.beaten
+            gone = self.beaten - self.begin
+            self.on_wait(Progress(len(self.results), len(self.jobs), self.kept, "", None, gone))
         if callable(check := getattr(self.executor, "check", None)):
             check()
 

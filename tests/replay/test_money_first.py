@@ -1,0 +1,195 @@
+"""Replays and scorecards begin with money: a sentence, a short table; statistics behind --full."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from tests.worlds.desk_pages import Pages, open_pages
+from torra.commands.command_line import main
+from torra.config import ROOT
+from torra.exhibits import pages as arranged
+from torra.exhibits.documents import Document
+
+UNSAID = (
+    "Allowed for", "looks at this symbol", "Seeing +", "p of all looks", "discordant", "flips",
+    "first success criterion", "by lot would come to", "placebo of its own",
+    "confidence word", "told from a coin", "Brier", "longest, days", "placebo_", "| arm |",
+)  # fmt: skip
+"""What stood outside of "How this is computed" and was not understood."""
+
+NAMED = re.compile(r"\bl1\b|\barms?\b|placebo_\w+|\bsize\b(?=\s+[\d.])")
+"""Names of programs, and labels that stood alone."""
+
+BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
+
+
+class Ran(NamedTuple):
+    """A replay that ran: what it said, short and in full, its JSON, its report."""
+
+    home: Path
+    short: str
+    full: str
+    document: dict[str, Any]
+    report: str
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    home = tmp_path_factory.mktemp("money")
+    words = ["--home", str(home), "replay", "BTCUSD", "--bars", BARS[0], "--bars", BARS[1]]
+    words += ["--from", "2021-11-08", "--to", "2021-11-14", "--arms", "l1,budget,placebo"]
+    words += ["--name", "week"]
+
+    def said(*more: str) -> str:
+        found = CliRunner().invoke(main, [*words, *more], catch_exceptions=False)
+        assert found.exit_code == 0, found.output
+        return found.stdout
+
+    short = said("--report", str(home / "week.html"))
+    report = (home / "week.html").read_text(encoding="utf-8")
+    return Ran(home, short, said("--full"), json.loads(said("--json")), report)
+
+
+class Outside(HTMLParser):
+    """The words of a page that stand outside of "How this is computed"."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[str] = []
+        self.stack: list[bool] = []
+        self.feed(text)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("meta", "link", "br", "hr", "img", "input"):
+            return
+        behind = tag in ("style", "script") or dict(attrs).get("id") == "computed"
+        self.stack.append(behind or bool(self.stack and self.stack[-1]))
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.stack:
+            self.stack.pop()
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Have nothing inside."""
+
+    def handle_data(self, data: str) -> None:
+        if not (self.stack and self.stack[-1]):
+            self.words.append(data)
+
+
+def plain(text: str) -> None:
+    """Check that a text has nothing that was not understood."""
+    assert not [words for words in UNSAID if words in text]
+    assert not NAMED.findall(text)
+
+
+def test_the_terminal_begins_with_money_and_a_short_table(ran: Ran) -> None:
+    title, period, *rest = ran.short.splitlines()
+    assert title == "BTCUSD M15, H1: L1 alone and the budget desk"
+    assert period.startswith("2021-11-")
+    bars, profile, thresholds, empty, sentence, *_ = rest
+    assert (bars, profile) == ("Bars: BTCUSD_M15.csv; BTCUSD_H1.csv", "Profile: default")
+    assert thresholds.startswith("Thresholds: BUY from +0.50, SELL to ") and not empty
+    assert re.match(r"L1 alone \S+ %, the budget desk \S+ %: ", sentence)
+    text = " ".join(ran.short.split())
+    assert "skill from luck" in text
+    assert "budget desk with its answers turned" in text and "A placebo is the same desk" in text
+    assert len(ran.short.splitlines()) < 50
+    assert max(map(len, ran.short.splitlines())) <= 100
+    plain(text)
+
+
+def test_the_statistics_are_behind_full(ran: Ran) -> None:
+    assert "How this is computed" not in ran.short and "--full" in ran.short
+    head, _, statistics = ran.full.partition("\nHow this is computed\n")
+    plain(" ".join(head.split()))
+    text = " ".join(statistics.split())
+    for table in ran.document["tables"]:
+        assert table["title"] in text and table["says"] in text
+    assert head.splitlines()[:8] == ran.short.splitlines()[:8]
+
+
+def test_the_document_is_complete(ran: Ran) -> None:
+    found = Document.model_validate(ran.document)
+    assert found.arms == ("l1", "budget", "placebo_shuffled", "placebo_flipped", "placebo_random")
+    names = [table.name for table in found.tables]
+    assert {"claims", "arms", "discordant", "placebos", "gate", "power"} <= set(names)
+    assert found.summary.startswith("L1 alone ")
+    assert found.settings == {
+        "bars": "BTCUSD_M15.csv; BTCUSD_H1.csv",
+        "profile": "default",
+        "thresholds": "BUY from +0.50, SELL to \N{MINUS SIGN}0.50",
+    }
+
+
+def test_the_report_has_money_curves_trades_and_then_statistics(ran: Ran) -> None:
+    text = Outside(ran.report).text
+    heads = ("L1 alone ", "Who traded", "Curves", "Trades of L1 alone", "Trades of budget desk")
+    places = [text.index(words) for words in heads]
+    assert places == sorted(places)
+    assert ran.report.index("Trades of budget desk") < ran.report.index("How this is computed")
+    plain(text.partition("Contents")[0])
+
+
+def test_a_file_of_before_begins_with_money_too(ran: Ran) -> None:
+    found = Document.model_validate(ran.document)
+    claims = next(table.says for table in found.tables if table.name == "claims")
+    old = found.model_copy(update={"summary": claims, "settings": {}})
+    one = arranged.arranged(old)
+    assert one["money"]["sentence"].startswith("L1 alone ") and one["summary"] == ""
+
+
+# --- on pages -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pages(ran: Ran, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    found = open_pages(tmp_path_factory.mktemp("pages"))
+    (ran.home / "replays").rename(found.backing.home / "replays")
+    yield found
+    found.desk.close()
+
+
+def test_the_page_has_money_curves_trades_and_folded_statistics(pages: Pages) -> None:
+    text = pages.text("/replays/week")
+    outside = Outside(text).text
+    heads = ("L1 alone ", "Who traded", "Read with care", "Curves", "newest first", "as CSV")
+    places = [outside.index(words) for words in heads]
+    assert places == sorted(places)
+    folded = text[text.index('id="computed"') :]
+    assert folded.count("<details id=") == folded.count('<span class="asks">') > 12
+    assert "<details id" in folded and " open>" not in folded
+    plain(outside)
+
+
+def test_the_list_says_it_in_money_and_under_what(pages: Pages) -> None:
+    outside = Outside(pages.text("/replays")).text
+    assert "bars: BTCUSD_M15.csv; BTCUSD_H1.csv; profile: default; thresholds: BUY from" in outside
+    assert re.search(r"L1 alone \S+ %, the budget desk \S+ %: ", outside)
+    plain(outside)
+
+
+def test_trades_are_listed_by_who_traded(pages: Pages) -> None:
+    text = Outside(pages.text("/replays/week?arm=l1")).text
+    assert re.search(r"1 to \d+ of \d+, newest first", text)
+    other = pages.text("/replays/week?arm=nobody&place=x")
+    assert 'aria-current="true">budget desk' in other
+    assert " of " in Outside(pages.text("/replays/week?arm=budget&place=999999")).text
+
+
+def test_long_lists_of_trades_go_on_by_pages(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torra.dashboard.screens.replays.AT_ONCE", 1)
+    first = pages.text("/replays/week?arm=l1")
+    assert "Older trades" in first and "Newer trades" not in first
+    assert "place=1" in first
+    second = pages.text("/replays/week?arm=l1&place=1")
+    assert "Newer trades" in second and "2 to 2 of " in second
