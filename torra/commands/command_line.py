@@ -21,6 +21,7 @@ from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
 from torra.commands.jobs import jobs
+from torra.commands.models import models
 from torra.commands.money import money
 from torra.commands.notices import notices
 from torra.commands.options import ModeName, clock_option, on_terminal, print_json
@@ -377,7 +378,7 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, notices, jobs, lookahead,
+    replay, recompose, sweep, scorecard, standing, changed, money, models, notices, jobs, lookahead,
     consistency,
 )  # fmt: skip
 

@@ -77,6 +77,7 @@ MENU: Final = (
         (
             MenuPage("health", "Health", "h"),
             MenuPage("costs", "Cost", "c"),
+            MenuPage("models", "Models", "m"),
             MenuPage("profiles", "Profiles", "p"),
             MenuPage("audit", "Audit log", "l"),
             MenuPage("help", "Help", "i"),
