@@ -23,7 +23,7 @@ from tests.doubles.vendor_server import (
 )
 from torra.clock import System
 from torra.config import Profile
-from torra.desk import model_question
+from torra.desk.models import question as model_question
 from torra.errors import ConfigError
 from torra.store.ledger import Booking
 from torra.tick.spending import HOUR

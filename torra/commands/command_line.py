@@ -187,7 +187,7 @@ def import_bars(
     as_json: bool,
 ) -> None:
     """Store the bars of a file, such as an MT5 terminal export."""
-    from torra.commands import bar_import  # noqa: PLC0415
+    from torra.desk.setup import bar_import  # noqa: PLC0415
 
     stream = (symbol.upper(), timeframe.upper())
     result = bar_import.run(home, file, *stream, clock, revise=revise, progress=not as_json)

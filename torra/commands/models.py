@@ -22,7 +22,8 @@ from torra.commands.terminal import say
 @plainly
 def models(home: Path, /, vendor: str | None, as_json: bool) -> None:
     """Show keys, models, prices and cost by vendor; --test asks one question, exit 1 if in vain."""
-    from torra.desk import model_question, model_report  # noqa: PLC0415
+    from torra.desk.models import question as model_question  # noqa: PLC0415
+    from torra.desk.models import report as model_report  # noqa: PLC0415
 
     environment = dict(os.environ)
     if vendor is None:

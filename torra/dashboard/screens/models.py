@@ -1,9 +1,9 @@
 """The screen Models: which can be asked and by whom, what they cost, and one small test question.
 
-The figures are those of `torra models` (torra.desk.model_report). A key is found or missing, by the
-name of its variable; no page ever holds its value. A test is a command like any other: it needs the
-scope approve, is written to the audit log and is booked in the ledger before it is sent
-(torra.desk.model_question). One runs at a time. What a model answers is a stranger's text.
+The figures are those of `torra models` (torra.desk.models.report). A key is found or missing, by
+the name of its variable; no page ever holds its value. A test is a command like any other: it needs
+the scope approve, is written to the audit log and is booked in the ledger before it is sent
+(torra.desk.models.question). One runs at a time. What a model answers is a stranger's text.
 """
 
 from __future__ import annotations
@@ -24,8 +24,14 @@ from torra.dashboard.trade.orders import person
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.desk import costs as cost_report
-from torra.desk import model_report
-from torra.desk.model_report import ModelReport, ModelTold, SpendingTold, VendorTold
+from torra.desk.models import report as model_report
+from torra.desk.models.report import (
+    ModelReport,
+    ModelTold,
+    SpendingTold,
+    VendorTold,
+    ticks_that_asked,
+)
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
@@ -62,7 +68,6 @@ class TestLine:
     ok: bool
     at: str
     model: str
-    took: str
     said: str
     remedy: str
     paid: str
@@ -125,7 +130,7 @@ def test_model(vendor: str) -> ResponseReturnValue:
         abort(404)
 
     def run() -> CommandOutcome:
-        from torra.desk import model_question  # noqa: PLC0415  a page alone must not load the desk
+        from torra.desk.models import question as model_question  # noqa: PLC0415  a page alone must not load the desk
 
         asked_for = words().get("model", "").strip()
         if not _ONE.acquire(blocking=False):
@@ -233,7 +238,6 @@ def _test(told: Mapping[str, Any]) -> TestLine:
         ok=told.get("ok") is True,
         at=figures.moment(told.get("at"), seconds=True),
         model=figures.clean(told.get("model"), 80),
-        took=f"{figures.plain(told.get('seconds'), 1)} s",
         said=_test_said(told),
         remedy=figures.clean(told.get("remedy"), 300),
         paid=_paid(told),
@@ -250,10 +254,17 @@ def _test_said(told: Mapping[str, Any]) -> str:
     """Return what a test came to, in a sentence; the model's own words are cleaned."""
     said = figures.clean(told.get("answer"), 200)
     if told.get("ok") is True:
-        return f"It answered “{said}” in {figures.plain(told.get('seconds'), 1)} s."
+        return f"It answered “{said}” in {_took(told.get('seconds'))}."
     error = figures.clean(told.get("error"), 300)
     heard = f" It wrote: “{said}”." if said else ""
     return f"It failed: {error}.{heard}"
+
+
+def _took(seconds: object) -> str:
+    known = figures.number(seconds)
+    if known is None:
+        return figures.DASH
+    return f"{1000 * known:.0f} ms" if known < 1 else f"{known:.1f} s"
 
 
 def _spending(row: SpendingTold) -> SpendingLine:
@@ -269,7 +280,7 @@ def _spending(row: SpendingTold) -> SpendingLine:
     return SpendingLine(
         profile=figures.clean(row["profile"], 60),
         answers=f"{figures.clean(row['provider'], 60)} answers",
-        so_far=f"{figures.money(row['day_so_far_usd'])} for {row['ticks']:,} ticks that asked",
+        so_far=f"{figures.money(row['day_so_far_usd'])} for {ticks_that_asked(row['ticks'])}",
         tick=f"{known}, at most {figures.money(row['tick_most_usd'])}",
         day=f"{expected}, at most {_dollars(row['day_most_usd'])} for {row['closes']:,} closes",
         ceiling=_dollars(row["ceiling_usd"]),

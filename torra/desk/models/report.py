@@ -18,7 +18,7 @@ from agents.registry import seated
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
-from torra.desk.model_question import STAGE, newest, profiles_of
+from torra.desk.models.question import STAGE, newest, profiles_of
 from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
 from torra.providers.registry import PACKAGES, installed
@@ -33,7 +33,7 @@ DECIMALS: Final = 6
 TITLES: Final = {
     "anthropic": "Anthropic",
     "google": "Google Gemini",
-    "openai_compatible": "OpenAI, or a server that speaks its language",
+    "openai_compatible": "OpenAI and compatible",
 }
 
 
@@ -153,7 +153,7 @@ def spending_line(row: SpendingTold) -> str:
     """Return what a profile costs, in a sentence."""
     if not row["paid"]:
         return f"profile {row['profile']}: {row['provider']} answers, which costs nothing"
-    far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {row['ticks']} ticks that asked"
+    far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {ticks_that_asked(row['ticks'])}"
     most = f"{row['tick_most_usd']:.4f} USD at most"
     mean = "" if row["tick_usd"] is None else f"{row['tick_usd']:.4f} USD on average, "
     day = "" if row["day_usd"] is None else f"{row['day_usd']:.2f} USD expected, "
@@ -162,6 +162,11 @@ def spending_line(row: SpendingTold) -> str:
         f"closes {day}{row['day_most_usd']:.2f} USD at most (ceiling {row['ceiling_usd']:.2f} an "
         "hour)"
     )
+
+
+def ticks_that_asked(number: int) -> str:
+    """Return how many ticks asked a model, in words."""
+    return f"{number:,} {'tick' if number == 1 else 'ticks'} that asked"
 
 
 # --- vendors --------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from torra.bridges.protocol import SymbolTerms
 from torra.clock import EPOCH, iso
-from torra.commands.broker_symbols import conditions, kind_of, lookup, shipped, spread_of
 from torra.config import Channel, DeskSettings, Profile, validate
+from torra.desk.setup.broker_symbols import conditions, kind_of, lookup, shipped, spread_of
 from torra.errors import ConfigError
 from torra.home import DESK
 from torra.market.broker_clock import USUAL, ServerClock, check, detect

@@ -16,7 +16,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import pandas as pd
 
 from instance_database import Database, open_home
@@ -189,8 +188,10 @@ def _other(shift: ClockShift, timeframe: str) -> str:
 
 def _parts(frame: pd.DataFrame, *, progress: bool) -> Iterator[pd.DataFrame]:
     starts = range(0, len(frame), PART)
+    from click import progressbar  # noqa: PLC0415 - pages import bars too, and draw none
+
     hidden = not progress or len(starts) < 2
-    with click.progressbar(starts, label="bars", hidden=hidden, file=sys.stderr) as bar:
+    with progressbar(starts, label="bars", hidden=hidden, file=sys.stderr) as bar:
         for start in bar:
             yield frame.iloc[start : start + PART]
 
