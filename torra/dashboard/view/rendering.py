@@ -56,7 +56,7 @@ MENU: Final = (
             MenuPage("watching", "Debates", "w"),
             MenuPage("changed", "Changed by agents", "e"),
         ),
-        ("instance", "symbol", "tick", "watch"),
+        ("instance", "symbol", "tick", "watch", "new_symbol"),
     ),
     Room(
         "Trades",
