@@ -17,7 +17,7 @@ from tests.doubles.visitors import bearer
 from tests.worlds import demo_orders
 from torra.clock import System
 from torra.config import Profile
-from torra.dashboard.screens import models
+from torra.dashboard.settings import models
 from torra.dashboard.view.backing import Backing
 
 JSON = {"Accept": "application/json"}

@@ -48,7 +48,7 @@ class Room(NamedTuple):
 
 
 MENU: Final = (
-    Room("Home", (MenuPage("overview", "Home", "d"),)),
+    Room("Home", (MenuPage("overview", "Home", "d"),), ("first_run",)),
     Room(
         "Symbols",
         (
@@ -56,7 +56,7 @@ MENU: Final = (
             MenuPage("watching", "Debates", "w"),
             MenuPage("changed", "Changed by agents", "e"),
         ),
-        ("instance", "symbol", "tick", "watch", "new_symbol"),
+        ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),
     Room(
         "Trades",
