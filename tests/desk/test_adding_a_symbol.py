@@ -154,7 +154,7 @@ def test_a_demo_stays_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in demo.iterdir()] == ["uploads"]
     assert load_desk(own).instance("XAUUSD").feed == "store"
     assert not (own / KEPT).exists()
-    assert found.place.beside_demo and "run --port 5001" in found.steps[0]
+    assert found.place.apart and "run --port 5001" in found.steps[0]
     # the next one is added to that desk
     again = planned(demo, {**words, "symbol": "BTCUSD"}, None)
     put(again)

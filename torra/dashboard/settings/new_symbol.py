@@ -226,7 +226,7 @@ def _plan(place: Place, wish: Wish) -> Addition:
     from torra.desk.setup import adding  # noqa: PLC0415
     from torra.home import DATABASE  # noqa: PLC0415
 
-    if not place.beside_demo:
+    if not place.apart:
         return adding.plan(place, wish, backing().database)
     if not (place.home / DATABASE).is_file():
         return adding.plan(place, wish, None)

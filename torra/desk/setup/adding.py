@@ -112,16 +112,17 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a symbol is added: a home with its desk as it is, and whether a demo runs beside it.
+    """Where a symbol is added: a home with its desk as it is.
 
-    `values` is desk.json as it lies there, {} without one; `version` tells its states apart.
+    `apart` says that it is another home than the one of the desk that was asked, which lives in the
+    past. `values` is desk.json as it lies there, {} without one; `version` tells its states apart.
     """
 
     home: Path
     uploads: Path
     values: Mapping[str, Any]
     version: str
-    beside_demo: bool
+    apart: bool
 
     @property
     def settings(self) -> DeskSettings | None:
@@ -172,9 +173,10 @@ class Addition:
 
 def place_of(home: Path, settings: DeskSettings) -> Place:
     """Return where a symbol is added to a desk; raises ConfigError for a broken desk.json."""
-    demo = any(item.feed == "sample" for item in settings.instances)
+    # A desk lives in one time: on the sample's bars of the past, or in the present.
+    past = any(item.feed == "sample" for item in settings.instances)
     target = home.absolute()
-    if demo:
+    if past:
         target = target.with_name(f"{target.name}{OWN}")
     path = target / DESK
     values: Mapping[str, Any] = {}
@@ -187,7 +189,7 @@ def place_of(home: Path, settings: DeskSettings) -> Place:
             raise ConfigError(f"cannot read {path}: {error}") from error
         validate(DeskSettings, values, str(path))
     version = hashlib.sha256(content).hexdigest()[:16]
-    return Place(target, home / UPLOADS, values, version, demo)
+    return Place(target, home / UPLOADS, values, version, past)
 
 
 # --- what was asked for ---------------------------------------------------------------------------
@@ -440,7 +442,7 @@ def _steps(place: Place, wish: Wish, desk: DeskSettings) -> tuple[str, ...]:
             f"In the Expert Advisor of channel {wish.source.channel}: bar_symbols {names}, "
             f"bar_timeframes {','.join(frames)}."
         )
-    if place.beside_demo:
+    if place.apart:
         run = command(place.home, "run", "--port", str(PORT))
         steps.append(f"Start the desk of your own beside the demo: {run}")
     else:
