@@ -15,7 +15,8 @@ from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.clock import System, iso
 from torra.config import Instance
-from torra.dashboard.settings.first_run import NOTE, STEPS
+from torra.dashboard.settings.first_run import STEPS
+from torra.home import FIRST_RUN
 
 JSON = {"Accept": "application/json"}
 SKIP = "/api/v1/first-run/note"
@@ -62,13 +63,13 @@ def test_a_page_that_was_opened_is_noted_once(pages: Pages) -> None:
     newest = pages.database.latest_tick("BTCUSD", "M15")
     assert newest
     assert 'data-step="tick"' in pages.text(f"/symbol/BTCUSD/M15/{newest['bar_time']}")
-    assert json.loads((pages.backing.home / NOTE).read_text())["seen"] == ["home"]
+    assert json.loads((pages.backing.home / FIRST_RUN).read_text())["seen"] == ["home"]
 
 
 def test_looking_changes_nothing(pages: Pages) -> None:
     for address in ("/", "/first-run", "/models", "/api/v1/first-run"):
         pages.text(address)
-    assert not (pages.backing.home / NOTE).exists()
+    assert not (pages.backing.home / FIRST_RUN).exists()
 
 
 def test_what_happened_is_done(pages: Pages) -> None:
@@ -150,7 +151,7 @@ def test_a_reader_is_asked_for_nothing(pages: Pages) -> None:
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '{"seen": 5, "skipped": []}', '{"seen": [1]}'])
 def test_a_broken_note_is_none(pages: Pages, broken: str) -> None:
-    (pages.backing.home / NOTE).write_text(broken)
+    (pages.backing.home / FIRST_RUN).write_text(broken)
     assert not done(pages)
     assert note(pages, "seen", "home") == 200
     assert done(pages) == {"home"}
@@ -159,7 +160,7 @@ def test_a_broken_note_is_none(pages: Pages, broken: str) -> None:
 @pytest.mark.parametrize(("what", "step"), [("", ""), ("seen", "all"), ("skip", "x"), ("no", "")])
 def test_a_mistake_is_told(pages: Pages, what: str, step: str) -> None:
     assert note(pages, what, step) == 409
-    assert not (pages.backing.home / NOTE).exists()
+    assert not (pages.backing.home / FIRST_RUN).exists()
 
 
 def test_symbols_of_ones_own_need_no_step(pages: Pages) -> None:

@@ -110,6 +110,23 @@ def test_a_decision_ends_it(known: Any) -> None:
     assert adopted[1] == ("default", load_profile("default", backing.home))
 
 
+def test_a_profile_that_is_not_taken_leaves_all_as_they_were(
+    known: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backing, adopted = known
+
+    def refuse(name: str, profile: Profile) -> None:
+        if profile.execution == "approve":
+            raise ConfigError("not now")
+        adopted.append((name, profile))
+
+    vars(backing)["adopt"] = refuse
+    with pytest.raises(ConfigError, match="not now"):
+        practice.begin(backing)
+    assert practice.going(backing) is None
+    assert adopted == [("default", load_profile("default", backing.home))]
+
+
 def test_time_ends_it(known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     backing, adopted = known
     monkeypatch.setattr(practice, "LASTS", timedelta(seconds=0.05))
@@ -146,6 +163,19 @@ def test_an_order_that_leaves_is_refused(known: Any, monkeypatch: pytest.MonkeyP
     sent = setup.instance.model_copy(update={"bridge": "torra_files"})
     monkeypatch.setattr(_Desk, "setups", {sent.id: replace(setup, instance=sent)}, raising=False)
     with pytest.raises(ConfigError, match="BTCUSD does not trade on paper"):
+        practice.begin(backing)
+    assert not adopted
+
+
+def test_a_desk_that_sends_nothing_is_not_made_to(
+    known: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backing, adopted = known
+    setup = next(iter(backing.desk.setups.values()))
+    off = setup.profile.model_copy(update={"execution": "off"})
+    silent = {setup.instance.id: replace(setup, profile=off)}
+    monkeypatch.setattr(_Desk, "setups", silent, raising=False)
+    with pytest.raises(ConfigError, match=r"sends nothing \(execution: off\)"):
         practice.begin(backing)
     assert not adopted
 

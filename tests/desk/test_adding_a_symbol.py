@@ -21,10 +21,12 @@ from torra.bridges.protocol import Quote, SymbolTerms
 from torra.bridges.torra.book_rows import symbol_row
 from torra.bridges.torra.messages import Heartbeat, Symbols, encode
 from torra.config import Channel, DeskSettings, Instance, load_desk, load_profile
-from torra.desk.setup import adding, bar_sources
-from torra.desk.setup.adding import KEPT, Addition, Wrong, place_of, plan, write
+from torra.desk.setup import adding, bar_sources, wishes
+from torra.desk.setup.adding import Addition, place_of, plan, write
 from torra.desk.setup.bar_sources import BarSource, known_terms, sources
+from torra.desk.setup.wishes import Wrong
 from torra.errors import ConfigError
+from torra.home import DESK_BEFORE
 
 KEY = "a key of the test"
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -68,14 +70,14 @@ def database(home: Path) -> Iterator[Database]:
 
 def planned(home: Path, words: Mapping[str, str], database: Database | None) -> Addition:
     settings = load_desk(home)
-    wish, faults = adding.read(words, sources(settings, {}), ["gold.csv", "slow.csv"])
+    wish, faults = wishes.read(words, sources(settings, {}), ["gold.csv", "slow.csv"])
     assert wish is not None, faults
     return plan(place_of(home, settings), wish, database)
 
 
 def wrong(home: Path, **changes: str) -> dict[str, str]:
     known = sources(load_desk(home), {})
-    return adding.read({**FROM_FILES, **changes}, known, ["gold.csv", "slow.csv"])[1]
+    return wishes.read({**FROM_FILES, **changes}, known, ["gold.csv", "slow.csv"])[1]
 
 
 def put(found: Addition) -> Addition:
@@ -91,7 +93,7 @@ def test_an_instance_is_added_and_nothing_else_changes(home: Path, database: Dat
     assert (added.bridge, added.feed, added.profile) == ("paper", "store", "xauusd")
     after_of = added.timeframes
     assert after_of == ("M15", "H1")
-    assert json.loads((home / KEPT).read_text()) == before
+    assert json.loads((home / DESK_BEFORE).read_text()) == before
     assert database.bar_rows("XAUUSD", "M15") > 1000 and database.bar_rows("XAUUSD", "H1") > 100
     told = [f"{database.bar_rows('XAUUSD', name):,} bars of XAUUSD {name}" for name in after_of]
     assert [line.split(", ")[0] for line in found.imported] == told
@@ -153,7 +155,7 @@ def test_a_demo_stays_as_it_is(tmp_path: Path) -> None:
     own = tmp_path / "demo_own"
     assert [path.name for path in demo.iterdir()] == ["uploads"]
     assert load_desk(own).instance("XAUUSD").feed == "store"
-    assert not (own / KEPT).exists()
+    assert not (own / DESK_BEFORE).exists()
     assert found.place.apart and "run --port 5001" in found.steps[0]
     # the next one is added to that desk
     again = planned(demo, {**words, "symbol": "BTCUSD"}, None)
@@ -213,7 +215,7 @@ def test_a_file_that_is_none_changes_nothing(home: Path, database: Database) -> 
         put(found)
     assert told.value.name == "files" and "gold.csv" in str(told.value)
     assert str(home) not in str(told.value)
-    assert (home / "desk.json").read_text() == before and not (home / KEPT).exists()
+    assert (home / "desk.json").read_text() == before and not (home / DESK_BEFORE).exists()
 
 
 def test_a_file_that_would_hold_the_database_up_is_for_the_command_line(
@@ -268,7 +270,7 @@ def test_the_advisors_list_fills_the_terms_in(tmp_path: Path) -> None:
     assert (terms["digits"], terms["tick_size"], terms["tick_value"]) == ("3", "0.001", "0.67")
     assert (terms["spread"], terms["asset"], terms["currencies"]) == ("0.018", "fx", "GBP, JPY")
     words = {**terms, "source": "mt5_files main", "symbol": "GBPJPY", "broker": "GBPJPY.m"}
-    wish, faults = adding.read(words, {"mt5_files main": found}, [])
+    wish, faults = wishes.read(words, {"mt5_files main": found}, [])
     assert wish is not None, faults
     (tmp_path / "desk.json").write_text(settings.model_dump_json())
     added = plan(place_of(tmp_path, settings), wish, None)
@@ -277,7 +279,7 @@ def test_the_advisors_list_fills_the_terms_in(tmp_path: Path) -> None:
         "bridge": "paper", "channel": "main", "broker_symbol": "GBPJPY.m",
     }  # fmt: skip
     assert "bar_symbols EURUSD,GBPJPY.m, bar_timeframes M15,H1." in added.steps[0]
-    missing = adding.read({**words, "broker": "GBPJPY"}, {"mt5_files main": found}, [])[1]
+    missing = wishes.read({**words, "broker": "GBPJPY"}, {"mt5_files main": found}, [])[1]
     assert "nearest: GBPJPY.m" in missing["broker"]
 
 

@@ -2,9 +2,10 @@
 
 What is done is read from what happened: a proposal that a person decided, a replay that ended, a
 symbol that was added, a model that was tested. That a page was opened is noted by its script, in
-NOTE in the home, with what was skipped: the steps are the home's, not a browser's. A broken note is
-none. Nothing is changed by looking. The strip is for whoever may approve, and only in a home that
-is young: a desk that has lived for weeks is not taught. `practice` makes the third step possible.
+FIRST_RUN in the home, with what was skipped: the steps are the home's, not a browser's. A broken
+note is none. Nothing is changed by looking. The strip is for whoever may approve, and only in a
+home that is young: a desk that has lived for weeks is not taught. `practice` makes the third step
+possible.
 """
 
 from __future__ import annotations
@@ -32,13 +33,10 @@ from torra.dashboard.view.commanding import CommandOutcome, command
 from torra.dashboard.view.commanding import words as sent_words
 from torra.dashboard.view.rendering import EXTENSION, backing, desk_view, page, state, tick_link
 from torra.errors import MALFORMED, ConfigError, StoreUnavailable
-from torra.home import LIVED
+from torra.home import FIRST_RUN, LIVED
 from torra.providers.vendors.addresses import key_sign
 from torra.regular_files import read_regular
 from torra.whole_files import write_whole
-
-NOTE: Final = "first_run.json"
-"""What was seen and what was skipped in a home."""
 
 YOUNG: Final = timedelta(days=14)
 """How long a home is young, real time."""
@@ -243,7 +241,7 @@ def _changed(noted: Noted, what: str, name: str) -> Noted:
 
 def _noted(known: Backing) -> Noted:
     try:
-        told = json.loads(read_regular(known.home / NOTE))
+        told = json.loads(read_regular(known.home / FIRST_RUN))
         names = {one.name for one in STEPS}
         lists = [[name for name in told[part] if name in names] for part in ("seen", "skipped")]
         return Noted(tuple(lists[0]), tuple(lists[1]))
@@ -253,9 +251,9 @@ def _noted(known: Backing) -> Noted:
 
 def _keep(known: Backing, noted: Noted) -> None:
     try:
-        write_whole(known.home / NOTE, (json.dumps(_plain(noted)) + "\n").encode())
+        write_whole(known.home / FIRST_RUN, (json.dumps(_plain(noted)) + "\n").encode())
     except OSError as error:
-        raise ConfigError(f"cannot write {known.home / NOTE}: {error.strerror}") from error
+        raise ConfigError(f"cannot write {known.home / FIRST_RUN}: {error.strerror}") from error
 
 
 def _plain(noted: Noted) -> dict[str, Any]:

@@ -28,8 +28,9 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 
 if TYPE_CHECKING:
-    from torra.desk.setup.adding import Addition, Place, Wish
+    from torra.desk.setup.adding import Addition, Place
     from torra.desk.setup.bar_sources import BarSource
+    from torra.desk.setup.wishes import Wish
 
 PER_MINUTE: Final = 30
 LISTED_NAMES: Final = 2_000
@@ -130,7 +131,7 @@ def add_symbol() -> ResponseReturnValue:
     entered: dict[str, str] = {}
 
     def run() -> CommandOutcome:
-        from torra.desk.setup import adding  # noqa: PLC0415  a page alone must not load the desk
+        from torra.desk.setup import adding, wishes  # noqa: PLC0415  a page alone must not load the desk
 
         try:
             entered.update(words())
@@ -139,7 +140,7 @@ def add_symbol() -> ResponseReturnValue:
             if found is not None:
                 held.append(adding.write(found, entered.get("version", ""), _exclusive))
         except ConfigError as error:
-            faults[error.name if isinstance(error, adding.Wrong) else ""] = str(error)
+            faults[error.name if isinstance(error, wishes.Wrong) else ""] = str(error)
         if not held:
             return CommandOutcome("failed", _first(faults), more={"faults": {**faults}})
         done = held[0]
@@ -186,11 +187,11 @@ def _filled(
     place: Place, known: Mapping[str, BarSource], asked: Words
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the form for a symbol with what is known of it, and what is wrong with its name."""
-    from torra.desk.setup import adding, bar_sources  # noqa: PLC0415
+    from torra.desk.setup import bar_sources, wishes  # noqa: PLC0415
 
     source, symbol = known[asked["source"]], asked["symbol"].upper()
     broker = asked["broker"] or symbol
-    _, faults = adding.read({**asked, "symbol": symbol, "broker": broker}, known, _uploads())
+    _, faults = wishes.read({**asked, "symbol": symbol, "broker": broker}, known, _uploads())
     found = {name: said for name, said in faults.items() if name in ("source", "symbol", "broker")}
     settings = place.settings
     if settings and symbol in [item.id for item in settings.instances]:
@@ -209,15 +210,16 @@ def _filled(
 def _planned(
     entered: Words,
 ) -> tuple[Addition | None, dict[str, str], Place, Mapping[str, BarSource]]:
-    from torra.desk.setup import adding  # noqa: PLC0415
+
+    from torra.desk.setup import wishes  # noqa: PLC0415
 
     place, known = _place(), _sources()
-    wish, faults = adding.read(entered, known, _uploads())
+    wish, faults = wishes.read(entered, known, _uploads())
     if wish is None:
         return None, faults, place, known
     try:
         return _plan(place, wish), {}, place, known
-    except adding.Wrong as error:
+    except wishes.Wrong as error:
         return None, {error.name: str(error)}, place, known
 
 

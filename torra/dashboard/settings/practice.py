@@ -14,13 +14,14 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from torra.clock import duration, parse, real_sleep
-from torra.config import Thresholds, load_profile
+from torra.config import Profile, Thresholds, load_profile
 from torra.dashboard.view.backing import Backing
 from torra.errors import ConfigError, TorraError
 
@@ -68,7 +69,11 @@ def refusal(known: Backing) -> str:
     if not known.desk.clock.accelerated:
         return "this desk lives in real time: practice is for the demo"
     sent = [one.instance.id for one in known.desk.setups.values() if one.instance.bridge != "paper"]
-    return f"{sent[0]} does not trade on paper" if sent else ""
+    if sent:
+        return f"{sent[0]} does not trade on paper"
+    # From off to approve would loosen what is guarded.
+    off = [name for name, one in known.desk.setups.items() if one.profile.execution == "off"]
+    return f"{off[0]} sends nothing (execution: off)" if off else ""
 
 
 def begin(known: Backing) -> Practice:
@@ -80,6 +85,18 @@ def begin(known: Backing) -> Practice:
     now = known.desk.clock.real_now()
     running = {one.instance.profile: one.profile for one in known.desk.setups.values()}
     practice = Practice(now, now + LASTS, tuple(running))
+    # Before the first profile is changed: should a later one not be taken, all go back.
+    _GOING[known.home] = practice
+    try:
+        _let_it_ask(known, running)
+    except TorraError:
+        end(known)
+        raise
+    threading.Thread(target=_watch, args=(known, practice), name="practice", daemon=True).start()
+    return practice
+
+
+def _let_it_ask(known: Backing, running: Mapping[str, Profile]) -> None:
     low = Thresholds(buy=EASY, sell=EASY)
     for name, profile in running.items():
         agents = profile.agents.model_copy(update={"influence": "shadow"})
@@ -88,9 +105,6 @@ def begin(known: Backing) -> Practice:
         )
         if known.adopt is not None:
             known.adopt(name, asks)
-    _GOING[known.home] = practice
-    threading.Thread(target=_watch, args=(known, practice), name="practice", daemon=True).start()
-    return practice
 
 
 def end(known: Backing) -> bool:

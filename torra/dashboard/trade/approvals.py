@@ -358,7 +358,7 @@ def _fills(signal: SignalRow | None, instance: Instance | None) -> str:
     opens = floor(parse(signal.decided_at), shortest) + duration(shortest)
     booked = opens + duration(shortest)
     left = (clock.real_time_of(booked) - clock.real_now()).total_seconds()
-    when = f", in about {figures.span(left)}" if left > 0 else ""
+    when = f", in about {figures.span(round(left))}" if left > 0 else ""
     bar = f"{shortest} bar of {figures.moment(iso(opens))}"
     return f"On paper it fills at the open of the {bar}, and is booked as that bar closes{when}."
 

@@ -5,9 +5,10 @@ own: no profile that is there is changed, for its limits hold for what it trades
 on paper, and at first only after a person's yes, or not at all. Where the desk is the demo, whose
 clock lives in the past, the symbol gets a home of its own beside it, and the demo stays as it is.
 
-`read` tells every mistake by its field. `plan` returns what would be written, checked by the models
-that will read it. `write` imports the bars, then writes both files or none, unless desk.json has
-become another than the one that was planned with. The file as it was stays beside it as KEPT.
+What was asked for is read by torra.desk.setup.wishes. `plan` returns what would be written, checked
+by the models that will read it. `write` imports the bars, then writes both files or none, unless
+desk.json has become another than the one that was planned with. The file as it was stays beside it
+as DESK_BEFORE.
 """
 
 from __future__ import annotations
@@ -19,18 +20,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, get_args
-
-from pydantic import ValidationError
+from typing import Any, Final
 
 from torra.backup.restore import command
 from torra.clock import TIMEFRAMES
 from torra.config import (
-    BROKER_SYMBOL,
     DeskSettings,
     Profile,
-    SymbolSpec,
-    faults,
     load_profile,
     validate,
 )
@@ -38,13 +34,11 @@ from torra.desk import wiring
 from torra.desk.first_files import as_text
 from torra.desk.first_files import write as write_both
 from torra.desk.setup import bar_import
-from torra.desk.setup.answers import amount, plain_name, read_timeframes
-from torra.desk.setup.bar_sources import FILES, NUMBERS, STORED, TERMS, BarSource
-from torra.desk.setup.broker_symbols import COUNTS, lookup
+from torra.desk.setup.bar_sources import STORED
 from torra.desk.setup.desk_plan import DeskPlan, differing, weights
+from torra.desk.setup.wishes import NEW, Wish, Wrong
 from torra.errors import ConfigError, no_key_twice
-from torra.home import DESK, UPLOADS
-from torra.market.broker_clock import ServerClock
+from torra.home import DESK, DESK_BEFORE, UPLOADS
 from torra.regular_files import lies, read_regular
 from torra.store.bars import BarStore
 from torra.whole_files import write_whole
@@ -53,61 +47,15 @@ LARGEST_FILE: Final = 8_000_000
 """Bytes of a file, some 100,000 bars, whose import keeps the database no longer than a tick waits.
 """
 
-KEPT: Final = "desk.json.before"
-"""desk.json as it was before the last symbol was added."""
-
 OWN: Final = "_own"
 """What the name of the home beside a demo's ends with."""
 
 PORT: Final = 5001
 """A port for a second desk on the same machine."""
 
-NEW: Final = "new"
-"""In place of a profile's name: one of its own."""
-
-EXECUTIONS: Final = ("approve", "off")
-"""Who may send what the new symbol decides: a person's yes, or nobody. Never the desk alone."""
-
-ASSETS: Final[tuple[str, ...]] = get_args(SymbolSpec.model_fields["asset"].annotation)
 CHANGED: Final = (
     "{path} was changed since this was shown, and nothing was written: look at it once more"
 )
-
-AS: Final = "as."
-"""Begins the name of a field that says of which timeframe a file is."""
-
-Faults = dict[str, str]
-"""What is wrong, by the field that it is about; "" for what no field is to blame for."""
-
-
-class Wrong(ConfigError):
-    """A mistake in a field."""
-
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(text)
-        self.name = name
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What was asked for, understood. `files` are names in the folder uploads, by timeframe.
-
-    `profile` is the name of one that is there, or NEW; `spec` are the trading conditions of a new
-    one.
-    """
-
-    symbol: str
-    broker: str
-    source: BarSource
-    timeframes: tuple[str, ...]
-    files: Mapping[str, str]
-    clock: str
-    profile: str
-    profile_name: str
-    execution: str
-    capital: float
-    risk: float
-    spec: SymbolSpec | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,141 +138,6 @@ def place_of(home: Path, settings: DeskSettings) -> Place:
         validate(DeskSettings, values, str(path))
     version = hashlib.sha256(content).hexdigest()[:16]
     return Place(target, home / UPLOADS, values, version, past)
-
-
-# --- what was asked for ---------------------------------------------------------------------------
-
-
-def read(
-    words: Mapping[str, str], known: Mapping[str, BarSource], uploads: list[str]
-) -> tuple[Wish | None, Faults]:
-    """Return what was asked for, or what is wrong by field; `uploads` are the files there are."""
-    found: Faults = {}
-
-    def take(name: str, reader: Callable[[str], Any], default: Any = None) -> Any:
-        try:
-            return reader(words.get(name, "").strip())
-        except ConfigError as error:
-            found[name] = str(error)
-            return default
-
-    source = take("source", lambda text: _source(text, known))
-    symbol = take("symbol", _symbol, "")
-    broker = words.get("broker", "").strip() or symbol
-    if source is not None and symbol and "broker" not in found:
-        take("broker", lambda _: _broker(symbol, broker, source))
-    files = take("files", lambda _: _files(words, source, uploads), {})
-    if source is not None and source.key == FILES:
-        timeframes = tuple(name for name in TIMEFRAMES if name in files)
-    else:
-        timeframes = take("timeframes", _timeframes, ())
-    clock = take("clock", lambda text: _clock(text, source), "utc")
-    profile = take("profile", lambda text: plain_name(text or NEW), NEW)
-    named = profile
-    spec = None
-    if profile == NEW:
-        named = take("profile_name", lambda text: plain_name(text or symbol.lower() or "mine"), "")
-        spec, wrong = _spec(words)
-        found |= wrong
-    wish = Wish(
-        symbol, broker, source, timeframes, files, clock, profile, named,
-        execution=take("execution", _execution, "off"),
-        capital=take("capital", lambda text: amount(text or "10000"), 0.0),
-        risk=take("risk", _risk, 0.0),
-        spec=spec,
-    )  # fmt: skip
-    return (None if found else wish), found
-
-
-def _source(text: str, known: Mapping[str, BarSource]) -> BarSource:
-    if text not in known:
-        raise ConfigError(f"say where its bars come from: {', '.join(known)}")
-    return known[text]
-
-
-def _symbol(text: str) -> str:
-    if not text:
-        raise ConfigError("name the symbol, such as XAUUSD")
-    return plain_name(text).upper()
-
-
-def _broker(symbol: str, broker: str, source: BarSource) -> str:
-    if not BROKER_SYMBOL.fullmatch(broker):
-        raise ConfigError(f"{broker[:40]!r} can be no broker's symbol")
-    if source.terms:
-        found = lookup(symbol, broker, source.terms)
-        if found.trade_mode == "disabled":
-            raise ConfigError(f"the broker does not let {broker} be traded")
-    return broker
-
-
-def _timeframes(text: str) -> tuple[str, ...]:
-    return read_timeframes(text or "M15,H1")
-
-
-def _files(
-    words: Mapping[str, str], source: BarSource | None, uploads: list[str]
-) -> dict[str, str]:
-    if source is None or source.key != FILES:
-        return {}
-    found: dict[str, str] = {}
-    for name in uploads:
-        timeframe = words.get(f"{AS}{name}", "").strip().upper()
-        if not timeframe:
-            continue
-        if timeframe not in TIMEFRAMES:
-            raise ConfigError(f"{timeframe[:20]!r} is no timeframe; known: {', '.join(TIMEFRAMES)}")
-        if timeframe in found:
-            raise ConfigError(f"{found[timeframe]} and {name} are both {timeframe}: take one")
-        found[timeframe] = name
-    if not found:
-        raise ConfigError("say of at least one file of which timeframe its bars are")
-    return found
-
-
-def _clock(text: str, source: BarSource | None) -> str:
-    if source is None or source.key != FILES:
-        return ""
-    return str(ServerClock.parse(text) and text) if text else ""
-
-
-def _execution(text: str) -> str:
-    if text and text not in EXECUTIONS:
-        raise ConfigError(f"{text[:20]!r} is none of {', '.join(EXECUTIONS)}")
-    return text or EXECUTIONS[0]
-
-
-def _risk(text: str) -> float:
-    value = amount(text or "0.5")
-    if value > 10:
-        raise ConfigError("more than 10 percent of the capital is no risk for one trade")
-    return value
-
-
-def _spec(words: Mapping[str, str]) -> tuple[SymbolSpec | None, Faults]:
-    found: Faults = {}
-    values: dict[str, Any] = {}
-    for name in NUMBERS:
-        text = words.get(name, "").strip()
-        try:
-            values[name] = int(text) if name in COUNTS else float(text)
-        except ValueError:
-            whole = "a whole number" if name in COUNTS else "a number"
-            said = f"{text[:40]!r} is not {whole}" if text else f"write {whole}"
-            found[name] = said
-    values["asset"] = words.get("asset", "").strip()
-    parts = words.get("currencies", "").upper().replace(",", " ").split()
-    try:
-        return SymbolSpec.model_validate(values | {"currencies": parts}), found
-    except ValidationError as error:
-        for place, said in faults(SymbolSpec, error):
-            found.setdefault(place[0] if place and place[0] in TERMS else "", _plainly(said))
-    return None, found
-
-
-def _plainly(said: str) -> str:
-    """Return a sentence of the settings' check without the place that begins it."""
-    return said.partition(": ")[2] or said
 
 
 # --- what would be written ------------------------------------------------------------------------
@@ -515,7 +328,7 @@ def _put(found: Addition) -> None:
     path = found.place.home / DESK
     try:
         if found.place.values:
-            write_whole(path.with_name(KEPT), read_regular(path))
+            write_whole(path.with_name(DESK_BEFORE), read_regular(path))
         if found.profile is None:
             write_whole(path, found.after.encode())
             return
