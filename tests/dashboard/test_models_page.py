@@ -19,6 +19,7 @@ from torra.clock import System
 from torra.config import Profile
 from torra.dashboard.settings import models
 from torra.dashboard.view.backing import Backing
+from torra.store.ledger import Booking
 
 JSON = {"Accept": "application/json"}
 READY = Reply(text='{"answer": "ready <b>\\u202e"}')
@@ -73,6 +74,28 @@ def test_seats_prices_and_money_are_told(
     (spent,) = told["profiles"]
     assert spent["paid"] and spent["tick_usd"] is None and 0 < spent["tick_most_usd"] < 1
     assert spent["day_most_usd"] <= HOURS * spent["ceiling_usd"]
+
+
+def test_what_ticks_cost_is_read_from_the_ledger(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paying(monkeypatch)
+    now = System().real_now()
+    for number, tick in enumerate(("a", "b")):
+        rows = [
+            Booking("analysts", "technical", 1, 1, ANTHROPIC, "claude-haiku-5-5", 0.01),
+            Booking("research", "bull_researcher", 1, 1, ANTHROPIC, "claude-sonnet-5-5", 0.02),
+            Booking("research", "bull_researcher", 2, 1, ANTHROPIC, "claude-sonnet-5-5", 0.02),
+            Booking("gate", "risk_gate", 1, 1, ANTHROPIC, "claude-haiku-5-5", 0.01),
+        ]
+        backing.database.book("paying", f"X|M15|{tick}", rows, at=now, until=now)
+        test = Booking("test", "model_test", 1, 1, ANTHROPIC, "claude-haiku-5-5", 0.5)
+        backing.database.book("paying", f"models|test|{number}", [test], at=now, until=now)
+    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
+    (spent,) = told["profiles"]
+    assert (spent["ticks"], spent["day_so_far_usd"], spent["tick_usd"]) == (2, 0.12, 0.06)
+    haiku = told["vendors"][0]["models"][0]
+    assert (haiku["calls"], haiku["usd"]) == (6, 1.04)
 
 
 def test_a_vendor_that_rests_says_until_when(backing: Backing) -> None:

@@ -173,18 +173,6 @@ class LedgerStore(Store):
         )  # fmt: skip
         return (float(row["usd"]), int(row["calls"])) if row else (0.0, 0)
 
-    def ledger_ticks(self, profile: str, since: datetime, aside: str) -> tuple[float, int]:
-        """Return USD and number of a profile's ticks that asked since a moment.
-
-        Rows of the stage `aside` are no tick's.
-        """
-        row = self._row(
-            "SELECT coalesce(sum(usd), 0.0) AS usd, count(DISTINCT torra_key) AS ticks "
-            "FROM ledger WHERE profile = ? AND until > ? AND stage <> ?",
-            profile, stamp(since), aside,
-        )  # fmt: skip
-        return (float(row["usd"]), int(row["ticks"])) if row else (0.0, 0)
-
     def ledger_unsettled(self, profile: str, since: datetime, limit: int) -> list[dict[str, Any]]:
         """Return a profile's newest rows that stand at their worst case."""
         return self._rows(

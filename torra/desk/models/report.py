@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
-from agent_config import MODELS, VENDORS, AgentSettings, route
+from agent_config import GATE_ID, MODELS, VENDORS, AgentSettings, route
 from agents.registry import seated
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
-from torra.desk.models.question import STAGE, newest, profiles_of
+from torra.desk.models.question import ROLE, newest, profiles_of
 from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
 from torra.providers.registry import PACKAGES, installed
@@ -279,7 +279,7 @@ def _spending(
     def local(vendor: str) -> bool:
         return vendor in VENDORS and key_sign(vendor, environment).local
 
-    usd, ticks = database.ledger_ticks(name, now - DAY, STAGE) if database else (0.0, 0)
+    usd, ticks = _day(database, name, now)
     hour = database.spent(name, now - HOUR) if database else 0.0
     most = _worst(prices, agents, local)
     closes = sum(DAY // duration(one) for item in users for one in item.timeframes)
@@ -299,6 +299,21 @@ def _spending(
         "day_usd": None if mean is None else round(min(mean * closes, 24 * ceiling), DECIMALS),
         "day_most_usd": round(min(most * closes, 24 * ceiling), DECIMALS),
     }
+
+
+def _day(database: Database | None, profile: str, now: datetime) -> tuple[float, int]:
+    """Return what a profile's ticks cost in 24 hours, and how many of them asked a model.
+
+    A tick is one call of its gate, which is asked once; of a gate that costs nothing the ledger
+    knows nothing, then it is one of the role that was asked least.
+    """
+    rows = database.ledger_sums(profile, now - DAY, None) if database else []
+    calls: dict[str, int] = {}
+    for row in rows:
+        if row["role"] != ROLE.id:
+            calls[row["role"]] = calls.get(row["role"], 0) + row["calls"]
+    usd = math.fsum(row["usd"] for row in rows if row["role"] != ROLE.id)
+    return usd, calls.get(GATE_ID) or min(calls.values(), default=0)
 
 
 def _worst(prices: PriceList, agents: AgentSettings, local: Any) -> float:
