@@ -23,6 +23,12 @@ SIDE_FILES: Final = ("-wal", "-shm")
 DESK: Final = "desk.json"
 """The instances and channels of the desk."""
 
+DESK_BEFORE: Final = "desk.json.before"
+"""desk.json as it was before a symbol was added on a page."""
+
+FIRST_RUN: Final = "first_run.json"
+"""Which first steps of the pages were seen or skipped."""
+
 PRICES: Final = "prices.json"
 """The user's own prices of models."""
 

@@ -417,7 +417,7 @@ def test_keys_reach_every_page(look: Callable[..., Any]) -> None:
               .map((link) => [link.dataset.key, link.pathname])"""
         )
     )
-    assert set(targets) == set("dywetasrbhcpli")
+    assert set(targets) == set("dywetasrbhcmpli")
     for key in "aswid":
         page.keyboard.press("g")
         with page.expect_navigation():

@@ -18,11 +18,11 @@ from torra.bridges.protocol import Quote, SymbolTerms
 from torra.bridges.torra.book_rows import symbol_row
 from torra.bridges.torra.messages import TAIL_LENGTH, Heartbeat, Symbols, encode, seal
 from torra.commands import init as first_steps
-from torra.commands.broker_symbols import kind_of, nearest, read_terms
 from torra.commands.command_line import PlainGroup
-from torra.commands.desk_plan import DeskPlan, InitAnswers, TerminalFacts, plan
-from torra.commands.init import write
 from torra.config import SYMBOLS, Profile, SymbolSpec, load_desk, load_profile
+from torra.desk.first_files import write
+from torra.desk.setup.broker_symbols import kind_of, nearest, read_terms
+from torra.desk.setup.desk_plan import DeskPlan, InitAnswers, TerminalFacts, plan
 from torra.errors import ConfigError
 
 KEY = "a key of the test"

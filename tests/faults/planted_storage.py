@@ -409,7 +409,7 @@ STORAGE: Final[Table] = {
     "M7": {
         "shift-imported": fault(
             "bars on another clock than the stored ones are imported",
-            At("torra.commands.bar_import:_shifts", returns("[]")),
+            At("torra.desk.setup.bar_import:_shifts", returns("[]")),
             "test_a_timeframe_on_another_clock_is_not_imported",
         ),
     },

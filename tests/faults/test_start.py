@@ -30,14 +30,13 @@ from tests.backup.test_backup import everything, furnish, garble, state, ticks
 from tests.faults.cut_off import died_at, until_whole
 from tests.worlds import large_database, stores
 from torra.clock import System
-from torra.commands import init as first_steps
 from torra.commands import run as running
 from torra.commands.command_line import main
-from torra.commands.desk_plan import InitAnswers, TerminalFacts, plan
 from torra.config import ROOT
-from torra.desk import start_check, wiring
+from torra.desk import first_files, start_check, wiring
 from torra.desk.first_files import recover
 from torra.desk.schedule import Desk
+from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts, plan
 from torra.desk.start_check import EARLIEST, MIN_FREE_BYTES, SAFE_SQLITE
 from torra.errors import ConfigError
 from torra.feeds import sample
@@ -383,7 +382,7 @@ def test_a_killed_init_has_written_both_files_or_neither(
         return {k: v for k, v in everything(home).items() if not k.startswith("torra.db")}
 
     def made(home: Path, risk: float) -> Path:
-        first_steps.write(plan(home, answers(risk), TerminalFacts()), force=True)
+        first_files.write(plan(home, answers(risk), TerminalFacts()), force=True)
         return home
 
     empty = tmp_path / "empty"
@@ -448,7 +447,7 @@ READY = """
 import sys, threading, time
 from pathlib import Path
 from torra.commands import run as running
-from torra.desk import start_check, wiring
+from torra.desk import first_files, start_check, wiring
 halted = start_check.check(Path(sys.argv[1]), print)
 desk, _ = wiring.open_desk(Path(sys.argv[1]))
 assert desk.open() and not halted

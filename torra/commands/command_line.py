@@ -21,6 +21,7 @@ from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
 from torra.commands.jobs import jobs
+from torra.commands.models import models
 from torra.commands.money import money
 from torra.commands.notices import notices
 from torra.commands.options import (
@@ -209,10 +210,10 @@ def import_bars(
     as_json: bool,
 ) -> None:
     """Store the bars of a file, such as an MT5 terminal export."""
-    from torra.commands import bar_import  # noqa: PLC0415
+    from torra.desk.setup import bar_import  # noqa: PLC0415
 
     stream = (symbol.upper(), timeframe.upper())
-    result = bar_import.run(home, file, *stream, clock, revise=revise, progress=True)
+    result = bar_import.run(home, file, *stream, clock, revise=revise, progress=terminal.progress)
     if as_json:
         print_json(result)
         return
@@ -400,7 +401,7 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, notices, jobs, lookahead,
+    replay, recompose, sweep, scorecard, standing, changed, money, models, notices, jobs, lookahead,
     consistency,
 )  # fmt: skip
 

@@ -1,9 +1,9 @@
 """`torra init`: asks, or takes flags, and writes a desk.json and a profile for one's own symbols.
 
 What MetaTrader 5 says of itself is read from the channel's folder where possible;
-torra.commands.desk_plan decides what to write. Both files are put in place or neither: each is
-written beside its place, read back by the models that will read it later, then renamed. The next
-`torra init` or `torra run` undoes what a kill between the two leaves.
+torra.desk.setup.desk_plan decides what to write. Both files are put in place or neither
+(torra.desk.first_files). The next `torra init` or `torra run` undoes what a kill between the two
+leaves.
 
 A mistake is one line, exit code 2, and nothing was written. Existing files stay unless --force says
 otherwise. No channel key is ever written to a file or into --json; a fresh one is shown on a
@@ -12,39 +12,30 @@ terminal only. Heavy imports stand inside the functions, so that `torra --help` 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from torra.advisor_protocol import difference
-from torra.clock import EPOCH, TIMEFRAMES, token
+from torra.clock import token
 from torra.commands.options import print_json
 from torra.commands.terminal import say
-from torra.desk.first_files import put_both, recover
+from torra.desk.first_files import recover, refuse_overwriting, write
+from torra.desk.setup.answers import amount, one_of, plain_name, read_timeframes
+from torra.desk.setup.terminal_facts import look
 from torra.errors import ConfigError
 from torra.home import DESK
-from torra.regular_files import read_regular
-from torra.whole_files import write_synced
 
 if TYPE_CHECKING:
-    from torra.bridges.protocol import SymbolTerms
-    from torra.bridges.torra.messages import Heartbeat, Symbols
-    from torra.commands.desk_plan import DeskPlan, InitAnswers, TerminalFacts
+    from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts
 
 T = TypeVar("T")
-M = TypeVar("M", "Heartbeat", "Symbols")
 
 FEEDS: Final = ("mt5_files", "mt5_direct", "store")
 BRIDGES: Final = ("paper", "torra_files", "mt5_direct", "dwx")
@@ -56,9 +47,6 @@ KEY_BYTES: Final = 32
 
 COMMON: Final = ("MetaQuotes", "Terminal", "Common", "Files")
 """MetaTrader's folder that all terminals of a user share, below the user's application data."""
-
-SMALL: Final = re.compile(r"(?m)(?<=: )\d+(?:\.\d+)?e-\d+(?=,?$)")
-"""A number that JSON writes with an exponent."""
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -109,7 +97,7 @@ def init(home: Path, /, **flags: Any) -> None:
 
 def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) -> None:
     """Ask, plan, write and report; raises ConfigError, and then nothing was written."""
-    from torra.commands.desk_plan import plan  # noqa: PLC0415
+    from torra.desk.setup.desk_plan import plan  # noqa: PLC0415
 
     if flags["make_key"]:
         show_key()
@@ -130,7 +118,7 @@ def run(home: Path, flags: Mapping[str, Any], environment: Mapping[str, str]) ->
 
 def show_key() -> None:
     """Show a fresh channel key on a terminal; raises ConfigError where nobody would see it."""
-    from torra.commands.desk_plan import KEY_VARIABLE  # noqa: PLC0415
+    from torra.desk.setup.desk_plan import KEY_VARIABLE  # noqa: PLC0415
 
     if not on_terminal():
         raise ConfigError("--make-key shows a key on a terminal only: do not redirect it")
@@ -144,122 +132,6 @@ def show_key() -> None:
 def on_terminal() -> bool:
     """Return whether a person sees what is written to standard error."""
     return sys.stderr.isatty()
-
-
-def look(answers: InitAnswers, key: str) -> TerminalFacts:
-    """Return what the Expert Advisor wrote into the channel's folder, as far as it can be read.
-
-    Raises ConfigError when it is the Expert Advisor of another channel.
-    """
-    from torra.bridges.torra.messages import Heartbeat  # noqa: PLC0415
-    from torra.commands.desk_plan import KEY_VARIABLE, TerminalFacts  # noqa: PLC0415
-
-    if not answers.needs_key:
-        return TerminalFacts()
-    if not key:
-        return TerminalFacts(trouble=f"what MT5 wrote was not read, for {KEY_VARIABLE} is not set")
-    state = Path(answers.folder) / "state"
-    troubles: list[str] = []
-    read = partial(_message, answers.channel, key, troubles)
-    terms = _terms(read, state / "symbols.json", troubles)
-    pulse = read(state / "ea.json", Heartbeat)
-    known = TerminalFacts(terms=terms, trouble="; ".join(troubles))
-    if pulse is None:
-        return known
-    if pulse.channel != answers.channel:
-        raise ConfigError(
-            f"--channel: the Expert Advisor of {answers.folder} has the channel {pulse.channel}, "
-            f"not {answers.channel}"
-        )
-    return replace(
-        known,
-        account=pulse.account,
-        trade_mode=pulse.trade_mode,
-        offset=pulse.server_offset_s,
-        at=EPOCH + timedelta(seconds=pulse.gmt),
-        balance=float(pulse.balance),
-    )
-
-
-def _terms(
-    read: Callable[[Path, type[Symbols]], Symbols | None], path: Path, troubles: list[str]
-) -> dict[str, SymbolTerms] | None:
-    from torra.bridges.torra.book_rows import read_symbol  # noqa: PLC0415
-    from torra.bridges.torra.messages import Symbols  # noqa: PLC0415
-
-    listed = read(path, Symbols)
-    if listed is None:
-        return None
-    try:
-        return {found.broker_symbol: found for found in map(read_symbol, listed.rows)}
-    except ValueError as error:
-        troubles.append(f"{path} has a wrong row ({error})")
-    return None
-
-
-def _message(channel: str, key: str, troubles: list[str], path: Path, kind: type[M]) -> M | None:
-    from torra.bridges.torra.messages import MessageError, decode  # noqa: PLC0415
-
-    try:
-        return decode(read_regular(path), kind, key)
-    except OSError as error:
-        troubles.append(f"cannot read {path}: {error.strerror}")
-    except MessageError as error:
-        old = error.reason == "version"
-        told = difference(channel, *error.versions) if old else f"{path} is no message ({error})"
-        if told not in troubles:  # each of its files says so
-            troubles.append(told)
-    return None
-
-
-# --- writing --------------------------------------------------------------------------------------
-
-
-def write(found: DeskPlan, *, force: bool = False) -> None:
-    """Put both files in place, or neither; raises ConfigError.
-
-    Without `force` files that are there already stay.
-    """
-    from torra.config import DeskSettings, Profile, read  # noqa: PLC0415
-
-    if not force:
-        refuse_overwriting(found.desk_path, found.profile_path)
-    # The same digits in both names: by them `recover` knows a note of one run.
-    mark = f"{token(4)}.new"
-    desk, profile = (
-        path.with_name(f"{path.name}.{mark}") for path in (found.desk_path, found.profile_path)
-    )
-    try:
-        found.profile_path.parent.mkdir(parents=True, exist_ok=True)
-        write_synced(profile, as_text(found.profile).encode())
-        write_synced(desk, as_text(found.desk).encode())
-        # As they lie on the disk: what a desk could not load must not get its name.
-        read(Profile, profile)
-        read(DeskSettings, desk)
-        put_both(profile, found.profile_path, desk, found.desk_path)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write {error.filename or found.desk_path}: {error.strerror}; nothing was "
-            "changed"
-        ) from error
-    finally:
-        for draft in (desk, profile):
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-
-
-def refuse_overwriting(*paths: Path) -> None:
-    """Raise ConfigError when one of the files exists."""
-    for path in paths:
-        if path.exists():
-            raise ConfigError(f"{path} is there already: add --force to replace it")
-
-
-def as_text(values: Mapping[str, Any]) -> str:
-    """Write a settings file as JSON, without exponents."""
-    # A person reads and edits this: 0.00001, not 1e-05.
-    text = json.dumps(values, indent=2, allow_nan=False)
-    return SMALL.sub(lambda found: format(Decimal(found[0]), "f"), text) + "\n"
 
 
 # --- asking ---------------------------------------------------------------------------------------
@@ -302,7 +174,7 @@ def gather(
     ask: Asker, environment: Mapping[str, str], look: Callable[[InitAnswers, str], TerminalFacts]
 ) -> tuple[InitAnswers, TerminalFacts]:
     """Return every answer, and what MetaTrader 5 says; raises ConfigError."""
-    from torra.commands.desk_plan import InitAnswers, TerminalFacts, refuse_mixture  # noqa: PLC0415
+    from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts, refuse_mixture  # noqa: PLC0415
 
     answers = InitAnswers(
         feed=ask("feed", f"Where bars come from ({', '.join(FEEDS)})", FEEDS[0], one_of(FEEDS)),
@@ -315,7 +187,7 @@ def gather(
     if answers.needs_channel:
         answers, terminal = _ask_channel(ask, answers, environment, look)
     if ask.flags.get("terms") is not None:
-        from torra.commands.broker_symbols import read_terms  # noqa: PLC0415
+        from torra.desk.setup.broker_symbols import read_terms  # noqa: PLC0415
 
         terminal = replace(
             terminal, terms={**(terminal.terms or {}), **read_terms(ask.flags["terms"])}, trouble=""
@@ -354,7 +226,7 @@ def _ask_channel(
     environment: Mapping[str, str],
     look: Callable[[InitAnswers, str], TerminalFacts],
 ) -> tuple[InitAnswers, TerminalFacts]:
-    from torra.commands.desk_plan import KEY_VARIABLE, server_clock  # noqa: PLC0415
+    from torra.desk.setup.desk_plan import KEY_VARIABLE, server_clock  # noqa: PLC0415
 
     channel = ask("channel", "Name of the channel to MetaTrader 5", "main", plain_name)
     answers = replace(answers, channel=channel)
@@ -382,28 +254,6 @@ def _ask_channel(
     return replace(answers, account=account, live=live, server_clock=clock), terminal
 
 
-def one_of(names: tuple[str, ...]) -> Callable[[str], str]:
-    """Return a reader that accepts these words only."""
-
-    def read(text: str) -> str:
-        if text not in names:
-            raise ConfigError(f"{text!r} is none of {', '.join(names)}")
-        return text
-
-    return read
-
-
-def amount(text: str) -> float:
-    """Read a number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise ConfigError(f"{text!r} is not a number above 0")
-    return value
-
-
 def shared_folder(text: str) -> str:
     """Read a folder; it becomes absolute, for a desk may start elsewhere."""
     if not text.strip():
@@ -418,27 +268,10 @@ def account_number(text: str) -> int:
     return int(text)
 
 
-def plain_name(text: str) -> str:
-    """Read the name of a channel or a profile."""
-    from torra.config import NAME  # noqa: PLC0415
-
-    if not NAME.fullmatch(text):
-        raise ConfigError(f"{text!r}: use letters, digits, dot, dash and underscore, 32 at most")
-    return text
-
-
-def read_timeframes(text: str) -> tuple[str, ...]:
-    """Read timeframes between commas; the shortest comes first."""
-    names = {name.strip().upper() for name in text.split(",")}
-    if unknown := sorted(names - set(TIMEFRAMES)):
-        raise ConfigError(f"{unknown[0]!r} is no timeframe; known: {', '.join(TIMEFRAMES)}")
-    return tuple(name for name in TIMEFRAMES if name in names)
-
-
 def read_symbols(text: str, terminal: TerminalFacts) -> tuple[tuple[str, str], ...]:
     """Read CANONICAL or CANONICAL=BROKER between commas; the broker's list must have each."""
-    from torra.commands.broker_symbols import lookup  # noqa: PLC0415
     from torra.config import BROKER_SYMBOL  # noqa: PLC0415
+    from torra.desk.setup.broker_symbols import lookup  # noqa: PLC0415
 
     pairs = []
     for part in text.split(","):

@@ -1,29 +1,87 @@
 """The two first files of a home, desk.json and a profile: put in place together, or neither.
 
-`torra init` calls `put_both`. A note in the home says what is under way, so that the next `torra
-init` or `torra run` undoes what a kill or a power cut between the two renames left (`recover`). A
-note that cannot have been written here moves and removes nothing: ConfigError. What is left over
-must have names that the note tells, so nothing here is written by `write_whole`.
-torra.commands.desk_plan decides what stands in the files.
+`torra init` and the page that adds a symbol call `write`: each file is written beside its place,
+read back by the models that will read it later, then renamed. A note in the home says what is under
+way, so that the next `torra init` or `torra run` undoes what a kill or a power cut between the two
+renames left (`recover`). A note that cannot have been written here moves and removes nothing:
+ConfigError. What is left over must have names that the note tells, so nothing here is written by
+`write_whole`.
+torra.desk.setup.desk_plan decides what stands in the files.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from torra.clock import token
 from torra.errors import MALFORMED, ConfigError
 from torra.home import INIT_NOTE
 from torra.whole_files import sync_folder, write_synced
+
+if TYPE_CHECKING:
+    from torra.desk.setup.desk_plan import DeskPlan
+
+SMALL: Final = re.compile(r"(?m)(?<=: )\d+(?:\.\d+)?e-\d+(?=,?$)")
+"""A number that JSON writes with an exponent."""
 
 DRAFTS: Final = {
     "draft": re.compile(r"(profiles/[\w.-]+\.json)\.([0-9a-f]+)\.new"),
     "desk": re.compile(r"(desk\.json)\.([0-9a-f]+)\.new"),
 }
 """Names that are written into the note: the file that is meant, and the digits of one run."""
+
+
+def write(found: DeskPlan, *, force: bool = False) -> None:
+    """Put both files in place, or neither; raises ConfigError.
+
+    Without `force` files that are there already stay.
+    """
+    from torra.config import DeskSettings, Profile, read  # noqa: PLC0415
+
+    if not force:
+        refuse_overwriting(found.desk_path, found.profile_path)
+    # The same digits in both names: by them `recover` knows a note of one run.
+    mark = f"{token(4)}.new"
+    desk, profile = (
+        path.with_name(f"{path.name}.{mark}") for path in (found.desk_path, found.profile_path)
+    )
+    try:
+        found.profile_path.parent.mkdir(parents=True, exist_ok=True)
+        write_synced(profile, as_text(found.profile).encode())
+        write_synced(desk, as_text(found.desk).encode())
+        # As they lie on the disk: what a desk could not load must not get its name.
+        read(Profile, profile)
+        read(DeskSettings, desk)
+        put_both(profile, found.profile_path, desk, found.desk_path)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {error.filename or found.desk_path}: {error.strerror}; nothing was "
+            "changed"
+        ) from error
+    finally:
+        for draft in (desk, profile):
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
+def refuse_overwriting(*paths: Path) -> None:
+    """Raise ConfigError when one of the files exists."""
+    for path in paths:
+        if path.exists():
+            raise ConfigError(f"{path} is there already: add --force to replace it")
+
+
+def as_text(values: Mapping[str, Any]) -> str:
+    """Write a settings file as JSON, without exponents."""
+    # A person reads and edits this: 0.00001, not 1e-05.
+    text = json.dumps(values, indent=2, allow_nan=False)
+    return SMALL.sub(lambda found: format(Decimal(found[0]), "f"), text) + "\n"
 
 
 def put_both(first: Path, first_place: Path, second: Path, second_place: Path) -> None:

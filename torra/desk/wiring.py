@@ -79,7 +79,7 @@ class Models:
         if not settings.paid():
             return None
         return SpendingAccount(
-            self.database, self.prices, profile, local=self._local, now=System().real_now
+            self.database, self.prices, profile, local=self.local, now=System().real_now
         )
 
     def apply_blocks(self) -> None:
@@ -93,7 +93,8 @@ class Models:
         """Cancel what runs and close every connection to a vendor."""
         self.switchboard.close()
 
-    def _local(self, vendor: str) -> bool:
+    def local(self, vendor: str) -> bool:
+        """Return whether a vendor's server is one of one's own, which costs nothing."""
         return vendor in VENDORS and self.switchboard.address(vendor).local
 
 

@@ -146,6 +146,22 @@ class PriceList:
         """Return whether a model has a price of its own."""
         return self._listed(vendor, model) is not None or _table_name(vendor, model) is not None
 
+    def per_million(self, vendor: str, model: str, *, local: bool = False) -> Price | None:
+        """Return what a million tokens of a model cost today; None for one that nobody lists."""
+        if self._free(vendor, model, local=local):
+            return Price(input=0.0, output=0.0, cached=0.0)
+        own = self._listed(vendor, model)
+        if own is not None:
+            return own
+        name = _table_name(vendor, model)
+        if name is None:
+            return None
+        # A thousand of each: a long prompt may cost more per token.
+        usages = [BilledTokens(*(1000 * (at == kind) for at in range(4))) for kind in (0, 1, 3)]
+        told = [_by_table(vendor, name, usage, self._now()) for usage in usages]
+        plain, cached, output = (round(1000 * usd, 6) for usd in told)
+        return Price(input=plain, cached=cached, output=output)
+
     def cost(
         self,
         vendor: str,

@@ -111,7 +111,7 @@ def _check_models(settings: AgentSettings, switchboard: Switchboard, today: date
 def check_vendor(vendor: str, switchboard: Switchboard) -> Address:
     """Return where a vendor is reached; raises ConfigError when a key or the SDK is missing."""
     place = switchboard.address(vendor)
-    if not _installed(SDKS[vendor]):
+    if not installed(vendor):
         raise ConfigError(
             f"agents.provider {vendor} needs the package {PACKAGES[vendor]}; install it"
         )
@@ -164,9 +164,10 @@ def _refuse_recorded(settings: AgentSettings) -> None:
         )
 
 
-def _installed(module: str) -> bool:
+def installed(vendor: str) -> bool:
+    """Return whether the package by which a vendor is asked is installed."""
     try:
-        return importlib.util.find_spec(module) is not None
+        return importlib.util.find_spec(SDKS[vendor]) is not None
     except ModuleNotFoundError:
         return False
 

@@ -234,19 +234,10 @@ class Purse:
 
         Calls that are still under way keep their reservation until their answer comes, if it does.
         """
-        rows = self._finished(last=True)
+        flags = self._close()
         booked = {row.slot: row for row in self._rows.values() if row.id}
         if not booked:
             return deliberation
-        flags = [f"cost_above_reservation:{row.slot[0]}" for row in rows if row.exceeds]
-        try:
-            left = self._deadline - self._monotonic()
-            self._write(rows, max(LEAST_WAIT, min(SETTLE_WAIT, left)))
-        # The debate is over and its calls are paid: a locked ledger may not cost the tick.
-        except Exception:
-            log.exception("ledger: %s stays at its worst case", self._key.text)
-            flags.append("ledger_unsettled")
-        failpoint("settled")
         calls = tuple(
             replace(call, cost_usd=booked[slot].usd) if slot in booked else call
             for call in deliberation.calls
@@ -258,6 +249,32 @@ class Purse:
             flags=(*deliberation.flags, *dict.fromkeys(flags)),
             cost_usd=round(math.fsum(call.cost_usd for call in calls), SCORE_DECIMALS),
         )
+
+    @property
+    def booked(self) -> bool:
+        """Whether the ledger has a row of any request."""
+        return any(row.id for row in self._rows.values())
+
+    def paid(self) -> float:
+        """Close the purse after single requests; return what they count for in USD."""
+        self._close()
+        return math.fsum(row.usd for row in self._rows.values() if row.id and row.sent)
+
+    def _close(self) -> list[str]:
+        """Write what became of every row; return the flags that a record of it bears."""
+        rows = self._finished(last=True)
+        if not self.booked:
+            return []
+        flags = [f"cost_above_reservation:{row.slot[0]}" for row in rows if row.exceeds]
+        try:
+            left = self._deadline - self._monotonic()
+            self._write(rows, max(LEAST_WAIT, min(SETTLE_WAIT, left)))
+        # The calls are over and paid: a locked ledger may not cost the tick.
+        except Exception:
+            log.exception("ledger: %s stays at its worst case", self._key.text)
+            flags.append("ledger_unsettled")
+        failpoint("settled")
+        return flags
 
     # --- booking --------------------------------------------------------------------------------
 

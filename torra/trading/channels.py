@@ -80,7 +80,7 @@ def _bridge(
         clock=System(),
         environment=environment,
         halts=(home / HALT,),
-        terminal=_terminal,
+        terminal=terminal,
     )
     return open_bridge(kind, place, of_desk(settings, "bridges"))
 
@@ -132,7 +132,7 @@ def feed_place(
 ) -> FeedPlace:
     """Return what the feed of an instance is opened with; opens nothing."""
     channel = settings.channels.get(instance.channel)
-    place = FeedPlace(instance, home, environment, load_bars, sample, channel, terminal=_terminal)
+    place = FeedPlace(instance, home, environment, load_bars, sample, channel, terminal=terminal)
     if channel is None:
         return place
     return replace(
@@ -171,6 +171,6 @@ def quote(
 
 
 @cache
-def _terminal() -> Terminal:
+def terminal() -> Terminal:
     """Return the one terminal that the MetaTrader5 package of a process can speak to."""
     return Terminal(load_package())

@@ -42,6 +42,7 @@ class Strip(RecordPart):
 
     demo: Flag = False
     rate: Number = None
+    stands: Number = None
     now: Word = None
     version: Word = None
     role: Word = None

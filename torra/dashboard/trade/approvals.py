@@ -18,7 +18,7 @@ from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.clock import duration, parse
+from torra.clock import duration, floor, iso, parse
 from torra.config import Instance, Profile, SymbolSpec
 from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.common import Cells
@@ -36,6 +36,7 @@ from torra.exhibits.figures import Mark
 from torra.tick.tick_record import TickRecord
 from torra.trading.patience import LONGEST
 from torra.verdict.position_size import worth
+from torra.verdict.signal_states import UNDER_WAY
 
 if TYPE_CHECKING:
     from torra.tick.approval import Preview
@@ -79,6 +80,7 @@ class Queue:
 class ShownProposal:
     """A proposal with everything that may change while its page is open.
 
+    `fills` says when its order is filled on paper, "" where it is or where nobody can tell.
     `preview` is how approving would end now, None with `trouble` where that cannot be told;
     `typing` is whether the size must be typed.
     """
@@ -86,6 +88,7 @@ class ShownProposal:
     stored: dict[str, JsonValue]
     row: ProposalRow
     line: ProposalLine
+    fills: str
     cells: Cells
     version: str
     preview: Preview | None
@@ -148,6 +151,7 @@ def approval(sid: str) -> str:
         version=found.version,
         row=row,
         shown=found.line,
+        fills=found.fills,
         preview=found.preview,
         checks=found.checks,
         typing=found.typing,
@@ -322,14 +326,15 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
     if typing:
         cells |= proposals.typed(preview)
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
+    line, standing = _ended(row), proposals.standing(row, known.now())
+    went = line.signal.state if line.signal else ""
     return ShownProposal(
         stored=stored,
         row=row,
-        line=_ended(row),
+        line=line,
+        fills=_fills(line.signal, instance),
         cells=cells,
-        version=" ".join(
-            (proposals.standing(row, known.now()), figures.clean(row.reason, 100), *outcome)
-        ),
+        version=" ".join((standing, figures.clean(row.reason, 100), *outcome, went)),
         preview=preview,
         trouble=trouble,
         checks=proposals.every_check(preview),
@@ -338,6 +343,24 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
         currency=currency,
         record=record,
     )
+
+
+def _fills(signal: SignalRow | None, instance: Instance | None) -> str:
+    """Return when an order on paper is filled: at the next bar's open, booked as that bar closes.
+
+    "" where it is filled, was refused, or goes to a broker, who says so himself.
+    """
+    if signal is None or instance is None or instance.route != "paper":
+        return ""
+    if signal.state not in (*UNDER_WAY, "WAITING") or not signal.decided_at:
+        return ""
+    shortest, clock = instance.shortest, backing().desk.clock
+    opens = floor(parse(signal.decided_at), shortest) + duration(shortest)
+    booked = opens + duration(shortest)
+    left = (clock.real_time_of(booked) - clock.real_now()).total_seconds()
+    when = f", in about {figures.span(round(left))}" if left > 0 else ""
+    bar = f"{shortest} bar of {figures.moment(iso(opens))}"
+    return f"On paper it fills at the open of the {bar}, and is booked as that bar closes{when}."
 
 
 def _terms(

@@ -48,7 +48,7 @@ class Room(NamedTuple):
 
 
 MENU: Final = (
-    Room("Home", (MenuPage("overview", "Home", "d"),)),
+    Room("Home", (MenuPage("overview", "Home", "d"),), ("first_run",)),
     Room(
         "Symbols",
         (
@@ -57,7 +57,7 @@ MENU: Final = (
             MenuPage("watching", "Debates", "w"),
             MenuPage("changed", "Changed by agents", "e"),
         ),
-        ("instance", "symbol", "tick", "watch"),
+        ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),
     Room(
         "Trades",
@@ -78,6 +78,7 @@ MENU: Final = (
         (
             MenuPage("health", "Health", "h"),
             MenuPage("costs", "Cost", "c"),
+            MenuPage("models", "Models", "m"),
             MenuPage("profiles", "Profiles", "p"),
             MenuPage("audit", "Audit log", "l"),
             MenuPage("help", "Help", "i"),

@@ -108,7 +108,7 @@ class Address:
 def address(vendor: str, environment: Mapping[str, str]) -> Address:
     """Return where a vendor is reached; raises ConfigError naming the variable to mend."""
     known = _VENDORS[vendor]
-    variable = f"TORRA_{known.word}_BASE_URL"
+    variable = _address_variable(known)
     base_url = environment.get(variable, "").strip() or known.base_url
     scheme, host, port = _checked(base_url, variable)
     # The whole origin must be the vendor's: its key goes to no host that only looks like it.
@@ -120,6 +120,38 @@ def address(vendor: str, environment: Mapping[str, str]) -> Address:
         official=official,
         local=vendor == "openai_compatible" and is_loopback(host),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class KeySign:
+    """Whether a vendor can be asked, in words that may be shown: never the key itself.
+
+    `variables` may hold the key of the server that is asked, `found` is the one that does, "" for
+    none; `address_variable` names another server. `official` and `local` are those of its
+    `Address`; `trouble` says what keeps it from being asked, "" for nothing.
+    """
+
+    variables: tuple[str, ...]
+    address_variable: str
+    found: str
+    official: bool
+    local: bool
+    trouble: str = ""
+
+
+def key_sign(vendor: str, environment: Mapping[str, str]) -> KeySign:
+    """Return whether the key of a vendor is there; raises nothing and never tells the key."""
+    known = _VENDORS[vendor]
+    elsewhere = bool(environment.get(_address_variable(known), "").strip())
+    official, local, trouble = not elsewhere, False, ""
+    try:
+        place = address(vendor, environment)
+        official, local = place.official, place.local
+    except ConfigError as error:
+        trouble = str(error)
+    names = _key_names(known, official=official)
+    found = next((name for name in names if environment.get(name, "").strip()), "")
+    return KeySign(names, _address_variable(known), found, official, local, trouble)
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
@@ -162,8 +194,16 @@ def _checked(url: str, variable: str) -> tuple[str, str, int]:
     return scheme, host, port
 
 
+def _address_variable(known: _Vendor) -> str:
+    return f"TORRA_{known.word}_BASE_URL"
+
+
+def _key_names(known: _Vendor, *, official: bool) -> tuple[str, ...]:
+    return known.keys if official else (f"TORRA_{known.word}_CUSTOM_KEY",)
+
+
 def _key(known: _Vendor, environment: Mapping[str, str], *, official: bool) -> str:
-    names = known.keys if official else (f"TORRA_{known.word}_CUSTOM_KEY",)
+    names = _key_names(known, official=official)
     for name in names:
         key = environment.get(name, "").strip()
         if not key:

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from torra.bridges.protocol import SymbolTerms
 from torra.clock import EPOCH, iso
-from torra.commands.broker_symbols import conditions, kind_of, lookup, shipped, spread_of
 from torra.config import Channel, DeskSettings, Profile, validate
+from torra.desk.setup.broker_symbols import conditions, kind_of, lookup, shipped, spread_of
 from torra.errors import ConfigError
 from torra.home import DESK
 from torra.market.broker_clock import USUAL, ServerClock, check, detect
@@ -119,7 +119,7 @@ def plan(home: Path, answers: InitAnswers, terminal: TerminalFacts) -> DeskPlan:
     if 0 < terminal.balance < answers.capital:
         notes.append(f"the account's balance is {terminal.balance:.2f}, below the capital")
     profile = {
-        **_weights(answers.timeframes, notes),
+        **weights(answers.timeframes, notes),
         "risk": {"capital": answers.capital, "risk_per_trade_pct": answers.risk_per_trade},
         "symbols": {
             symbol: _conditions(symbol, broker, answers, terminal, notes)
@@ -131,15 +131,15 @@ def plan(home: Path, answers: InitAnswers, terminal: TerminalFacts) -> DeskPlan:
     desk: dict[str, Any] = {"instances": [_instance(answers, *pair) for pair in answers.symbols]}
     if answers.needs_channel:
         desk["channels"] = {answers.channel: _channel(answers, terminal, notes)}
-    differing = _differing(profile, Profile().model_dump(mode="json"))
+    values = differing(profile, Profile().model_dump(mode="json"))
     # Raises here what `torra run` would raise: a plan that cannot be loaded is none.
     validate(DeskSettings, desk, "desk.json")
-    validate(Profile, differing, f"profile {answers.profile_name}")
+    validate(Profile, values, f"profile {answers.profile_name}")
     return DeskPlan(
         desk_path=home / DESK,
         desk=desk,
         profile_path=home / "profiles" / f"{answers.profile_name}.json",
-        profile=differing,
+        profile=values,
         notes=tuple(notes),
         steps=_steps(answers),
     )
@@ -226,7 +226,7 @@ def server_clock(given: str, terminal: TerminalFacts, notes: list[str]) -> str:
     return found[0]
 
 
-def _weights(timeframes: Iterable[str], notes: list[str]) -> dict[str, Any]:
+def weights(timeframes: Iterable[str], notes: list[str]) -> dict[str, Any]:
     """Return equal weights where the shipped profile lacks one of the timeframes."""
     if set(timeframes) <= set(Profile().timeframe_weights):
         return {}
@@ -262,14 +262,14 @@ def _conditions(
     return conditions(symbol, found)
 
 
-def _differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+def differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that differ from the usual ones, without empty sections."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         # A profile replaces the timeframe weights as a whole: an entry left out as usual would be
         # gone.
         if isinstance(value, Mapping) and name != "timeframe_weights":
-            if inner := _differing(value, usual.get(name) or {}):
+            if inner := differing(value, usual.get(name) or {}):
                 found[name] = inner
         elif value != usual.get(name):
             found[name] = value

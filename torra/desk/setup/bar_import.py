@@ -10,8 +10,8 @@ begin at hours that no market keeps (torra.market.week_starts), the answer says 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,6 @@ import pandas as pd
 
 from instance_database import Database, open_home
 from torra.clock import TIMEFRAMES, System, duration, iso
-from torra.commands import terminal
 from torra.config import check_name, load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
@@ -30,6 +29,9 @@ from torra.market.week_starts import moving
 
 PART: Final = 10_000
 """Bars stored between two steps of progress."""
+
+Progress = Callable[[int, str], AbstractContextManager[Callable[[int], None]]]
+"""Shows how far work is: of so many things of a name; what it yields moves it on."""
 
 ASIDE: Final = timedelta(days=2)
 """Bars of another timeframe that lie so far outside of a file are held against it too."""
@@ -54,7 +56,7 @@ def run(
     clock: str | None,
     *,
     revise: bool = False,
-    progress: bool = False,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Import a file for an instance of the desk; raises ConfigError.
 
@@ -187,10 +189,10 @@ def _other(shift: ClockShift, timeframe: str) -> str:
     return shift.shorter if timeframe == shift.longer else shift.longer
 
 
-def _parts(frame: pd.DataFrame, *, progress: bool) -> Iterator[pd.DataFrame]:
+def _parts(frame: pd.DataFrame, *, progress: Progress | None) -> Iterator[pd.DataFrame]:
     starts = range(0, len(frame), PART)
     quiet = nullcontext(lambda _: None)
-    shown = terminal.progress(len(frame), "bars") if progress and len(starts) > 1 else quiet
+    shown = progress(len(frame), "bars") if progress and len(starts) > 1 else quiet
     with shown as forward:
         for start in starts:
             part = frame.iloc[start : start + PART]

@@ -1,0 +1,62 @@
+"""`torra models`: what can be asked and what it costs, and one test question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.doubles.vendor_line import environment
+from tests.doubles.vendor_server import Reply, Status, VendorServer
+from torra.commands.command_line import main
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[VendorServer]:
+    with VendorServer() as found:
+        yield found
+
+
+def call(home: Path, *words: str, **env: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), "models", *words], env=env)
+
+
+def test_the_table_names_keys_prices_and_profiles(tmp_path: Path) -> None:
+    told = call(tmp_path).output
+    assert "anthropic: key missing (ANTHROPIC_API_KEY)" in told
+    assert "gemini-3.5-flash-lite: 0.3 in, 2.5 out, USD a million tokens; asked by nobody" in told
+    assert "profile default: rules answers, which costs nothing" in told
+    assert not list(tmp_path.iterdir()), "a question leaves nothing behind"
+
+
+def test_the_document_has_every_vendor(tmp_path: Path, server: VendorServer) -> None:
+    told = json.loads(call(tmp_path, "--json", **environment(server)).output)
+    assert {row["vendor"]: row["key"] for row in told["vendors"]} == {
+        "anthropic": "found",
+        "google": "found",
+        "openai_compatible": "found",
+    }
+    assert told["vendors"][2]["server"] == "a server on this machine"
+
+
+def test_a_test_prints_what_came_of_it(tmp_path: Path, server: VendorServer) -> None:
+    server.play({"*": Reply(text='{"answer": "ready"}')})
+    done = call(tmp_path, "--test", "google:gemini-4-argon", "--json", **environment(server))
+    told = json.loads(done.output)
+    assert done.exit_code == 0 and told["ok"] and told["model"] == "gemini-4-argon"
+    server.play({"*": Status(401, "bad_key")})
+    refused = call(tmp_path, "--test", "google", **environment(server))
+    assert refused.exit_code == 1 and "the key was refused. Remedy: set" in refused.output
+    # both are on record, and the newest is told
+    newest = json.loads(call(tmp_path, "--json", **environment(server)).output)
+    assert newest["vendors"][1]["tested"]["error"] == "the key was refused"
+
+
+@pytest.mark.parametrize(("vendor", "said"), [("gpt", "there is no vendor 'gpt'")])
+def test_a_mistake_is_one_line(vendor: str, said: str, tmp_path: Path) -> None:
+    done = call(tmp_path, "--test", vendor)
+    assert done.exit_code == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "torra.db").exists()

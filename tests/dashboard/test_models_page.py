@@ -1,0 +1,175 @@
+"""The page Models: keys as found or missing, prices, cost, and a test that is booked and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doubles import vendor_line
+from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.vendor_line import CANARIES
+from tests.doubles.vendor_server import ANTHROPIC, GOOGLE, VENDORS, Reply, Status, VendorServer
+from tests.doubles.visitors import bearer
+from tests.worlds import demo_orders
+from torra.clock import System
+from torra.config import Profile
+from torra.dashboard.settings import models
+from torra.dashboard.view.backing import Backing
+from torra.store.ledger import Booking
+
+JSON = {"Accept": "application/json"}
+READY = Reply(text='{"answer": "ready <b>\\u202e"}')
+HOURS = 24
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[VendorServer]:
+    with VendorServer({"*": READY}) as found:
+        yield found
+
+
+@pytest.fixture
+def backing(tmp_path: Path) -> Iterator[Backing]:
+    made = demo_orders.build(tmp_path / "home")
+    yield made
+    made.database.close()
+
+
+def client(backing: Backing, scope: str = "admin", **environment: str) -> Any:
+    return demo_orders.open_pages(replace(backing, environment=environment), scope).test_client()
+
+
+def paying(patch: pytest.MonkeyPatch, **agents: Any) -> None:
+    profile = Profile(agents=vendor_line.agents(ANTHROPIC, **agents))
+    patch.setattr(models, "_profiles", lambda: {"paying": profile})
+
+
+def test_without_keys_the_page_says_what_to_set(backing: Backing) -> None:
+    answer = client(backing).get("/models")
+    check_structure(Page(answer.text))
+    check_policy(Page(answer.text), forms=True)
+    words = Page(answer.text).text
+    assert "Rules answer for the agents" in words
+    assert "Set ANTHROPIC_API_KEY in the environment of the desk, then restart the desk." in words
+    assert words.count("no key") >= len(VENDORS)
+    assert "Test: ask one small question" not in words
+
+
+def test_seats_prices_and_money_are_told(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paying(monkeypatch, role_models={"bear_researcher": "google:gemini-3.8-flash"})
+    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
+    rows = {row["vendor"]: row for row in told["vendors"]}
+    assert rows[ANTHROPIC]["key"] == "found" and rows[ANTHROPIC]["used_by"] == ["paying"]
+    (haiku, sonnet) = rows[ANTHROPIC]["models"]
+    assert haiku["model"] == "claude-haiku-5-5" and "paying: technical analyst" in haiku["roles"]
+    assert (haiku["input"], haiku["output"]) == (0.1, 0.5)
+    assert sonnet["roles"] == ["paying: bull researcher"]
+    assert rows[GOOGLE]["models"][0]["roles"] == ["paying: bear researcher"]
+    (spent,) = told["profiles"]
+    assert spent["paid"] and spent["tick_usd"] is None and 0 < spent["tick_most_usd"] < 1
+    assert spent["day_most_usd"] <= HOURS * spent["ceiling_usd"]
+
+
+def test_what_ticks_cost_is_read_from_the_ledger(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paying(monkeypatch)
+    now = System().real_now()
+    for number, tick in enumerate(("a", "b")):
+        rows = [
+            Booking("analysts", "technical", 1, 1, ANTHROPIC, "claude-haiku-5-5", 0.01),
+            Booking("research", "bull_researcher", 1, 1, ANTHROPIC, "claude-sonnet-5-5", 0.02),
+            Booking("research", "bull_researcher", 2, 1, ANTHROPIC, "claude-sonnet-5-5", 0.02),
+            Booking("gate", "risk_gate", 1, 1, ANTHROPIC, "claude-haiku-5-5", 0.01),
+        ]
+        backing.database.book("paying", f"X|M15|{tick}", rows, at=now, until=now)
+        test = Booking("test", "model_test", 1, 1, ANTHROPIC, "claude-haiku-5-5", 0.5)
+        backing.database.book("paying", f"models|test|{number}", [test], at=now, until=now)
+    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
+    (spent,) = told["profiles"]
+    assert (spent["ticks"], spent["day_so_far_usd"], spent["tick_usd"]) == (2, 0.12, 0.06)
+    haiku = told["vendors"][0]["models"][0]
+    assert (haiku["calls"], haiku["usd"]) == (6, 1.04)
+
+
+def test_a_vendor_that_rests_says_until_when(backing: Backing) -> None:
+    until = System().real_now().replace(year=2031)
+    backing.database.block_provider(GOOGLE, "401: the key was refused", until)
+    words = Page(client(backing).get("/models").text).text
+    assert "Not asked until 2031" in words and "401: the key was refused" in words
+
+
+def test_a_test_is_told_kept_and_audited(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paying(monkeypatch)
+    server.play({"*": READY})
+    pages = client(backing, **vendor_line.environment(server))
+    answer = pages.post(f"/api/v1/models/{ANTHROPIC}/test", json={}, headers=JSON)
+    told = answer.get_json()
+    assert answer.status_code == 200 and told["test"]["ok"] and told["test"]["usd"] > 0
+    assert told["test"]["answer"] == "ready <b>"
+    (row,) = backing.database.audit_entries(limit=1)
+    assert (row["action"], row["target"]) == ("test model", "anthropic:claude-haiku-5-5")
+    page = pages.get("/models").text
+    assert "✓ tested" in page and "ready &lt;b&gt;" in page
+    (booked,) = backing.database.ledger_rows(System().real_now().replace(hour=0))
+    assert (booked["stage"], booked["profile"], booked["state"]) == ("test", "paying", "settled")
+
+
+def test_a_failure_is_kept_with_its_remedy(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paying(monkeypatch)
+    server.play({"*": Status(401, "bad_key")})
+    pages = client(backing, **vendor_line.environment(server))
+    answer = pages.post(f"/api/v1/models/{ANTHROPIC}/test", json={}, headers=JSON)
+    assert answer.get_json()["reason"] == "It failed: the key was refused."
+    words = Page(pages.get("/models").text).text
+    assert "✕ tested" in words and "to a key that is valid, then restart the desk" in words
+
+
+def test_without_a_key_nothing_is_asked(backing: Backing) -> None:
+    answer = client(backing).post(f"/api/v1/models/{GOOGLE}/test", json={}, headers=JSON)
+    assert answer.status_code == 409
+    assert "set GOOGLE_API_KEY or GEMINI_API_KEY" in answer.get_json()["reason"]
+    assert "restart the desk" in answer.get_json()["reason"]
+
+
+def test_a_reader_may_not_test(backing: Backing) -> None:
+    pages = demo_orders.open_pages(backing).test_client()
+    answer = pages.post(
+        f"/api/v1/models/{GOOGLE}/test", json={}, headers={**JSON, **bearer("read")}
+    )
+    assert answer.status_code == 403
+
+
+def test_one_test_runs_at_a_time(backing: Backing) -> None:
+    with models._ONE:
+        answer = client(backing).post(f"/api/v1/models/{GOOGLE}/test", json={}, headers=JSON)
+    assert "another test is under way" in answer.get_json()["reason"]
+
+
+def test_no_key_is_on_the_page_or_in_the_home(
+    backing: Backing,
+    server: VendorServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    paying(monkeypatch)
+    pages = client(backing, **vendor_line.environment(server))
+    said = ""
+    for entry in (Status(401, "bad_key", echo=True), READY):
+        server.play({"*": entry})
+        for vendor in VENDORS:
+            said += pages.post(f"/api/v1/models/{vendor}/test", json={}, headers=JSON).text
+    said += pages.get("/models").text + pages.get("/api/v1/models").text + pages.get("/audit").text
+    kept = b"".join(one.read_bytes() for one in backing.home.rglob("*") if one.is_file())
+    assert not [key for key in CANARIES if key in said or key.encode() in kept]
+    assert not [key for key in CANARIES if key in caplog.text]

@@ -1,0 +1,158 @@
+"""The page that adds a symbol: three steps, mistakes beside their fields, nothing lost, audited."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import ROOT
+from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.visitors import bearer
+from tests.worlds import desks
+from tests.worlds.desk_pages import Pages, open_pages
+from torra.config import Instance
+
+FORM = {"source": "files", "symbol": "XAUUSD", "broker": "XAUUSD", "as.XAUUSD_M15.csv": "M15"}
+NUMBERS = {
+    "digits": "2", "tick_size": "0.01", "tick_value": "1", "contract_size": "100",
+    "lot_min": "0.01", "lot_step": "0.01", "lot_max": "50", "spread": "0.25", "stops_level": "0",
+}  # fmt: skip
+ALL = {**FORM, **NUMBERS, "profile": "new", "profile_name": "gold", "execution": "approve"}
+JSON = {"Accept": "application/json"}
+OWN = Instance(symbol="BTCUSD", timeframes=("M15", "H1"), feed="store")
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[Pages]:
+    """A desk of one's own that runs on the sample's bars but calls its feed another."""
+    found = open_pages(tmp_path / "home", (desks.BTC,), steps=1)
+    home = found.backing.home
+    settings = found.backing.settings.model_copy(update={"instances": (OWN,)})
+    vars(found.backing)["settings"] = settings
+    one = OWN.model_dump(mode="json", exclude_defaults=True)
+    (home / "desk.json").write_text(json.dumps({"instances": [one]}))
+    (home / "uploads").mkdir()
+    shutil.copy(ROOT / "sample_data" / "BTCUSD_M15.csv", home / "uploads" / "XAUUSD_M15.csv")
+    yield found
+    found.desk.close()
+
+
+def fields(page: str) -> dict[str, str]:
+    """Return every named field of a page's last form with its value."""
+    form = page.rpartition("<form")[2]
+    found = re.findall(r'<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"', form)
+    return {unescape(name): unescape(value) for name, value in found}
+
+
+def post(pages: Pages, address: str, **words: str) -> Any:
+    return pages.client().post(f"/api/v1/{address}", data=words, headers={"Accept": "text/html"})
+
+
+def test_the_first_step_names_the_sources(pages: Pages) -> None:
+    page = Page(pages.text("/add-symbol"))
+    check_structure(page)
+    check_policy(page, forms=True)
+    assert "files of bars in the folder uploads" in page.text and "1 lie there" in page.text
+    assert "the demo" not in page.text
+
+
+def test_the_second_is_filled_in_with_what_is_known(pages: Pages) -> None:
+    text = pages.text("/add-symbol?source=files&symbol=xauusd")
+    page = Page(text)
+    check_structure(page)
+    check_policy(page, forms=True)
+    found = fields(text)
+    assert (found["digits"], found["contract_size"]) == ("2", "100")
+    assert found["profile_name"] == "xauusd" and "Torra's own notes" in page.text
+    assert 'value="M15" selected' in text
+    unknown = fields(pages.text("/add-symbol?source=files&symbol=GBPJPY"))
+    assert unknown["digits"] == "" and unknown["currencies"] == "GBP, JPY"
+
+
+def test_a_symbol_is_shown_then_written(pages: Pages) -> None:
+    home = pages.backing.home
+    before = (home / "desk.json").read_text()
+    shown = post(pages, "symbols/check", **ALL)
+    assert shown.status_code == 200 and (home / "desk.json").read_text() == before
+    check_structure(Page(shown.text))
+    words = Page(shown.text).text
+    assert "What will be written" in words and "Stop the desk (Ctrl-C)" in words
+    sent = fields(shown.text)
+    assert sent.items() >= ALL.items()
+    done = post(pages, "symbols", **sent)
+    assert done.status_code == 200 and "XAUUSD is added" in Page(done.text).text
+    added = json.loads((home / "desk.json").read_text())["instances"][1]
+    assert (added["symbol"], added["bridge"], added["profile"]) == ("XAUUSD", "paper", "gold")
+    (row,) = pages.database.audit_entries(limit=1)
+    assert (row["action"], row["target"]) == ("add symbol", "XAUUSD")
+    assert json.loads(row["before"])["desk"] == json.loads(before)
+
+
+def test_a_mistake_stands_beside_its_field_and_nothing_is_lost(pages: Pages) -> None:
+    answer = post(pages, "symbols/check", **{**ALL, "digits": "two", "capital": "much <b>"})
+    assert answer.status_code == 422
+    page = Page(answer.text)
+    check_structure(page)
+    assert "'two' is not a whole number" in page.text
+    assert "'much <b>' is not a number above 0" in page.text
+    found = fields(answer.text)
+    assert (found["digits"], found["capital"], found["lot_max"]) == ("two", "much <b>", "50")
+    assert 'id="f-digits-fault"' in answer.text
+    assert 'aria-describedby="f-digits-fault"' in answer.text
+
+
+def test_what_was_changed_meanwhile_is_shown_again(pages: Pages) -> None:
+    home = pages.backing.home
+    sent = fields(post(pages, "symbols/check", **ALL).text)
+    other = json.loads((home / "desk.json").read_text()) | {"keep_calls_days": 30}
+    (home / "desk.json").write_text(json.dumps(other))
+    answer = post(pages, "symbols", **sent)
+    assert answer.status_code == 422
+    assert "was changed since this was shown, and nothing was written" in Page(answer.text).text
+    assert fields(answer.text)["profile_name"] == "gold"
+    assert json.loads((home / "desk.json").read_text()) == other
+
+
+def test_a_program_gets_faults_by_field(pages: Pages) -> None:
+    client = pages.client()
+    bad = client.post("/api/v1/symbols/check", json={**ALL, "lot_min": "0"}, headers=JSON)
+    assert bad.status_code == 422 and "greater than 0" in bad.get_json()["faults"]["lot_min"]
+    good = client.post("/api/v1/symbols/check", json=ALL, headers=JSON).get_json()
+    assert good["status"] == "done" and '"XAUUSD"' in good["after"]
+    done = client.post(
+        "/api/v1/symbols", json={**ALL, "version": good["version"]}, headers=JSON
+    ).get_json()
+    assert done["status"] == "done" and done["instance"]["symbol"] == "XAUUSD"
+
+
+@pytest.mark.parametrize("scope", ["read", "approve"])
+def test_only_an_administrator_may(pages: Pages, scope: str) -> None:
+    client = pages.client()
+    assert client.get("/add-symbol", headers=bearer(scope)).status_code == 403
+    for address in ("symbols", "symbols/check"):
+        answer = client.post(f"/api/v1/{address}", json=ALL, headers={**JSON, **bearer(scope)})
+        assert answer.status_code == 403
+
+
+def test_the_list_of_symbols_leads_there(pages: Pages) -> None:
+    assert 'href="/add-symbol"' in pages.text("/symbols")
+    reader = pages.client().get("/symbols", headers=bearer("read")).text
+    assert "/add-symbol" not in reader
+
+
+def test_in_the_demo_it_gets_a_home_of_its_own(tmp_path: Path) -> None:
+    found = open_pages(tmp_path / "home", (desks.BTC,), steps=1)
+    try:
+        (tmp_path / "home" / "uploads").mkdir()
+        words = Page(found.text("/add-symbol")).text
+        assert "it gets a desk of its own beside it" in words
+        assert "None lies there yet" in words
+    finally:
+        found.desk.close()

@@ -1,0 +1,334 @@
+"""A symbol is added to a desk: what torra init would write, never over what is there, on paper."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import Database, open_home
+from tests import ROOT
+from tests.worlds.mt5_package import World
+from torra.bridges.protocol import Quote, SymbolTerms
+from torra.bridges.torra.book_rows import symbol_row
+from torra.bridges.torra.messages import Heartbeat, Symbols, encode
+from torra.config import Channel, DeskSettings, Instance, load_desk, load_profile
+from torra.desk.setup import adding, bar_sources, wishes
+from torra.desk.setup.adding import Addition, place_of, plan, write
+from torra.desk.setup.bar_sources import BarSource, known_terms, sources
+from torra.desk.setup.wishes import Wrong
+from torra.errors import ConfigError
+from torra.home import DESK_BEFORE
+
+KEY = "a key of the test"
+AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
+POUND = SymbolTerms(
+    "GBPJPY.m", 3, 0.001, 0.67, 100_000.0, 0.01, 0.01, 50.0, 3, "full", "JPY",
+    Quote(190.1, 190.118, AT),
+)  # fmt: skip
+TERMS = {
+    "digits": "2", "tick_size": "0.01", "tick_value": "1", "contract_size": "100",
+    "lot_min": "0.01", "lot_step": "0.01", "lot_max": "50", "spread": "0.25", "stops_level": "0",
+    "asset": "gold", "currencies": "USD",
+}  # fmt: skip
+STORED: dict[str, str] = {"source": "store", "symbol": "xauusd", "timeframes": "M15", **TERMS}
+FROM_FILES = {
+    "source": "files", "symbol": "XAUUSD", "as.gold.csv": "M15", "as.slow.csv": "H1", **TERMS,
+}  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A desk of one's own, with two files of bars."""
+    found = tmp_path / "home"
+    (found / "uploads").mkdir(parents=True)
+    (found / "profiles").mkdir()
+    shutil.copy(ROOT / "sample_data" / "BTCUSD_M15.csv", found / "uploads" / "gold.csv")
+    shutil.copy(ROOT / "sample_data" / "BTCUSD_H1.csv", found / "uploads" / "slow.csv")
+    (found / "profiles" / "mine.json").write_text(json.dumps({"execution": "auto"}))
+    (found / "desk.json").write_text(
+        '{"instances": [{"symbol": "EURUSD", "timeframes": ["H1"], "feed": "store", '
+        '"profile": "mine"}], "keep_calls_days": 7}'
+    )
+    return found
+
+
+@pytest.fixture
+def database(home: Path) -> Iterator[Database]:
+    found = open_home(home)
+    yield found
+    found.close()
+
+
+def planned(home: Path, words: Mapping[str, str], database: Database | None) -> Addition:
+    settings = load_desk(home)
+    wish, faults = wishes.read(words, sources(settings, {}), ["gold.csv", "slow.csv"])
+    assert wish is not None, faults
+    return plan(place_of(home, settings), wish, database)
+
+
+def wrong(home: Path, **changes: str) -> dict[str, str]:
+    known = sources(load_desk(home), {})
+    return wishes.read({**FROM_FILES, **changes}, known, ["gold.csv", "slow.csv"])[1]
+
+
+def put(found: Addition) -> Addition:
+    return write(found, found.place.version, nullcontext)
+
+
+def test_an_instance_is_added_and_nothing_else_changes(home: Path, database: Database) -> None:
+    before = json.loads((home / "desk.json").read_text())
+    found = put(planned(home, FROM_FILES, database))
+    after = json.loads((home / "desk.json").read_text())
+    assert after == {**before, "instances": [*before["instances"], dict(found.instance)]}
+    added = load_desk(home).instance("XAUUSD")
+    assert (added.bridge, added.feed, added.profile) == ("paper", "store", "xauusd")
+    after_of = added.timeframes
+    assert after_of == ("M15", "H1")
+    assert json.loads((home / DESK_BEFORE).read_text()) == before
+    assert database.bar_rows("XAUUSD", "M15") > 1000 and database.bar_rows("XAUUSD", "H1") > 100
+    told = [f"{database.bar_rows('XAUUSD', name):,} bars of XAUUSD {name}" for name in after_of]
+    assert [line.split(", ")[0] for line in found.imported] == told
+
+
+def test_its_profile_asks_a_person_and_pays_nobody(home: Path, database: Database) -> None:
+    words = {**FROM_FILES, "capital": "2500", "risk": "0.25"}
+    put(planned(home, words, database))
+    profile = load_profile("xauusd", home)
+    assert profile.execution == "approve" and profile.agents.paid() == ()
+    assert (profile.risk.capital, profile.risk.risk_per_trade_pct) == (2500.0, 0.25)
+    assert json.loads((home / "profiles" / "mine.json").read_text()) == {"execution": "auto"}
+    assert wrong(home, execution="auto")["execution"].startswith("'auto' is none of approve, off")
+
+
+def test_what_it_says_will_be_written_is_written(home: Path, database: Database) -> None:
+    found = planned(home, FROM_FILES, database)
+    assert found.before and '"XAUUSD"' not in found.before
+    put(found)
+    assert (home / "desk.json").read_text() == found.after
+    assert (home / "profiles" / "xauusd.json").read_text() == found.profile_text
+
+
+def test_a_profile_that_is_there_is_used_as_it_is(home: Path, database: Database) -> None:
+    database.close()
+    words = {**FROM_FILES, "profile": "mine"}
+    found = put(planned(home, words, None))
+    assert found.profile is None and load_desk(home).instance("XAUUSD").profile == "mine"
+    assert not (home / "profiles" / "xauusd.json").exists()
+    unknown = {**words, "symbol": "GBPJPY"}
+    with pytest.raises(Wrong, match="does not know how GBPJPY is traded") as told:
+        planned(home, unknown, None)
+    assert told.value.name == "profile"
+
+
+def test_two_people_at_once_lose_nothing(home: Path, database: Database) -> None:
+    mine = planned(home, FROM_FILES, database)
+    other = planned(home, {**FROM_FILES, "symbol": "BTCUSD", "profile_name": "coin"}, database)
+    put(other)
+    kept = (home / "desk.json").read_text()
+    with pytest.raises(ConfigError, match="was changed since this was shown"):
+        put(mine)
+    assert (home / "desk.json").read_text() == kept
+    assert not (home / "profiles" / "xauusd.json").exists()
+    # what was shown is older than what it was planned with
+    newest = planned(home, FROM_FILES, database)
+    with pytest.raises(ConfigError, match="was changed since this was shown"):
+        write(newest, mine.place.version, nullcontext)
+    put(newest)
+    assert [item.id for item in load_desk(home).instances] == ["EURUSD", "BTCUSD", "XAUUSD"]
+
+
+def test_a_demo_stays_as_it_is(tmp_path: Path) -> None:
+    demo = tmp_path / "demo"
+    (demo / "uploads").mkdir(parents=True)
+    shutil.copy(ROOT / "sample_data" / "BTCUSD_M15.csv", demo / "uploads" / "gold.csv")
+    words = {**FROM_FILES, "as.slow.csv": ""}
+    found = put(planned(demo, words, None))
+    own = tmp_path / "demo_own"
+    assert [path.name for path in demo.iterdir()] == ["uploads"]
+    assert load_desk(own).instance("XAUUSD").feed == "store"
+    assert not (own / DESK_BEFORE).exists()
+    assert found.place.apart and "run --port 5001" in found.steps[0]
+    # the next one is added to that desk
+    again = planned(demo, {**words, "symbol": "BTCUSD"}, None)
+    put(again)
+    assert [item.id for item in load_desk(own).instances] == ["XAUUSD", "BTCUSD"]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "said"),
+    [
+        ("symbol", "", "name the symbol"),
+        ("symbol", "a b", "use letters"),
+        ("broker", "a,b", "can be no broker's symbol"),
+        ("source", "moon", "say where its bars come from"),
+        ("digits", "2.5", "is not a whole number"),
+        ("digits", "99", "less than or equal to 10"),
+        ("tick_size", "", "write a number"),
+        ("tick_size", "0", "greater than 0"),
+        ("lot_max", "nan", "finite number"),
+        ("currencies", "DOLLAR", "is no currency"),
+        ("asset", "moon", "Input should be"),
+        ("capital", "-5", "is not a number above 0"),
+        ("risk", "11", "no risk for one trade"),
+        ("clock", "mars", "mars"),
+        ("as.gold.csv", "M7", "is no timeframe"),
+        ("as.gold.csv", "H1", "are both H1"),
+        ("profile_name", "../x", "use letters"),
+    ],
+)
+def test_a_mistake_stands_at_its_field(home: Path, field: str, text: str, said: str) -> None:
+    found = wrong(home, **{field: text})
+    where = "files" if field.startswith("as.") else field
+    assert said in found[where], found
+
+
+def test_every_mistake_is_told_at_once(home: Path) -> None:
+    found = wrong(home, symbol="", digits="x", lot_min="0", capital="much")
+    assert set(found) == {"symbol", "digits", "lot_min", "capital"}
+
+
+def test_what_the_desk_has_is_not_added_again(home: Path, database: Database) -> None:
+    with pytest.raises(Wrong, match="watches EURUSD already") as told:
+        planned(home, {**FROM_FILES, "symbol": "EURUSD"}, database)
+    assert told.value.name == "symbol"
+    with pytest.raises(Wrong, match="no bars of XAUUSD M15 are stored") as told:
+        planned(home, STORED, database)
+    assert told.value.name == "timeframes"
+    with pytest.raises(Wrong, match="a profile mine already"):
+        planned(home, {**FROM_FILES, "profile_name": "mine"}, database)
+
+
+def test_a_file_that_is_none_changes_nothing(home: Path, database: Database) -> None:
+    (home / "uploads" / "gold.csv").write_text("time,open\nnonsense\n")
+    before = (home / "desk.json").read_text()
+    found = planned(home, FROM_FILES, database)
+    with pytest.raises(Wrong) as told:
+        put(found)
+    assert told.value.name == "files" and "gold.csv" in str(told.value)
+    assert str(home) not in str(told.value)
+    assert (home / "desk.json").read_text() == before and not (home / DESK_BEFORE).exists()
+
+
+def test_a_file_that_would_hold_the_database_up_is_for_the_command_line(
+    home: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adding, "LARGEST_FILE", 1000)
+    with pytest.raises(
+        Wrong, match=r"gold\.csv is larger than .*: import it with torra import"
+    ) as told:
+        planned(home, FROM_FILES, database)
+    assert told.value.name == "files"
+
+
+def test_a_broken_desk_file_is_not_touched(home: Path) -> None:
+    settings = load_desk(home)
+    (home / "desk.json").write_text("{")
+    with pytest.raises(ConfigError, match="cannot read"):
+        place_of(home, settings)
+
+
+# --- the broker's list ----------------------------------------------------------------------------
+
+
+def desk_with(channel: Channel, **instance: Any) -> DeskSettings:
+    one = Instance(symbol="EURUSD", profile="mine", feed="mt5_files", **instance)
+    return DeskSettings(instances=(one,), channels={"main": channel})
+
+
+def listed(folder: Path, *, account: int = 12345678, key: str = KEY) -> DeskSettings:
+    (folder / "state").mkdir(parents=True)
+    gmt = int(AT.timestamp())
+    rows = (symbol_row(POUND),)
+    symbols = Symbols(n=1, gmt=gmt, channel="main", account=account, rows=rows)
+    (folder / "state" / "symbols.json").write_bytes(encode(symbols, key))
+    pulse = Heartbeat(
+        n=1, gmt=gmt, server_offset_s=7200, account=account, trade_mode="demo",
+        margin_mode="hedging", connected=True, algo_allowed=True, trade_allowed=True, kill=False,
+        ea_version="1.0", last_seq=0, inbox=0, work=0, balance=Decimal(3000),
+        equity=Decimal(3000), free_margin=Decimal(3000), leverage=30, currency="EUR",
+        channel="main",
+    )  # fmt: skip
+    (folder / "state" / "ea.json").write_bytes(encode(pulse, key))
+    return desk_with(Channel(folder=str(folder), account=12345678))
+
+
+def test_the_advisors_list_fills_the_terms_in(tmp_path: Path) -> None:
+    settings = listed(tmp_path / "main")
+    found = sources(settings, {"TORRA_CHANNEL_KEY": KEY})["mt5_files main"]
+    assert set(found.terms) == {"GBPJPY.m"} and not found.trouble
+    terms, who = known_terms("GBPJPY", "GBPJPY.m", found)
+    assert who == "the broker's own list"
+    assert (terms["digits"], terms["tick_size"], terms["tick_value"]) == ("3", "0.001", "0.67")
+    assert (terms["spread"], terms["asset"], terms["currencies"]) == ("0.018", "fx", "GBP, JPY")
+    words = {**terms, "source": "mt5_files main", "symbol": "GBPJPY", "broker": "GBPJPY.m"}
+    wish, faults = wishes.read(words, {"mt5_files main": found}, [])
+    assert wish is not None, faults
+    (tmp_path / "desk.json").write_text(settings.model_dump_json())
+    added = plan(place_of(tmp_path, settings), wish, None)
+    assert added.instance == {
+        "symbol": "GBPJPY", "timeframes": ["M15", "H1"], "profile": "gbpjpy", "feed": "mt5_files",
+        "bridge": "paper", "channel": "main", "broker_symbol": "GBPJPY.m",
+    }  # fmt: skip
+    assert "bar_symbols EURUSD,GBPJPY.m, bar_timeframes M15,H1." in added.steps[0]
+    missing = wishes.read({**words, "broker": "GBPJPY"}, {"mt5_files main": found}, [])[1]
+    assert "nearest: GBPJPY.m" in missing["broker"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "account", "said"),
+    [
+        ({}, 12345678, "TORRA_CHANNEL_KEY is not set"),
+        ({"TORRA_CHANNEL_KEY": "another"}, 12345678, "is no message"),
+        ({"TORRA_CHANNEL_KEY": KEY}, 999, "logged in to 999, not to 12345678"),
+    ],
+)
+def test_a_list_that_cannot_be_used_says_why(
+    tmp_path: Path, environment: dict[str, str], account: int, said: str
+) -> None:
+    settings = listed(tmp_path / "main", account=account)
+    found = sources(settings, environment)["mt5_files main"]
+    assert not found.terms and said in found.trouble and KEY not in found.trouble
+
+
+def test_the_package_lists_every_symbol(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    settings = DeskSettings(
+        instances=(Instance(symbol="EURUSD", feed="mt5_direct"),),
+        channels={"main": Channel(account=12345678)},
+    )
+    try:
+        found = sources(settings, {}, lambda: world.terminal)
+    finally:
+        for terminal in world.terminals:
+            terminal.close()
+    assert list(found) == ["mt5_direct main", "files", "store"]
+    assert "XAUUSD.m" in found["mt5_direct main"].terms
+    told = sources(settings, {}, _no_package)["mt5_direct main"]
+    assert "exists for Windows only" in told.trouble
+
+
+def _no_package() -> Any:
+    raise ConfigError("mt5_direct needs the MetaTrader5 package, which exists for Windows only")
+
+
+def test_shipped_terms_are_read_without_an_exponent() -> None:
+    source = BarSource("files", "store", "files")
+    terms, who = known_terms("EURUSD", "EURUSD", source)
+    assert terms["tick_size"] == "0.00001" and terms["spread"] == "0.00012" and "Torra's" in who
+    nothing, who = known_terms("GBPJPY", "GBPJPY", source)
+    assert nothing["digits"] == "" and nothing["asset"] == "fx" and not who
+    assert set(terms) == set(bar_sources.TERMS)
+    odd = replace(POUND, tick_size=1e-08)
+    assert (
+        known_terms("X", "GBPJPY.m", replace(source, terms={"GBPJPY.m": odd}))[0]["tick_size"]
+        == "0.00000001"
+    )

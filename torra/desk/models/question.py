@@ -1,0 +1,366 @@
+"""One small question to one vendor's model: whether the key works, how fast, and what it costs.
+
+It goes the way of every call: through the provider that a profile would open, held to the same
+prompt and output limits, and booked in the ledger before it is sent. Its money is the hour's of the
+profile that asks that vendor, and only what its ticks can spare: a test that would make the next
+tick step down the ladder is refused. Nobody waits longer than DEADLINE. A vendor that refuses is
+not blocked by it, and one that rests is asked all the same: a person wants to know.
+
+What keeps a question from being asked raises ConfigError with the remedy. An answer of any kind, or
+none in time, is an `Asked`. No text of it holds a key: a reply is veiled where it arrives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import TimeoutError as NoAnswer
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agent_config import MODELS, OUTPUT_TOKENS, VENDORS, AgentSettings, route
+from agents.contracts import CallBound, Completion, ModelUnavailable, Request, Role
+from instance_database import Database, TickKey, open_home
+from torra.clock import System, iso
+from torra.config import Profile, load_desk, load_profile
+from torra.desk.wiring import Models, open_models
+from torra.errors import ConfigError
+from torra.providers.vendors.addresses import key_sign
+from torra.tick.ladder import ladder, tick_worst_case
+from torra.tick.spending import HOUR, Purse
+
+CLOCK: Final = System()
+"""Real time: a question to a vendor lasts as long on a fast desk."""
+
+DEADLINE: Final = 15.0
+"""Seconds for which anybody waits, the loading of a vendor's SDK included."""
+
+WARMING: Final = 8.0
+"""Seconds of them that the loading may take."""
+
+HELD: Final = 1.0
+"""Seconds after the deadline until a provider that says nothing is given up."""
+
+STAGE: Final = "test"
+"""Stage of its row in the ledger: no tick has one of that name."""
+
+ACTION: Final = "test model"
+"""How the audit log calls it."""
+
+EXPECTED: Final = "ready"
+LONGEST_ANSWER: Final = 200
+SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+SYSTEM: Final = (
+    "This is a test of the connection. Answer with one JSON object and nothing else: "
+    f'{{"answer": "{EXPECTED}"}}'
+)
+USER: Final = "Are you there?"
+ROLE: Final = Role(
+    "model_test", "Test of a model", "scorer", "quick", focus={}, needs=(), evidence=()
+)
+
+REMEDIES: Final = {
+    "401": ("the key was refused", "set {key} to a key that is valid, then restart the desk"),
+    "402": ("the account has no credit", "add credit at the vendor, then test again"),
+    "403": ("the key may not do this", "allow the key to use this model at the vendor"),
+    "404": ("there is no such model", "name another model in the profile (docs/models.md)"),
+    "429": (
+        "the vendor is busy, or the account's quota is used up",
+        "wait a minute and test again; if it stays so, look at the quota at the vendor",
+    ),
+    "timeout": (
+        "no answer came within {seconds:.0f} seconds",
+        "test again; if it stays so, look at the network and at the vendor's own status page",
+    ),
+    "no connection": (
+        "the vendor cannot be reached",
+        "look at the network and at {address}, if you have set it",
+    ),
+    "garbage": (
+        "the reply cannot be read",
+        "test again; if it stays so, look at the server behind {address}, or name another model",
+    ),
+}
+"""What is wrong and what to do, by the beginning of a failure's detail or by its reason."""
+
+BROKEN: Final = ("the vendor failed ({why})", "test again in a minute")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What became of a question.
+
+    `ok` says that the model answered as an agent must; `error` and `remedy` are "" then. `usd` is
+    what the ledger counts, `booked` whether there is a row of it: a server of one's own is free.
+    """
+
+    vendor: str
+    model: str
+    profile: str
+    at: str
+    ok: bool
+    seconds: float
+    answer: str = ""
+    error: str = ""
+    remedy: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    booked: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON and for the audit log."""
+        return asdict(self)
+
+    def line(self) -> str:
+        """Return it in one sentence."""
+        took = f"{self.vendor} {self.model}, {self.seconds:.1f} s"
+        paid = f"{self.usd:.6f} USD" if self.booked else "free"
+        if not self.ok:
+            return f"{took}: {self.error}. Remedy: {self.remedy}. Booked: {paid}."
+        tokens = f"{self.input_tokens} tokens in, {self.output_tokens} out"
+        return f'{took}: it answers "{self.answer}". {tokens}, {paid}.'
+
+
+def chosen(vendor: str, model: str, profiles: Mapping[str, Profile]) -> tuple[str, str, Profile]:
+    """Return which model is asked, and the profile whose hour pays for it, with its name.
+
+    Without a model it is the quick one of the first profile that asks that vendor, else the
+    vendor's usual one. Raises ConfigError for what is no vendor.
+    """
+    if vendor not in VENDORS:
+        raise ConfigError(f"there is no vendor {vendor[:40]!r}: take {', '.join(VENDORS)}")
+    if not profiles:
+        raise ConfigError("no profile is in use, so no hour could pay: write a desk.json first")
+    users = {name: one for name, one in profiles.items() if vendor in one.agents.vendors()}
+    name, profile = next(iter((users or profiles).items()))
+    routes = [found for who, found in profile.agents.routes() if who == vendor]
+    return model or (routes[0] if routes else MODELS[vendor]["quick"]), name, profile
+
+
+def ask(
+    home: Path,
+    database: Database,
+    vendor: str,
+    model: str,
+    profiles: Mapping[str, Profile],
+    environment: Mapping[str, str],
+) -> Asked:
+    """Ask one small question; raises ConfigError for one that cannot be asked."""
+    model, name, profile = chosen(vendor, model, profiles)
+    if route(model, vendor) != (vendor, model):
+        raise ConfigError(f"{model[:60]!r} is no model of {vendor}")
+    end = CLOCK.monotonic() + DEADLINE
+    models = open_models(home, database, environment, remember=False)
+    try:
+        settings = _settings(profile.agents, vendor, model)
+        provider = _provider(models, settings, vendor, environment)
+        models.switchboard.ready(WARMING)
+        allowed = profile.agents.max_api_cost_per_hour - _of_the_next_tick(
+            models, database, profile.agents, name
+        )
+        purse = _purse(models, settings, name, allowed, provider.submit, end)
+        if not purse.reserve(STAGE, [_bound(model)]):
+            raise ConfigError(
+                f"the test of {vendor} was not sent: with the next tick it would pass the ceiling "
+                f"of {profile.agents.max_api_cost_per_hour:.2f} USD an hour of profile {name}; "
+                "test later, or raise agents.max_api_cost_per_hour"
+            )
+        return _asked(purse, vendor, model, name, environment, end)
+    finally:
+        models.close()
+
+
+def remember(database: Database, asked: Asked, actor: str, address: str = "") -> None:
+    """Write a test to the audit log."""
+    database.audit(
+        actor=actor,
+        address=address,
+        action=ACTION,
+        target=f"{asked.vendor}:{asked.model}"[:120],
+        outcome="done" if asked.ok else f"done: {asked.error}"[:300],
+        after=asked.document(),
+    )
+
+
+def newest(database: Database) -> dict[str, dict[str, Any]]:
+    """Return the newest test of each vendor, as the audit log has it."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in database.audit_entries(limit=100, action=ACTION):
+        told = json.loads(row["after"])
+        if isinstance(told, dict) and "seconds" in told:
+            found.setdefault(str(told.get("vendor")), told)
+    return found
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _settings(agents: AgentSettings, vendor: str, model: str) -> AgentSettings:
+    only = {"quick_think_model": model, "deep_think_model": model}
+    return agents.model_copy(
+        update={"provider": vendor, "role_models": {}, "fallback_model": "", **only}
+    )
+
+
+def _provider(
+    models: Models, settings: AgentSettings, vendor: str, environment: Mapping[str, str]
+) -> Any:
+    try:
+        return models.provider(settings)
+    except ConfigError as error:
+        if key_sign(vendor, environment).found:
+            raise
+        raise ConfigError(
+            f"{error}. A key is read when the desk starts: set it, then restart the desk"
+        ) from error
+
+
+def _of_the_next_tick(
+    models: Models, database: Database, agents: AgentSettings, profile: str
+) -> float:
+    """Return the worst case of the rung on which the next tick of a profile runs, USD."""
+    if not agents.paid():
+        return 0.0
+    left = agents.max_api_cost_per_hour - database.spent(profile, CLOCK.real_now() - HOUR)
+    worst = [
+        tick_worst_case(models.prices, each.settings, models.local)
+        for each in ladder(agents)
+        if each.asked
+    ]
+    return next((usd for usd in worst if usd <= left), 0.0)
+
+
+def _purse(
+    models: Models, settings: AgentSettings, profile: str, allowed: float, submit: Any, end: float
+) -> Purse:
+    now = CLOCK.real_now()
+    return Purse(
+        models.database,
+        models.prices,
+        settings.model_copy(update={"max_api_cost_per_hour": max(0.0, allowed)}),
+        profile,
+        TickKey("models", STAGE, now.replace(microsecond=0)),
+        submit,
+        local=models.local,
+        now=CLOCK.real_now,
+        monotonic=CLOCK.monotonic,
+        deadline=end,
+    )
+
+
+def _bound(model: str) -> CallBound:
+    return CallBound(
+        ROLE.id,
+        model,
+        prompt_bytes=len(f"{SYSTEM}{USER}".encode()),
+        output_tokens=OUTPUT_TOKENS["quick"],
+        requests=1,
+        tier="quick",
+    )
+
+
+def _request(model: str, left: float) -> Request:
+    now = iso(CLOCK.real_now().replace(microsecond=0))
+    return Request(
+        ROLE, 1, 1, "TEST", STAGE, now, model, SYSTEM, USER, SCHEMA,
+        features={}, reports=(), scores={},
+        max_output_tokens=OUTPUT_TOKENS["quick"],
+        limit_s=left,
+    )  # fmt: skip
+
+
+def _asked(
+    purse: Purse,
+    vendor: str,
+    model: str,
+    profile: str,
+    environment: Mapping[str, str],
+    end: float,
+) -> Asked:
+    begun = CLOCK.monotonic()
+    told: dict[str, Any] = {}
+    try:
+        left = max(0.1, end - begun)
+        completion = purse.submit(_request(model, left)).result(timeout=left + HELD)
+        told = _answer(completion)
+    except (ModelUnavailable, NoAnswer) as error:
+        told = _failure(error, vendor, environment)
+    took = CLOCK.monotonic() - begun
+    usd = purse.paid()
+    return Asked(
+        vendor=vendor,
+        model=model,
+        profile=profile,
+        at=iso(CLOCK.real_now().replace(microsecond=0)),
+        seconds=round(took, 3),
+        usd=round(usd, 9),
+        booked=purse.booked,
+        **{"ok": False, **told},
+    )
+
+
+def _answer(completion: Completion) -> dict[str, Any]:
+    tokens = {
+        "input_tokens": completion.input_tokens,
+        "output_tokens": completion.output_tokens,
+    }
+    said = completion.text.strip()
+    try:
+        found = json.loads(said)
+    except (ValueError, RecursionError):
+        found = None
+    answer = found.get("answer") if isinstance(found, dict) else None
+    if isinstance(answer, str):
+        return {**tokens, "ok": True, "answer": answer[:LONGEST_ANSWER]}
+    cut = completion.stop_reason == "length"
+    why = "its answer was cut off" if cut else "not in the form that was asked for"
+    return {
+        **tokens,
+        "answer": said[:LONGEST_ANSWER],
+        "error": f"the model answered, but {why}",
+        "remedy": "name a model that holds to a JSON schema (docs/models.md)",
+    }
+
+
+def _failure(
+    error: ModelUnavailable | NoAnswer, vendor: str, environment: Mapping[str, str]
+) -> dict[str, Any]:
+    reason = error.reason if isinstance(error, ModelUnavailable) else "timeout"
+    detail = error.detail if isinstance(error, ModelUnavailable) else ""
+    named = next((name for name in REMEDIES if detail.startswith(name)), reason)
+    said, remedy = REMEDIES.get(named, BROKEN)
+    sign = key_sign(vendor, environment)
+    words = {
+        "key": " or ".join(sign.variables),
+        "address": sign.address_variable,
+        "seconds": DEADLINE,
+        "why": detail or reason,
+    }
+    return {"error": said.format(**words), "remedy": remedy.format(**words)}
+
+
+def profiles_of(home: Path) -> dict[str, Profile]:
+    """Return the profiles that a home's instances use, by name; raises ConfigError."""
+    names = dict.fromkeys(item.profile for item in load_desk(home).instances)
+    return {name: load_profile(name, home) for name in names}
+
+
+def run(home: Path, vendor: str, environment: Mapping[str, str]) -> Asked:
+    """Ask for the command line, which names a vendor or VENDOR:MODEL; raises ConfigError."""
+    name, _, model = vendor.partition(":")
+    profiles = profiles_of(home)
+    chosen(name, model, profiles)
+    database = open_home(home)
+    try:
+        asked = ask(home, database, name, model, profiles, environment)
+        remember(database, asked, "command line")
+        return asked
+    finally:
+        database.close()

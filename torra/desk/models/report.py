@@ -1,0 +1,347 @@
+"""Which models the desk can ask, which it does ask, and what that costs: for page and command.
+
+A key is told as found or missing, by the name of its variable. Prices are those that the ledger
+books by. What a tick cost is read from the ledger of the last 24 hours; what it may cost is the
+worst case that is set aside before it. Nothing is asked of a vendor and nothing is changed here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypedDict
+
+from agent_config import GATE_ID, MODELS, VENDORS, AgentSettings, route
+from agents.registry import seated
+from instance_database import Database, open_home
+from torra.clock import System, duration, iso
+from torra.config import Instance, Profile, load_desk
+from torra.desk.models.question import ROLE, newest, profiles_of
+from torra.home import DATABASE, PRICES
+from torra.providers.prices import PriceList
+from torra.providers.registry import PACKAGES, installed
+from torra.providers.vendors.addresses import key_sign
+from torra.providers.vendors.capabilities import warning
+from torra.tick.ladder import tick_worst_case
+from torra.tick.spending import HOUR
+
+DAY: Final = timedelta(days=1)
+DECIMALS: Final = 6
+
+TITLES: Final = {
+    "anthropic": "Anthropic",
+    "google": "Google Gemini",
+    "openai_compatible": "OpenAI and compatible",
+}
+
+
+class ModelTold(TypedDict):
+    """A model of a vendor: who asks it, its price in USD for a million tokens, its last day.
+
+    A price is None where nobody lists it; `roles` name profile and role, and are empty for the
+    vendor's usual models while no profile asks them. `ending` says when it is shut down, "" for no.
+    """
+
+    model: str
+    roles: list[str]
+    input: float | None
+    output: float | None
+    cached: float | None
+    calls: int
+    usd: float
+    ending: str
+
+
+class VendorTold(TypedDict):
+    """A vendor: its key, its server, its rest, its models and its last test."""
+
+    vendor: str
+    title: str
+    key: str
+    variables: list[str]
+    server: str
+    trouble: str
+    package: str
+    used_by: list[str]
+    rests_until: str | None
+    rests_because: str
+    models: list[ModelTold]
+    tested: dict[str, Any] | None
+
+
+class SpendingTold(TypedDict):
+    """What the ticks of a profile cost: `ticks` of the last 24 hours asked a model.
+
+    `tick_usd` is their mean, None without any; `tick_most_usd` what is set aside for one. A day of
+    `closes` closes is expected to cost `day_usd`, and at most `day_most_usd`.
+    """
+
+    profile: str
+    provider: str
+    paid: bool
+    ceiling_usd: float
+    spent_hour_usd: float
+    ticks: int
+    day_so_far_usd: float
+    tick_usd: float | None
+    tick_most_usd: float
+    closes: int
+    day_usd: float | None
+    day_most_usd: float
+
+
+class ModelReport(TypedDict):
+    """The whole report, as `torra models --json` prints it."""
+
+    at: str
+    currency: str
+    vendors: list[VendorTold]
+    profiles: list[SpendingTold]
+
+
+def report(
+    home: Path,
+    database: Database | None,
+    instances: Iterable[Instance],
+    profiles: Mapping[str, Profile],
+    environment: Mapping[str, str],
+) -> ModelReport:
+    """Return the report on profiles in use; raises ConfigError for a broken price list."""
+    now = System().real_now().replace(microsecond=0)
+    prices = PriceList.read(home / PRICES)
+    rests = {row["provider"]: row for row in (database.provider_blocks() if database else ())}
+    tested = newest(database) if database else {}
+    spent = _by_model(database, profiles, now)
+    vendors = [
+        _vendor(name, profiles, prices, environment, spent, rests.get(name), tested.get(name), now)
+        for name in VENDORS
+    ]
+    every = list(instances)
+    told = [
+        _spending(name, one, [item for item in every if item.profile == name], database, prices,
+                  environment, now)
+        for name, one in profiles.items()
+    ]  # fmt: skip
+    return {"at": iso(now), "currency": "USD", "vendors": vendors, "profiles": told}
+
+
+def run(home: Path, environment: Mapping[str, str]) -> ModelReport:
+    """Return the report of a home; raises ConfigError."""
+    instances, profiles = load_desk(home).instances, profiles_of(home)
+    # Opening would create a database, and a question must not leave one behind.
+    if not (home / DATABASE).exists():
+        return report(home, None, instances, profiles, environment)
+    database = open_home(home)
+    try:
+        return report(home, database, instances, profiles, environment)
+    finally:
+        database.close()
+
+
+def table(document: ModelReport) -> str:
+    """Return the report for a terminal."""
+    return (
+        "\n".join(line for vendor in document["vendors"] for line in _lines(vendor))
+        + "\n\n"
+        + ("\n".join(spending_line(row) for row in document["profiles"]))
+    )
+
+
+def spending_line(row: SpendingTold) -> str:
+    """Return what a profile costs, in a sentence."""
+    if not row["paid"]:
+        return f"profile {row['profile']}: {row['provider']} answers, which costs nothing"
+    far = f"{row['day_so_far_usd']:.4f} USD in 24 hours, {ticks_that_asked(row['ticks'])}"
+    most = f"{row['tick_most_usd']:.4f} USD at most"
+    mean = "" if row["tick_usd"] is None else f"{row['tick_usd']:.4f} USD on average, "
+    day = "" if row["day_usd"] is None else f"{row['day_usd']:.2f} USD expected, "
+    return (
+        f"profile {row['profile']}: {far}; a tick costs {mean}{most}; a day of {row['closes']} "
+        f"closes {day}{row['day_most_usd']:.2f} USD at most (ceiling {row['ceiling_usd']:.2f} an "
+        "hour)"
+    )
+
+
+def ticks_that_asked(number: int) -> str:
+    """Return how many ticks asked a model, in words."""
+    return f"{number:,} {'tick' if number == 1 else 'ticks'} that asked"
+
+
+# --- vendors --------------------------------------------------------------------------------------
+
+
+def _vendor(
+    name: str,
+    profiles: Mapping[str, Profile],
+    prices: PriceList,
+    environment: Mapping[str, str],
+    spent: Mapping[tuple[str, str], tuple[float, int]],
+    rest: Mapping[str, Any] | None,
+    tested: dict[str, Any] | None,
+    now: datetime,
+) -> VendorTold:
+    sign = key_sign(name, environment)
+    asked = _asked(name, profiles)
+    named = asked or {model: [] for model in dict.fromkeys(MODELS[name].values())}
+    models: list[ModelTold] = []
+    for model, roles in named.items():
+        price = prices.per_million(name, model, local=sign.local)
+        usd, calls = spent.get((name, model), (0.0, 0))
+        models.append(
+            {
+                "model": model,
+                "roles": roles,
+                "input": None if price is None else price.input,
+                "output": None if price is None else price.output,
+                "cached": None if price is None else price.cached,
+                "calls": calls,
+                "usd": round(usd, DECIMALS),
+                "ending": warning(name, model, now.date()) or "",
+            }
+        )
+    server = "the vendor's own server"
+    if not sign.official:
+        server = "a server on this machine" if sign.local else "a server of yours"
+    return {
+        "vendor": name,
+        "title": TITLES[name],
+        "key": _key(sign.found, sign.trouble, official=sign.official),
+        "variables": list(sign.variables),
+        "server": server,
+        "trouble": sign.trouble,
+        "package": "" if installed(name) else PACKAGES[name],
+        "used_by": [found for found, one in profiles.items() if name in one.agents.vendors()],
+        "rests_until": str(rest["until"]) if rest else None,
+        "rests_because": str(rest["reason"]) if rest else "",
+        "models": models,
+        "tested": tested,
+    }
+
+
+def _key(found: str, trouble: str, *, official: bool) -> str:
+    """Return found, missing, wrong, or not needed: a server of one's own may want none."""
+    if found:
+        return "wrong" if trouble else "found"
+    return "missing" if official else "not needed"
+
+
+def _asked(vendor: str, profiles: Mapping[str, Profile]) -> dict[str, list[str]]:
+    """Return the models of a vendor that profiles ask, each with who asks it."""
+    found: dict[str, list[str]] = {}
+    for name, profile in profiles.items():
+        for role, model in _routes(profile.agents):
+            if route(model, profile.agents.provider)[0] == vendor:
+                model_name = route(model, profile.agents.provider)[1]
+                found.setdefault(model_name, []).append(f"{name}: {role}")
+    return found
+
+
+def _routes(agents: AgentSettings) -> list[tuple[str, str]]:
+    """Return role and model of every seat, and of who stands in."""
+    try:
+        seats = [(seat.role.title, seat.role.id, seat.role.tier) for seat in seated(agents)]
+    except ValueError:
+        seats = []
+    told = [(title, agents.model(role, tier)) for title, role, tier in seats]
+    spare = dict.fromkeys(filter(None, (agents.fallback(tier) for _, _, tier in seats)))
+    return [*told, *(("stands in", f"{vendor}:{model}") for vendor, model in spare)]
+
+
+def _by_model(
+    database: Database | None, profiles: Mapping[str, Profile], now: datetime
+) -> dict[tuple[str, str], tuple[float, int]]:
+    """Return USD and calls of 24 hours by vendor and model."""
+    found: dict[tuple[str, str], tuple[float, int]] = {}
+    for name in profiles if database else ():
+        for row in database.ledger_sums(name, now - DAY, None) if database else ():
+            key = (row["provider"], row["model"])
+            usd, calls = found.get(key, (0.0, 0))
+            found[key] = (usd + row["usd"], calls + row["calls"])
+    return found
+
+
+# --- money ----------------------------------------------------------------------------------------
+
+
+def _spending(
+    name: str,
+    profile: Profile,
+    users: Iterable[Instance],
+    database: Database | None,
+    prices: PriceList,
+    environment: Mapping[str, str],
+    now: datetime,
+) -> SpendingTold:
+    agents = profile.agents
+
+    def local(vendor: str) -> bool:
+        return vendor in VENDORS and key_sign(vendor, environment).local
+
+    usd, ticks = _day(database, name, now)
+    hour = database.spent(name, now - HOUR) if database else 0.0
+    most = _worst(prices, agents, local)
+    closes = sum(DAY // duration(one) for item in users for one in item.timeframes)
+    mean = usd / ticks if ticks else None
+    ceiling = agents.max_api_cost_per_hour
+    return {
+        "profile": name,
+        "provider": agents.provider,
+        "paid": bool(most),
+        "ceiling_usd": ceiling,
+        "spent_hour_usd": round(hour, DECIMALS),
+        "ticks": ticks,
+        "day_so_far_usd": round(usd, DECIMALS),
+        "tick_usd": None if mean is None else round(mean, DECIMALS),
+        "tick_most_usd": round(most, DECIMALS),
+        "closes": closes,
+        "day_usd": None if mean is None else round(min(mean * closes, 24 * ceiling), DECIMALS),
+        "day_most_usd": round(min(most * closes, 24 * ceiling), DECIMALS),
+    }
+
+
+def _day(database: Database | None, profile: str, now: datetime) -> tuple[float, int]:
+    """Return what a profile's ticks cost in 24 hours, and how many of them asked a model.
+
+    A tick is one call of its gate, which is asked once; of a gate that costs nothing the ledger
+    knows nothing, then it is one of the role that was asked least.
+    """
+    rows = database.ledger_sums(profile, now - DAY, None) if database else []
+    calls: dict[str, int] = {}
+    for row in rows:
+        if row["role"] != ROLE.id:
+            calls[row["role"]] = calls.get(row["role"], 0) + row["calls"]
+    usd = math.fsum(row["usd"] for row in rows if row["role"] != ROLE.id)
+    return usd, calls.get(GATE_ID) or min(calls.values(), default=0)
+
+
+def _worst(prices: PriceList, agents: AgentSettings, local: Any) -> float:
+    try:
+        found = tick_worst_case(prices, agents, local)
+    except ValueError:  # a desk that cannot be seated asks nobody
+        return 0.0
+    return found if math.isfinite(found) else 0.0
+
+
+# --- a terminal -----------------------------------------------------------------------------------
+
+
+def _lines(row: VendorTold) -> list[str]:
+    names = " or ".join(row["variables"])
+    users = ", ".join(row["used_by"]) or "no profile"
+    lines = [f"{row['vendor']}: key {row['key']} ({names}), {row['server']}, used by {users}"]
+    if row["trouble"]:
+        lines.append(f"  {row['trouble']}")
+    if row["package"]:
+        lines.append(f"  the package {row['package']} is not installed")
+    if row["rests_until"]:
+        lines.append(f"  rests until {row['rests_until']}: {row['rests_because']}")
+    for model in row["models"]:
+        price = "no price known, booked at the dearest"
+        if model["input"] is not None and model["output"] is not None:
+            price = f"{model['input']:g} in, {model['output']:g} out, USD a million tokens"
+        who = "; ".join(model["roles"]) or "asked by nobody"
+        spent = f", {model['usd']:.4f} USD in 24 hours" if model["calls"] else ""
+        lines.append(f"  {model['model']}: {price}; {who}{spent}")
+    return lines

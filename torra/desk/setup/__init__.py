@@ -1,0 +1,1 @@
+"""Setting up a desk: its first files, its symbols and their bars."""

@@ -1,0 +1,338 @@
+"""A symbol is added to a desk: what would be written, and the writing of it.
+
+A new symbol gets an instance in desk.json, as `torra init` writes one, and mostly a profile of its
+own: no profile that is there is changed, for its limits hold for what it trades already. It trades
+on paper, and at first only after a person's yes, or not at all. Where the desk is the demo, whose
+clock lives in the past, the symbol gets a home of its own beside it, and the demo stays as it is.
+
+What was asked for is read by torra.desk.setup.wishes. `plan` returns what would be written, checked
+by the models that will read it. `write` imports the bars, then writes both files or none, unless
+desk.json has become another than the one that was planned with. The file as it was stays beside it
+as DESK_BEFORE.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from torra.backup.restore import command
+from torra.clock import TIMEFRAMES
+from torra.config import (
+    DeskSettings,
+    Profile,
+    load_profile,
+    validate,
+)
+from torra.desk import wiring
+from torra.desk.first_files import as_text
+from torra.desk.first_files import write as write_both
+from torra.desk.setup import bar_import
+from torra.desk.setup.bar_sources import STORED
+from torra.desk.setup.desk_plan import DeskPlan, differing, weights
+from torra.desk.setup.wishes import NEW, Wish, Wrong
+from torra.errors import ConfigError, no_key_twice
+from torra.home import DESK, DESK_BEFORE, UPLOADS
+from torra.regular_files import lies, read_regular
+from torra.store.bars import BarStore
+from torra.whole_files import write_whole
+
+LARGEST_FILE: Final = 8_000_000
+"""Bytes of a file, some 100,000 bars, whose import keeps the database no longer than a tick waits.
+"""
+
+OWN: Final = "_own"
+"""What the name of the home beside a demo's ends with."""
+
+PORT: Final = 5001
+"""A port for a second desk on the same machine."""
+
+CHANGED: Final = (
+    "{path} was changed since this was shown, and nothing was written: look at it once more"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a symbol is added: a home with its desk as it is.
+
+    `apart` says that it is another home than the one of the desk that was asked, which lives in the
+    past. `values` is desk.json as it lies there, {} without one; `version` tells its states apart.
+    """
+
+    home: Path
+    uploads: Path
+    values: Mapping[str, Any]
+    version: str
+    apart: bool
+
+    @property
+    def settings(self) -> DeskSettings | None:
+        """The desk there, None without one."""
+        return validate(DeskSettings, self.values, DESK) if self.values else None
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What would be written. `profile` is None where one that is there is used."""
+
+    place: Place
+    wish: Wish
+    instance: Mapping[str, Any]
+    desk: Mapping[str, Any]
+    profile: Mapping[str, Any] | None
+    notes: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    imported: tuple[str, ...] = field(default=())
+
+    @property
+    def before(self) -> str:
+        """desk.json as it is, "" without one."""
+        return as_text(self.place.values) if self.place.values else ""
+
+    @property
+    def after(self) -> str:
+        """desk.json as it would be."""
+        return as_text(self.desk)
+
+    @property
+    def profile_text(self) -> str:
+        """The new profile, "" for none."""
+        return "" if self.profile is None else as_text(self.profile)
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON and for the audit log."""
+        return {
+            "home": str(self.place.home),
+            "instance": dict(self.instance),
+            "profile": self.wish.profile_name,
+            "profile_values": None if self.profile is None else dict(self.profile),
+            "notes": list(self.notes),
+            "next": list(self.steps),
+            "imported": list(self.imported),
+        }
+
+
+def place_of(home: Path, settings: DeskSettings) -> Place:
+    """Return where a symbol is added to a desk; raises ConfigError for a broken desk.json."""
+    # A desk lives in one time: on the sample's bars of the past, or in the present.
+    past = any(item.feed == "sample" for item in settings.instances)
+    target = home.absolute()
+    if past:
+        target = target.with_name(f"{target.name}{OWN}")
+    path = target / DESK
+    values: Mapping[str, Any] = {}
+    content = b""
+    if lies(path):
+        try:
+            content = read_regular(path)
+            values = json.loads(content.decode("utf-8-sig"), object_pairs_hook=no_key_twice)
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"cannot read {path}: {error}") from error
+        validate(DeskSettings, values, str(path))
+    version = hashlib.sha256(content).hexdigest()[:16]
+    return Place(target, home / UPLOADS, values, version, past)
+
+
+# --- what would be written ------------------------------------------------------------------------
+
+
+def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
+    """Return what would be written; raises Wrong, and ConfigError without a field to blame.
+
+    `stored` are the bars of the home that is added to, None where it has no database yet.
+    """
+    settings = place.settings
+    there = [item.id for item in settings.instances] if settings else []
+    if wish.symbol in there:
+        raise Wrong("symbol", f"the desk watches {wish.symbol} already")
+    if wish.source.key == STORED:
+        _refuse_missing_bars(wish, stored)
+    _refuse_large(place, wish)
+    notes: list[str] = []
+    profile = None if wish.profile != NEW else _profile(place, wish, notes)
+    instance = _instance(wish)
+    desk = {**place.values, "instances": [*place.values.get("instances", []), instance]}
+    try:
+        checked = validate(DeskSettings, desk, DESK)
+    except ConfigError as error:
+        raise Wrong("", str(error)) from error
+    _check_profile(place, wish, profile, checked)
+    return Addition(
+        place, wish, instance, desk, profile, tuple(notes), _steps(place, wish, checked)
+    )
+
+
+def _refuse_large(place: Place, wish: Wish) -> None:
+    for name in wish.files.values():
+        with suppress(OSError):
+            if (place.uploads / name).stat().st_size > LARGEST_FILE:
+                raise Wrong(
+                    "files",
+                    f"{name} is larger than {LARGEST_FILE // 1_000_000} MB: import it with torra "
+                    "import, then take bars that were imported already",
+                )
+
+
+def _refuse_missing_bars(wish: Wish, stored: BarStore | None) -> None:
+    missing = [
+        name for name in wish.timeframes
+        if stored is None or not stored.bar_rows(wish.symbol, name)
+    ]  # fmt: skip
+    if missing:
+        raise Wrong(
+            "timeframes",
+            f"no bars of {wish.symbol} {', '.join(missing)} are stored: take a file, or torra "
+            "import first",
+        )
+
+
+def _profile(place: Place, wish: Wish, notes: list[str]) -> Mapping[str, Any]:
+    path = place.home / "profiles" / f"{wish.profile_name}.json"
+    if lies(path):
+        raise Wrong(
+            "profile_name", f"there is a profile {wish.profile_name} already: give another name"
+        )
+    if wish.spec is None:
+        raise Wrong("digits", "say how the symbol is traded")
+    values = {
+        **weights(wish.timeframes, notes),
+        "risk": {"capital": wish.capital, "risk_per_trade_pct": wish.risk},
+        "symbols": {wish.symbol: wish.spec.model_dump(mode="json")},
+        "agents": {"provider": "rules"},
+        "execution": wish.execution,
+    }
+    return differing(values, Profile().model_dump(mode="json"))
+
+
+def _instance(wish: Wish) -> dict[str, Any]:
+    """Return the entry of desk.json, as torra init writes one; always on paper."""
+    return {
+        "symbol": wish.symbol,
+        "timeframes": list(wish.timeframes),
+        "profile": wish.profile_name,
+        "feed": wish.source.feed,
+        "bridge": "paper",
+        **({"channel": wish.source.channel} if wish.source.channel else {}),
+        **({"broker_symbol": wish.broker} if wish.broker != wish.symbol else {}),
+    }
+
+
+def _check_profile(
+    place: Place, wish: Wish, profile: Mapping[str, Any] | None, desk: DeskSettings
+) -> None:
+    instance = desk.instance(wish.symbol)
+    try:
+        if profile is None:
+            found = load_profile(wish.profile_name, place.home)
+        else:
+            found = validate(Profile, profile, f"profile {wish.profile_name}")
+        wiring.check_profile(found, instance)
+    except ConfigError as error:
+        told = str(error)
+        if "no trading conditions" in told:
+            told = (
+                f"the profile {wish.profile_name} does not know how {wish.symbol} is traded: take "
+                "a new profile, or add it there on the command line"
+            )
+        raise Wrong("profile", told) from error
+
+
+def _steps(place: Place, wish: Wish, desk: DeskSettings) -> tuple[str, ...]:
+    steps = []
+    if wish.source.feed == "mt5_files":
+        every = [item for item in desk.instances if item.channel == wish.source.channel]
+        used = {one for item in every for one in item.timeframes}
+        frames = [name for name in TIMEFRAMES if name in used]
+        names = ",".join(item.broker_name for item in every)
+        steps.append(
+            f"In the Expert Advisor of channel {wish.source.channel}: bar_symbols {names}, "
+            f"bar_timeframes {','.join(frames)}."
+        )
+    if place.apart:
+        run = command(place.home, "run", "--port", str(PORT))
+        steps.append(f"Start the desk of your own beside the demo: {run}")
+    else:
+        steps.append(
+            f"Stop the desk (Ctrl-C) and start it again, for it takes a symbol at its start: "
+            f"{command(place.home, 'run')}"
+        )
+    if wish.source.feed == "store":
+        steps.append(
+            "It ticks when a bar closes: import new bars as they come, or let MetaTrader 5 bring "
+            "them (torra init, docs/mt5.md)."
+        )
+    return tuple(steps)
+
+
+# --- the writing ----------------------------------------------------------------------------------
+
+
+def write(
+    found: Addition, version: str, exclusive: Callable[[], AbstractContextManager[None]]
+) -> Addition:
+    """Import the bars, then write the files; raises ConfigError, and then no file was changed.
+
+    `version` is of the desk file that a person was shown. `exclusive` keeps other pages of this
+    desk out. Returns what was written, with what was imported.
+    """
+    place, wish = found.place, found.wish
+    if version != place.version:
+        raise ConfigError(CHANGED.format(path=place.home / DESK))
+    told = []
+    for timeframe, name in wish.files.items():
+        try:
+            done = bar_import.run(
+                place.home, place.uploads / name, wish.symbol, timeframe, wish.clock or None
+            )
+        except ConfigError as error:
+            raise Wrong("files", _of_file(str(error), place.uploads)) from error
+        told.append(
+            f"{done['bars']:,} bars of {wish.symbol} {timeframe}, {done['from']} to {done['to']}"
+        )
+    with exclusive():
+        _refuse_changed(place)
+        if found.profile is not None and lies(_profile_path(found)):
+            raise Wrong("profile_name", f"a profile {wish.profile_name} has come meanwhile")
+        _put(found)
+    return Addition(
+        place, wish, found.instance, found.desk, found.profile, found.notes, found.steps,
+        tuple(told),
+    )  # fmt: skip
+
+
+def _of_file(said: str, uploads: Path) -> str:
+    """Return an import's mistake without the folder, and with the form's word for its option."""
+    plain = said.replace(f"{uploads}{os.sep}", "")
+    return plain.replace("with --clock", "in Clock of the files").replace("--clock", "Clock")
+
+
+def _refuse_changed(place: Place) -> None:
+    path = place.home / DESK
+    content = read_regular(path) if lies(path) else b""
+    if hashlib.sha256(content).hexdigest()[:16] != place.version:
+        raise ConfigError(CHANGED.format(path=path))
+
+
+def _profile_path(found: Addition) -> Path:
+    return found.place.home / "profiles" / f"{found.wish.profile_name}.json"
+
+
+def _put(found: Addition) -> None:
+    path = found.place.home / DESK
+    try:
+        if found.place.values:
+            write_whole(path.with_name(DESK_BEFORE), read_regular(path))
+        if found.profile is None:
+            write_whole(path, found.after.encode())
+            return
+    except OSError as error:
+        raise ConfigError(f"cannot write {error.filename}: {error.strerror}") from error
+    both = DeskPlan(path, found.desk, _profile_path(found), found.profile, (), ())
+    write_both(both, force=True)

@@ -1,0 +1,92 @@
+"""What MetaTrader 5 says of itself, read from the folder of a channel: symbols, account, clock.
+
+Only files that the Expert Advisor signed with the channel's key count. What cannot be read is told
+as trouble, and nothing is asked or changed. `torra init` and the pages plan a desk with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from torra.advisor_protocol import difference
+from torra.clock import EPOCH
+from torra.errors import ConfigError
+from torra.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from torra.bridges.protocol import SymbolTerms
+    from torra.bridges.torra.messages import Heartbeat, Symbols
+    from torra.desk.setup.desk_plan import InitAnswers, TerminalFacts
+
+M = TypeVar("M", "Heartbeat", "Symbols")
+
+
+def look(answers: InitAnswers, key: str) -> TerminalFacts:
+    """Return what the Expert Advisor wrote into the channel's folder, as far as it can be read.
+
+    Raises ConfigError when it is the Expert Advisor of another channel.
+    """
+    from torra.bridges.torra.messages import Heartbeat  # noqa: PLC0415
+    from torra.desk.setup.desk_plan import KEY_VARIABLE, TerminalFacts  # noqa: PLC0415
+
+    if not answers.needs_key:
+        return TerminalFacts()
+    if not key:
+        return TerminalFacts(trouble=f"what MT5 wrote was not read, for {KEY_VARIABLE} is not set")
+    state = Path(answers.folder) / "state"
+    troubles: list[str] = []
+    read = partial(_message, answers.channel, key, troubles)
+    terms = _terms(read, state / "symbols.json", troubles)
+    pulse = read(state / "ea.json", Heartbeat)
+    known = TerminalFacts(terms=terms, trouble="; ".join(troubles))
+    if pulse is None:
+        return known
+    if pulse.channel != answers.channel:
+        raise ConfigError(
+            f"--channel: the Expert Advisor of {answers.folder} has the channel {pulse.channel}, "
+            f"not {answers.channel}"
+        )
+    return replace(
+        known,
+        account=pulse.account,
+        trade_mode=pulse.trade_mode,
+        offset=pulse.server_offset_s,
+        at=EPOCH + timedelta(seconds=pulse.gmt),
+        balance=float(pulse.balance),
+    )
+
+
+def _terms(
+    read: Callable[[Path, type[Symbols]], Symbols | None], path: Path, troubles: list[str]
+) -> dict[str, SymbolTerms] | None:
+    from torra.bridges.torra.book_rows import read_symbol  # noqa: PLC0415
+    from torra.bridges.torra.messages import Symbols  # noqa: PLC0415
+
+    listed = read(path, Symbols)
+    if listed is None:
+        return None
+    try:
+        return {found.broker_symbol: found for found in map(read_symbol, listed.rows)}
+    except ValueError as error:
+        troubles.append(f"{path} has a wrong row ({error})")
+    return None
+
+
+def _message(channel: str, key: str, troubles: list[str], path: Path, kind: type[M]) -> M | None:
+    from torra.bridges.torra.messages import MessageError, decode  # noqa: PLC0415
+
+    try:
+        return decode(read_regular(path), kind, key)
+    except OSError as error:
+        troubles.append(f"cannot read {path}: {error.strerror}")
+    except MessageError as error:
+        old = error.reason == "version"
+        told = difference(channel, *error.versions) if old else f"{path} is no message ({error})"
+        if told not in troubles:  # each of its files says so
+            troubles.append(told)
+    return None

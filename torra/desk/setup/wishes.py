@@ -1,0 +1,197 @@
+"""What was asked for a new symbol: the fields of a form as text, understood, or wrong by field.
+
+`read` tells every mistake at once, each by the field that it is about, so that a form can be shown
+again with nothing lost. Whether the desk can have what is asked for is torra.desk.setup.adding's
+part. Nothing is read from a disk here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from torra.clock import TIMEFRAMES
+from torra.config import BROKER_SYMBOL, SymbolSpec, faults
+from torra.desk.setup.answers import amount, plain_name, read_timeframes
+from torra.desk.setup.bar_sources import FILES, NUMBERS, TERMS, BarSource
+from torra.desk.setup.broker_symbols import COUNTS, lookup
+from torra.errors import ConfigError
+from torra.market.broker_clock import ServerClock
+
+NEW: Final = "new"
+"""In place of a profile's name: one of its own."""
+
+EXECUTIONS: Final = ("approve", "off")
+"""Who may send what the new symbol decides: a person's yes, or nobody. Never the desk alone."""
+
+
+AS: Final = "as."
+"""Begins the name of a field that says of which timeframe a file is."""
+
+Faults = dict[str, str]
+"""What is wrong, by the field that it is about; "" for what no field is to blame for."""
+
+
+class Wrong(ConfigError):
+    """A mistake in a field."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was asked for, understood. `files` are names in the folder uploads, by timeframe.
+
+    `profile` is the name of one that is there, or NEW; `spec` are the trading conditions of a new
+    one.
+    """
+
+    symbol: str
+    broker: str
+    source: BarSource
+    timeframes: tuple[str, ...]
+    files: Mapping[str, str]
+    clock: str
+    profile: str
+    profile_name: str
+    execution: str
+    capital: float
+    risk: float
+    spec: SymbolSpec | None
+
+
+def read(
+    words: Mapping[str, str], known: Mapping[str, BarSource], uploads: list[str]
+) -> tuple[Wish | None, Faults]:
+    """Return what was asked for, or what is wrong by field; `uploads` are the files there are."""
+    found: Faults = {}
+
+    def take(name: str, reader: Callable[[str], Any], default: Any = None) -> Any:
+        try:
+            return reader(words.get(name, "").strip())
+        except ConfigError as error:
+            found[name] = str(error)
+            return default
+
+    source = take("source", lambda text: _source(text, known))
+    symbol = take("symbol", _symbol, "")
+    broker = words.get("broker", "").strip() or symbol
+    if source is not None and symbol and "broker" not in found:
+        take("broker", lambda _: _broker(symbol, broker, source))
+    files = take("files", lambda _: _files(words, source, uploads), {})
+    if source is not None and source.key == FILES:
+        timeframes = tuple(name for name in TIMEFRAMES if name in files)
+    else:
+        timeframes = take("timeframes", _timeframes, ())
+    clock = take("clock", lambda text: _clock(text, source), "utc")
+    profile = take("profile", lambda text: plain_name(text or NEW), NEW)
+    named = profile
+    spec = None
+    if profile == NEW:
+        named = take("profile_name", lambda text: plain_name(text or symbol.lower() or "mine"), "")
+        spec, wrong = _spec(words)
+        found |= wrong
+    wish = Wish(
+        symbol, broker, source, timeframes, files, clock, profile, named,
+        execution=take("execution", _execution, "off"),
+        capital=take("capital", lambda text: amount(text or "10000"), 0.0),
+        risk=take("risk", _risk, 0.0),
+        spec=spec,
+    )  # fmt: skip
+    return (None if found else wish), found
+
+
+def _source(text: str, known: Mapping[str, BarSource]) -> BarSource:
+    if text not in known:
+        raise ConfigError(f"say where its bars come from: {', '.join(known)}")
+    return known[text]
+
+
+def _symbol(text: str) -> str:
+    if not text:
+        raise ConfigError("name the symbol, such as XAUUSD")
+    return plain_name(text).upper()
+
+
+def _broker(symbol: str, broker: str, source: BarSource) -> str:
+    if not BROKER_SYMBOL.fullmatch(broker):
+        raise ConfigError(f"{broker[:40]!r} can be no broker's symbol")
+    if source.terms:
+        found = lookup(symbol, broker, source.terms)
+        if found.trade_mode == "disabled":
+            raise ConfigError(f"the broker does not let {broker} be traded")
+    return broker
+
+
+def _timeframes(text: str) -> tuple[str, ...]:
+    return read_timeframes(text or "M15,H1")
+
+
+def _files(
+    words: Mapping[str, str], source: BarSource | None, uploads: list[str]
+) -> dict[str, str]:
+    if source is None or source.key != FILES:
+        return {}
+    found: dict[str, str] = {}
+    for name in uploads:
+        timeframe = words.get(f"{AS}{name}", "").strip().upper()
+        if not timeframe:
+            continue
+        if timeframe not in TIMEFRAMES:
+            raise ConfigError(f"{timeframe[:20]!r} is no timeframe; known: {', '.join(TIMEFRAMES)}")
+        if timeframe in found:
+            raise ConfigError(f"{found[timeframe]} and {name} are both {timeframe}: take one")
+        found[timeframe] = name
+    if not found:
+        raise ConfigError("say of at least one file of which timeframe its bars are")
+    return found
+
+
+def _clock(text: str, source: BarSource | None) -> str:
+    if source is None or source.key != FILES:
+        return ""
+    return str(ServerClock.parse(text) and text) if text else ""
+
+
+def _execution(text: str) -> str:
+    if text and text not in EXECUTIONS:
+        raise ConfigError(f"{text[:20]!r} is none of {', '.join(EXECUTIONS)}")
+    return text or EXECUTIONS[0]
+
+
+def _risk(text: str) -> float:
+    value = amount(text or "0.5")
+    if value > 10:
+        raise ConfigError("more than 10 percent of the capital is no risk for one trade")
+    return value
+
+
+def _spec(words: Mapping[str, str]) -> tuple[SymbolSpec | None, Faults]:
+    found: Faults = {}
+    values: dict[str, Any] = {}
+    for name in NUMBERS:
+        text = words.get(name, "").strip()
+        try:
+            values[name] = int(text) if name in COUNTS else float(text)
+        except ValueError:
+            whole = "a whole number" if name in COUNTS else "a number"
+            said = f"{text[:40]!r} is not {whole}" if text else f"write {whole}"
+            found[name] = said
+    values["asset"] = words.get("asset", "").strip()
+    parts = words.get("currencies", "").upper().replace(",", " ").split()
+    try:
+        return SymbolSpec.model_validate(values | {"currencies": parts}), found
+    except ValidationError as error:
+        for place, said in faults(SymbolSpec, error):
+            found.setdefault(place[0] if place and place[0] in TERMS else "", _plainly(said))
+    return None, found
+
+
+def _plainly(said: str) -> str:
+    """Return a sentence of the settings' check without the place that begins it."""
+    return said.partition(": ")[2] or said
