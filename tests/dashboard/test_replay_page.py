@@ -317,6 +317,7 @@ def test_page_and_report_are_right_in_a_browser_and_on_paper(
         for screen, scheme in looks[: scaled(4)]:
             with Visit(browser, screen=screen, scheme=scheme) as visit:
                 visit.page.goto(f"{site.url}/replays/btc-december")
+                visit.page.evaluate(UNFOLD)
                 assert visit.overhang() <= 0
                 assert findings(visit.page) == []
                 assert visit.page.evaluate(TOUCHING) == []
@@ -331,6 +332,8 @@ def test_page_and_report_are_right_in_a_browser_and_on_paper(
             assert visit.page.evaluate(ground) == "rgb(255, 255, 255)"
             assert visit.page.evaluate(TOUCHING) == []
 
+
+UNFOLD = "for (const one of document.querySelectorAll('main details')) one.open = true"
 
 TOUCHING = """() => [...document.querySelectorAll("svg.plot")].flatMap((plot) => {
   const words = [...plot.querySelectorAll("text")].filter((one) => one.checkVisibility());

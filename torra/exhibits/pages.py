@@ -57,8 +57,9 @@ ON_PAPER: Final = 200
 """Most trades of an arm in a report; the CSV file has all."""
 
 WORDS: Final = (
-    "1 R is what a trade's stop puts at risk; in brackets where the true mean lies, with 95 % "
-    "confidence. Models' cost is what was paid for answers, in US dollars."
+    "Result: a share of the capital; drawdown: the deepest fall below the highest point. 1 R is "
+    "what a trade's stop puts at risk; in brackets where the true mean lies, with 95 % confidence. "
+    "Models' cost is what was paid for answers, in US dollars."
 )
 """What stands under every table of arms."""
 
