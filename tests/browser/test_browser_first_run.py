@@ -96,6 +96,19 @@ def test_the_tour_is_walked_beside_the_real_pages(
         page.wait_for_url("**/first-run")
 
 
+def test_a_phone_shows_the_yes_above_its_five_words(
+    browser: Browser, place: tuple[Backing, Site]
+) -> None:
+    backing, site = place
+    (row,) = backing.database.proposals()
+    with Visit(browser, screen=PHONE) as visit:
+        visit.enter(site)
+        visit.page.goto(f"{site.url}/approvals/{row['sid']}")
+        yes = visit.page.locator("#approve").bounding_box()
+        words = visit.page.locator(".rooms").bounding_box()
+        assert yes and words and yes["y"] + yes["height"] <= words["y"]
+
+
 def test_the_new_pages_are_right_in_every_look(
     browser: Browser, place: tuple[Backing, Site]
 ) -> None:

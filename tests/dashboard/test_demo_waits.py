@@ -86,6 +86,10 @@ def test_an_order_on_paper_says_when_it_fills(backing: Backing) -> None:
     assert said.endswith("is booked as that bar closes, in about 23 min.")
     fast = fills(backing, "PENDING", PAPER, Scaled(AT, 180.0))
     assert fast.endswith(("in about 7 s.", "in about 8 s."))
+    # it stood for the proposal, and goes on with the desk's next look
+    held = Scaled(AT, 180.0)
+    held.hold(110.0)
+    assert fills(backing, "PENDING", PAPER, held).endswith("in about 8 s.")
 
 
 @pytest.mark.parametrize("state", ["FILLED", "CLOSED", "REJECTED", "EXPIRED"])

@@ -22,7 +22,7 @@ from tests.doubles.vendor_server import (
     VendorServer,
 )
 from torra.clock import System
-from torra.config import Profile
+from torra.config import Instance, Profile
 from torra.desk.models import question as model_question
 from torra.errors import ConfigError
 from torra.store.ledger import Booking
@@ -129,6 +129,24 @@ def test_the_hour_must_pay_for_it_and_for_the_next_tick(
     with pytest.raises(ConfigError, match="was not sent"):
         model_question.ask(tmp_path, database, GOOGLE, "", used, environment(server))
     assert not server.exchanges and len(rows(database)) == 1
+
+
+def test_every_tick_that_may_close_together_is_paid_first(
+    database: Database, tmp_path: Path, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.play({"*": READY})
+    used = profiles(agents(GOOGLE, max_api_cost_per_hour=0.2))
+    two = [Instance(symbol="BTCUSD", timeframes=("M15", "H1"), profile="mine")]
+    place = environment(server)
+    monkeypatch.setattr(model_question, "tick_worst_case", lambda *_: 0.1)
+    with pytest.raises(ConfigError, match="with the next ticks"):
+        model_question.ask(tmp_path, database, GOOGLE, "", used, place, two)
+    # one stream: the second tenth is to spare
+    one = [two[0].model_copy(update={"timeframes": ("M15",)})]
+    assert model_question.ask(tmp_path, database, GOOGLE, "", used, place, one).ok
+    # a tick that the ceiling could not pay anyway keeps nothing back
+    monkeypatch.setattr(model_question, "tick_worst_case", lambda *_: 5.0)
+    assert model_question.ask(tmp_path, database, GOOGLE, "", used, place, two).ok
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -170,7 +170,8 @@ def tour() -> dict[str, Any]:
         name = SEEN[endpoint]
         unseen = name if name not in noted.seen else ""
         # The strip itself is on Home alone.
-        steps = _steps(known, noted) if endpoint == "overview" and _young(known) else []
+        here = Noted((*noted.seen, name), noted.skipped)
+        steps = _steps(known, here) if endpoint == "overview" and _young(known) else []
     except StoreUnavailable:
         return {"tour": None}
     found = Tour(steps if any(one.mark == "open" for one in steps) else [], unseen)

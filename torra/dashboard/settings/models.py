@@ -138,8 +138,9 @@ def test_model(vendor: str) -> ResponseReturnValue:
         try:
             known, who = backing(), person()
             asked = model_question.ask(
-                known.home, known.database, vendor, asked_for, _profiles(), known.environment
-            )
+                known.home, known.database, vendor, asked_for, _profiles(), known.environment,
+                known.settings.instances,
+            )  # fmt: skip
         finally:
             _ONE.release()
         model_question.remember(known.database, asked, who.actor, who.address)

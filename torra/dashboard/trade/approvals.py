@@ -357,7 +357,8 @@ def _fills(signal: SignalRow | None, instance: Instance | None) -> str:
     shortest, clock = instance.shortest, backing().desk.clock
     opens = floor(parse(signal.decided_at), shortest) + duration(shortest)
     booked = opens + duration(shortest)
-    left = (clock.real_time_of(booked) - clock.real_now()).total_seconds()
+    # By its pace alone: right after a decision a demo's clock still stands for a moment.
+    left = (booked - clock.now()).total_seconds() / (clock.rate or 1.0)
     when = f", in about {figures.span(round(left))}" if left > 0 else ""
     bar = f"{shortest} bar of {figures.moment(iso(opens))}"
     return f"On paper it fills at the open of the {bar}, and is booked as that bar closes{when}."

@@ -2,9 +2,9 @@
 
 It goes the way of every call: through the provider that a profile would open, held to the same
 prompt and output limits, and booked in the ledger before it is sent. Its money is the hour's of the
-profile that asks that vendor, and only what its ticks can spare: a test that would make the next
-tick step down the ladder is refused. Nobody waits longer than DEADLINE. A vendor that refuses is
-not blocked by it, and one that rests is asked all the same: a person wants to know.
+profile that asks that vendor, and only what its ticks can spare: a test that would make a tick of
+the next closes step down the ladder is refused. Nobody waits longer than DEADLINE. A vendor that
+refuses is not blocked by it, and one that rests is asked all the same: a person wants to know.
 
 What keeps a question from being asked raises ConfigError with the remedy. An answer of any kind, or
 none in time, is an `Asked`. No text of it holds a key: a reply is veiled where it arrives.
@@ -13,7 +13,7 @@ none in time, is an `Asked`. No text of it holds a key: a reply is veiled where 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import TimeoutError as NoAnswer
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from agent_config import MODELS, OUTPUT_TOKENS, VENDORS, AgentSettings, route
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request, Role
 from instance_database import Database, TickKey, open_home
 from torra.clock import System, iso
-from torra.config import Profile, load_desk, load_profile
+from torra.config import Instance, Profile, load_desk, load_profile
 from torra.desk.wiring import Models, open_models
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import key_sign
@@ -151,8 +151,13 @@ def ask(
     model: str,
     profiles: Mapping[str, Profile],
     environment: Mapping[str, str],
+    instances: Iterable[Instance] = (),
 ) -> Asked:
-    """Ask one small question; raises ConfigError for one that cannot be asked."""
+    """Ask one small question; raises ConfigError for one that cannot be asked.
+
+    `instances` are the desk's: all streams of a profile may close together, and each tick is to be
+    paid after the test as it would be without it.
+    """
     model, name, profile = chosen(vendor, model, profiles)
     if route(model, vendor) != (vendor, model):
         raise ConfigError(f"{model[:60]!r} is no model of {vendor}")
@@ -162,13 +167,13 @@ def ask(
         settings = _settings(profile.agents, vendor, model)
         provider = _provider(models, settings, vendor, environment)
         models.switchboard.ready(WARMING)
-        allowed = profile.agents.max_api_cost_per_hour - _of_the_next_tick(
-            models, database, profile.agents, name
-        )
+        ticks = sum(len(one.timeframes) for one in instances if one.profile == name)
+        kept = _of_next_ticks(models, database, profile.agents, name, max(1, ticks))
+        allowed = profile.agents.max_api_cost_per_hour - kept
         purse = _purse(models, settings, name, allowed, provider.submit, end)
         if not purse.reserve(STAGE, [_bound(model)]):
             raise ConfigError(
-                f"the test of {vendor} was not sent: with the next tick it would pass the ceiling "
+                f"the test of {vendor} was not sent: with the next ticks it would pass the ceiling "
                 f"of {profile.agents.max_api_cost_per_hour:.2f} USD an hour of profile {name}; "
                 "test later, or raise agents.max_api_cost_per_hour"
             )
@@ -222,10 +227,13 @@ def _provider(
         ) from error
 
 
-def _of_the_next_tick(
-    models: Models, database: Database, agents: AgentSettings, profile: str
+def _of_next_ticks(
+    models: Models, database: Database, agents: AgentSettings, profile: str, ticks: int
 ) -> float:
-    """Return the worst case of the rung on which the next tick of a profile runs, USD."""
+    """Return the worst case of the next ticks of a profile, each on the highest rung that fits.
+
+    What is left beyond that may be spent: then each of them finds the rung that it would have.
+    """
     if not agents.paid():
         return 0.0
     left = agents.max_api_cost_per_hour - database.spent(profile, CLOCK.real_now() - HOUR)
@@ -234,7 +242,10 @@ def _of_the_next_tick(
         for each in ladder(agents)
         if each.asked
     ]
-    return next((usd for usd in worst if usd <= left), 0.0)
+    kept = 0.0
+    for _ in range(ticks):
+        kept += next((usd for usd in worst if usd <= left - kept), 0.0)
+    return kept
 
 
 def _purse(
@@ -359,7 +370,8 @@ def run(home: Path, vendor: str, environment: Mapping[str, str]) -> Asked:
     chosen(name, model, profiles)
     database = open_home(home)
     try:
-        asked = ask(home, database, name, model, profiles, environment)
+        instances = load_desk(home).instances
+        asked = ask(home, database, name, model, profiles, environment, instances)
         remember(database, asked, "command line")
         return asked
     finally:
