@@ -111,7 +111,7 @@ def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
         budget = next(step for step in row["ladder"] if step["rung"] == "budget")
         assert f"climbs back to budget when ${budget['needs_usd']:.4f}" in page.cells["p0.why"]
         assert page.cells["p0.fits"].startswith("none now; the next from")
-        assert page.cells["p0.rung"] == "○ L1_ONLY"
+        assert page.cells["p0.rung"] == "○ bars alone"
     finally:
         paying.database.release(number)
         paying.database.set_rung("paying", "full")

@@ -32,9 +32,9 @@ def overview(sort="attention", **changes):
 
 def test_a_calm_desk_says_so() -> None:
     page = get("/", "full")
-    assert page.cells["glance.waiting"] == "none waits"
-    assert page.cells["glance.alarms"] == "none stands"
-    assert page.cells["glance.feeds"] == "all fresh"
+    assert page.cells["glance.waiting"] == "nothing to decide"
+    assert page.cells["glance.alarms"] == "no alarm"
+    assert page.cells["glance.feeds"] == "up to date"
     assert page.cells["glance.debates"] == "none runs now"
     assert page.cells["models.more"] == "22 % of what an hour may cost."
     hidden = [a for a in page.all("a") if a.get("data-live", "").startswith("glance.debate.")]
@@ -66,7 +66,7 @@ def test_the_cost_warns_near_the_ceiling(cost: float | None, tone: str) -> None:
 
 def test_stale_feeds_are_counted() -> None:
     assert get("/", "stale").cells["glance.feeds"] == "3 of 5 stale, 2 of 5 without a tick yet"
-    assert "without bars now" in get("/", "weekend").cells["glance.feeds"]
+    assert "with no new bars" in get("/", "weekend").cells["glance.feeds"]
     assert get("/", "empty").cells["glance.feeds"] == "5 of 5 without a tick yet"
 
 
@@ -152,7 +152,7 @@ def test_a_row_and_a_card_tell_the_same() -> None:
     for key in shared:
         if not key.endswith((".source", ".levels")):
             assert row[key] == card[key], key
-    assert row["i0.s0.source"] == "● BUDGET"
+    assert row["i0.s0.source"] == "● budget"
 
 
 def test_the_refresh_of_a_large_desk_writes_what_the_page_showed() -> None:

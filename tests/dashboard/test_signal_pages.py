@@ -184,7 +184,7 @@ def test_bridges_alarms_and_the_state_have_their_words(backing: Backing) -> None
     [
         (
             "ACTIVE",
-            "Openings and closes go out.",
+            "The desk may open and close positions.",
             {"halt", "reduce", "resume", "close", "flatten", "stop"},
         ),
         (
@@ -192,7 +192,7 @@ def test_bridges_alarms_and_the_state_have_their_words(backing: Backing) -> None
             "Positions are closed, none is opened.",
             {"halt", "resume", "close", "flatten", "stop"},
         ),
-        ("HALTED", "Nothing opens and nothing closes", {"halt", "resume"}),
+        ("HALTED", "Nothing opens and nothing closes", {"resume"}),
     ],
 )
 def test_reducing_is_shown_apart_from_halted(
@@ -206,6 +206,7 @@ def test_reducing_is_shown_apart_from_halted(
         actions = [
             one.get("action", "") for one in page.all("form") if "halt" not in one.get("class", "")
         ]
+        actions += [one["formaction"] for one in page.all("button") if "formaction" in one]
         return {name.rpartition("/")[2] for name in actions if name.startswith("/api/v1/")}
 
     assert offered(page) == forms

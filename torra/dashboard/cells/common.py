@@ -160,7 +160,7 @@ def changes_cell(changes: ShownTally) -> Cell:
     """Return how many verdicts the agents changed."""
     changed, every = figures.plain(changes.changed, 0), figures.plain(changes.all, 0)
     told = f"agents changed {changed} of {every} verdicts"
-    return words(told, title="ticks whose verdict is not the one of L1 alone")
+    return words(told, title="ticks on which the verdict would have been another without agents")
 
 
 def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: Timed) -> Cell:
@@ -174,7 +174,9 @@ def reason(latest: DecisionRecord) -> str:
     told, veto = why(latest), vetoes.cause(latest)
     if summary.proposed(latest):
         told = f"{summary.PROPOSED_WORDS.capitalize()}."
-    denied = ", ".join(figures.clean(reason, 40) for reason in latest.denied)
+    # the meaning of the reason itself is told already
+    others = [reason for reason in latest.denied if reason != latest.reason]
+    denied = ", ".join(figures.clean(reason, 40) for reason in others)
     # the reason often names the denial already: it is not said twice
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     if veto and veto not in more:

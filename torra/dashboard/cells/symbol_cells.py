@@ -55,7 +55,7 @@ from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
 
 ROLES: Final = {
-    "ACTIVE": "works (holds the lease)",
+    "ACTIVE": "runs the ticks",
     "STANDBY": "stands by",
     "HOSTED": "your scorer",
 }

@@ -50,7 +50,7 @@ SUMS: Final = (
 RUNGS: Final = {
     **{name: row.rung for name, row in MODES.items()},
     CUSTOM: "the agents that the profile names are asked",
-    UNASKED: "nobody is asked: scores are L1 alone",
+    UNASKED: "nobody is asked: the bars alone decide",
 }
 """Agents that are asked on each rung of the ladder."""
 
@@ -342,8 +342,8 @@ def _changed(told: VerdictTally) -> str:
     same = told["all"] - told["changed"]
     return (
         f"{told['changed']:,} of {told['all']:,} verdicts ({told['changed'] / told['all']:.1%}) "
-        f"differ from what L1 alone said. What was spent on the other {same:,} bought no other "
-        "verdict. Whether a changed one was a better one, only a scorecard can say."
+        f"would have been others without agents. What was spent on the other {same:,} bought no "
+        "other verdict. Whether a changed one was a better one, only a scorecard can say."
     )
 
 

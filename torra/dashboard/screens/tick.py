@@ -83,10 +83,11 @@ def story(record: ShownTick) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """What stands first: the case of a side, what L1 alone would have done, and the facts."""
+    """What stands first: the case of a side, who disagreed, what happens without agents, facts."""
 
     verb: str
     case: Case
+    who: str
     without: tuple[str, str]
     facts: list[story_cards.Fact]
 
@@ -102,6 +103,7 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
     return Front(
         verb=story_cards.VERBS[side],
         case=case,
+        who=story_cards.who(record, side),
         without=story_cards.without(record, _changed(record, currency)),
         facts=story_cards.facts(
             record,
@@ -144,12 +146,11 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
     ends = {"none": "Nothing would have been won or lost.", "open": "It would be open still.",
             "unknown": "What it would have come to is not known."}  # fmt: skip
     alone, done = found.l1.came_to, found.done.came_to
-    after = f" {currency}" if currency else ""
     return {
         "did": words.did(found.l1).capitalize(),
-        "came": ends.get(alone.state) or f"It would have come to {words.came(alone)}{after}.",
+        "came": ends.get(alone.state) or f"It would have come to {words.came(alone, currency)}.",
         "done": f"{words.did(found.done)}"
-        + (f", {words.came(done)}{after}." if done.state == "closed" else "."),
+        + (f", {words.came(done, currency)}." if done.state == "closed" else "."),
     }
 
 
