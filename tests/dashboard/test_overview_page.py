@@ -9,8 +9,9 @@ import pytest
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
 from torra.config import ROOT
-from torra.dashboard.cells import overview_cells
-from torra.dashboard.cells.shown import Overview, ShownInstance, Strip
+from torra.dashboard.cells import common, overview_cells
+from torra.dashboard.cells.shown import Named, Overview, ShownInstance, Strip
+from torra.feeds.sample import SHIFT, TRUE_YEARS
 
 MANY = "many"
 
@@ -188,3 +189,23 @@ def test_hostile_names_stay_text() -> None:
     links = (lambda *_: "/t", lambda _: "/w", lambda _: "/s")
     shown = overview_cells.overview(Overview.read(data), *links)
     assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"
+
+
+def test_a_symbol_whose_market_is_closed_comes_last() -> None:
+    closed = instance(stream={"quiet": {"count": 3, "from": "", "to": ""}})
+    (notice,) = overview_cells.notices(closed, Strip())
+    assert notice.rank > overview_cells.CALM
+    stale = instance(stream={"quiet": {"count": 3, "from": "", "to": ""}, "stale": True})
+    assert min(one.rank for one in overview_cells.notices(stale, Strip())) < overview_cells.CALM
+
+
+def test_the_moved_bars_of_the_sample_are_told_where_the_price_is_read() -> None:
+    told = common.origin_cell(Named(symbol="EURUSD", feed="sample"))
+    assert (told["text"], told["hidden"]) == ("prices of 2017, dated 2021", False)
+    for other in (Named(symbol="BTCUSD", feed="sample"), Named(symbol="EURUSD", feed="mt5_files")):
+        assert common.origin_cell(other)["hidden"]
+    assert set(TRUE_YEARS) == set(SHIFT)
+    page = get("/")
+    assert page.cells["i1.origin"] == "prices of 2017, dated 2021"
+    assert page.text.index(page.cells["i1.price"]) < page.text.index(page.cells["i1.origin"])
+    assert get("/symbol/EURUSD/H1").cells["head.origin"] == page.cells["i1.origin"]

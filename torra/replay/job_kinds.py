@@ -50,7 +50,8 @@ ABOUT: Final = {
     "max_cost": r"--max-cost",
     "arms": r"--arms",
     "name": r"--name",
-    "timeframes": r"timeframe|bars of every",
+    "timeframes": r"timeframe|bars of every|no [A-Z]+\d+ bars of",
+    "bars": r"no column|cannot read|holds no (database|bars)",
     "profile": r"profile|agents\.",
     "symbol": r"symbol|instance",
 }

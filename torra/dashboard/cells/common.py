@@ -15,6 +15,7 @@ from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import SENTENCE, headline, why
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
+from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
 from torra.store.hosted import FEED
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
 
@@ -23,6 +24,9 @@ TickLink = Callable[[str, str, str], str]
 """Returns the address of a tick's page from instance, timeframe and bar_time."""
 
 NO_TICK: Final = "no tick yet"
+
+SAMPLE: Final = "sample"
+"""Feed of the bars that are shipped."""
 
 
 class ThresholdPlaces(TypedDict):
@@ -154,6 +158,12 @@ def _leave(position: ShownPosition, digits: int) -> str:
     if position.leave is None:
         return ""
     return f", closing now at {figures.plain(position.leave, digits)}"
+
+
+def origin_cell(instance: Named) -> Cell:
+    """Return of when the shipped bars of a symbol truly are, where the demo moves their dates."""
+    year = TRUE_YEARS.get(instance.symbol, "") if instance.feed == SAMPLE else ""
+    return words(f"prices of {year}, dated {SHOWN_AS}" if year else "") | showing(year)
 
 
 def changes_cell(changes: ShownTally) -> Cell:

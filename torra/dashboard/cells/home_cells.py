@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from torra import clock
-from torra.dashboard.cells.common import Cells, dash, digits_of, limits, showing, words
+from torra.dashboard.cells.common import Cells, dash, digits_of, limits, origin_cell, showing, words
 from torra.dashboard.cells.shown import ShownInstance, Strip
 from torra.evaluation.wording import count
 from torra.exhibits import figures, glances
@@ -218,6 +218,7 @@ def tile(key: str, instance: ShownInstance) -> Cells:
         )
         | showing(change is not None),
         f"{key}.near": words(near(instance)),
+        f"{key}.origin": origin_cell(instance),
         **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
     }
     held = instance.position
