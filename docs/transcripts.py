@@ -257,7 +257,7 @@ def _became(record: TickRecord) -> str:
     )
     return (
         f"*What became of it*: adjustments {moved or 'none'}; consensus {record.consensus:+.3f} "
-        f"where L1 alone has {record.l1_consensus:+.3f}; verdict {record.verdict} "
+        f"where the bars alone have {record.l1_consensus:+.3f}; verdict {record.verdict} "
         f"(L1 {record.l1_verdict}), action {record.action}"
         + (f" ({record.reason})" if record.reason else "")
         + f"; source {record.source_type}.\n\n"

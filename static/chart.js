@@ -7,6 +7,7 @@
 
 import { joined, merged } from "./bars.js";
 import { OVER, SCORES, candleOptions, colour, toneColour } from "./lines.js";
+import { marked, markersOf, point } from "./markers.js";
 import { chosen } from "./prefs.js";
 import { write } from "./times.js";
 
@@ -19,17 +20,6 @@ const library = window.LightweightCharts;
 const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-const SHAPES = {
-  OPEN_BUY: { shape: "arrowUp", position: "belowBar" },
-  OPEN_SELL: { shape: "arrowDown", position: "aboveBar" },
-  CLOSE: { shape: "circle", position: "aboveBar" },
-  REVERSE: { shape: "circle", position: "aboveBar" },
-  EXIT: { shape: "circle", position: "belowBar" },
-  BUY: { shape: "square", position: "belowBar" },
-  SELL: { shape: "square", position: "aboveBar" },
-};
-
-const LETTER = 8; // pixels that a letter of a marker takes at most
 const MINUS = "\u2212";
 const LINES_KEPT = "torra-chart-lines";
 const OVER_KEPT = "torra-chart-over";
@@ -117,10 +107,12 @@ function build(data) {
 function parts(chart, candles) {
   const markers = library.createSeriesMarkers(candles, []);
   chart.timeScale().subscribeVisibleLogicalRangeChange((range) => {
-    mark();
     if (range && range.from < NEAR) askOlder();
   });
-  chart.subscribeCrosshairMove(({ time }) => tell(time === undefined ? newest() : placeOf(time)));
+  chart.subscribeCrosshairMove((event) => {
+    tell(event.time === undefined ? newest() : placeOf(event.time));
+    point(holder, event, last, momentOf);
+  });
   chart.subscribeClick(({ hoveredObjectId }) => {
     const place = hoveredObjectId === undefined ? -1 : placeOf(Number(hoveredObjectId));
     if (place >= 0) open(place);
@@ -321,11 +313,11 @@ function wordsOf(place) {
   if (tick < 0 && last.linked.has(time)) return words.join(", ");
   if (tick < 0) return [...words, "no tick for this bar"].join(", ");
   words.push(`consensus ${score(valueAt(last.consensus, time))}`);
-  words.push(`L1 alone ${score(valueAt(last.l1, time))}`);
+  words.push(`without agents ${score(valueAt(last.l1, time))}`);
   for (const name of chosenLines()) {
     words.push(`${SCORES[name].title} ${score(last.lines[name]?.[tick])}`);
   }
-  return [...words, last.told[tick]].join(", ");
+  return [...words, last.told[tick], ...marked(last, time)].join(", ");
 }
 
 function tell(place) {
@@ -382,28 +374,6 @@ function fill(data) {
 
 function mark() {
   if (drawn) drawn.markers.setMarkers(markersOf(last));
-}
-
-// A text beside the edge of the chart would be cut: there the marker stands alone.
-function roomFor(marker) {
-  const scale = drawn.chart.timeScale();
-  const place = scale.timeToCoordinate(marker.time);
-  const half = (marker.text.length * LETTER) / 2;
-  return place !== null && place >= half && place <= scale.width() - half;
-}
-
-function markersOf(data) {
-  const known = new Set(data.candles.map((candle) => candle.time));
-  return data.markers
-    .filter((marker) => known.has(marker.time))
-    .map((marker) => ({
-      id: String(marker.time),
-      time: marker.time,
-      color: toneColour(marker.tone),
-      text: roomFor(marker) ? marker.text : "",
-      ...(SHAPES[marker.kind] ?? SHAPES.CLOSE),
-    }))
-    .sort((one, other) => one.time - other.time);
 }
 
 function draw(data) {

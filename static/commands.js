@@ -4,6 +4,7 @@
 //
 // data-confirm: a question that is asked first (early.js sees to it until this module runs).
 // data-urgent: never asked about, told at once.
+// data-missing: what is said beside a field that is empty and must not be.
 // data-then: reload (the message and the focus survive it) or none.
 
 import { make, show } from "./dialog.js";
@@ -30,8 +31,8 @@ function wordOf(form, button) {
   return (named || "Command").replace(/[^\p{L}\p{N}\s.,:'()+-]/gu, "").trim();
 }
 
-async function agreed(form, word) {
-  const question = form.dataset.confirm;
+async function agreed(form, button, word) {
+  const question = button?.dataset.confirm ?? form.dataset.confirm;
   const ask = question || (chosen("confirm") === "every" && !("urgent" in form.dataset));
   if (!ask) return true;
   const content = [make("p", {}, question || `${word}?`)];
@@ -48,7 +49,9 @@ function busy(form, on) {
 }
 
 async function send(form, button) {
-  const answer = await fetch(form.action, {
+  // formAction of a button without the attribute is the page's own address
+  const address = button?.hasAttribute("formaction") ? button.formAction : form.action;
+  const answer = await fetch(address, {
     method: "POST",
     headers: {
       Accept: "application/json",
@@ -94,7 +97,7 @@ async function run(form, button) {
   running.add(form);
   const word = wordOf(form, button);
   try {
-    if (await agreed(form, word)) await carryOut(form, button, word);
+    if (await agreed(form, button, word)) await carryOut(form, button, word);
   } finally {
     running.delete(form);
     if (document.activeElement === document.body) button?.focus({ preventScroll: true });
@@ -155,7 +158,31 @@ function focusAfterReload() {
   target?.focus({ preventScroll: true });
 }
 
+// Says beside a field what is missing, in our words and where a screen reader finds it.
+function missing(event) {
+  const field = event.target;
+  if (!field.closest("form[data-command]") || !field.dataset.missing) return;
+  event.preventDefault();
+  const id = `${field.id}-missing`;
+  if (!document.getElementById(id)) {
+    field.after(make("span", { id, class: "missing", role: "alert" }, field.dataset.missing));
+    field.setAttribute("aria-describedby", id);
+  }
+  field.setAttribute("aria-invalid", "true");
+  field.focus();
+}
+
+function filled(event) {
+  const told = document.getElementById(`${event.target.id}-missing`);
+  if (!told || !event.target.validity.valid) return;
+  told.remove();
+  event.target.removeAttribute("aria-invalid");
+  event.target.removeAttribute("aria-describedby");
+}
+
 export function start() {
+  document.addEventListener("invalid", missing, true); // it does not bubble
+  document.addEventListener("input", filled);
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (event.defaultPrevented || !form.matches("form[data-command]")) return;

@@ -195,6 +195,7 @@ pause.addEventListener("click", () => {
 });
 document.addEventListener("visibilitychange", ask);
 document.addEventListener("torra:changed", askSoon);
+document.addEventListener("torra:command", ask); // whoever pressed a button looks at what it did
 document.addEventListener("torra:connection", (event) => {
   told = event.detail?.state === "live";
   const how = told ? "The desk tells at once what changes" : "These figures are asked for again and again";

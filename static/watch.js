@@ -90,7 +90,7 @@ function mark(told) {
 function decided(end) {
   const verdict = element("strong", { class: "pill", "data-tone": end.verdict[2] }, `${end.verdict[0]} ${end.verdict[1]}`);
   const facts = element("dl", { class: "facts" },
-    fact("Verdict", verdict), fact("L1 alone", mark(end.l1_verdict)), fact("Consensus", end.consensus),
+    fact("Verdict", verdict), fact("Without agents", mark(end.l1_verdict)), fact("Consensus", end.consensus),
     fact("Action", mark(end.action)), fact("Source", mark(end.source)), fact("Cost, took", `${end.cost}, ${end.took} ms`));
   const why = end.denied.length ? `${end.reason}: ${end.denied.join(", ")}` : end.reason;
   const said = end.sentence ? [element("p", { class: "tick-says" }, end.sentence), facts] : [facts];

@@ -1,7 +1,8 @@
 """Every screen in a real browser: on a desk and on a phone, light and dark, by mouse and by keys.
 
 Nightly every screen in every look; by day some of them. A screen may have nothing on its console,
-break no policy, ask nobody else, not scroll sideways, and give axe nothing serious.
+break no policy, ask nobody else, not scroll sideways, give axe nothing of any level, and have no
+target that is hard to hit.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.doubles.browser import (
     findings,
     needs_browser,
     only_nightly,
+    small_targets,
 )
 from tests.worlds.screens import UNLINKED, addresses_of, desk_app, page_routes, view_app
 
@@ -82,7 +84,7 @@ def look_at(browser, cookies, what, url, screen, scheme, status=200, **more):
         wrong = [] if answer.status == status else [f"answered {answer.status}"]
         over = visit.overhang()
         wrong += [f"scrolls sideways by {over} px"] if over > 0 else []
-        wrong += findings(visit.page) + visit.wrong
+        wrong += findings(visit.page) + small_targets(visit.page) + visit.wrong
     return [f"{what} {screen['width']} {scheme}: {line}" for line in wrong]
 
 

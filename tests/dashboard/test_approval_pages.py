@@ -26,6 +26,7 @@ from torra.dashboard.trade import approvals, proposals
 from torra.dashboard.trade.stored_rows import ProposalRow
 from torra.dashboard.view import rendering
 from torra.dashboard.view.backing import Backing
+from torra.exhibits import figures
 from torra.tick import approval
 from torra.tick.tick_record import PROPOSED, TickRecord
 from torra.trading import by_hand
@@ -207,7 +208,7 @@ def test_a_proposing_tick_denies_nothing(backing: Backing) -> None:
         found = approvals.of_tick(known)
         assert approvals.of_tick(TickRecord.read({**record, "reason": "THRESHOLD"})) is None
     assert found is not None
-    assert (found.sid, found.action.word, found.waits) == (row["sid"], "OPEN_BUY", True)
+    assert (found.sid, found.action.word, found.waits) == (row["sid"], "open long", True)
 
 
 @pytest.mark.parametrize("state", ["WAITING", "APPROVED", "REJECTED"])
@@ -223,8 +224,8 @@ def test_the_page_of_a_proposing_tick_names_its_proposal(
     row = next(one for one in ticked if one["state"] == state)
     page = read(backing, f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}")
     check_structure(page)
-    end = "waits for a person" if state == "WAITING" else "was decided"
-    assert f"would {row['action']}, {end}" in page.text
+    end = "waits for a person" if state == "WAITING" else "decided by a person"
+    assert f"{figures.mark(row['action']).word}, {end}" in page.text
     card = page.text[page.text.index("Verdict") : page.text.index("Who took part")]
     assert PROPOSED not in card
     links = [one.get("href") for one in page.all("a")]
@@ -238,7 +239,7 @@ def test_the_page_of_a_proposing_tick_names_its_proposal(
 def test_the_seven_parts_come_in_order(backing: Backing) -> None:
     text = text_of(backing, f"/approvals/{waiting(backing)}")
     parts = (
-        "OPEN_BUY", "Expires in", "Drift", "risk-name", "ladder-name", "panel-name", "case-name",
+        "open long", "Expires in", ">Drift<", "risk-name", "ladder-name", "panel-name", "case-name",
         "Proved wrong by", "sums-name", "Every check, one by one", 'class="act"', "Reject",
         "Approve",
     )  # fmt: skip
@@ -251,7 +252,9 @@ def test_what_is_read_first_has_few_words(backing: Backing) -> None:
     text = text_of(backing, f"/approvals/{waiting(backing)}")
     body = text[text.index('<article class="decide"') : text.index("</article>")]
     first = body[: body.index('aria-labelledby="case-name"')] + body[body.index('class="act"') :]
-    seen = re.sub(r'<(\w+)[^>]*class="[^"]*quiet[^"]*".*?</\1>', " ", first, flags=re.DOTALL)
+    open_only = re.sub(r"<details.*?</details>", " ", first, flags=re.DOTALL)
+    folded = re.sub(r"<div popover.*?</div>", " ", open_only, flags=re.DOTALL)
+    seen = re.sub(r'<(\w+)[^>]*class="[^"]*quiet[^"]*".*?</\1>', " ", folded, flags=re.DOTALL)
     words = re.findall(r"\S*\w\S*", re.sub(r"<[^>]+>", " ", seen))
     assert 60 < len(words) <= MOST_WORDS, len(words)
 

@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_config import AgentSettings
+from agent_config import VENDORS, AgentSettings
 from instance_database import Database
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.worlds import desks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
-from torra.clock import iso, parse
+from torra.clock import duration, iso, parse
 from torra.dashboard.screens import costs
 from torra.desk import costs as cost_report
+from torra.exhibits import figures
 from torra.providers.prices import PriceList
 from torra.store.ledger import Booking, Settlement
 from torra.tick.ladder import UNASKED, rung, to_climb
@@ -111,7 +112,7 @@ def test_a_rung_says_why_and_since_when(paying: Pages) -> None:
         budget = next(step for step in row["ladder"] if step["rung"] == "budget")
         assert f"climbs back to budget when ${budget['needs_usd']:.4f}" in page.cells["p0.why"]
         assert page.cells["p0.fits"].startswith("none now; the next from")
-        assert page.cells["p0.rung"] == "○ L1_ONLY"
+        assert page.cells["p0.rung"] == "○ bars alone"
     finally:
         paying.database.release(number)
         paying.database.set_rung("paying", "full")
@@ -145,10 +146,22 @@ def test_the_day_is_read_in_stretches_of_an_hour() -> None:
 def test_a_desk_that_pays_nobody_says_so(free: Pages) -> None:
     page = Page(free.text("/costs"))
     check_structure(page)
-    assert "Nothing is spent, and nothing can be" in page.text
+    assert "This desk costs nothing" in page.text
     assert "ANTHROPIC_API_KEY" in page.text
-    assert "any number: its agents cost nothing" in page.text
-    assert "Nothing was spent in the last 30 days." in page.text
+    assert (
+        "$0.0000" not in page.text.split("This desk costs nothing")[1]
+    )  # a sentence, not a page of zeros
+    assert "Spent, by length of time" not in page.text
+    (setup,) = free.desk.setups.values()
+    told = cost_report.by_vendor(free.backing.home, setup.profile.agents)
+    assert set(told) == set(VENDORS)
+    assert all(usd > 0 for usd in told.values())
+    rows = {row[0]: row for row in page.rows if len(row) == 3}
+    for vendor, usd in told.items():
+        _, tick, day = rows[vendor.replace("_", " ")]
+        ticks = sum(DAY / duration(frame) for frame in setup.instance.timeframes)
+        assert tick == figures.money(usd)
+        assert day == figures.money(usd * ticks, 2)
 
 
 def test_a_blocked_provider_stands_there_with_the_remedy(paying: Pages) -> None:

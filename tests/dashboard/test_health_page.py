@@ -18,9 +18,9 @@ from tests.doubles.visitors import bearer
 from tests.worlds import desks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from torra.clock import parse
-from torra.config import FEEDS, DeskSettings
+from torra.config import FEEDS, DeskSettings, Profile
 from torra.dashboard.cells.shown import Overview
-from torra.dashboard.screens import health_checks
+from torra.dashboard.screens import health, health_checks
 from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.screens.health_rows import CallRow
@@ -68,10 +68,10 @@ def test_a_healthy_desk_is_shown_whole(pages: Pages) -> None:
     told = pages.json("/api/v1/health")
     assert set(told["signs"]) == {
         "trading", "streams", "scheduler", "bridges", "providers", "news", "database", "events",
-        "access", "versions", "checklist",
+        "access", "versions", "checklist", "lasting",
     }  # fmt: skip
     for name, group in told["signs"].items():
-        assert group, name
+        assert group or name == "lasting", name
         for one in group:
             assert one["level"] in MARKS and one["detail"]
             assert one["remedy"] or one["level"] not in ("alert", "warn"), one
@@ -133,7 +133,73 @@ def test_a_market_that_is_closed_is_no_trouble() -> None:
         ),
         DeskSettings(),
     )
-    assert none.level == "note" and none.detail.startswith("no tick yet")
+    assert none.level == "warn" and none.detail.startswith("no bar yet")
+    assert none.remedy == health_checks.WAITS
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_stream_that_never_had_a_bar_wants_a_look_with_its_remedy(feed: str) -> None:
+    row = {"timeframe": "H1", "age_seconds": None, "next_in_seconds": 5.0}
+    overview = {"instances": [{"instance": "X", "feed": feed, "streams": [row]}]}
+    (one,) = health_checks.streams(Overview.read(overview), DeskSettings())
+    assert one.level == ("note" if feed == "host" else "warn")
+    assert one.remedy == health_checks.FIRST[feed]
+    known = {"instance": "X", "streams": [{**row, "newest_bar": "2021-11-12T20:00:00Z"}]}
+    (waits,) = health_checks.streams(Overview.read({"instances": [known]}), DeskSettings())
+    assert waits.level == "note"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "now", "hours", "level"),
+    [
+        ("EURUSD", "2021-11-13T12:00:00Z", 15, "note"),  # a Saturday
+        ("EURUSD", "2021-11-12T22:00:00Z", 2, "note"),  # a Friday evening
+        ("EURUSD", "2021-11-15T00:00:00Z", 51, "note"),  # the first hour of a week
+        ("EURUSD", "2021-11-17T12:00:00Z", 15, "warn"),  # a Wednesday
+        ("BTCUSD", "2021-11-13T12:00:00Z", 15, "warn"),  # coins know no weekend
+    ],
+)
+def test_a_closed_market_is_no_fault_and_a_hole_is(
+    symbol: str, now: str, hours: int, level: str
+) -> None:
+    row = {
+        "timeframe": "H1", "age_seconds": hours * 3600.0, "next_in_seconds": 5.0,
+        "quiet": {"count": hours},
+    }  # fmt: skip
+    one = {"instance": "X", "symbol": symbol, "feed": "mt5_files", "streams": [row]}
+    overview = Overview.read({"desk": {"now": now}, "instances": [one]})
+    (told,) = health_checks.streams(overview, DeskSettings(), {"X": Profile()})
+    assert told.level == level
+    assert bool(told.remedy) is (level == "warn")
+
+
+def test_what_nobody_can_mend_stands_once_at_the_bottom_and_calls_for_nothing(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = self_check.CheckResult(
+        "sqlite", "warning", "SQLite 3.40.1 has a rare fault", "3.51 ends it"
+    )
+    monkeypatch.setattr(Checkup, "findings", lambda *_: [old])
+    text = pages.text("/health")
+    assert text.count("SQLite 3.40.1 has a rare fault") == 1
+    assert text.index("Known, and nothing that you must do") > text.index('id="checklist"')
+    told = pages.json("/api/v1/health")
+    (one,) = told["signs"]["lasting"]
+    assert one["name"] == "sqlite"
+    assert health.worst({"lasting": [Sign(**{**one, "facts": ()})]}) == "note"
+    assert not [key for key in told["cells"] if key.startswith("lasting")]
+    assert not [one for one in told["signs"]["checklist"] if one["name"] == "sqlite"]
+
+
+def test_a_part_that_is_well_is_one_line(pages: Pages) -> None:
+    cells = Page(pages.text("/health")).cells
+    assert cells["trading.worst"] == "● well"
+    assert cells["trading.line"] == "ACTIVE: signals may be sent"
+    signs = [Sign("a", "ok", "one"), Sign("b", "warn", "two", "do"), Sign("c", "warn", "three")]
+    told = health._line("x", [*signs, Sign("d", "warn", "four"), Sign("e", "note", "five")])
+    assert told["x.worst"]["text"] == "! look"
+    assert told["x.line"]["text"] == "two; three; and 1 more"
+    assert health._line("x", [])["x.line"]["text"] == "nothing to tell"
 
 
 # --- scheduler ------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ import pytest
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
 from torra.config import ROOT
-from torra.dashboard.cells import overview_cells
-from torra.dashboard.cells.shown import Overview, ShownInstance, Strip
+from torra.dashboard.cells import common, overview_cells
+from torra.dashboard.cells.shown import Named, Overview, ShownInstance, Strip
+from torra.feeds.sample import SHIFT, TRUE_YEARS
 
 MANY = "many"
 
@@ -32,9 +33,9 @@ def overview(sort="attention", **changes):
 
 def test_a_calm_desk_says_so() -> None:
     page = get("/", "full")
-    assert page.cells["glance.waiting"] == "none waits"
-    assert page.cells["glance.alarms"] == "none stands"
-    assert page.cells["glance.feeds"] == "all fresh"
+    assert page.cells["glance.waiting"] == "nothing to decide"
+    assert page.cells["glance.alarms"] == "no alarm"
+    assert page.cells["glance.feeds"] == "up to date"
     assert page.cells["glance.debates"] == "none runs now"
     assert page.cells["models.more"] == "22 % of what an hour may cost."
     hidden = [a for a in page.all("a") if a.get("data-live", "").startswith("glance.debate.")]
@@ -66,7 +67,7 @@ def test_the_cost_warns_near_the_ceiling(cost: float | None, tone: str) -> None:
 
 def test_stale_feeds_are_counted() -> None:
     assert get("/", "stale").cells["glance.feeds"] == "3 of 5 stale, 2 of 5 without a tick yet"
-    assert "without bars now" in get("/", "weekend").cells["glance.feeds"]
+    assert "with no new bars" in get("/", "weekend").cells["glance.feeds"]
     assert get("/", "empty").cells["glance.feeds"] == "5 of 5 without a tick yet"
 
 
@@ -152,7 +153,7 @@ def test_a_row_and_a_card_tell_the_same() -> None:
     for key in shared:
         if not key.endswith((".source", ".levels")):
             assert row[key] == card[key], key
-    assert row["i0.s0.source"] == "● BUDGET"
+    assert row["i0.s0.source"] == "● budget"
 
 
 def test_the_refresh_of_a_large_desk_writes_what_the_page_showed() -> None:
@@ -188,3 +189,23 @@ def test_hostile_names_stay_text() -> None:
     links = (lambda *_: "/t", lambda _: "/w", lambda _: "/s")
     shown = overview_cells.overview(Overview.read(data), *links)
     assert shown["cells"]["glance.debate.0"]["text"] == "<b>x</b> H1"
+
+
+def test_a_symbol_whose_market_is_closed_comes_last() -> None:
+    closed = instance(stream={"quiet": {"count": 3, "from": "", "to": ""}})
+    (notice,) = overview_cells.notices(closed, Strip())
+    assert notice.rank > overview_cells.CALM
+    stale = instance(stream={"quiet": {"count": 3, "from": "", "to": ""}, "stale": True})
+    assert min(one.rank for one in overview_cells.notices(stale, Strip())) < overview_cells.CALM
+
+
+def test_the_moved_bars_of_the_sample_are_told_where_the_price_is_read() -> None:
+    told = common.origin_cell(Named(symbol="EURUSD", feed="sample"))
+    assert (told["text"], told["hidden"]) == ("prices of 2017, dated 2021", False)
+    for other in (Named(symbol="BTCUSD", feed="sample"), Named(symbol="EURUSD", feed="mt5_files")):
+        assert common.origin_cell(other)["hidden"]
+    assert set(TRUE_YEARS) == set(SHIFT)
+    page = get("/")
+    assert page.cells["i1.origin"] == "prices of 2017, dated 2021"
+    assert page.text.index(page.cells["i1.price"]) < page.text.index(page.cells["i1.origin"])
+    assert get("/symbol/EURUSD/H1").cells["head.origin"] == page.cells["i1.origin"]

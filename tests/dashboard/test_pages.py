@@ -172,7 +172,7 @@ def test_the_blank_row_of_the_tick_list_is_a_row_of_the_list() -> None:
 
 def test_live_updates_can_be_paused_and_their_state_is_announced() -> None:
     page = get("/")
-    (button,) = page.all("button")
+    (button,) = [one for one in page.all("button") if one.get("class") != "term"]
     assert button["id"] == "live-pause"
     assert button["aria-pressed"] == "false"
     assert any(a.get("id") == "live-state" and a.get("role") == "status" for a in page.all("span"))
@@ -185,14 +185,14 @@ def test_the_overview_shows_the_whole_desk() -> None:
     page = get("/")
     for text in ("BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "2021-12-01 10:17:30 UTC", "$0.4312"):
         assert text in page.text
-    heads = "L1 alone", "Consensus", "Composite", "Record", "Data age (desk)", "Next tick (real)"
+    heads = "Without agents", "Consensus", "Composite", "Record", "Data age", "Next tick in"
     for label in ("Verdict", *heads):
         assert label in page.text
     assert page.cells["i0.position"].startswith("▲ LONG 0.05 at ")
     assert page.cells["i0.position"].endswith(", +11.00, +0.41\u00a0R")
-    assert page.cells["i0.levels"].endswith(", closing now at 57,080.71")
+    assert page.cells["i0.levels"] == "stop 56,320.71, target 57,940.71"
     assert page.cells["i0.s0.next"] == "0:05"
-    assert "● AGENT_BUDGET" in page.cells["i0.s0.source"]
+    assert "● budget desk" in page.cells["i0.s0.source"]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_the_reason_of_an_action_is_a_sentence() -> None:
     )
     assert (
         reasoning.why(ShownTick.read({"reason": "POSITION_HELD"}))
-        == "POSITION_HELD: the open position stays"
+        == "The position that is open stays open"
     )
     assert reasoning.why(ShownTick.read({"reason": "a host's own words"})) == "a host's own words"
     assert reasoning.why(ShownTick.read({})) == ""
@@ -274,13 +274,11 @@ def test_a_stop_says_why_and_who_ends_it_and_names_no_command(state: str) -> Non
 def test_role_and_trading_state_are_told_apart() -> None:
     strip = [get("/", state).cells for state in ("live", "standby", "halted")]
     assert [cells["desk.role"] for cells in strip[:2]] == [
-        "● works (holds the lease)",
+        "● runs the ticks",
         "○ stands by",
     ]
     assert [cells["desk.trading"] for cells in strip] == ["● active", "● active", "⊘ halted"]
-    assert (
-        "or was killed a moment ago; this one takes over when the lease" in get("/", "standby").text
-    )
+    assert "or was killed a moment ago; this one takes over" in get("/", "standby").text
 
 
 def test_the_demo_tells_its_pace() -> None:
@@ -294,16 +292,14 @@ def test_the_demo_tells_its_pace() -> None:
 def test_the_words_of_the_overview_are_explained_there() -> None:
     page = get("/")
     told = page.text.split("Shaded ends")[1]
-    for word in ("L1", "Record", "Composite", "Consensus"):
+    for word in ("L1", "Record score", "Composite", "Consensus"):
         assert f" {word} " in told
-    shown = {name for name in figures.SOURCES if name in told}
-    assert shown == {"AGENT_BUDGET"}
-    assert f"AGENT_BUDGET: {figures.SOURCES['AGENT_BUDGET']}" in told
+    assert f"budget desk: {figures.SOURCES['AGENT_BUDGET']}" in told
     full = get("/", "desk").cells["legend.sources"]
-    assert full == f"AGENT_FULL: {figures.SOURCES['AGENT_FULL']}"
+    assert full == f"full desk: {figures.SOURCES['AGENT_FULL']}"
     assert not any(name in get("/", "empty").text for name in figures.SOURCES)
     assert [a.get("href") for a in page.all("a")].count("/help") == 2
-    assert len(page.all("abbr")) >= 5
+    assert sum(one.get("class") == "term" for one in page.all("button")) >= 5
 
 
 def test_the_agents_changes_are_counted() -> None:
@@ -347,7 +343,7 @@ def test_a_closed_market_is_no_failure() -> None:
     badge = {"data-live": "i0.s0.stale", "class": "badge", "data-tone": "flat"}
     assert {**badge, "title": skips.NO_BARS} in page.all("span")
     run = "6 closes skipped, no_bar: from 2021-12-01 10:30 UTC to 2021-12-01 11:45 UTC"
-    note = f"M15: no bars: market closed or hole in the data ({run})"
+    note = "M15: no new bars since 2021-12-01 10:30 UTC, market closed or a gap"
     assert page.cells["i0.s0.skip"] == note
     symbol = get("/symbol/BTCUSD/M15", "weekend")
     assert symbol.cells["head.skip"] == note
@@ -447,7 +443,7 @@ def test_a_close_tells_the_profit_of_what_it_closed() -> None:
 
 def test_the_gates_own_ruling_is_told_from_the_one_in_force() -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS['AGENT_BUDGET']}")
-    assert "Gate, in force × 0.56" in page.text
+    assert re.search(r"Gate\s+× 0\.56", page.text)
     heads = [row[0] for row in page.rows if len(row) == 5]
     for head in ("Rules", "Gate agent, its own", "In force: the lower multiplier"):
         assert head in heads
@@ -542,7 +538,9 @@ def test_a_person_can_recompute_the_tick_from_the_page(source: str) -> None:
         weights
     )
     assert sum(step["Contribution"]) == pytest.approx(composite, abs=5e-5)
-    assert numbers(rows_named(page, "Composite sum")[0][1:]) == [pytest.approx(composite, abs=5e-5)]
+    assert numbers(rows_named(page, "Composite sum of")[0][1:]) == [
+        pytest.approx(composite, abs=5e-5)
+    ]
     final = [row for row in page.rows if row and row[0].strip() == "Consensus"]
     shares = [
         numbers([row[4]])[0] for row in page.rows if len(row) == 6 and row[5].strip() == "fresh"
@@ -612,7 +610,7 @@ def test_an_action_shows_its_signal_and_a_veto_its_reason() -> None:
     page = get(f"/symbol/BTCUSD/M15/{vetoed['bar_time']}")
     assert "GATE_VETO" in page.text
     assert "⊘ VETO" in page.text
-    assert "GATE_VETO: the gate agent's own veto, MODEL_JUDGEMENT" in page.text
+    assert "The gate agent's own veto, MODEL_JUDGEMENT" in page.text
     assert "No signal was written" in page.text
 
 

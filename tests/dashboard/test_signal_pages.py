@@ -97,6 +97,40 @@ def test_a_whole_fill_without_a_size_of_its_own_filled_all(backing: Backing) -> 
     assert told == ["0.02", "—", "0.01"]
 
 
+def test_a_trade_that_a_person_closed_has_an_undecided_thesis(backing: Backing) -> None:
+    stored = dict(backing.database.signal("TWON0000000") or {})
+    lost = {"state": "CLOSED", "outcome": "loss", "evolution": "Falsified"}
+    for reason, word in (("STOPPED", "falsified"), ("BY_HAND", "undecided")):
+        row = SignalRow.read({**stored, **lost, "close_reason": reason})
+        told = trade_rows.signal_line(row, 5)
+        assert told.evolution is not None and told.evolution.word == word
+        assert told.outcome is not None and told.outcome.word == "loss"
+
+
+def test_what_was_lost_at_a_fill_is_no_gain() -> None:
+    for lost, text, tone in (
+        (0.05, "0.05", "down"),
+        (0.0, "0.00", "flat"),
+        (-0.1, "−0.10", "flat"),
+    ):
+        (shown,) = trade_rows.thesis_lines({"slipped_r": lost})
+        assert shown.name == "Lost at the fill, R"
+        assert (shown.value["text"], shown.value["tone"]) == (text, tone)
+
+
+@pytest.mark.parametrize(
+    ("ways", "says"),
+    [
+        (["paper"], "On paper Torra goes on watching stops and targets."),
+        ([], "On paper Torra goes on watching stops and targets."),
+        (["mt5_files main"], "Stops and targets stay at the broker."),
+        (["paper", "mt5_files main"], "At a broker stops and targets stay there; on paper"),
+    ],
+)
+def test_who_watches_the_stops_is_told_as_it_is(ways: list[str], says: str) -> None:
+    assert trade_rows.protected(ways).startswith(says)
+
+
 def test_a_halt_that_only_memory_knows_is_shown(backing: Backing) -> None:
     class Memory:
         def engaged(self) -> str:
@@ -184,7 +218,7 @@ def test_bridges_alarms_and_the_state_have_their_words(backing: Backing) -> None
     [
         (
             "ACTIVE",
-            "Openings and closes go out.",
+            "The desk may open and close positions.",
             {"halt", "reduce", "resume", "close", "flatten", "stop"},
         ),
         (
@@ -192,7 +226,7 @@ def test_bridges_alarms_and_the_state_have_their_words(backing: Backing) -> None
             "Positions are closed, none is opened.",
             {"halt", "resume", "close", "flatten", "stop"},
         ),
-        ("HALTED", "Nothing opens and nothing closes", {"halt", "resume"}),
+        ("HALTED", "Nothing opens and nothing closes", {"resume"}),
     ],
 )
 def test_reducing_is_shown_apart_from_halted(
@@ -206,6 +240,7 @@ def test_reducing_is_shown_apart_from_halted(
         actions = [
             one.get("action", "") for one in page.all("form") if "halt" not in one.get("class", "")
         ]
+        actions += [one["formaction"] for one in page.all("button") if "formaction" in one]
         return {name.rpartition("/")[2] for name in actions if name.startswith("/api/v1/")}
 
     assert offered(page) == forms

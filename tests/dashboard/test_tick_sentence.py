@@ -11,7 +11,7 @@ import pytest
 from tests.dashboard.test_pages import TICKS
 from tests.doubles.page_reader import client, get
 from tests.worlds import demo_orders
-from torra.dashboard.cells import common
+from torra.dashboard.cells import common, home_cells
 from torra.dashboard.record import reasoning
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.stream_reading import brief
@@ -43,10 +43,20 @@ def test_symbol_and_overview_say_it_of_the_newest_tick() -> None:
     symbol = get("/symbol/BTCUSD/M15")
     assert symbol.cells["head.sentence"] == sentence
     assert symbol.text.index(sentence) < symbol.text.index("Verdict")
-    overview = get("/")
-    (key,) = (one for one in overview.cells if overview.cells[one] == sentence)
+    # a tile shows symbol and distance itself, so it says the rest of the sentence
+    overview, brief = get("/"), home_cells.brief(sentence)
+    key = next(one for one in overview.cells if overview.cells[one] == brief)
     assert re.fullmatch(r"\w+\.sentence", key)
-    assert client().get("/api/v1/overview").get_json()["cells"][key]["text"] == sentence
+    assert client().get("/api/v1/overview").get_json()["cells"][key]["text"] == brief
+
+
+def test_a_tile_says_only_what_it_does_not_show() -> None:
+    held = "Does nothing in BTCUSD on M15: the consensus +0.15 is between the thresholds; the "
+    whole = f"{held}agents lean down, and without them it would hold too."
+    assert home_cells.brief(whole) == "The agents lean down; without them the same."
+    bought = "Buys 0.06 lots of BTCUSD on M15: the consensus +0.53 reaches +0.50; L1 agrees."
+    assert home_cells.brief(bought) == bought
+    assert home_cells.brief("") == ""
 
 
 def test_a_sentence_from_a_store_is_cleaned_and_hidden_where_there_is_none() -> None:

@@ -137,7 +137,7 @@ def test_the_scorer_that_stood_in_speaks_in_its_own_stage() -> None:
     (entry,) = stage["entries"]
     assert (entry["mark"].word, entry["reasoning"]) == ("answered", "A plain reading.")
     assert [(v["name"], v["value"]["text"]) for v in entry["votes"]] == [("Momentum", "+0.400")]
-    assert told["note"].mark.word == "LEGACY"
+    assert told["note"].mark.word == "one model"
 
 
 # --- citations ---

@@ -236,8 +236,8 @@ def test_what_a_person_changes_is_seen_at_once(fresh: Opened) -> None:
     fresh.database.set_trading_state("HALTED", "a test")
     after = client.get("/api/v1/overview").get_json()["cells"]
     assert (after["glance.waiting"]["text"], after["glance.alarms"]["text"]) == (
-        "none waits",
-        "none stands",
+        "nothing to decide",
+        "no alarm",
     )
     assert not after["banner.halted"]["hidden"]
 

@@ -142,8 +142,8 @@ def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> Non
         moved = math.fsum(number(r["number"]) for r in chart["rows"] if r["kind"] == "voiced")
         shift = record["agents"][vector] - record["l1"][vector]
         assert moved == pytest.approx(shift, abs=5e-4 * len(rows))
-        assert rows["L1"]["number"] == figures.signed(record["l1"][vector])
-        assert rows["Blended"]["number"] == figures.signed(record["scores"][vector]["score"])
+        assert rows["Bars (L1)"]["number"] == figures.signed(record["l1"][vector])
+        assert rows["What counts"]["number"] == figures.signed(record["scores"][vector]["score"])
         moves = list(waterfall._moves(told, vector))
         assert math.fsum(value for _, value in moves) == pytest.approx(
             record["adjustments"][vector], abs=2e-8
@@ -177,12 +177,12 @@ def test_every_source_type_has_its_charts(source: str) -> None:
     record = ScriptedView().tick("BTCUSD", "M15", time)
     for vector, chart in zip(VECTORS, waterfall.score_charts(ShownTick.read(record)), strict=True):
         names = [row["name"] for row in chart["rows"]]
-        assert names[0] == "L1"
-        assert names[-1] == "Blended"
+        assert names[0] == "Bars (L1)"
+        assert names[-1] == "What counts"
         assert ("Adjustment" in names or "Fallback" in names) <= (source == "LEGACY")
         ends = {row["name"]: row["end"] for row in chart["rows"]}
         if record["agents"][vector] == record["l1"][vector]:
-            assert ends["Blended"] == chart["origin"]
+            assert ends["What counts"] == chart["origin"]
 
 
 def test_a_score_that_was_cut_says_so() -> None:
@@ -201,7 +201,8 @@ def test_the_consensus_stands_against_its_thresholds() -> None:
     parts = [number(row["number"]) for row in chart["rows"][:5]]
     assert math.fsum(parts) == pytest.approx(record["composite"], abs=3e-3)
     buy, sell = (line["x"] for line in chart["lines"])
-    assert sell < chart["zero"] < buy
+    (zero,) = (mark["x"] for mark in chart["axis"] if mark["zero"])
+    assert sell < zero < buy
     assert (rows["Consensus"]["end"] >= buy) == (record["verdict"] == "BUY")
     assert (rows["Consensus"]["end"] <= sell) == (record["verdict"] == "SELL")
     assert waterfall.decision_chart(ShownTick.read({**record, "consensus": None})) is None
@@ -212,8 +213,29 @@ def test_a_chart_is_told_to_those_who_do_not_see_it() -> None:
     told = [a["aria-label"] for a in page.all("svg") if a.get("role") == "img"]
     assert len(told) == len(VECTORS) + 1
     record = record_of("whole")
-    assert told[0].startswith(f"Price action: L1 {figures.signed(record['l1']['price_action'])}")
-    assert all("Blended" in one or "Consensus" in one for one in told)
+    assert told[0].startswith(
+        f"Price action: Bars (L1) {figures.signed(record['l1']['price_action'])}"
+    )
+    assert all("What counts" in one or "Consensus" in one for one in told)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_l1_is_as_long_as_it_is_and_the_axis_has_numbers(case: str) -> None:
+    record = record_of(case)
+    for vector, chart in zip(VECTORS, waterfall.score_charts(ShownTick.read(record)), strict=True):
+        (zero,) = (mark["x"] for mark in chart["axis"] if mark["zero"])
+        assert 2 <= len(chart["axis"]) <= waterfall.MARKED + 1
+        places = {mark["x"]: number(mark["value"]) for mark in chart["axis"]}
+        far = max(places, key=lambda x: abs(places[x]))
+        unit = (far - zero) / places[far]
+        bars = {row["name"]: row for row in chart["rows"]}
+        for name, value in (("Bars (L1)", record["l1"][vector]),):
+            assert bars[name]["width"] == pytest.approx(abs(value) * unit, abs=2.0)
+            assert min(bars[name]["x"], bars[name]["end"]) == pytest.approx(
+                min(zero, zero + value * unit), abs=1.0
+            )
+        floor = max(row["y"] for row in chart["rows"])
+        assert floor < chart["floor"] < chart["height"]
 
 
 ODD: tuple[Any, ...] = (None, "x", 3, [], {}, [None])

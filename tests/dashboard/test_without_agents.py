@@ -100,7 +100,7 @@ def test_the_other_side_that_can_have_no_target_is_no_trade() -> None:
 
 @pytest.mark.parametrize("drafts", [(CLOSE,), (CLOSE, LONG)])
 def test_where_the_proposal_closes_the_other_side_keeps_the_position(drafts: Any) -> None:
-    assert told(row(*drafts), record("SELL", -0.61))[0] == "no trade, the open position stays"
+    assert told(row(*drafts), record("SELL", -0.61))[0] == "no trade, what is open stays open"
 
 
 def test_a_close_alone_is_the_same_close() -> None:

@@ -53,7 +53,6 @@ DESK = {"width": 1366, "height": 768}
 PHONE = {"width": 390, "height": 844}
 
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-GRAVE = ("serious", "critical")
 PATIENCE = 15_000
 """Milliseconds that anything in the browser may take."""
 
@@ -266,12 +265,42 @@ class Visit:
         )
 
 
+SMALL = """
+(least) => [...document.querySelectorAll("a[href], button, summary, input, select, textarea")]
+  .filter((one) => one.type !== "hidden" && one.checkVisibility({ visibilityProperty: true }))
+  .filter((one) => !one.closest(".skip, .quiet, [inert]"))
+  .map((one) => {
+    const target = one.closest("label:not(:has(select))") ?? one;
+    return [one, target.getBoundingClientRect()];
+  })
+  .filter(([one, box]) => box.width > 0 && (box.height < least - 0.5 || box.width < least - 0.5))
+  .filter(([one]) => {
+    // a link within a sentence is as high as its line
+    const around = one.parentElement.textContent.trim().length;
+    const inline = getComputedStyle(one).display === "inline";
+    const more = around > one.textContent.trim().length + 20;
+    return !(inline && one.closest("p, li, td, dd, figcaption") && more);
+  })
+  .map(([one, box]) =>
+    `${one.tagName.toLowerCase()} ${one.id || one.className} ` +
+    `"${one.textContent.trim().slice(0, 30)}" ` +
+    `${Math.round(box.width)}x${Math.round(box.height)} in ${one.parentElement.tagName}`)
+"""
+LEAST_TARGET = 24
+"""Pixels that whatever is pressed has at least, wide and high (WCAG 2.5.8)."""
+
+
+def small_targets(page: Any) -> list[str]:
+    """Return what is pressed and is smaller than LEAST_TARGET, apart from links in a text."""
+    return [f"a small target: {one}" for one in page.evaluate(SMALL, LEAST_TARGET)]
+
+
 def _is_meant(fault: Fault, what: str, where: str) -> bool:
     return fnmatchcase(fault.what, what) and fault.is_at(where)
 
 
 def findings(page: Any) -> list[str]:
-    """Return what axe finds serious or critical: rule, elements and why."""
+    """Return what axe finds, of any level: rule, elements and why."""
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
 
     options = {"runOnly": AXE_TAGS, "resultTypes": ["violations"]}
@@ -279,6 +308,5 @@ def findings(page: Any) -> list[str]:
     return [
         f"{found['id']} ({found['impact']}): {node['target'][0]}: {node['failureSummary']}"
         for found in told["violations"]
-        if found["impact"] in GRAVE
         for node in found["nodes"][:4]
     ]

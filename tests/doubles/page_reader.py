@@ -21,7 +21,10 @@ from tests.worlds.demo_view import ScriptedView
 
 
 class Page(HTMLParser):
-    """A page's elements with attributes and the text within them."""
+    """A page's elements with attributes and the text within them.
+
+    The text of a bubble, which a press of its label opens, is not among it.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -31,12 +34,15 @@ class Page(HTMLParser):
         self.cells: dict[str, str] = {}
         self.rows: list[list[str]] = []
         self._live: str | None = None
+        self._bubble = 0
         self.feed(text)
         self.text = re.sub(r"\s+", " ", " ".join(self.words))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
         self.tags.append((tag, attributes))
+        if tag == "div" and (self._bubble or "popover" in attributes):
+            self._bubble += 1
         if tag == "tr":
             self.rows.append([])
         if tag in ("td", "th") and self.rows:
@@ -48,10 +54,14 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._live = None
+        if tag == "div" and self._bubble:
+            self._bubble -= 1
         if tag in ("td", "th") and self.open:
             self.open.pop()
 
     def handle_data(self, data: str) -> None:
+        if self._bubble:
+            return
         self.words.append(data)
         if self.open:
             self.rows[-1][-1] += data

@@ -26,7 +26,7 @@ def test_it_shows_the_four_kinds_of_tick_each_in_both_hands(page: str) -> None:
     assert "action OPEN\\_BUY" in trend or "action OPEN_BUY" in trend
     assert "is stretched upwards" in range_
     assert "as the gate vetoes it" in vetoed
-    assert "the agents prevented the sell verdict; L1 alone" in prevented
+    assert "the agents prevented the sell verdict; without agents" in prevented
 
 
 def test_every_reply_that_is_kept_is_of_a_tick_of_the_page() -> None:

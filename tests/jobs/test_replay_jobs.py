@@ -166,6 +166,7 @@ def test_the_period_is_fixed_when_it_is_queued(pages: Pages) -> None:
         ({"bars": "../desk.json"}, "bars", "bars: ../desk.json is no file of bars in"),
         ({"bars": "/etc/passwd"}, "bars", "bars: /etc/passwd is no file of bars in"),
         ({"timeframes": "M7"}, "timeframes", "timeframes: unknown timeframe M7"),
+        ({"timeframes": "M1"}, "timeframes", "timeframes: no M1 bars of BTCUSD in"),
         ({"arms": "nobody"}, "arms", "arms: nobody: known are l1"),
         ({"profile": "../x"}, "profile", "profile: name one of the home's"),
         ({"name": "a/b"}, "name", "name: a/b: use letters, digits"),
@@ -180,6 +181,24 @@ def test_a_mistake_is_told_beside_its_field_and_nothing_is_queued(
     assert told["reason"].startswith(says)
     assert pages.database.jobs() == []
     assert pages.database.audit_entries(limit=1)[0]["outcome"].startswith(f"failed: {field}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("wrong.csv", b"a,b,c\n1,2,3\n", "has no column time"),
+        ("torn.csv.gz", b"no gzip", "cannot read"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_beside_the_bars(
+    pages: Pages, name: str, content: bytes, says: str
+) -> None:
+    folder = pages.backing.home / UPLOADS
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(content)
+    told = ask(pages, 409, **{**DAY, "bars": name})
+    assert told["field"] == "bars"
+    assert says in told["reason"]
 
 
 def test_only_files_of_the_folder_for_them_are_read(pages: Pages) -> None:

@@ -346,6 +346,8 @@ def test_the_paths_are_the_desk_and_an_l1_replay(lived: Desk) -> None:
         sum(row["r_multiple"] for row in booked) - sum(one.r for one in twin)
     )
     assert "account's currency" in words.of_paths(told)
+    assert f"{told.money:+,.2f}".replace("-", "−") + " USD," in words.of_paths(told, "USD")
+    assert "account's currency" not in words.of_paths(told, "USD")
 
 
 @pytest.mark.parametrize("gone", [("H1",), ("M15", "H1")])

@@ -69,23 +69,23 @@ CASES: Final[dict[str, tuple[Finished, str]]] = {
     ),
     "made from a hold": (
         replace(BUY, l1_verdict="HOLD", l1_consensus=0.4996),
-        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; the agents made the buy verdict; L1 alone "
-        "(+0.4996) would hold.",
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; the agents made the buy verdict; without "
+        "agents (+0.4996) it would hold.",
     ),
     "made from the other side": (
         replace(BUY, l1_verdict="SELL", l1_consensus=-0.52),
-        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; the agents made the buy verdict; L1 alone "
-        "(-0.52) would sell.",
+        f"Buys 0.06 lots of BTCUSD on M15: {REACHED}; the agents made the buy verdict; without "
+        "agents (-0.52) it would sell.",
     ),
     "prevented": (
         replace(HOLD, l1_verdict="SELL", consensus=-0.499, l1_consensus=-0.503, push=0.02),
         "Does nothing in BTCUSD on M15: the consensus -0.499 is between the thresholds -0.50 and "
-        "+0.50; the agents prevented the sell verdict; L1 alone (-0.503) would sell.",
+        "+0.50; the agents prevented the sell verdict; without agents (-0.503) it would sell.",
     ),
     "nothing": (
         HOLD,
-        f"Does nothing in BTCUSD on M15: {INSIDE}; the agents lean up, and L1 alone would hold "
-        "too.",
+        f"Does nothing in BTCUSD on M15: {INSIDE}; the agents lean up, and without them it "
+        "would hold too.",
     ),
     "nobody heard": (
         replace(HOLD, source="L1_ONLY"),
@@ -169,8 +169,8 @@ CASES: Final[dict[str, tuple[Finished, str]]] = {
     "too long for the threshold": (
         LONG,
         "Wants to close the long of 0.02 lots in BTCUSD on M15 without turning short, as the day's "
-        "loss limit is reached, if approved: consensus -0.61; the agents made the sell verdict; L1 "
-        "alone would hold.",
+        "loss limit is reached, if approved: consensus -0.61; the agents made the sell verdict; "
+        "without agents it would hold.",
     ),
     "too long for the consensus": (
         replace(LONG, against=True),
@@ -373,3 +373,11 @@ def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path) -> Non
         assert told(again) == record["sentence"]
         looked_on = "the agents only looked on" in record["sentence"]
         assert looked_on == (kind == "shadow")
+
+
+def test_a_stored_sentence_of_before_is_told_in_words_of_now() -> None:
+    old = "Does nothing: the agents lean up, and L1 alone would hold too."
+    new = "Does nothing: the agents lean up, and without agents it would hold too."
+    assert told(TickRecord(sentence=old)) == new
+    old = "Buys; the agents made the buy verdict; L1 alone (+0.4996) would hold."
+    assert told(TickRecord(sentence=old)).endswith("without agents (+0.4996) it would hold.")

@@ -39,6 +39,14 @@ MAY: Final = {
     "approve": "also approve, reject, halt, and change harmless settings",
     "admin": "everything that the pages can do",
 }
+PERSONS: Final = "approve"
+"""Scope of a person's token, unless another is asked for."""
+
+DONE: Final = {
+    "new tokens": "the tokens are new and every session has ended",
+    "token given": "the token is made",
+    "token taken back": "the token is taken back and its sessions have ended",
+}
 NEWEST: Final = ("seq", "at", "hash")
 """What --verify tells of the newest entry."""
 
@@ -50,16 +58,31 @@ LONGEST: Final = 60
 @click.command()
 @click.option("--scope", type=click.Choice(SCOPES), help="Only this one; all by default.")
 @click.option("--new", is_flag=True, help="Replace every token and end every session.")
+@click.option("--name", default=None, help="A token of a person's own; the audit log names them.")
+@click.option("--revoke", default=None, help="Take a person's token back and end their sessions.")
 @click.option(
     "--address", default=None, help="Where the pages are; by default where the desk serves them."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 @plainly
-def token(home: Path, scope: str | None, new: bool, address: str | None, as_json: bool) -> None:
+def token(
+    home: Path,
+    scope: str | None,
+    new: bool,
+    name: str | None,
+    revoke: str | None,
+    address: str | None,
+    as_json: bool,
+) -> None:
     """Show the tokens of the pages as links that log in, or make new ones."""
-    document = tokens(home, served_at(home) if address is None else address, new=new)
-    if scope:
+    if sum(map(bool, (new, name, revoke))) > 1:
+        raise ConfigError("give one of --new, --name and --revoke")
+    place = served_at(home) if address is None else address
+    document = tokens(home, place, new=new, name=name, scope=scope, revoked=revoke)
+    if name:
+        document["tokens"] = [row for row in document["tokens"] if row.get("name") == name]
+    elif scope:
         document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
     say(json.dumps(document, indent=2) if as_json else token_table(document))
 
@@ -95,8 +118,19 @@ def tell_address(home: Path, address: str) -> None:
     write_whole(home / PAGES, (json.dumps({"address": address}) + "\n").encode())
 
 
-def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:
-    """Return a home's tokens with their links, new ones if asked; raises ConfigError."""
+def tokens(
+    home: Path,
+    address: str,
+    *,
+    new: bool = False,
+    name: str | None = None,
+    scope: str | None = None,
+    revoked: str | None = None,
+) -> dict[str, Any]:
+    """Return a home's tokens with their links, new ones if asked; raises ConfigError.
+
+    With `name` a person has one of `scope` (approve unless told); `revoked` loses theirs.
+    """
     from torra.dashboard.doors import access_file  # noqa: PLC0415
 
     if not home.is_dir():
@@ -106,7 +140,15 @@ def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:
     if new:
         # Replaced first: whatever the database does, the old tokens have ended.
         found, made = access_file.replace(home), True
-        _on_record(home)
+        _on_record(home, "new tokens")
+    elif name:
+        found, added = access_file.name_person(home, name, scope or PERSONS)
+        made = False
+        if added:
+            _on_record(home, "token given", name)
+    elif revoked:
+        found, made = access_file.revoke(home, revoked), False
+        _on_record(home, "token taken back", revoked)
     else:
         found, made = access_file.read_or_make(home)
     return {"home": str(home.absolute()), "new": made, "tokens": _links(found, address)}
@@ -114,16 +156,20 @@ def tokens(home: Path, address: str, *, new: bool = False) -> dict[str, Any]:
 
 def _links(found: Tokens, address: str) -> list[dict[str, str]]:
     base = address.rstrip("/")
-    return [
+
+    def row(scope: str, token: str) -> dict[str, str]:
         # Behind the #: a browser sends that part to no server, so no log has it.
-        {"scope": scope, "token": found.by_scope[scope], "may": MAY[scope],
-         "link": f"{base}/login#token={found.by_scope[scope]}"}
-        for scope in SCOPES
-    ]  # fmt: skip
+        link = f"{base}/login#token={token}"
+        return {"scope": scope, "token": token, "may": MAY[scope], "link": link}
+
+    persons = [
+        {**row(owner.scope, token), "name": owner.name} for owner, token in found.of_persons.items()
+    ]
+    return [*(row(scope, found.by_scope[scope]) for scope in SCOPES), *persons]
 
 
-def _on_record(home: Path) -> None:
-    """Put new tokens into the audit log of a desk that has one; raises TorraError."""
+def _on_record(home: Path, action: str, target: str = "") -> None:
+    """Put a change of the tokens into the audit log of a desk; raises TorraError."""
     from instance_database import open_home  # noqa: PLC0415
 
     if not (home / DATABASE).exists():
@@ -131,22 +177,25 @@ def _on_record(home: Path) -> None:
     try:
         database = open_home(home)
         try:
-            database.audit(actor=BY_COMMAND_LINE, action="new tokens")
+            database.audit(actor=BY_COMMAND_LINE, action=action, target=target)
         finally:
             database.close()
     except TorraError as error:
-        raise TorraError(
-            f"the tokens are new and every session has ended, but that is not on record: {error}"
-        ) from error
+        raise TorraError(f"{DONE[action]}, but that is not on record: {error}") from error
 
 
 def token_table(document: Mapping[str, Any]) -> str:
     """Return the tokens as lines: each may what the ones above it may."""
     head = "New tokens; every session has ended." if document["new"] else ""
     lines = [
-        f"{row['scope']:<8} {row['may']}\n         {row['link']}" for row in document["tokens"]
+        f"{row['scope']:<8} {_whose(row)}{row['may']}\n         {row['link']}"
+        for row in document["tokens"]
     ]
     return "\n".join([*([head] if head else []), *lines])
+
+
+def _whose(row: Mapping[str, str]) -> str:
+    return f"{row['name']}: " if row.get("name") else ""
 
 
 def entries(

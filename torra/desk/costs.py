@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
-from agent_config import AgentSettings
+from agent_config import VENDORS, AgentSettings
 from instance_database import Database, open_home
 from torra.clock import System, iso, parse
 from torra.config import NAME, Profile, load_desk, load_profile
@@ -522,6 +522,28 @@ def _worst(
 
     told = {name: tick_worst_case(prices, each, local) for name, each in rungs.items()}
     return {**told, UNASKED: 0.0}
+
+
+_OWN_MODELS: Final[dict[str, Any]] = {
+    "quick_think_model": "", "deep_think_model": "", "role_models": {}, "fallback_model": "",
+}  # fmt: skip
+"""Settings of a profile that names no model: each vendor's default ones answer."""
+
+
+def by_vendor(home: Path, agents: AgentSettings) -> dict[str, float]:
+    """Return the most that a tick of these agents would cost if each vendor answered for them.
+
+    By the vendor's default models and its official address, in US dollars.
+    """
+    prices = PriceList.read(home / PRICES)
+    return {
+        vendor: tick_worst_case(
+            prices,
+            agents.model_copy(update={"provider": vendor} | _OWN_MODELS),
+            lambda _: False,
+        )
+        for vendor in VENDORS
+    }
 
 
 def _ticks(usd: float, worst: float) -> int | None:

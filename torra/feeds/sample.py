@@ -31,6 +31,12 @@ WEEK: Final = timedelta(weeks=1)
 SHIFT: Final = {"EURUSD": 208 * WEEK}
 """How far a symbol's bars are moved so that all samples end in December 2021."""
 
+TRUE_YEARS: Final = {"EURUSD": "2017"}
+"""The years of the bars of a symbol that is moved, as a page tells them beside its price."""
+
+SHOWN_AS: Final = "2021"
+"""... and the year that they are moved to."""
+
 MICROSECOND: Final = timedelta(microseconds=1)
 Ticks = npt.NDArray[np.int64]
 

@@ -307,10 +307,20 @@ class Watcher:
             return max(step * UNTOLD_BARS, SILENT_AT_LEAST)
         if fails:
             return max(step * SILENT_BARS, SILENT_AT_LEAST)
-        spec = _terms(profile, item.symbol)
-        asset = spec.asset if spec else ""
-        least = max(CLOSED_FOR.get(asset, CLOSED_AT_MOST), step * SILENT_BARS)
-        return least if asset == "crypto" else least + weekends(since, now)
+        return closed_at_most(profile, item.symbol, step, since, now)
+
+
+def closed_at_most(
+    profile: Profile, symbol: str, step: timedelta, since: datetime, now: datetime
+) -> timedelta:
+    """Return how long a feed that answers may bring no bar: its market is closed, or the week is.
+
+    `since` is the close of the newest bar, `step` the length of one.
+    """
+    spec = _terms(profile, symbol)
+    asset = spec.asset if spec else ""
+    least = max(CLOSED_FOR.get(asset, CLOSED_AT_MOST), step * SILENT_BARS)
+    return least if asset == "crypto" else least + weekends(since, now)
 
 
 def weekends(begin: datetime, end: datetime) -> timedelta:

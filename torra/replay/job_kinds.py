@@ -54,13 +54,13 @@ LONGEST: Final = 400
 
 ABOUT: Final = {
     "clock": r"\bclock",
-    "bars": rf"\b{UPLOADS}[/\\]",
+    "bars": rf"\b{UPLOADS}[/\\]|no column|cannot read|holds no (database|bars)",
     "from": r"--from|in that period",
     "to": r"--to\b|fewer than",
     "max_cost": r"--max-cost",
     "arms": r"--arms",
     "name": r"--name",
-    "timeframes": r"timeframe|bars of every",
+    "timeframes": r"timeframe|bars of every|no [A-Z]+\d+ bars of",
     "profile": r"profile|agents\.",
     "symbol": r"symbol|instance",
 }

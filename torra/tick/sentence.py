@@ -11,6 +11,7 @@ is not known has no sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -89,6 +90,9 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Each deny reason as the half-sentence after "as", at most seven words."""
 
+OF_OLD: Final = re.compile(r"L1 alone( \([^)]*\))? would")
+"""How a sentence of an older version begins what happens without agents."""
+
 OTHER_CAUSE: Final = "a check objects"
 VETOED_NOW: Final = "the gate vetoes it"
 
@@ -135,9 +139,14 @@ def told(record: TickRecord) -> str:
     Empty where they make none: of a skipped tick, or one that is not stored.
     """
     if record.sentence:
-        return record.sentence
+        return in_words_of_now(record.sentence)
     known = finished(record)
     return sentence(known) if known else ""
+
+
+def in_words_of_now(said: str) -> str:
+    """Return a stored sentence as it would be said now: what L1 alone does is "without agents"."""
+    return OF_OLD.sub(r"without agents\1 it would", said)
 
 
 def finished(record: TickRecord) -> Finished | None:
@@ -323,7 +332,7 @@ def _carried(tick: Finished) -> str:
     if tick.source == SourceType.LEGACY:
         return "L1 and the one model in the agents' place agree"
     if tick.push is None:
-        return "L1 alone would do the same"
+        return "without agents it would be the same"
     if tick.push * DIRECTIONS[tick.verdict] > 0:
         return "L1 and the agents agree"
     return f"L1 carries the {VERBS[tick.verdict]}, and the agents take no side"
@@ -361,7 +370,7 @@ def _made(tick: Finished, brief: int) -> str:
     if brief == BRIEFEST:
         return said
     at = f" ({number(alone, limits)})" if alone is not None and limits and not brief else ""
-    return f"{said}; L1 alone{at} would {VERBS[str(tick.l1_verdict)]}"
+    return f"{said}; without agents{at} it would {VERBS[str(tick.l1_verdict)]}"
 
 
 def _of_others(tick: Finished) -> bool:
@@ -381,6 +390,6 @@ def _call(tick: Finished) -> str:
 
 def _holding(tick: Finished) -> str:
     if tick.source == SourceType.LEGACY or not tick.push:
-        return "L1 alone would hold too"
+        return "without agents it would hold too"
     lean = "up" if tick.push > 0 else "down"
-    return f"the agents lean {lean}, and L1 alone would hold too"
+    return f"the agents lean {lean}, and without them it would hold too"

@@ -132,7 +132,7 @@ def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> Cha
         **prices(data),
         "consensus": [],
         "l1": [],
-        "markers": [_marker(record.bar_time, shown.tone, shown.word.lower(), action)],
+        "markers": [_marker(record.bar_time, shown.tone, _short(action, shown), action)],
         "levels": _levels(signal) if signal else [],
         "thresholds": limits(record.thresholds),
         "lines": {},
@@ -201,13 +201,17 @@ def _tick_markers(ticks: Sequence[ListedTick]) -> list[Marker]:
         action, verdict = str(tick.action), tick.verdict
         if action not in ("HOLD", "None"):
             shown = figures.mark(action)
-            text = shown.word.removeprefix("OPEN_").lower()
-            markers.append(_marker(tick.bar_time, shown.tone, text, action))
+            markers.append(_marker(tick.bar_time, shown.tone, _short(action, shown), action))
         # a verdict stands for many bars: only its first one is marked
         elif verdict in ("BUY", "SELL") and verdict != before:
             markers.append(_marker(tick.bar_time, "flat", "", str(verdict)))
         before = verdict
     return markers
+
+
+def _short(action: str, shown: figures.Mark) -> str:
+    """Return an action in a word that fits beside a bar."""
+    return {"OPEN_BUY": "buy", "OPEN_SELL": "sell"}.get(action, shown.word.lower())
 
 
 def _fills(data: Symbol, ticks: Sequence[ListedTick]) -> list[Marker]:

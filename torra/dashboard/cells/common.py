@@ -15,6 +15,7 @@ from torra.dashboard.record import agreement, summary, vetoes
 from torra.dashboard.record.reasoning import SENTENCE, headline, why
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
+from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
 from torra.store.hosted import FEED
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
 
@@ -23,6 +24,9 @@ TickLink = Callable[[str, str, str], str]
 """Returns the address of a tick's page from instance, timeframe and bar_time."""
 
 NO_TICK: Final = "no tick yet"
+
+SAMPLE: Final = "sample"
+"""Feed of the bars that are shipped."""
 
 
 class ThresholdPlaces(TypedDict):
@@ -156,11 +160,17 @@ def _leave(position: ShownPosition, digits: int) -> str:
     return f", closing now at {figures.plain(position.leave, digits)}"
 
 
+def origin_cell(instance: Named) -> Cell:
+    """Return of when the shipped bars of a symbol truly are, where the demo moves their dates."""
+    year = TRUE_YEARS.get(instance.symbol, "") if instance.feed == SAMPLE else ""
+    return words(f"prices of {year}, dated {SHOWN_AS}" if year else "") | showing(year)
+
+
 def changes_cell(changes: ShownTally) -> Cell:
     """Return how many verdicts the agents changed."""
     changed, every = figures.plain(changes.changed, 0), figures.plain(changes.all, 0)
     told = f"agents changed {changed} of {every} verdicts"
-    return words(told, title="ticks whose verdict is not the one of L1 alone")
+    return words(told, title="ticks on which the verdict would have been another without agents")
 
 
 def skip_cell(tick: TickRecord | None, skipped: Skip | None, stream: Timed) -> Cell:
@@ -174,7 +184,9 @@ def reason(latest: DecisionRecord) -> str:
     told, veto = why(latest), vetoes.cause(latest)
     if summary.proposed(latest):
         told = f"{summary.PROPOSED_WORDS.capitalize()}."
-    denied = ", ".join(figures.clean(reason, 40) for reason in latest.denied)
+    # the meaning of the reason itself is told already
+    others = [reason for reason in latest.denied if reason != latest.reason]
+    denied = ", ".join(figures.clean(reason, 40) for reason in others)
     # the reason often names the denial already: it is not said twice
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     if veto and veto not in more:

@@ -6,12 +6,13 @@ the consensus is from a verdict. Pure functions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from torra import clock
-from torra.dashboard.cells.common import Cells, dash, digits_of, limits, showing, words
+from torra.dashboard.cells.common import Cells, dash, digits_of, limits, origin_cell, showing, words
 from torra.dashboard.cells.shown import ShownInstance, Strip
 from torra.evaluation.wording import count
 from torra.exhibits import figures, glances
@@ -73,9 +74,8 @@ def _account(key: str, account: AccountMoney, points: Sequence[LinePoint]) -> Ce
         f"{key}.open": words(_open(account), figures.tone(account.open.result, 2))
         | showing(account.open.positions),
         f"{key}.whole": words(
-            f"All: {money_words.amount(whole.profit, account)} on {count(whole.trades, 'trade')}, "
-            f"{whole.won:,} won. Deepest fall "
-            f"{money_words.amount(account.drawdown.money, account, sign=False)}."
+            f"All: {money_words.amount(whole.profit, account)}, {whole.won:,} of "
+            f"{count(whole.trades, 'trade')} won."
             if whole.trades
             else "No trade is closed yet: the line begins with the first."
         ),
@@ -90,11 +90,8 @@ def _closed(account: AccountMoney) -> str:
     today, week = account.today, account.week
     if not today.trades and not week.trades:
         return "no trade was closed in the last 7 days"
-    told = count(today.trades, "trade") if today.trades else "no trade"
-    return (
-        f"{told} closed today; in 7 days {money_words.amount(week.profit, account)} on "
-        f"{count(week.trades, 'trade')}"
-    )
+    told = f"{count(today.trades, 'trade')} closed today; " if today.trades else ""
+    return f"{told}7 days: {money_words.amount(week.profit, account)}"
 
 
 def _open(account: AccountMoney) -> str:
@@ -114,9 +111,7 @@ def risk(found: Money) -> Cells:
     cap = min(found.caps, key=lambda one: one.cap, default=None)
     return {
         "risk.now": words(told or "Nothing"),
-        "risk.r": words(
-            f"{figures.plain(r)} R, if every stop is hit at its price" if held else "no position"
-        ),
+        "risk.r": words(f"{figures.plain(r)} R, if every stop is hit at its price" if held else ""),
         **_room(found, cap),
     }
 
@@ -129,8 +124,7 @@ def _room(found: Money, cap: DayCap | None) -> Cells:
     currency = f" {currencies.pop()}" if len(currencies) == 1 and "" not in currencies else ""
     left = max(0.0, cap.cap - lost)
     told = (
-        f"Room today: {figures.plain(left)} of {figures.plain(cap.cap)}{currency} may still be "
-        "lost before openings stop."
+        f"Day's loss cap: {figures.plain(left)} of {figures.plain(cap.cap)}{currency} left."
         if left
         else f"The day's loss cap of {figures.plain(cap.cap)}{currency} is reached: nothing opens "
         "until midnight UTC."
@@ -155,9 +149,9 @@ def agents(changed: int, every: int, worth: str = "") -> Cells:
     elif not every:
         more = "There is no verdict yet."
     elif not changed:
-        more = "They have agreed with the scores of the bars on every tick so far."
+        more = "They have agreed with the bars so far."
     else:
-        more = "The list says of each what either way came to."
+        more = ""
     return {
         "agents.changed": words(f"{changed:,} of {every:,}"),
         "agents.more": words(more),
@@ -168,7 +162,7 @@ def models(desk: Strip) -> Cells:
     """Return what the language models cost in the last hour, beside the ceiling."""
     cost, ceiling = desk.cost_hour, desk.ceiling
     if not cost:
-        told = "Nothing was spent on models in the last hour."
+        told = ""
     elif ceiling:
         told = f"{figures.plain(100 * cost / ceiling, 0)} % of what an hour may cost."
     else:
@@ -199,6 +193,14 @@ def waiting(found: Sequence[Waiting]) -> Cells:
     return cells
 
 
+NOTHING_DONE: Final = re.compile(
+    r"Does nothing in \S+ on \S+: the consensus [^;]*; (.+)", re.DOTALL
+)
+"""The sentence of a tick that held because no threshold was reached."""
+
+ALIKE: Final = re.compile(r", and without (?:agents|them) it would hold too")
+
+
 # --- a symbol -------------------------------------------------------------------------------------
 
 
@@ -209,7 +211,7 @@ def tile(key: str, instance: ShownInstance) -> Cells:
     change = price / before - 1.0 if price is not None and before else None
     drawn = _drawn(instance)
     paths = {name: getattr(drawn, name) for name in ("up", "down", "bought", "sold", "left")}
-    return {
+    cells: Cells = {
         f"{key}.price": words(figures.plain(price, digits)) if price is not None else dash(),
         f"{key}.change": words(
             "" if change is None else f"{figures.signed(100 * change, 2)} %",
@@ -218,8 +220,23 @@ def tile(key: str, instance: ShownInstance) -> Cells:
         )
         | showing(change is not None),
         f"{key}.near": words(near(instance)),
+        f"{key}.origin": origin_cell(instance),
         **{f"{key}.{name}": words("") | {"set": {"d": path}} for name, path in paths.items()},
     }
+    held = instance.position
+    if held:
+        stop, target = figures.plain(held.stop, digits), figures.plain(held.target, digits)
+        cells[f"{key}.levels"] = words(f"stop {stop}, target {target}")
+    return cells
+
+
+def brief(sentence: str) -> str:
+    """Return a tick's sentence without what its tile shows already: symbol, verdict, distance."""
+    found = NOTHING_DONE.match(sentence)
+    if found is None:
+        return sentence
+    rest = ALIKE.sub("; without them the same", found[1])
+    return rest[:1].upper() + rest[1:]
 
 
 def near(instance: ShownInstance) -> str:

@@ -58,7 +58,7 @@ Sort = Literal["attention", "name", "desk"]
 SORTS: Final[dict[Sort, str]] = {
     "attention": "attention first",
     "name": "name",
-    "desk": "order of the desk file",
+    "desk": "your own order",
 }
 """Orders of the instances and their words."""
 
@@ -81,6 +81,9 @@ class Notice(NamedTuple):
 
 CALM: Final = 9
 """Rank of an instance that wants no look."""
+
+RESTING: Final = CALM + 1
+"""Rank of an instance whose market is closed: nobody can do a thing about it."""
 
 
 class StreamKey(TypedDict):
@@ -130,7 +133,7 @@ def overview(
     instances = data.instances
     compact = rows or len(instances) > CARDS
     cells = strip(data.desk) | warning_cells(instances)
-    cells |= glance_cells(data, watch)
+    cells |= glance_cells(data, watch, calm=not compact)
     cells["legend.sources"] = _meanings(instances)
     # newest first in the data: reversed, so that the newest debate of an instance wins
     debates = {one.instance: one.stream_id for one in reversed(data.debates)}
@@ -143,6 +146,7 @@ def overview(
             _shorten(key, own, instance)
         else:
             own |= home_cells.tile(key, instance)
+            _linked(key, own)
         own[f"{key}.attention"] = _attention(wants)
         own[f"{key}.watch"] = _watch(debates.get(instance.instance), watch)
         cells |= own
@@ -197,24 +201,32 @@ def _ordering(sort: Sort) -> Callable[[InstanceRow], tuple[int, str]]:
 # --- the desk at a glance -----------------------------------------------------------------------
 
 
-def glance_cells(data: Overview, watch: WatchLink) -> Cells:
-    """Return the cells on top: approvals, alarms, stale feeds, debates, next ticks."""
+def glance_cells(data: Overview, watch: WatchLink, *, calm: bool) -> Cells:
+    """Return the cells on top: approvals, alarms, stale feeds, debates, next ticks.
+
+    `calm`: what is well is hidden, and the tiles tell their next ticks themselves.
+    """
     desk, streams = data.desk, [stream for one in data.instances for stream in one.streams]
     waiting, alarms = desk.waiting or 0, len(desk.alarms)
     cells: Cells = {
-        "glance.waiting": words(f"{waiting} to decide" if waiting else "none waits",
+        "glance.waiting": words(f"{waiting} to decide" if waiting else "nothing to decide",
                                 "warn" if waiting else ""),
-        "glance.alarms": words(_number(alarms, "stands", "stand") if alarms else "none stands",
+        "glance.alarms": words(_number(alarms, "stands", "stand") if alarms else "no alarm",
                                "alert" if alarms else ""),
         "glance.feeds": _feeds(streams),
     }  # fmt: skip
+    cells |= _debate_cells(data.debates, watch)
+    if calm:
+        odd = any(stream.stale or not stream.tick for stream in streams)
+        rows = {"waiting": waiting, "alarms": alarms, "feeds": odd, "debates": data.debates}
+        return cells | {f"glance.{name}.row": showing(one) for name, one in rows.items()}
     soonest: dict[str, float | None] = {}
     for stream in streams:
         # all streams of a timeframe close at the same moment
         soonest.setdefault(stream.timeframe, stream.next_in_seconds)
     for timeframe, left in soonest.items():
         cells[f"glance.next.{timeframe}"] = _countdown(left)
-    return cells | _debate_cells(data.debates, watch)
+    return cells
 
 
 def timeframes_of(data: Overview) -> list[str]:
@@ -228,12 +240,12 @@ def _feeds(streams: Sequence[ShownStream]) -> Cell:
     counts = Counter(_freshness(stream) for stream in streams)
     told = [f"{counts[word]} of {len(streams)} {word}" for word in FRESHNESS if counts[word]]
     bad = counts["stale"]
-    fresh = "all fresh" if streams else "none yet"
+    fresh = "up to date" if streams else "none yet"
     return words(", ".join(told) or fresh, "alert" if bad and bad == len(streams) else
                  "warn" if bad else "")  # fmt: skip
 
 
-FRESHNESS: Final = ("stale", "without bars now", "without a tick yet")
+FRESHNESS: Final = ("stale", "with no new bars", "without a tick yet")
 
 
 def _freshness(stream: ShownStream) -> str:
@@ -294,7 +306,7 @@ def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
     if not latest:
         yield Notice(5, "○ no tick yet", "flat")
     if instance.streams and all(stream.quiet for stream in instance.streams):
-        yield Notice(6, "◦ no bars", "flat")
+        yield Notice(RESTING, "◦ no bars", "flat")
 
 
 def _left_out(stream: ShownStream) -> bool:
@@ -326,6 +338,16 @@ def _instance(key: str, instance: ShownInstance, desk: Strip, link: TickLink) ->
     near = sources.near_event([stream.tick for stream in instance.streams], desk.now)
     cells[f"{key}.event"] = words(near) | showing(near)
     return cells
+
+
+def _linked(key: str, cells: Cells) -> None:
+    """Make the sentence of a tile brief, and lead it to its tick."""
+    told = cells[f"{key}.sentence"]
+    cells[f"{key}.sentence"] = {
+        **told,
+        "text": home_cells.brief(told["text"]),
+        "set": cells[f"{key}.when"].get("set", {}),
+    }
 
 
 def _shorten(key: str, cells: Cells, instance: ShownInstance) -> None:
@@ -360,7 +382,7 @@ def _meanings(instances: Sequence[ShownInstance]) -> Cell:
     """Return the meanings of the source types that the overview shows now."""
     ticks = [stream.tick for one in instances for stream in one.streams if stream.tick]
     names = sorted({str(tick.source_type) for tick in ticks} & set(figures.SOURCES))
-    told = "; ".join(f"{name}: {figures.SOURCES[name]}" for name in names)
+    told = "; ".join(f"{figures.mark(name).word}: {figures.SOURCES[name]}" for name in names)
     return words(told or "which agents stand behind the scores")
 
 
@@ -393,7 +415,7 @@ def _line(key: str, instance: ShownInstance, stream: ShownStream, link: TickLink
     tick = stream.tick or TickRecord()
     told = source_cell(tick.source_type)
     # a row is narrow, and the rest of the word still tells the sources apart
-    told["text"] = told["text"].replace("AGENT_", "")
+    told["text"] = told["text"].removesuffix(" desk")
     if tick:
         address = link(instance.instance, stream.timeframe, str(tick.bar_time))
         told["set"] = {"href": address}

@@ -17,7 +17,7 @@ from torra.dashboard.view.stream_reading import NO_BAR
 from torra.exhibits import figures
 from torra.tick.tick_record import TickRecord
 
-NO_BARS: Final = "no bars: market closed or hole in the data"
+NO_BARS: Final = "no new bars: the market is closed, or the feed has a gap"
 
 
 def fold(events: Sequence[ListedTick | Skip]) -> list[ListedTick | Skip]:
@@ -33,8 +33,8 @@ def note(tick: TickRecord | None, skipped: Skip | None, stream: Timed) -> tuple[
     """Return text and tone of what a stream skipped since its newest tick; empty for nothing."""
     quiet = stream.quiet
     if quiet:
-        run = _run_text(NO_BAR, quiet.count, quiet.first, quiet.last)
-        return f"{stream.timeframe}: {NO_BARS} ({run})", "flat"
+        since = figures.moment(quiet.first)
+        return f"{stream.timeframe}: no new bars since {since}, market closed or a gap", "flat"
     # a tick has run since an older skip: that is over
     if not skipped or (tick and str(skipped.bar_time) <= str(tick.bar_time)):
         return "", ""

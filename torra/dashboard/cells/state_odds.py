@@ -35,6 +35,7 @@ def odds_cells(known: ShownMarkov, timeframe: str) -> Cells:
     cells: Cells = {
         "markov.now": _now(known, timeframe),
         "markov.told": words(_told(known, row)),
+        "markov.exact": words(_exactly(known)),
         "markov.few": words(_few(row), "warn") | showing(state and sum(row.values()) < FEW),
     }
     for name in STATES:
@@ -80,13 +81,18 @@ def _told(known: ShownMarkov, row: Mapping[str, int]) -> str:
     total, name = sum(row.values()), figures.mark(state).word
     ticks = len(known.history)
     stayed = row.get(state, 0)
-    added = figures.loose(known.smoothing)
     return (
         f"In the newest {ticks} ticks of this stream, {total} stood at {name} with the next tick "
-        f"right after: {stayed} stayed, {total - stayed} went elsewhere. A percentage is how often "
-        f"that was, after {added} is added to each of the five counts so that what has not "
-        "happened yet is not called impossible. It tells of this stream's own past and of the "
+        f"right after: {stayed} stayed, {total - stayed} went elsewhere. It tells of the "
         "consensus, not of the price."
+    )
+
+
+def _exactly(known: ShownMarkov) -> str:
+    return (
+        f"A percentage is how often a state followed, after {figures.loose(known.smoothing)} is "
+        "added to each of the five counts so that what has not happened yet is not called "
+        "impossible. Only moves between neighbouring ticks of this stream are counted."
     )
 
 

@@ -23,6 +23,7 @@ from torra.dashboard.cells.common import (
     changes_cell,
     dash,
     digits_of,
+    origin_cell,
     position_cells,
     showing,
     side_of,
@@ -55,7 +56,7 @@ from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
 
 ROLES: Final = {
-    "ACTIVE": "works (holds the lease)",
+    "ACTIVE": "runs the ticks",
     "STANDBY": "stands by",
     "HOSTED": "your scorer",
 }
@@ -187,6 +188,7 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     cells |= age_cells("head", data)
     cells |= voice_cells("head", latest or TickRecord())
     cells["head.changes"] = changes_cell(data.changes)
+    cells["head.origin"] = origin_cell(data)
     cells["head.skip"] = skip_cell(latest, next(iter(data.skipped), None), data)
     sided = one_sided(data.sides)
     cells["head.sided"] = words(f"! One side is rare: {sided}." if sided else "", "warn") | showing(

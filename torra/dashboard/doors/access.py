@@ -11,6 +11,7 @@ file cannot be used, every token and every session is refused.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
 import ipaddress
@@ -43,7 +44,7 @@ from itsdangerous import BadData, URLSafeSerializer
 from torra.clock import Clock, System
 from torra.clock import token as new_token
 from torra.dashboard.doors import access_file
-from torra.dashboard.doors.access_file import Tokens
+from torra.dashboard.doors.access_file import Owner, Tokens
 from torra.dashboard.doors.limits import BackOff, RateLimits
 from torra.dashboard.doors.routes import Route, by_name
 from torra.errors import ConfigError
@@ -102,17 +103,24 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The content of a cookie: scope, id, and the Unix seconds of the login and of the last use."""
+    """The content of a cookie: scope, id, the Unix seconds of the login and of the last use.
+
+    Of a person it also has the name, and a mark of the token, with which it ends.
+    """
 
     scope: str
     id: str
     since: int
     at: int
+    name: str = ""
+    mark: str = ""
 
     @property
     def visitor(self) -> Visitor:
         """The person behind it."""
-        return Visitor(self.scope, f"session:{self.id[:6]}:{self.scope}", self.id)
+        # whoever has no name is told by the session alone
+        who = self.name or "session"
+        return Visitor(self.scope, f"{who}:{self.id[:6]}:{self.scope}", self.id)
 
 
 class Access:
@@ -160,9 +168,9 @@ class Access:
         """Name of the session cookie: cookies are shared between the ports of a host."""
         return "torra_session_" + hashlib.sha256(self._known().key.encode()).hexdigest()[:8]
 
-    def scope_of(self, token: str) -> str | None:
-        """Return the scope of a token, None for an unknown token."""
-        return self._known().scope_of(token)
+    def owner_of(self, token: str) -> Owner | None:
+        """Return the owner of a token, None for an unknown token."""
+        return self._known().owner_of(token)
 
     def visitor(self, asked: Request) -> Visitor | None:
         """Return the visitor of a request, None without a valid token or session."""
@@ -189,8 +197,11 @@ class Access:
     def _who(self, authorization: str, cookie: str) -> Visitor | None:
         token = bearer_of(authorization)
         if token is not None:
-            scope = self.scope_of(token)
-            return Visitor(scope, f"token:{scope}") if scope else None
+            owner = self.owner_of(token)
+            if owner is None:
+                return None
+            actor = f"{owner.name}:token:{owner.scope}" if owner.name else f"token:{owner.scope}"
+            return Visitor(owner.scope, actor)
         session = self._session_of(cookie)
         return session.visitor if session else None
 
@@ -202,12 +213,15 @@ class Access:
             return None
         now = self.clock.real_now().timestamp()
         lasts = now - told.at < IDLE_SECONDS and now - told.since < LONGEST_SECONDS
-        return told if lasts and told.scope in SCOPES and told.id not in self._ended else None
+        lasts = lasts and told.scope in SCOPES and told.id not in self._ended
+        marked = self._known().mark(Owner(told.scope, told.name))
+        return told if lasts and marked == told.mark else None
 
-    def open_session(self, response: Response, scope: str, path: str) -> Visitor:
+    def open_session(self, response: Response, owner: Owner, path: str) -> Visitor:
         """Give a browser a session."""
         now = int(self.clock.real_now().timestamp())
-        session = Session(scope, new_token(12), now, now)
+        mark = self._known().mark(owner) or ""
+        session = Session(owner.scope, new_token(12), now, now, owner.name, mark)
         self._write(response, session, path)
         return session.visitor
 
@@ -215,7 +229,7 @@ class Access:
         """Renew the cookie of a session, unless it is new enough or the session was ended."""
         now = int(self.clock.real_now().timestamp())
         if now - session.at >= RENEW_SECONDS and session.id not in self._ended:
-            self._write(response, Session(session.scope, session.id, session.since, now), path)
+            self._write(response, dataclasses.replace(session, at=now), path)
 
     def close_session(self, response: Response, path: str, session: str = "") -> None:
         """Take the session from a browser; a copy of its cookie is worth nothing from now on."""

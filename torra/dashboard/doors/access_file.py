@@ -8,12 +8,14 @@ ConfigError with the remedy. No message and no log line holds a token.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -33,22 +35,52 @@ SHORTEST: Final = 32
 
 RENEW: Final = "run: torra token --new"
 
+NAME: Final = re.compile(r"[^\W_][\w .-]{0,38}[\w]|[^\W_]")
+"""A person's name: letters, digits, blanks, dots and hyphens, at most 40."""
+
+TAKEN: Final = ("session", "token", "command line")
+"""Words with which the audit log tells of somebody who has no name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The owner of a token: its scope, and the person's name, "" for a token without one."""
+
+    scope: str
+    name: str = ""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tokens:
-    """A desk's tokens by scope, and the key that signs its sessions."""
+    """A desk's tokens by scope, those of persons with a name, and the key that signs sessions."""
 
     by_scope: Mapping[str, str]
     key: str
+    of_persons: Mapping[Owner, str] = field(default_factory=dict)
 
-    def scope_of(self, token: str) -> str | None:
-        """Return the scope of a token, None for an unknown token."""
+    def owner_of(self, token: str) -> Owner | None:
+        """Return the owner of a token, None for an unknown token."""
         found = None
+        every = {Owner(scope): known for scope, known in self.by_scope.items()}
         # every token is compared, also after a match: the time of the answer must tell nothing
-        for scope, known in self.by_scope.items():
+        for owner, known in {**every, **self.of_persons}.items():
             if hmac.compare_digest(token.encode("utf-8", "replace"), known.encode()):
-                found = scope
+                found = owner
         return found
+
+    def mark(self, owner: Owner) -> str | None:
+        """Return what a session keeps of a person's token, which ends with it; None without one.
+
+        Sessions of the tokens without a name end with the key: they keep nothing.
+        """
+        if not owner.name:
+            return ""
+        token = self.of_persons.get(owner)
+        return None if token is None else hashlib.sha256(token.encode()).hexdigest()[:16]
+
+    def person(self, name: str) -> Owner | None:
+        """Return the owner of a name, None where nobody has it."""
+        return next((one for one in self.of_persons if one.name == name), None)
 
 
 def make() -> Tokens:
@@ -73,6 +105,49 @@ def replace(home: Path) -> Tokens:
     path = home / ACCESS
     try:
         write_whole(path, _as_bytes(make()), mode=FILE)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+    return read(path)
+
+
+def name_person(home: Path, name: str, scope: str) -> tuple[Tokens, bool]:
+    """Return the tokens, with one for a person, and whether that was made now; raises ConfigError.
+
+    A person has one token: a name that has one of another scope is refused.
+    """
+    if not NAME.fullmatch(name) or name.casefold() in TAKEN:
+        raise ConfigError(
+            f"{name[:60]!r} is no name for a token: letters, digits, blanks, dots and hyphens, "
+            f"at most 40, and not {', '.join(TAKEN)}"
+        )
+    held, _ = read_or_make(home)
+    found = held.person(name)
+    if found is not None and found.scope != scope:
+        raise ConfigError(
+            f"{name} has a token of the scope {found.scope}; take it back first: "
+            f"torra token --revoke {name!r}"
+        )
+    if found is not None:
+        return held, False
+    more = {**held.of_persons, Owner(scope, name): new_token(TOKEN_BYTES)}
+    return _rewritten(home, Tokens(held.by_scope, held.key, more)), True
+
+
+def revoke(home: Path, name: str) -> Tokens:
+    """Take back a person's token, which ends that person's sessions; raises ConfigError."""
+    held, _ = read_or_make(home)
+    found = held.person(name)
+    if found is None:
+        names = ", ".join(sorted(one.name for one in held.of_persons)) or "nobody"
+        raise ConfigError(f"{name[:60]!r} has no token of this desk; there is one of: {names}")
+    rest = {owner: token for owner, token in held.of_persons.items() if owner != found}
+    return _rewritten(home, Tokens(held.by_scope, held.key, rest))
+
+
+def _rewritten(home: Path, tokens: Tokens) -> Tokens:
+    path = home / ACCESS
+    try:
+        write_whole(path, _as_bytes(tokens), mode=FILE)
     except OSError as error:
         raise _unwritten(path, error) from error
     return read(path)
@@ -107,14 +182,23 @@ def _understood(path: Path, text: str) -> Tokens:
         told = json.loads(text, object_pairs_hook=no_key_twice)
         by_scope = {scope: told["tokens"][scope] for scope in SCOPES}
         key = told["key"]
+        of_persons = {
+            Owner(one["scope"], one["name"]): one["token"] for one in told.get("persons", ())
+        }
     except MALFORMED:
         raise ConfigError(f"{path} is no list of tokens; {RENEW}") from None
-    values = [*by_scope.values(), key]
+    if any(owner.scope not in SCOPES or not _is_name(owner.name) for owner in of_persons):
+        raise ConfigError(f"{path} has a person without a name or a scope; {RENEW}")
+    values = [*by_scope.values(), *of_persons.values(), key]
     if any(not isinstance(value, str) or len(value) < SHORTEST for value in values):
         raise ConfigError(f"{path} has a token shorter than {SHORTEST} characters; {RENEW}")
     if len(set(values)) < len(values):
         raise ConfigError(f"{path} has the same token twice; {RENEW}")
-    return Tokens(by_scope, key)
+    return Tokens(by_scope, key, of_persons)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and NAME.fullmatch(name) is not None
 
 
 def _put(path: Path, tokens: Tokens) -> bool:
@@ -130,7 +214,12 @@ def _put(path: Path, tokens: Tokens) -> bool:
 
 
 def _as_bytes(tokens: Tokens) -> bytes:
-    return json.dumps({"tokens": dict(tokens.by_scope), "key": tokens.key}).encode()
+    persons = [
+        {"name": owner.name, "scope": owner.scope, "token": token}
+        for owner, token in tokens.of_persons.items()
+    ]
+    told = {"tokens": dict(tokens.by_scope), "key": tokens.key}
+    return json.dumps({**told, "persons": persons} if persons else told).encode()
 
 
 def _unwritten(path: Path, error: OSError) -> ConfigError:

@@ -86,7 +86,7 @@ def steps(record: TickRecord) -> list[Step]:
         *voices,
         _scores(
             "Analyst average",
-            "Σ f k a / Σ f over the analysts that scored it",
+            "of those that scored it",
             debated.analyst_avg,
             missing=silent,
         ),
@@ -109,7 +109,7 @@ def steps(record: TickRecord) -> list[Step]:
         _scores("Agent score", f"L1 + adjustment, within ±1{mark}", record.agents),
         _scores(
             "Blended score",
-            "L1 alone: the agents looked on"
+            "the bars alone: the agents looked on"
             if mark
             else f"{1 - BLEND_WEIGHT:.2f} L1 + {BLEND_WEIGHT:.2f} agent score",
             _finals(record),
@@ -172,14 +172,14 @@ def decision_rows(record: TickRecord) -> list[DecisionStep]:
             "l1": figures.mark(record.l1_verdict).text,
         },
         {
-            "name": "Low and high consensus: where an opening must stand too",
+            "name": "Consensus with the least and the most of the gate",
             "final": f"{_full(record.low_consensus)}, {_full(record.high_consensus)}",
             "l1": figures.DASH,
         },
         {
             "name": "Action",
             "final": "◔ proposed" if proposed(record) else figures.mark(record.action).text,
-            "l1": "measured, never sent",
+            "l1": "never sent",
         },
     ]
 

@@ -20,13 +20,13 @@ SMALL: Final = 0.02
 
 WORDS: Final = (
     ("verdict", "Verdict"),
-    ("l1_verdict", "Verdict of L1 alone"),
+    ("l1_verdict", "Verdict without agents"),
     ("action", "Action"),
     ("source_type", "Source"),
 )
 NUMBERS: Final = (
     ("consensus", "Consensus now"),
-    ("l1_consensus", "Consensus of L1 alone"),
+    ("l1_consensus", "Consensus without agents"),
     ("composite", "Composite now"),
 )
 

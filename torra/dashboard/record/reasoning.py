@@ -51,7 +51,7 @@ REASONS: Final = {
     PROPOSED: PROPOSED_WORDS,
     HOSTED: "your scorer decides, and Torra sends nothing",
     "VERDICT": "the verdict opens a position",
-    "POSITION_HELD": "the open position stays",
+    "POSITION_HELD": "the position that is open stays open",
     "OPPOSITE_VERDICT": "the verdict is against the open position",
     **{reason.value: denial.meaning for reason, denial in risk_engine.DENIALS.items()},
 }
@@ -183,7 +183,7 @@ def why(record: DecisionRecord) -> str:
     meaning = REASONS.get(word, "")
     if word == "GATE_VETO":
         meaning = vetoes.cause(record) or meaning
-    return f"{word}: {meaning}" if meaning else word
+    return f"{meaning[:1].upper()}{meaning[1:]}" if meaning else word
 
 
 def _decimals(record: DecisionRecord) -> int:

@@ -16,7 +16,7 @@ from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
-from torra.tick.tick_record import ProposedOrder, SignalRecord
+from torra.tick.tick_record import ProposedOrder, ReportRecord, SignalRecord
 from torra.verdict.order_levels import Levels
 from torra.verdict.position_size import worth
 
@@ -24,15 +24,26 @@ TRUE: Final = JUDGED[EQUAL][0]
 """Glyph of a citation that is as the evidence has it."""
 
 VERBS: Final = {"BUY": "buying", "SELL": "selling"}
+TOWARDS: Final = {"BUY": 1.0, "SELL": -1.0}
+
+ALONE: Final = {"BUY": "A buy", "SELL": "A sell", "HOLD": "No trade"}
+"""What the bars alone asked for, where nobody can tell what it would have come to."""
+
+NAMED: Final = 3
+"""Agents, and facts of the evidence, that a card names; of more it gives the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact of a tick: its name, its figure, and what must be said besides."""
+    """A fact of a tick: its name, its figure, and what must be said besides.
+
+    `answers` is the question of a reader that it answers, "" for one that answers none of the five.
+    """
 
     name: str
     value: str
     more: str = ""
+    answers: str = ""
 
 
 def side_of(record: ShownTick) -> str:
@@ -57,27 +68,61 @@ def facts(
     levels of an order that waits or waited for a person.
     """
     sides = panel.get("sides", []) if panel else []
-    right = sum(all(one["glyph"] == TRUE for one in row["by"]) for row in cited)
-    calls = len(record.made_calls)
-    elapsed = record.elapsed_ms
     return [
         Fact("Sure of it", sides[0]["kept"], f"of {sides[0]['raw']} before what speaks against it")
         if sides
         else Fact("Sure of it", DASH, "no agent took a side"),
         _size(record, f"× {sides[0]['size']} of what risk allows" if sides else ""),
         _risk(record, spec, currency, proposed),
-        Fact("Evidence", f"{len(cited)} cited", f"{right} true" if cited else "")
-        if cited
-        else Fact("Evidence", "Nothing cited"),
-        Fact(
-            "Cost",
-            figures.money(record.cost_usd),
-            f"{calls} calls, {figures.plain(elapsed / 1000, 1)} s"
-            if elapsed is not None
-            else f"{calls} calls",
-        ),
+        _evidence(cited),
+        _cost(record),
         Fact("Proved wrong by", falsifiers[0] if falsifiers else DASH),
     ]
+
+
+def _evidence(cited: Sequence[CitedRow]) -> Fact:
+    """Return how many facts are cited, how many of them are true, and those cited most."""
+    if not cited:
+        return Fact("Evidence", "Nothing cited", answers="evidence")
+    right = sum(all(one["glyph"] == TRUE for one in row["by"]) for row in cited)
+    most = sorted(cited, key=lambda row: -len(row["by"]))[:NAMED]
+    names = ", ".join((row["name"] or row["id"]).removeprefix("the ") for row in most)
+    return Fact("Evidence", f"{len(cited)} cited", f"{right} true; most: {names}", "evidence")
+
+
+def _cost(record: ShownTick) -> Fact:
+    """Return what a tick cost: a figure that rounds to nothing is said as nothing."""
+    calls, elapsed, usd = len(record.made_calls), record.elapsed_ms, record.cost_usd
+    took = "" if elapsed is None else f" in {figures.plain(elapsed / 1000, 1)} s"
+    said = figures.money(usd)
+    return Fact("Cost", "Nothing" if usd == 0 else said, f"{calls} calls{took}", "cost")
+
+
+def who(record: ShownTick, side: str) -> str:
+    """Return who disagreed with a side, and on which score most."""
+    deliberation = record.deliberation
+    heard = [one for one in deliberation.reports if not one.is_gate and not one.abstained]
+    if not heard:
+        asked = bool(record.made_calls or deliberation.failures)
+        return "No agent answered." if asked else "No agent was asked."
+    panel, towards = deliberation.panel, TOWARDS[side]
+    leanings = panel.pushes or panel.stances
+    against = [one for one in heard if (leanings.get(one.author) or 0.0) * towards < 0.0]
+    if not against:
+        return f"Nobody disagreed, of {len(heard)} heard."
+    named = [_on(one, towards) for one in against[:NAMED]]
+    rest = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
+    return f"Disagreed: {', '.join(named)}{rest}."
+
+
+def _on(report: ReportRecord, towards: float) -> str:
+    """Return an agent that disagrees, and the score on which it does so most."""
+    name = figures.title(report.author.removesuffix("_researcher"))
+    worst = min(
+        ((value * towards, vector) for vector, value in report.adjustments.items() if value),
+        default=(0.0, ""),
+    )
+    return f"{name} on {worst[1].replace('_', ' ')}" if worst[0] < 0.0 else name
 
 
 def _size(record: ShownTick, more: str) -> Fact:
@@ -116,9 +161,18 @@ def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str
     alone, verdict = figures.mark(record.l1_verdict).word, figures.mark(record.verdict).word
     l1 = figures.signed(record.l1_consensus)
     if record.l1_verdict is None:
-        return "Not known", "What L1 alone said is not recorded."
+        return "Not known", "What the bars alone said is not recorded."
     if told:
-        return told["did"], f"L1 alone stood at {l1}. {told['came']} With agents: {told['done']}"
+        return told[
+            "did"
+        ], f"{told['came']} With agents: {told['done']} The bars alone stood at {l1}."
     if record.l1_verdict == record.verdict:
-        return "The same", f"L1 alone stood at {l1}, which is {alone} too."
-    return alone.capitalize(), f"L1 alone stood at {l1}; with agents the verdict is {verdict}."
+        traded = bool(record.written or record.proposed)
+        return (
+            "The same trade" if traded else "No trade either",
+            f"The bars alone stood at {l1}, which is {alone} too.",
+        )
+    return (
+        ALONE.get(str(record.l1_verdict), alone),
+        f"The bars alone stood at {l1}; with agents the verdict is {verdict}.",
+    )

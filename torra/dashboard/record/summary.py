@@ -18,7 +18,7 @@ from torra.exhibits import figures
 from torra.exhibits.figures import Mark
 from torra.tick.tick_record import PROPOSED, DecisionRecord, TickRecord
 
-PROPOSED_WORDS: Final = "proposed: waits for a person's yes, or was decided: see Approvals"
+PROPOSED_WORDS: Final = "a person decides: see Approvals"
 
 STATES: Final = ("answered", "abstained", "failed", "not asked")
 LOOKS: Final = ("second_look", "first_look_stands")
@@ -33,7 +33,7 @@ FLAGS: Final = {
     "not_asked": "this desk has nobody to ask",
     "ladder": "the ceiling is near: a smaller desk was asked",
     "pivotal_sample": "could not have changed the verdict; asked all the same, as a sample",
-    "shadow": "recorded, not counted: the tick decided as L1 alone",
+    "shadow": "recorded, not counted: the bars alone decided",
     "threads_exhausted": "too many calls that never came back were still running",
     "reserve_failed": "the ledger could not be written, so nothing was spent",
     "event_failed": "whoever watched was not told of an event",

@@ -3,8 +3,9 @@
 Time: every call on the axis of the tick, with the end of its stage and the deadline. A record says
 how long stages and calls took, not when they began. So they are laid one after the other, from the
 end of the work before the debate, and a second request of an agent comes after its first.
-Scores: how far each agent, the gate and the blend move a vector, and what the contributions add up
-to against the thresholds. The numbers are those of `arithmetic`, which checks them against the
+Scores: the score of the bars as the bar that it is, from zero; how far each agent, the gate and the
+blend move it from there; and what the contributions add up to against the thresholds. Each has an
+axis with zero and numbers. The numbers are those of `arithmetic`, which checks them against the
 record.
 Pure functions; what lacks a number is left out, with the reason.
 """
@@ -45,6 +46,15 @@ NUMBER_WIDTH: Final = 52.0
 ROW_HEIGHT: Final = 16.0
 NARROWEST: Final = 0.02
 """The least range of scores on a chart, so that a tiny change is not drawn as a large one."""
+
+AXIS_HEIGHT: Final = 18.0
+"""Height below the rows of a chart, for the numbers of its axis."""
+
+MARKED: Final = 5
+"""Most numbers on an axis of scores: more would touch each other."""
+
+AXIS_STEPS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0)
+"""Steps between the numbers of an axis."""
 
 
 # --- time ---
@@ -262,12 +272,22 @@ class ThresholdLine(TypedDict):
     value: str
 
 
+class AxisMark(TypedDict):
+    """A number on the axis of a chart, and its place."""
+
+    x: float
+    value: str
+    zero: bool
+
+
 class WaterfallChart(TypedDict):
-    """A waterfall: its steps with their geometry."""
+    """A waterfall: its steps with their geometry, and its axis."""
 
     width: float
     height: float
+    floor: float
     rows: list[FallRow]
+    axis: list[AxisMark]
     spoken: str
 
 
@@ -280,14 +300,15 @@ class VectorChart(TypedDict):
     origin: NotRequired[float]
     width: NotRequired[float]
     height: NotRequired[float]
+    floor: NotRequired[float]
+    axis: NotRequired[list[AxisMark]]
     spoken: NotRequired[str]
 
 
 class DecisionChart(WaterfallChart):
-    """The waterfall of the decision, with the thresholds and zero in it."""
+    """The waterfall of the decision, with the thresholds in it."""
 
     lines: list[ThresholdLine]
-    zero: float
 
 
 def score_charts(record: TickRecord) -> list[VectorChart]:
@@ -307,8 +328,8 @@ def decision_chart(record: TickRecord) -> DecisionChart | None:
     lines = [("BUY", buy), ("SELL", None if sell is None else -sell)]
     known = [(name, value) for name, value in lines if value is not None]
     if record.l1_consensus is not None:
-        steps.append(Fall("L1 alone", 0.0, record.l1_consensus, "control"))
-    drawn, scale = _chart(steps, [value for _, value in known], zero=True)
+        steps.append(Fall("Without agents", 0.0, record.l1_consensus, "control"))
+    drawn, scale = _chart(steps, [value for _, value in known])
     return {
         **drawn,
         "lines": [
@@ -319,7 +340,6 @@ def decision_chart(record: TickRecord) -> DecisionChart | None:
             }
             for name, value in known
         ],
-        "zero": scale.x(0.0),
     }
 
 
@@ -328,7 +348,7 @@ def _vector_chart(record: TickRecord, vector: str) -> VectorChart:
     title = figures.title(vector)
     if l1 is None:
         return {"title": title, "rows": [], "why": "no L1 score is recorded"}
-    steps = [Fall("L1", l1, l1, "base")]
+    steps = [Fall("Bars (L1)", 0.0, l1, "base")]
     at = l1
     for who, moved in _moves(record, vector):
         steps.append(Fall(who, at, at + moved, "voiced"))
@@ -338,10 +358,10 @@ def _vector_chart(record: TickRecord, vector: str) -> VectorChart:
         # the voices add up to more than was applied: a bound has cut the rest
         if abs(agent - at) > arithmetic.TOLERANCE:
             steps.append(Fall("Cut at a bound", at, agent, "voiced"))
-        steps.append(Fall("Agent score", l1, agent, "sum"))
+        steps.append(Fall("Agent score", 0.0, agent, "sum"))
     if final is not None:
-        name = "L1: not counted" if record.deliberation.in_shadow else "Blended"
-        steps.append(Fall(name, l1, final, "base"))
+        name = "Bars: not counted" if record.deliberation.in_shadow else "What counts"
+        steps.append(Fall(name, 0.0, final, "base"))
     drawn, scale = _chart(steps, [])
     return {"title": title, "why": "", "origin": scale.x(l1), **drawn}
 
@@ -409,18 +429,37 @@ def _sums(
     yield Fall(name, 0.0, total, "sum")
 
 
-def _chart(
-    steps: list[Fall], more: list[float], *, zero: bool = False
-) -> tuple[WaterfallChart, ScoreRange]:
-    """Return the rows of a chart with their geometry, and its scale."""
+def _chart(steps: list[Fall], more: list[float]) -> tuple[WaterfallChart, ScoreRange]:
+    """Return the rows of a chart with their geometry, and its scale; zero is always on it."""
     values = [value for step in steps for value in (step.start, step.end)]
-    values += [*more, 0.0] if zero else more
+    values += [*more, 0.0]
     low, high = min(values), max(values)
     pad = max(NARROWEST - (high - low), (high - low) * 0.08) / 2
     scale = ScoreRange(low - pad, high + pad)
     rows = [_row(step, place, scale) for place, step in enumerate(steps)]
-    height = ROW_HEIGHT * len(steps) + 2
-    return {"width": CHART_WIDTH, "height": height, "rows": rows, "spoken": spoken(rows)}, scale
+    floor = ROW_HEIGHT * len(steps) + 2
+    return {
+        "width": CHART_WIDTH,
+        "height": floor + AXIS_HEIGHT,
+        "floor": floor,
+        "rows": rows,
+        "axis": _axis(scale),
+        "spoken": spoken(rows),
+    }, scale
+
+
+def _axis(scale: ScoreRange) -> list[AxisMark]:
+    """Return round numbers on an axis, zero among them."""
+    room = scale.high - scale.low
+    step = next((one for one in AXIS_STEPS if room / one < MARKED), AXIS_STEPS[-1])
+    decimals = 1 if math.isclose(step * 10, round(step * 10)) else 2
+    first = math.ceil(scale.low / step)
+    marks: list[AxisMark] = []
+    for place in range(first, math.floor(scale.high / step) + 1):
+        value = place * step
+        told = figures.signed(value, decimals) if place else "0"
+        marks.append({"x": scale.x(value), "value": told, "zero": not place})
+    return marks
 
 
 def _row(step: Fall, place: int, scale: ScoreRange) -> FallRow:

@@ -1,4 +1,4 @@
-"""The page Changed by agents: each tick that they changed, beside what L1 alone would have done.
+"""The page What agents changed: each tick that they changed, beside what L1 alone would have done.
 
 The figures are those of `torra changed` (torra.replay.changed). A page reads some ticks by their
 index and goes on by a cursor, so a long history does not make it slow. The two whole paths take all
@@ -68,6 +68,7 @@ def changed_page() -> str:
         found = None if behind is None else _asked(behind)
     except ConfigError:
         abort(400)
+    currency = _currency(behind)
     told = _paths(behind) if behind is not None and found and found.of <= FEW else ()
     return page(
         "changed.html",
@@ -76,11 +77,12 @@ def changed_page() -> str:
         cells=symbol_cells.strip(desk),
         shape="desk",
         found=found,
-        lines=[_line(one) for one in found.ticks] if found else [],
+        lines=[_line(one, currency) for one in found.ticks] if found else [],
         nothing=words.empty(found, known["what"]) if found else "",
-        paths=[words.of_paths(one) for one in told],
+        paths=[words.of_paths(one, currency) for one in told],
         worth="" if behind is None else figures.clean(behind.database.newest_says("worth"), 600),
         words=words,
+        currency=currency,
         known=known,
         kinds=KINDS,
         instances=[item.id for item in behind.settings.instances] if behind else [],
@@ -136,7 +138,15 @@ def _paths(behind: Backing) -> tuple[Paths, ...]:
     return known[1]
 
 
-def _line(one: ChangedTick) -> ChangedLine:
+def _currency(behind: Backing | None) -> str:
+    """Return the currency of all accounts of a desk; "" where they differ or it is not known."""
+    if behind is None:
+        return ""
+    found = {behind.currency(one.route) for one in behind.settings.instances}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _line(one: ChangedTick, currency: str) -> ChangedLine:
     from torra.replay.changed import words  # noqa: PLC0415
 
     return ChangedLine(
@@ -146,10 +156,10 @@ def _line(one: ChangedTick) -> ChangedLine:
         changed=", ".join(one.changed),
         l1_verdict=figures.mark(one.l1.verdict),
         l1=words.did(one.l1),
-        l1_came=words.came(one.l1.came_to),
+        l1_came=words.came(one.l1.came_to, currency),
         verdict=figures.mark(one.done.verdict),
         done=words.did(one.done),
-        done_came=words.came(one.done.came_to),
+        done_came=words.came(one.done.came_to, currency),
     )
 
 

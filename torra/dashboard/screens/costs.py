@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
 from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from agent_config import MODES
-from torra.clock import parse
+from torra.clock import duration, parse
 from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
@@ -50,9 +51,11 @@ SUMS: Final = (
 RUNGS: Final = {
     **{name: row.rung for name, row in MODES.items()},
     CUSTOM: "the agents that the profile names are asked",
-    UNASKED: "nobody is asked: scores are L1 alone",
+    UNASKED: "nobody is asked: the bars alone decide",
 }
 """Agents that are asked on each rung of the ladder."""
+
+DAY: Final = timedelta(days=1)
 
 
 class VerdictTally(TypedDict):
@@ -67,6 +70,14 @@ class ShownReport(CostReport):
 
     paying: list[str]
     changed: VerdictTally
+
+
+class ModelPrice(NamedTuple):
+    """What a desk that asks no model would pay a vendor at most: by tick, and by day."""
+
+    vendor: str
+    tick: str
+    day: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +153,22 @@ def costs() -> str:
         days=arranged.days,
         dearest=arranged.dearest,
         free=arranged.free,
+        models=models(backing()) if arranged.free else [],
     )
+
+
+def models(behind: Backing) -> list[ModelPrice]:
+    """Return what each vendor would cost this desk at most, the cheapest first."""
+    found: dict[str, tuple[float, float]] = {}
+    for setup in behind.desk.setups.values():
+        a_day = sum(DAY / duration(frame) for frame in setup.instance.timeframes)
+        for vendor, usd in cost_report.by_vendor(behind.home, setup.profile.agents).items():
+            tick, day = found.get(vendor, (0.0, 0.0))
+            found[vendor] = max(tick, usd), day + usd * a_day
+    return [
+        ModelPrice(vendor.replace("_", " "), figures.money(tick), figures.money(day, 2))
+        for vendor, (tick, day) in sorted(found.items(), key=lambda one: one[1])
+    ]
 
 
 def api_costs() -> ResponseReturnValue:
@@ -233,6 +259,7 @@ def _shape(told: ShownReport) -> str:
     """Return the shape of the page, which must not change if new cells are to fit it."""
     parts = [
         told["days"][-1]["day"],
+        *told["paying"],
         *(row["profile"] + str(len(row["ladder"])) for row in told["profiles"]),
         *(f"{kind}:{name}" for kind, listed in _groups(told) for name, _ in listed),
         *(f"{row['id']}{row['under_way']}" for row in told["kept"]),
@@ -342,8 +369,8 @@ def _changed(told: VerdictTally) -> str:
     same = told["all"] - told["changed"]
     return (
         f"{told['changed']:,} of {told['all']:,} verdicts ({told['changed'] / told['all']:.1%}) "
-        f"differ from what L1 alone said. What was spent on the other {same:,} bought no other "
-        "verdict. Whether a changed one was a better one, only a scorecard can say."
+        f"would have been others without agents. What was spent on the other {same:,} bought no "
+        "other verdict. Whether a changed one was a better one, only a scorecard can say."
     )
 
 

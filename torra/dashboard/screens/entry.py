@@ -26,6 +26,7 @@ from torra.dashboard.doors.access import (
     trustworthy,
     visitor,
 )
+from torra.dashboard.doors.access_file import Owner
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.view.rendering import page, state
 from torra.errors import StoreUnavailable
@@ -43,13 +44,13 @@ def login_page() -> str:
 def login() -> ResponseReturnValue:
     """Exchange a token for a session."""
     given = _given()
-    scope = state().access.scope_of(given.get("token", "").strip())
-    if scope is None:
+    owner = state().access.owner_of(given.get("token", "").strip())
+    if owner is None:
         count_wrong(state().access, "login")
         return _refused(given.get("next", ""))
-    # a right token is counted by its scope: the address may be everybody's
-    _count_right(scope, request.remote_addr or "")
-    return _entered(scope, own_path(given.get("next", ""), root()))
+    # a right token is counted by its owner: the address may be everybody's
+    _count_right(owner, request.remote_addr or "")
+    return _entered(owner, own_path(given.get("next", ""), root()))
 
 
 def logout() -> ResponseReturnValue:
@@ -66,9 +67,9 @@ def root() -> str:
     return url_for(".overview")
 
 
-def _count_right(scope: str, address: str) -> None:
+def _count_right(owner: Owner, address: str) -> None:
     known = counted(state().access)
-    seconds = known.rates.wait(("login", scope), LOGINS_A_MINUTE)
+    seconds = known.rates.wait(("login", owner.scope, owner.name), LOGINS_A_MINUTE)
     if seconds > 0.0:
         too_often(seconds)
     known.failures.succeeded(address)
@@ -81,15 +82,15 @@ def _given() -> dict[str, str]:
     return {str(name): value for name, value in told.items() if isinstance(value, str)}
 
 
-def _entered(scope: str, onward: str) -> Response:
+def _entered(owner: Owner, onward: str) -> Response:
     answer = make_response(
-        jsonify(scope=scope, next=onward) if request.is_json else redirect(onward, 303)
+        jsonify(scope=owner.scope, next=onward) if request.is_json else redirect(onward, 303)
     )
     access = state().access
     before = access.session(request)
     if before is not None:  # maybe not the visitor's own: somebody may have planted its cookie
         access.end_session(before.id)
-    who = access.open_session(answer, scope, root())
+    who = access.open_session(answer, owner, root())
     _on_record(who, "login")
     return answer
 

@@ -18,6 +18,7 @@ from flask import jsonify, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import iso
+from torra.config import Profile
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.cells.common import Cells, words
 from torra.dashboard.cells.shown import Overview
@@ -64,6 +65,11 @@ GROUPS: Final = (
     ("versions", "Versions"),
     ("checklist", "Checklist of torra doctor"),
 )
+LASTING: Final = "lasting"
+"""The group of what nobody can mend from here: told once, at the bottom of the page."""
+
+BRIEFLY: Final = 2
+"""Details that the line of a part tells where something is not well."""
 
 Signs = dict[str, list[Sign]]
 
@@ -88,7 +94,7 @@ class SignRow:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The signs of one part of the desk."""
+    """The signs of one part of the desk; its worst level and its line are cells below its key."""
 
     key: str
     title: str
@@ -103,6 +109,7 @@ class HealthScreen:
     shape: str
     groups: list[Group]
     urgent: list[SignRow]
+    lasting: list[str]
 
 
 class Checkup:
@@ -178,6 +185,7 @@ def health() -> str:
         shape=arranged.shape,
         groups=arranged.groups,
         urgent=arranged.urgent,
+        lasting=arranged.lasting,
     )
 
 
@@ -224,7 +232,7 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
             *health_checks.trading(overview.desk),
             *health_checks.agents(behind.database, _subjects(behind)),
         ],
-        "streams": list(health_checks.streams(overview, behind.settings)),
+        "streams": list(health_checks.streams(overview, behind.settings, _profiles(behind))),
         "scheduler": list(health_checks.scheduler(behind, now)),
         "bridges": list(health_checks.bridges(behind, now)),
         "providers": list(health_checks.providers(behind)),
@@ -234,8 +242,13 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
         "access": list(health_checks.access(behind, state().remote)),
         "versions": list(health_checks.versions(bridges)),
         "checklist": list(health_checks.checklist(memory.findings(behind, now))),
+        LASTING: list(health_checks.lasting(memory.findings(behind, now))),
     }
     return found, checked
+
+
+def _profiles(behind: Backing) -> dict[str, Profile]:
+    return {name: setup.profile for name, setup in behind.desk.setups.items()}
 
 
 def _subjects(behind: Backing) -> tuple[PromotionSubject, ...]:
@@ -281,6 +294,7 @@ def shown(strip: Cells, found: Signs) -> HealthScreen:
             rows.append(row)
             urgent.append((LEVELS.index(sign.level), row))
         groups.append(Group(name, title, rows))
+        cells |= _line(name, found[name])
     bad = worst(found) in ("alert", "warn")
     cells["all.well"] = {"text": "", "hidden": bad}
     shape = "|".join(row.name for group in groups for row in group.rows)
@@ -289,7 +303,30 @@ def shown(strip: Cells, found: Signs) -> HealthScreen:
         shape=figures.clean(shape, 4000),
         groups=groups,
         urgent=[row for _, row in sorted(urgent, key=lambda pair: pair[0])],
+        lasting=[
+            figures.clean(f"{sign.detail}; {sign.remedy}.", LONGEST) for sign in found[LASTING]
+        ],
     )
+
+
+def _line(name: str, signs: list[Sign]) -> Cells:
+    """Return a part of the desk in a line: its worst level, and what it comes to."""
+    level = next((one for one in LEVELS if any(sign.level == one for sign in signs)), "ok")
+    # a note is no trouble: where something is well beside it, the part is well
+    if level in ("note", "unknown") and any(sign.level == "ok" for sign in signs):
+        level = "ok"
+    word, tone = MARKS[level]
+    told = [sign for sign in signs if sign.level == level]
+    if level == "ok" and len(told) > 1:
+        names = ", ".join(dict.fromkeys(sign.name for sign in told))
+        return {f"{name}.worst": words(word, tone), f"{name}.line": words(figures.clean(names, 90))}
+    said = "; ".join(sign.detail for sign in told[:BRIEFLY])
+    more = f"; and {len(told) - BRIEFLY} more" if len(told) > BRIEFLY else ""
+    brief = figures.clean(said, 120)
+    return {
+        f"{name}.worst": words(word, tone),
+        f"{name}.line": words(f"{brief}{more}" if signs else "nothing to tell"),
+    }
 
 
 def _cells(key: str, sign: Sign) -> Cells:

@@ -15,17 +15,17 @@ import sqlite3
 import stat
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from agent_config import VENDORS
 from instance_database import Database
-from torra.clock import parse
-from torra.config import DeskSettings
+from torra.clock import duration, parse
+from torra.config import DeskSettings, Profile
 from torra.dashboard.cells import sources
-from torra.dashboard.cells.shown import Overview, ShownBlock, ShownStream, Strip
+from torra.dashboard.cells.shown import Overview, ShownBlock, ShownInstance, ShownStream, Strip
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens.health_rows import CallRow, LeaseRow
 from torra.dashboard.trade.stored_rows import BridgeRow
@@ -37,8 +37,10 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import BACKUP_FOLDER
 from torra.notices import listing
+from torra.notices.watching import closed_at_most
 from torra.owner_only import OTHERS
 from torra.providers.vendors.addresses import address
+from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
 
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
@@ -69,6 +71,11 @@ FEEDS: Final = {
 }
 """What to do when a stream is stale, by its feed."""
 
+FIRST: Final = {**FEEDS, "host": "it comes with the first question of your scorer"}
+"""What to do when a stream never had a bar, by its feed."""
+
+WAITS: Final = "wait for the close of the next bar"
+
 NEWS: Final = {
     "available": "ok", "empty": "ok", "off": "note", "not_yet": "note", "rate_limited": "warn",
     "unreachable": "warn", "broken": "warn", "no_file": "warn", "no_key": "warn", "refused": "warn",
@@ -86,12 +93,34 @@ class Sign:
     facts: tuple[tuple[str, str], ...] = ()
 
 
-def streams(overview: Overview, settings: DeskSettings) -> Iterator[Sign]:
-    """Yield a sign for each stream: its newest tick, and whether bars still come."""
+def streams(
+    overview: Overview, settings: DeskSettings, profiles: Mapping[str, Profile] | None = None
+) -> Iterator[Sign]:
+    """Yield a sign for each stream: its newest tick, and whether bars still come.
+
+    `profiles` are those of the instances; they say for how long a symbol's market may be closed.
+    """
     feeds = {item.id: item.feed for item in settings.instances}
     for one in overview.instances:
+        profile = (profiles or {}).get(one.instance)
         for row in one.streams:
-            yield _stream(f"{one.instance} {row.timeframe}", row, feeds.get(one.instance, one.feed))
+            name = f"{one.instance} {row.timeframe}"
+            sign = _stream(name, row, feeds.get(one.instance, one.feed))
+            yield _overdue(sign, one, row, profile, overview.desk.now) if row.quiet else sign
+
+
+def _overdue(
+    sign: Sign, one: ShownInstance, row: ShownStream, profile: Profile | None, now: str | None
+) -> Sign:
+    """Return the sign of a stream without bars: a fault once no closed market explains it."""
+    if profile is None or row.age_seconds is None or now is None:
+        return sign
+    moment, age = parse(now), timedelta(seconds=row.age_seconds)
+    step = duration(row.timeframe)
+    if age < closed_at_most(profile, one.symbol, step, moment - age, moment):
+        return sign
+    remedy = FEEDS.get(one.feed or "", "look at its feed")
+    return replace(sign, level="warn", detail=f"{sign.detail}; too long for either", remedy=remedy)
 
 
 def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
@@ -99,8 +128,12 @@ def _stream(name: str, row: ShownStream, feed: str | None) -> Sign:
     then = f"next close in {figures.countdown(row.next_in_seconds)}"
     if row.skipped:
         then += f"; skipped since: {row.skipped.reason}, {row.skipped.detail}"
+    if row.age_seconds is None and not row.newest_bar:
+        # another program's scorer brings its bars with its question
+        level = "note" if feed == FEED else "warn"
+        return Sign(name, level, "no bar yet, so no tick can run", FIRST.get(feed or "", WAITS))
     if row.age_seconds is None:
-        return Sign(name, "note", f"no tick yet; {then}", "wait for the close of the next bar")
+        return Sign(name, "note", f"no tick yet; {then}", WAITS)
     if row.quiet:
         told = f"no bars for {row.quiet.count} closes: the market is closed, or there is a hole"
         return Sign(name, "note", f"{age}; {told}")
@@ -437,11 +470,24 @@ def versions(noted: Iterable[BridgeRow]) -> Iterator[Sign]:
     yield Sign("versions", "ok", f"Torra {facts[0][1]}", "", tuple(facts))
 
 
+def is_lasting(item: CheckResult) -> bool:
+    """Return whether a finding is of this machine for good: nobody can mend it from here."""
+    return item.name == "sqlite" and item.level == "warning"
+
+
+def lasting(findings: Iterable[CheckResult]) -> Iterator[Sign]:
+    """Yield what is known about this machine, and is no call to do anything."""
+    for item in filter(is_lasting, findings):
+        yield Sign(item.name, "note", item.detail, item.remedy)
+
+
 def checklist(findings: Iterable[CheckResult]) -> Iterator[Sign]:
     """Yield the findings of `torra doctor`, apart from those that read the whole database."""
     levels = {"ok": "ok", "warning": "warn", "error": "alert"}
     there = []
     for item in findings:
+        if is_lasting(item):
+            continue
         # one sign for all packages that are well: there are many, and nothing to do about them
         if item.name == "package" and item.level == "ok":
             there.append(item.detail)

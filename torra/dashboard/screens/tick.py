@@ -82,10 +82,11 @@ def story(record: ShownTick) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """What stands first: the case of a side, what L1 alone would have done, and the facts."""
+    """What stands first: the case of a side, who disagreed, what happens without agents, facts."""
 
     verb: str
     case: Case
+    who: str
     without: tuple[str, str]
     facts: list[story_cards.Fact]
 
@@ -101,6 +102,7 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
     return Front(
         verb=story_cards.VERBS[side],
         case=case,
+        who=story_cards.who(record, side),
         without=without_tick.without(record),
         facts=story_cards.facts(
             record,

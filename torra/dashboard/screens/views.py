@@ -13,7 +13,6 @@ from urllib.parse import quote
 from flask import abort, current_app, g, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
-from agent_config import LEANING_SHARE, OPPOSITION_COST
 from torra import clock
 from torra.dashboard.cells import chart_data, price_lines, state_odds
 from torra.dashboard.cells import overview_cells as glance
@@ -28,7 +27,7 @@ from torra.dashboard.trade import approvals
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page
 from torra.dashboard.view.stream_reading import Json
-from torra.exhibits import figures
+from torra.exhibits import figures, glossary
 
 CHART_BARS: Final = 300
 """Bars and ticks that a symbol page shows."""
@@ -124,8 +123,8 @@ def help_page() -> str:
         marks=figures.MARKS,
         regimes=surroundings.REGIMES,
         triage=surroundings.TRIAGE,
-        cost=OPPOSITION_COST,
-        leaning=LEANING_SHARE,
+        glossary=glossary,
+        evidence=tuple(glossary.evidence()),
     )
 
 

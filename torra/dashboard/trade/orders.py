@@ -23,6 +23,7 @@ from torra.config import Instance, Profile
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
 from torra.dashboard.trade.proposals import MEANINGS
+from torra.dashboard.trade.trade_rows import protected
 from torra.dashboard.view.commanding import CommandOutcome, command, words
 from torra.dashboard.view.rendering import backing
 from torra.errors import ConfigError
@@ -133,10 +134,15 @@ def halt() -> ResponseReturnValue:
         known = backing()
         files = by_hand.files_to_halt(known.home, lambda: known.settings)
         done = by_hand.halt_desk(known.database, files, reason, known.kill_switch)
-        told = _told(done, lambda: "trading is HALTED; stops and targets stay at the broker")
+        told = _told(done, lambda: f"trading is HALTED; {_protected()}")
         return replace(told, on_record=False)  # it waits for no record: `command` writes one
 
     return command("halt", "", run, back=url_for("torra_agents.signals"))
+
+
+def _protected() -> str:
+    said = protected({one.route for one in backing().settings.instances})
+    return said[0].lower() + said[1:].removesuffix(".")
 
 
 def reduce() -> ResponseReturnValue:

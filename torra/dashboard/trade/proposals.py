@@ -395,7 +395,9 @@ def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
     ]
     return ProposalSteps(
         steps=[known[name] for name in SUMS if name in known],
-        clamped=f"cut at ±{ADJUSTMENT_BOUND:.2f}: {', '.join(cut)}" if cut else "none was cut",
+        clamped=f"cut at ±{ADJUSTMENT_BOUND:.2f}: {', '.join(cut)}"
+        if cut
+        else "no score was cut at its limit",
         decision=arithmetic.decision_rows(record),
         headline=reasoning.headline(record),
         size=figures.plain(multiplier, 3),

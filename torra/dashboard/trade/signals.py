@@ -129,6 +129,7 @@ def signals() -> str:
     found = _standing(symbol_cells.strip(desk))
     listed = _listed(asked)
     states = backing().database.trading_states(HISTORY)
+    ways = sorted({item.route for item in backing().settings.instances})
     return page(
         "signals.html",
         desk,
@@ -152,7 +153,8 @@ def signals() -> str:
         instances=[item.id for item in backing().settings.instances],
         marks=trade_rows.STATES,
         meanings=trade_rows.STATE_MEANINGS,
-        routes=sorted({item.route for item in backing().settings.instances}),
+        ways=ways,
+        protected=trade_rows.protected(ways),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -32,6 +32,7 @@ from torra.dashboard.trade.stored_rows import (
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, Cell, Mark, cell
+from torra.money.open_positions import PAPER
 from torra.verdict.position_size import worth
 from torra.verdict.risk_engine import Position
 from torra.verdict.signal_states import EXECUTED
@@ -50,7 +51,7 @@ STATES: Final[Mapping[str, Mark]] = {
     "REJECTED": Mark("✕", "rejected", "warn"),
     "EXPIRED": Mark("◷", "expired", "flat"),
     "CANCELLED": Mark("∅", "cancelled", "flat"),
-    "UNKNOWN_NOT_SENT": Mark("⁇", "perhaps not sent", "alert"),
+    "UNKNOWN_NOT_SENT": Mark("⁇", "not confirmed", "alert"),
     "NOT_SENT": Mark("○", "not sent", "flat"),
 }
 """Every state of torra.verdict.signal_states, each with a glyph of its own."""
@@ -69,7 +70,7 @@ STATE_MEANINGS: Final[Mapping[str, str]] = {
     "REJECTED": "refused by a guard or by the broker",
     "EXPIRED": "its time ran out before it was executed",
     "CANCELLED": "taken back before it was executed",
-    "UNKNOWN_NOT_SENT": "the other side cannot tell whether it sent it, and did not repeat it",
+    "UNKNOWN_NOT_SENT": "it may or may not be at the broker: nobody confirmed or repeats it",
     "NOT_SENT": "found never to have reached the market",
 }
 
@@ -157,6 +158,15 @@ def state_mark(state: str) -> Mark:
     return STATES.get(state) or figures.mark(state)
 
 
+def protected(ways: Collection[str]) -> str:
+    """Return who watches stops and targets while trading is halted, by where orders go."""
+    if set(ways) <= {PAPER}:
+        return "On paper Torra goes on watching stops and targets."
+    if PAPER in ways:
+        return "At a broker stops and targets stay there; on paper Torra goes on watching them."
+    return "Stops and targets stay at the broker."
+
+
 def explain(detail: str | None) -> str:
     """Return the meaning of the code at the beginning of a detail; empty for an unknown one."""
     found = CODE.match(detail or "")
@@ -217,6 +227,8 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
     """Return a signal from its decision to its result."""
     ended = row.state == "CLOSED"
     detail = row.close_reason if ended else row.detail
+    # the market has not answered where a person took the trade off
+    judged = "Unknown" if (row.close_reason or "").startswith("BY_HAND") else row.evolution
     not_yet = NO_RESULT.get(row.kind, "not closed")
     return SignalLine(
         sid=figures.clean(row.sid, 40),
@@ -243,7 +255,7 @@ def signal_line(row: SignalRow, digits: int) -> SignalLine:
         profit=cell(row.profit if ended else None, 2, not_yet),
         r=cell(row.r_multiple if ended else None, 2, not_yet),
         outcome=OUTCOMES.get(row.outcome or ""),
-        evolution=EVOLUTIONS.get(row.evolution or ""),
+        evolution=EVOLUTIONS.get(judged or ""),
         bridge=figures.clean(row.bridge, 60),
         ticket=figures.clean(row.ticket, 40) or DASH,
         expires=figures.moment(row.expires),
@@ -309,11 +321,19 @@ def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
         ("Result, % of the fill", "realized_pct", 2),
         ("Planned R", "planned_r", 2),
         ("Result in R", "r_multiple", 2),
-        ("R lost at the fill", "slipped_r", 2),
+        ("Lost at the fill, R", "slipped_r", 2),
         ("Hours held", "hours_held", 2),
         ("Profit", "profit", 2),
     )
-    return [Figure(name, cell(told[key], places)) for name, key, places in pairs if key in told]
+    return [_figure(name, told[key], places) for name, key, places in pairs if key in told]
+
+
+def _figure(name: str, value: float | None, places: int) -> Figure:
+    if not name.startswith("Lost"):
+        return Figure(name, cell(value, places))
+    # what was lost is no gain: a plain number, and bad where there is any
+    tone = "down" if (value or 0.0) > 0 else "flat"
+    return Figure(name, {"text": figures.plain(value, places), "tone": tone, "title": ""})
 
 
 # --- positions ------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def _trade(row: ProposalRow, record: TickRecord, at: Terms) -> str:
         return f"the same close, {_lots(first.lots)}"
     if alone != row.verdict and any(draft.kind == "close" for draft in row.drafts):
         # what the proposal closes is on the side of L1
-        return "no trade, the open position stays"
+        return "no trade, what is open stays open"
     return _opening(OTHER[OTHER[alone]], row, record, at)
 
 

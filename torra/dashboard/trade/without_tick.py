@@ -45,17 +45,24 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
     if behind is None or record.instance not in known or record.l1_verdict is None:
         return None
     from torra.replay.changed import words  # noqa: PLC0415  the pages load replays only when asked to
-    from torra.replay.changed.without_agents import ScoredBars, changed_tick  # noqa: PLC0415
+    from torra.replay.changed.without_agents import (  # noqa: PLC0415
+        Course,
+        ScoredBars,
+        changed_tick,
+    )
 
     key = f"{record.instance}|{record.timeframe}|{record.bar_time}"
     found = changed_tick(ScoredBars(behind.database), known, key)
     if found is None:
         return None
     alone, done = found.l1.came_to, found.done.came_to
-    after = f" {currency}" if currency else ""
+
+    def did(course: Course) -> str:
+        return "no trade" if course.action == "HOLD" else words.did(course)
+
     return {
-        "did": words.did(found.l1).capitalize(),
-        "came": ENDS.get(alone.state) or f"It would have come to {words.came(alone)}{after}.",
-        "done": f"{words.did(found.done)}"
-        + (f", {words.came(done)}{after}." if done.state == "closed" else "."),
+        "did": did(found.l1).capitalize(),
+        "came": ENDS.get(alone.state) or f"It would have come to {words.came(alone, currency)}.",
+        "done": f"{did(found.done)}"
+        + (f", {words.came(done, currency)}." if done.state == "closed" else "."),
     }

@@ -18,7 +18,7 @@ from torra.dashboard.doors.access import Access, Visitor
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import DeskView
 from torra.dashboard.view.stream_reading import Json
-from torra.exhibits import figures
+from torra.exhibits import figures, glossary
 
 EXTENSION: Final = "torra_agents"
 """Name of the blueprint and key of the state in `app.extensions`."""
@@ -55,7 +55,7 @@ MENU: Final = (
             MenuPage("symbols", "All symbols", "y"),
             MenuPage("history", "History", "v"),
             MenuPage("watching", "Debates", "w"),
-            MenuPage("changed", "Changed by agents", "e"),
+            MenuPage("changed", "What agents changed", "e"),
         ),
         ("instance", "symbol", "tick", "watch", "new_symbol", "check_symbol", "add_symbol"),
     ),
@@ -151,6 +151,7 @@ def page(template: str, desk: Json | Strip | None = None, **context: object) -> 
         f"torra_agents/{template}",
         desk=desk,
         fig=figures,
+        explained=glossary.entry,
         short=SHORT,
         refresh=REFRESH_SECONDS,
         vendor=known.vendor,

@@ -90,7 +90,9 @@ def brief(record: Json) -> Json:
     return {
         **{name: record[name] for name in BRIEF if name in record},
         # made here for an older record: what is kept of it is too little
-        "sentence": record.get("sentence") or sentence.told(TickRecord.read(record)),
+        "sentence": sentence.in_words_of_now(str(stored))
+        if (stored := record.get("sentence"))
+        else sentence.told(TickRecord.read(record)),
         "news": {"status": news.get("status")} if news else None,
         "features": [
             item

@@ -156,14 +156,18 @@ def paths(database: Database, subject: PromotionSubject) -> Paths:
     if not final.ticks:
         return Paths(subject.name, "No tick has run with the present setting.")
     if all(tick.shadow for tick in final.ticks if tick.opinions):
-        return Paths(subject.name, "The agents looked on: the desk's path is the one of L1 alone.")
+        return Paths(
+            subject.name, "The agents looked on: the desk's path is the one without agents."
+        )
     if subject.profile.events.calendar:
-        return Paths(subject.name, "A calendar kept openings back, so L1's path is not known.")
+        return Paths(
+            subject.name, "A calendar kept openings back, so the path without agents is not known."
+        )
     frames = live.frames_of(database, subject, final.ticks)
     try:
         control, final = live.arms_of(final, subject, frames)
     except ConfigError as error:
-        return Paths(subject.name, f"L1's path is not known: {error}.")
+        return Paths(subject.name, f"The path without agents is not known: {error}.")
     rng = Generator(PCG64([len(final.ticks), len(final.trades)]))
     days = day_result(final, (control,), rng).days
     share = final.capital * days.n / 100

@@ -1,7 +1,7 @@
-"""What `torra changed` and the page Changed by agents say of a tick, of a page and of two paths.
+"""What `torra changed` and its page say of a tick that agents changed, of a page, of two paths.
 
-Amounts are in the account's currency, whose name the desk does not know on paper; so every text
-that has one says so. Pure functions.
+Amounts are in the account's currency. Where its name is known they carry it; else the text says
+whose currency it is. Pure functions.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ def did(course: Course) -> str:
     return f"{told} ({figures.clean(course.reason, 40)})" if course.reason else told
 
 
-def came(came_to: CameTo) -> str:
+def came(came_to: CameTo, currency: str = "") -> str:
     """Return what an opening came to, as R and money."""
     if came_to.state != "closed":
         return CAME[came_to.state]
-    return f"{figures.signed(came_to.r, 2)} R, {figures.signed(came_to.money, 2)}"
+    return f"{figures.signed(came_to.r, 2)} R, {_amount(came_to.money, currency)}"
+
+
+def _amount(value: float | None, currency: str) -> str:
+    return f"{figures.signed(value, 2)} {currency}".rstrip()
 
 
 def empty(page: ChangedPage, what: Sequence[str]) -> str:
@@ -49,7 +53,7 @@ def empty(page: ChangedPage, what: Sequence[str]) -> str:
     return f"The agents changed no {kinds} so far, on {page.of:,} ticks."
 
 
-def of_paths(told: Paths) -> str:
+def of_paths(told: Paths, currency: str = "") -> str:
     """Return the sentences on a desk's whole path beside that of L1 alone."""
     if told.money is None:
         return f"Profile {figures.clean(told.profile, 60)}: {told.says}"
@@ -60,8 +64,8 @@ def of_paths(told: Paths) -> str:
     )
     return (
         f"Profile {figures.clean(told.profile, 60)}: the whole path with agents "
-        f"({told.trades:,} trades) less that of L1 alone ({told.l1_trades:,} trades, on paper) is "
-        f"{figures.signed(told.money, 2)} {IN_MONEY}, {figures.signed(told.r, 2)} R. {between}"
+        f"({told.trades:,} trades) less the one without ({told.l1_trades:,} trades, on paper) is "
+        f"{_amount(told.money, currency or IN_MONEY)}, {figures.signed(told.r, 2)} R. {between}"
     )
 
 
@@ -78,7 +82,7 @@ def table(page: ChangedPage, paths: Sequence[Paths], what: Sequence[str]) -> str
 
 
 def _lines(ticks: Sequence[ChangedTick]) -> list[str]:
-    head = ("close (UTC)", "stream", "changed", "L1 alone", "came to", "was done", "came to")
+    head = ("close (UTC)", "stream", "changed", "without agents", "came to", "was done", "came to")
     rows = [head, *map(_line, ticks)]
     wide = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     return [

@@ -1,0 +1,365 @@
+"""The words of the desk: each with a line for a trader and, where it helps, the exact sentence.
+
+This is the one place where a word is explained. The page Help lists it, labels of other pages open
+their entry from here, and the features of the evidence come from their own table
+(agents.feature_words), which is not written down a second time. A line has the subject first and
+one idea; `exact` is what the code does, and stands behind "How this is computed" wherever it is
+shown. Pure values and functions; a word without an entry raises KeyError, so that a page that
+promises an explanation has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from agent_config import LEANING_SHARE, OPPOSITION_COST
+from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
+from agents.feature_words import FEATURES, label_of, meaning_of
+
+NOT_A_SLUG: Final = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A word with its explanation; `exact` and `anchor` are empty where they are not needed."""
+
+    term: str
+    line: str
+    exact: str = ""
+    anchor: str = ""
+
+    @property
+    def slug(self) -> str:
+        """The word as the end of an address."""
+        return self.anchor or NOT_A_SLUG.sub("-", self.term.lower()).strip("-")
+
+
+SCORES: Final = (
+    Entry("Tick", "The work on one closed bar: scores, argument, decision."),
+    Entry(
+        "L1",
+        "The scores that arithmetic makes of the bars, before any agent speaks.",
+        "Four vectors, price action, key levels, momentum and structure, each from −1 to +1.",
+    ),
+    Entry(
+        "Without agents",
+        "What the bars alone would have decided, with nobody asked.",
+        "Verdict and consensus of L1 alone. They stand beside every tick: measured, never sent.",
+    ),
+    Entry(
+        "Composite",
+        "All scores of one timeframe in one number.",
+        "Σ weight × score / Σ weight, over the four blended scores and the record score.",
+    ),
+    Entry(
+        "Consensus",
+        "Where all timeframes stand together, from −1 (bearish) to +1 (bullish).",
+        "The weighted mean of the fresh composites of all timeframes; past a threshold it is a "
+        "verdict.",
+    ),
+    Entry("Threshold", "How far the consensus must go before it means buy or sell."),
+    Entry("Verdict", "What the consensus asks for: buy, sell or hold."),
+    Entry("Action", "What the desk did about it: opened, closed, or nothing."),
+    Entry(
+        "Weight",
+        "How much say a score or a timeframe has beside the others.",
+    ),
+    Entry(
+        "Record score",
+        "Where the price stands between the highest and the lowest price that the desk knows.",
+        "Towards +1 at the record high, towards −1 at the record low, 0 far from both, over the "
+        "longest history of the timeframe. Ticks of before knew the record high alone; they call "
+        'it ATH: +1 at it, −1 far below it. A profile with record_score "high" still does.',
+    ),
+    Entry(
+        "Source",
+        "Which agents stand behind the scores of a tick.",
+    ),
+    Entry(
+        "Regime",
+        "What kind of market it is: trending, ranging, volatile or quiet.",
+        anchor="word-regime",
+    ),
+    Entry(
+        "Markov state",
+        "Whether the consensus is bullish, neutral or bearish, in five steps.",
+        "It is the state of this desk's own consensus, not of the price. How often it went from "
+        "one state to the next is counted on the ticks of this stream.",
+    ),
+    Entry(
+        "Agreement of both bounds",
+        "An opening must also hold if the gate had counted less, and if it had counted fully.",
+        "Low and high consensus: what the consensus may come to for the least and the greatest "
+        "multiplier of the gate. An opening must stand in both.",
+    ),
+)
+
+AGENTS: Final = (
+    Entry(
+        "Abstained",
+        "The agent had nothing to judge and said so; most often there was no news.",
+        "It scores nothing, leaves every average and is not held against anybody.",
+    ),
+    Entry("Failed", "The agent was asked and gave no usable answer. Its opinion is missing."),
+    Entry(
+        "Not asked",
+        "The agent has a seat and was left out; mostly too few others had answered.",
+    ),
+    Entry(
+        "DEGRADED",
+        "Too few analysts answered for a debate, so bull and bear were not asked.",
+        "Of a desk with four or more analysts. An abstention counts as a report. The number is "
+        "agents.quorum of the profile.",
+    ),
+    Entry(
+        "Confidence",
+        "How sure an agent says it is: high, medium or low.",
+        "As the trust k that the synthesis multiplies its words by: 1.0, 0.75, 0.5.",
+    ),
+    Entry(
+        "Trust",
+        "How much of an agent's word counts.",
+        "k is 1.0 for high confidence, 0.75 for medium, 0.5 for low, times 0.3 when a report "
+        "cites evidence that does not exist or is wrong by more than 1 %.",
+    ),
+    Entry(
+        "Push",
+        "Which way an agent's own words lean: above zero up, below zero down.",
+        "Its adjustments, by its trust, its focus and the weights of the four scores. An analyst "
+        "that takes a little off a bullish score pushes down. Ticks of before the fifth rules "
+        "show a stance in its place: the scores of L1 with the adjustments, averaged.",
+        "stance-side",
+    ),
+    Entry(
+        "Second look",
+        "An unsure agent was asked once more.",
+        "If time and budget allow. A good second answer replaces the first; else the first stands.",
+    ),
+    Entry(
+        "Proved wrong by",
+        "What a researcher says would show that its case was wrong. Watch for it.",
+    ),
+    Entry(
+        "Ordinals",
+        "Whole numbers in which the news agent sums up the headlines.",
+        "Relevance, sentiment, price impact, trend, confidence of investors, change of risk. "
+        "Others see these and never a headline.",
+    ),
+    Entry(
+        "Spread",
+        "How far the analysts lie apart on one score. A wide one makes the trade smaller.",
+        "On one score, the highest adjustment of an analyst less the lowest. A wide one lowers "
+        "the gate's multiplier.",
+    ),
+    Entry(
+        "Opposition",
+        "Of the analysts that take a side, how many are against the trade.",
+        "The share of those that push at all which pushes against an opening. Abstainers and the "
+        "neutral dilute nothing: one against, and three that abstain, is full opposition.",
+    ),
+    Entry(
+        "Dissent",
+        "Of everything that was said, how much speaks against the trade.",
+        "Of all that analysts and researchers push, either way, the share that pushes against an "
+        "opening.",
+    ),
+    Entry(
+        "Conviction",
+        "How far the agents stand behind a trade. It makes the trade smaller, never larger.",
+        f"Raw: the mean trust of the analysts and of the surer researcher; who pushes against the "
+        f"opening, or failed, lends 0. Kept: raw × (1 − {OPPOSITION_COST:.2f} × the greater of "
+        f"opposition and dissent), and at most {LEANING_SHARE:.2f} × raw where the agents as a "
+        "whole push against it. None heard: no conviction, deterministic size.",
+    ),
+    Entry(
+        "Adjustment",
+        "How far the agents moved a score.",
+        f"The debate × the gate's multiplier, within ±{ADJUSTMENT_BOUND:.2f}. The blend keeps "
+        f"{BLEND_WEIGHT:.0%} of it.",
+    ),
+    Entry(
+        "Blended score",
+        "The score that counts: mostly the bars, a fifth of it the agents.",
+        f"{1 - BLEND_WEIGHT:.2f} L1 + {BLEND_WEIGHT:.2f} agent score.",
+    ),
+)
+
+ORDERS: Final = (
+    Entry(
+        "Gate",
+        "The check between the argument and the order: it may shrink a trade or stop it.",
+        "The lower multiplier of its rules and its agent is in force. A veto stops an opening, "
+        "never a close.",
+    ),
+    Entry(
+        "Veto",
+        "The gate forbids an opening; its reason names the rule.",
+        "SCHEDULED_EVENT with the event, WIDE_SPREAD, THIN_DATA, STALE_DATA, or the gate agent's "
+        "own. A veto that took an opening is latched: it holds on later ticks until the consensus "
+        "leaves that side.",
+        "which-veto",
+    ),
+    Entry(
+        "Size of an opening",
+        "What risk allows, made smaller by the gate and by weak conviction.",
+        "The lots that risk allows × the gate's multiplier × the conviction. Scores are left "
+        "alone.",
+    ),
+    Entry(
+        "R",
+        "The result in units of what was risked: −1 R is the loss at the stop, +2 R twice that.",
+        "Result ÷ (distance from entry to the stop that was decided × lots). A fill worse than "
+        "planned, or a gap, may lose more than 1 R.",
+    ),
+    Entry("ATR", "The average range of a bar lately: how far the price usually moves in one bar."),
+    Entry("Lots", "The size of a trade, in the broker's unit."),
+    Entry("Drift", "How far the price has moved since the proposal, in average bar ranges."),
+    Entry("Slippage", "How much worse the fill was than the planned price."),
+    Entry("Signal", "An order that the desk wrote: to open, to close, to move a stop."),
+    Entry("Proposal", "A trade that waits for your yes. Nothing is sent without it."),
+    Entry("Position", "What is held now."),
+    Entry(
+        "Scheduled event",
+        "A release of high impact for one of the symbol's currencies. Near one, nothing opens.",
+        "A line of the calendar file; the reason of such a veto is SCHEDULED_EVENT.",
+    ),
+)
+
+CHECKS: Final = (
+    Entry("Desk", "Trading is on: neither halted nor reduced to closes."),
+    Entry("Fresh", "The verdict is new, and this order was not sent before."),
+    Entry("Market", "The market is open and its spread is normal."),
+    Entry("Price", "The price of now is near the price that was decided on."),
+    Entry("Levels", "Stop and target are on their right sides, and not too near or too far."),
+    Entry("Size", "The lots fit the broker's steps and the risk of one trade."),
+    Entry("Account", "The account can carry it: exposure, margin, positions, the day's loss."),
+    Entry("Pace", "Trades do not follow each other too fast, and none after a loss too soon."),
+    Entry(
+        "Odds",
+        "Trades like this one have not lost money on average so far.",
+        "NEGATIVE_EV: the expected result from the win rate known for this side is below zero.",
+    ),
+)
+
+THESIS: Final = (
+    Entry("Thesis", "Whether the reason of the trade came true."),
+    Entry("Strengthened", "The position is ahead of its plan."),
+    Entry("Weakened", "The position is behind, or the trade ended near where it began."),
+    Entry("Falsified", "The trade lost: its reason did not come true."),
+    Entry("Realized", "The trade won: its reason came true."),
+    Entry("Undecided", "It is too early to say, or a person ended the trade."),
+)
+
+COSTS: Final = (
+    Entry(
+        "Ceiling",
+        "The most that models may cost in any 60 minutes.",
+        "It holds over every 60 minutes, not over the hour of the clock. Before a stage of a tick "
+        "its worst case is set aside; what does not fit is not asked.",
+        "word-ceiling",
+    ),
+    Entry(
+        "Rung",
+        "Which desk the rest of the hour can pay: all agents, fewer, or none.",
+        "The largest of the profile's desks whose worst case fits what is left of the ceiling.",
+    ),
+    Entry(
+        "Counted in full",
+        "A request without an answer may be billed all the same, so it counts at its dearest.",
+        "Kept at worst case until it leaves the 60 minutes.",
+    ),
+    Entry("Too late", "The answer came after its tick had gone on. It costs and counts nothing."),
+)
+
+NEWS: Final = (
+    Entry(
+        "Headline score",
+        "How good or bad the words of a headline are, −1 to +1.",
+        "What a finance dictionary makes of the words. It knows no irony.",
+    ),
+    Entry("Headline age", "The time since it was first seen here, whatever date it bears."),
+    Entry(
+        "Headline weight",
+        "How much a headline still counts at its age.",
+        "1 when new, half after one half-life (news.half_life_hours of the profile, 6 h unless "
+        "set), a quarter after two.",
+    ),
+    Entry(
+        "News score",
+        "All headlines in one number; one old headline says little.",
+        "Σ weight × score ÷ Σ weight, or ÷ 1 where the weights are less in sum.",
+    ),
+    Entry(
+        "Calendar cannot be read",
+        "The calendar file is broken. The last good one is used until it is mended.",
+        "One that has ended knows of no event to come.",
+    ),
+)
+
+DESK: Final = (
+    Entry(
+        "Desk time",
+        "The time of the bars. In the demo it runs faster than your clock.",
+        "An age is told in the desk's time, a wait in yours.",
+    ),
+    Entry("Data age", "How old the newest price is."),
+    Entry(
+        "Warm-up",
+        "Ticks on bars from before the desk's first start. They fill its memory, on paper.",
+    ),
+    Entry("Shadow", "Agents are asked and recorded, and nothing they say counts."),
+    Entry(
+        "Standby",
+        "Another process runs this desk; this one only shows it.",
+        "The other holds the lease of the database, which this one takes when it runs out.",
+        "word-standby",
+    ),
+    Entry(
+        "Job",
+        "Work that takes minutes, such as a replay, done beside the desk one after the other.",
+        "The same request is one job while it waits or runs. A job whose desk or process has gone "
+        "is tried once more; a replay that you cancelled goes on where it was when it is asked "
+        "for again.",
+    ),
+)
+
+SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
+    "Scores": SCORES,
+    "Agents": AGENTS,
+    "Orders": ORDERS,
+    "Checks of an approval": CHECKS,
+    "How a trade stands": THESIS,
+    "Cost": COSTS,
+    "News and calendar": NEWS,
+    "Desk": DESK,
+}
+"""Every word but those of the evidence, in the order of the page Help."""
+
+
+def entry(term: str) -> Entry:
+    """Return the entry of a word; raises KeyError for a word without one."""
+    return _by_term()[term.lower()]
+
+
+def known(term: str) -> bool:
+    """Return whether a word has an entry."""
+    return term.lower() in _by_term()
+
+
+def evidence() -> Iterator[Entry]:
+    """Yield an entry for each feature that has a high and a low value, by its name for people."""
+    for feature in FEATURES:
+        meaning = meaning_of(feature)
+        if meaning:
+            label = label_of(feature)
+            yield Entry(label[:1].upper() + label[1:], f"{meaning[:1].upper()}{meaning[1:]}.",
+                        anchor=f"feature-{NOT_A_SLUG.sub('-', feature.lower())}")  # fmt: skip
+
+
+@cache
+def _by_term() -> dict[str, Entry]:
+    return {one.term.lower(): one for section in SECTIONS.values() for one in section}
