@@ -186,7 +186,11 @@ def test_a_mistake_is_told_beside_its_field_and_nothing_is_queued(
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("wrong.csv", b"a,b,c\n1,2,3\n", "has no column time"),
+        (
+            "wrong.csv",
+            b"a,b,c\n1,2,3\n",
+            "needs time, open, high, low, close, volume; found a, b, c",
+        ),
         ("torn.csv.gz", b"no gzip", "cannot read"),
     ],
 )
