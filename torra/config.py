@@ -173,7 +173,7 @@ class Thresholds(Section):
 
 
 class Markov(Section):
-    """States of the consensus, from strong bearish to strong bullish."""
+    """Ranges of the consensus, from strong bearish to strong bullish."""
 
     # strict=False, here and below: JSON has lists only, and a strict tuple takes none.
     cut_points: tuple[float, float, float, float] = Field(

@@ -100,7 +100,7 @@ def test_long_commands_tell_a_pipe_and_keep_the_document_apart(
 
 def test_an_import_tells_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "TOLD_SECONDS", 0.0)
-    monkeypatch.setattr("torra.commands.bar_import.PART", 500)
+    monkeypatch.setattr("torra.desk.setup.bar_import.PART", 500)
     file = str(ROOT / "sample_data" / "BTCUSD_H1.csv")
     words = ("--home", str(tmp_path), "import", file, "--symbol", "BTCUSD", "--timeframe", "H1")
     found = CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False)

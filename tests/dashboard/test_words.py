@@ -81,8 +81,6 @@ def faults(app) -> dict[str, list[str]]:
     client = app.test_client()
     wrong: dict[str, list[str]] = {}
     for name, address in screens.addresses_of(app).items():
-        if name in quoted_sentences.OTHERS_PAGES:
-            continue
         found = found_in(client.get(address, headers=bearer("admin")).text)
         if found:
             wrong[f"{name} {address}"] = found

@@ -387,7 +387,9 @@ def test_a_scorecard_begins_with_money(tmp_path: Path) -> None:
     settings = {"instances": [{"symbol": "BTCUSD", "timeframes": ["M15", "H1"]}]}
     (tmp_path / "desk.json").write_text(json.dumps(settings), "utf-8")
     said = " ".join(called(standing_commands.scorecard, tmp_path, "btcusd").split())
-    assert re.search(r" L1 alone \S+ %, this desk \S+ %: agents .*, and \d+ trades? ", said)
+    assert re.search(
+        r" [Tt]he bars alone \S+ %, this desk \S+ %: agents .*, and \d+ trades? ", said
+    )
     assert "Who traded" in said and "this desk" in said.partition("Who traded")[2]
     trades = tmp_path / "replays" / "scorecard-default-BTCUSD" / "trades.csv"
     arms = {line.partition(",")[0] for line in trades.read_text("utf-8").splitlines()[1:]}

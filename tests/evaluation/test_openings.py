@@ -114,7 +114,7 @@ def test_a_side_under_a_tenth_of_the_other_is_warned_of(
     ticks = told(*[("BUY", "HOLD", "POSITION_HELD")] * buys, *[("SELL", "HOLD", "")] * sells)
     said = side_warning([ArmSeen("l1", ticks, ())])
     assert bool(said) is warned
-    assert not warned or re.search(r"L1 alone \(BUY on [\d.]+ % of ticks, SELL on [\d.]+ %\)", said)
+    assert not warned or re.search(r"the bars alone \(BUY on [\d.]+ % of ticks, SELL on [\d.]+ %\)", said)
 
 
 def refusing(zero: int, made: int, **fields: Any) -> ArmSeen:
@@ -127,7 +127,7 @@ def refusing(zero: int, made: int, **fields: Any) -> ArmSeen:
 def test_lot_rounding_is_warned_of_above_a_tenth_of_the_openings_wanted() -> None:
     assert not rounding_warning([refusing(1, 9)], SMALL)
     said = rounding_warning([refusing(2, 9)], SMALL)
-    assert "it refused 2 of 11 openings that L1 alone wanted (18 %)" in said
+    assert "it refused 2 of 11 openings that the bars alone wanted (18 %)" in said
     assert "Differences between them" not in said
     assert "Differences between them may be rounding." in rounding_warning(
         [refusing(2, 9), replace(refusing(0, 9), name="full")], SMALL

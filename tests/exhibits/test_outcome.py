@@ -41,7 +41,7 @@ def table(name: str, figures: dict[str, Any], *, enough: bool = True) -> Table:
 def test_the_sentence_says_what_each_came_to_and_what_agents_cost() -> None:
     found = told(arm("l1", 0.0421), arm("budget", 0.0295, trades=50))
     assert found.sentence == (
-        "L1 alone +4.21 %, the budget desk +2.95 %: agents cost 1.3 % of the capital here, "
+        "The bars alone +4.21 %, the budget desk +2.95 %: agents cost 1.3 % of the capital here, "
         "and 54 trades cannot tell skill from luck."
     )
 
@@ -54,7 +54,7 @@ def test_the_sentence_says_what_each_came_to_and_what_agents_cost() -> None:
         ((0.05, 0.03, 0.04), "agents cost 1.0 % to 2.0 % of the capital here"),
         (
             (0.0, -0.01, 0.02),
-            "beside L1 the budget desk cost 1.0 % and the full desk brought 2.0 %",
+            "beside them the budget desk cost 1.0 % and the full desk brought 2.0 %",
         ),
         ((0.0, 0.0, 0.02), "the budget desk made no difference and the full desk brought 2.0 %"),
     ],
@@ -70,9 +70,9 @@ def test_what_agents_brought_or_cost(results: tuple[float, ...], said: str) -> N
     [
         (False, 0.0, 0.4, "54 trades cannot tell skill from luck."),
         (True, 0.0, 0.4, "54 trades show no skill beyond luck."),
-        (True, 0.0, -0.1, "L1 alone loses beyond bad luck."),
-        (True, 1.0, 0.4, "the result of L1 alone stands out from luck on these bars."),
-        (False, 1.0, 0.4, "the result of L1 alone stands out from luck on these bars."),
+        (True, 0.0, -0.1, "the bars alone lose beyond bad luck."),
+        (True, 1.0, 0.4, "the result of the bars alone stands out from luck on these bars."),
+        (False, 1.0, 0.4, "the result of the bars alone stands out from luck on these bars."),
     ],
 )
 def test_luck_is_what_the_tables_say(enough: bool, edge: float, high: float, said: str) -> None:
@@ -82,7 +82,7 @@ def test_luck_is_what_the_tables_say(enough: bool, edge: float, high: float, sai
 
 def test_one_alone_and_nobody_at_all() -> None:
     assert told(arm("l1", -0.0021, trades=1)).sentence == (
-        f"L1 alone {MINUS}0.21 % with 1 trade: 1 trade cannot tell skill from luck."
+        f"The bars alone {MINUS}0.21 % with 1 trade: 1 trade cannot tell skill from luck."
     )
     assert told(arm("l1", 0.0, trades=0), arm("full", 0.0, trades=0)).sentence == (
         "Nobody traded here, with agents or without: there is nothing to compare."
@@ -93,7 +93,7 @@ def test_a_placebo_is_in_the_table_and_not_in_the_sentence() -> None:
     found = told(arm("l1", 0.01), arm("budget", 0.01), arm("placebo_flipped", 0.09))
     assert "9.00" not in found.sentence
     assert [line.called for line in found.lines] == [
-        "L1 alone",
+        "bars alone",
         "budget desk",
         "budget desk with its answers turned around (placebo)",
     ]
@@ -111,9 +111,9 @@ def test_more_wins_that_earned_less_are_explained_by_size() -> None:
     arms = (arm("l1", 0.04), arm("budget", 0.03, size=0.54))
     found = told(*arms, discordant={"budget.wins": 19, "budget.losses": 7})
     assert found.why == (
-        "Where the budget desk changed the verdict, 19 changes were better than L1's verdict and 7 "
-        "worse. It still earned less, because it traded smaller: 54 % of a full order on average, "
-        "L1 alone 86 %."
+        "Where the budget desk changed the verdict, 19 changes were better than the verdict of "
+        "the bars and 7 worse. It still earned less, because it traded smaller: 54 % of a full order on average, "
+        "the bars alone 86 %."
     )
 
 

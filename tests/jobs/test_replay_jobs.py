@@ -84,7 +84,7 @@ def test_a_replay_is_started_watched_and_read_from_the_pages(pages: Pages, worke
     assert ">◌ waits<" in pages.text("/replays")
     turn_until(pages, worker, 1, state="running")
     done = turn_until(pages, worker, 1, state="done")
-    assert re.match(r"L1 alone .+ % with \d+ trades?: |Nobody traded", done["says"])
+    assert re.match(r"The bars alone .+ % with \d+ trades?: |Nobody traded", done["says"])
     one = Page(pages.text("/jobs/1"))
     assert f"/replays/{done['made']}" in [link.get("href") for link in one.all("a")]
     assert "BTCUSD M15, H1" in pages.text(f"/replays/{done['made']}")

@@ -38,11 +38,12 @@ def test_the_job_says_in_money_what_the_whole_paths_say(
     assert worth.run(tmp_path, {}, told).says == "No tick has run with the present setting."
     found = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0)
     monkeypatch.setattr(listing, "paths", lambda *_: found)
-    says = f"Worth {figures.MINUS}12.40 USD against L1 alone, 95 % {figures.MINUS}30.00 to +5.00."
+    minus = figures.MINUS
+    says = f"Worth {minus}12.40 USD against the bars alone, 95 % {minus}30.00 to +5.00."
     assert worth.run(tmp_path, {}, told).says == says
     few = replace(found, says="There are too few days for an interval.", low=None, high=None)
     assert worth.sentence(few, "") == (
-        f"Worth {figures.MINUS}12.40 against L1 alone. There are too few days for an interval."
+        f"Worth {minus}12.40 against the bars alone. There are too few days for an interval."
     )
 
 
@@ -84,6 +85,6 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
         assert "Worth" not in client.get("/").get_data(as_text=True)
         row, _ = database.queue_job("worth", "k", title="", parameters="{}", asked_by="the desk")
         database.begin_job(row["id"], "queued", 1)
-        says = "Worth −12.40 USD against L1 alone, 95 % −30.00 to +5.00."
+        says = "Worth −12.40 USD against the bars alone, 95 % −30.00 to +5.00."
         database.end_job(row["id"], "running", "done", says)
         assert says in client.get("/").get_data(as_text=True)

@@ -94,12 +94,12 @@ def plain(text: str) -> None:
 
 def test_the_terminal_begins_with_money_and_a_short_table(ran: Ran) -> None:
     title, period, *rest = ran.short.splitlines()
-    assert title == "BTCUSD M15, H1: L1 alone and the budget desk"
+    assert title == "BTCUSD M15, H1: the bars alone and the budget desk"
     assert period.startswith("2021-11-")
     bars, profile, thresholds, empty, sentence, *_ = rest
     assert (bars, profile) == ("Bars: BTCUSD_M15.csv; BTCUSD_H1.csv", "Profile: default")
     assert thresholds.startswith("Thresholds: BUY from +0.50, SELL to ") and not empty
-    assert re.match(r"L1 alone \S+ %, the budget desk \S+ %: ", sentence)
+    assert re.match(r"The bars alone \S+ %, the budget desk \S+ %: ", sentence)
     text = " ".join(ran.short.split())
     assert "skill from luck" in text
     assert "budget desk with its answers turned" in text and "A placebo is the same desk" in text
@@ -123,7 +123,7 @@ def test_the_document_is_complete(ran: Ran) -> None:
     assert found.arms == ("l1", "budget", "placebo_shuffled", "placebo_flipped", "placebo_random")
     names = [table.name for table in found.tables]
     assert {"claims", "arms", "discordant", "placebos", "gate", "power"} <= set(names)
-    assert found.summary.startswith("L1 alone ")
+    assert found.summary.startswith("The bars alone ")
     assert found.settings == {
         "bars": "BTCUSD_M15.csv; BTCUSD_H1.csv",
         "profile": "default",
@@ -133,7 +133,13 @@ def test_the_document_is_complete(ran: Ran) -> None:
 
 def test_the_report_has_money_curves_trades_and_then_statistics(ran: Ran) -> None:
     text = Outside(ran.report).text
-    heads = ("L1 alone ", "Who traded", "Curves", "Trades of L1 alone", "Trades of budget desk")
+    heads = (
+        "The bars alone ",
+        "Who traded",
+        "Curves",
+        "Trades of bars alone",
+        "Trades of budget desk",
+    )
     places = [text.index(words) for words in heads]
     assert places == sorted(places)
     assert ran.report.index("Trades of budget desk") < ran.report.index("How this is computed")
@@ -145,7 +151,7 @@ def test_a_file_of_before_begins_with_money_too(ran: Ran) -> None:
     claims = next(table.says for table in found.tables if table.name == "claims")
     old = found.model_copy(update={"summary": claims, "settings": {}})
     one = arranged.arranged(old)
-    assert one["money"]["sentence"].startswith("L1 alone ") and one["summary"] == ""
+    assert one["money"]["sentence"].startswith("The bars alone ") and one["summary"] == ""
 
 
 # --- on pages -------------------------------------------------------------------------------------
@@ -162,7 +168,7 @@ def pages(ran: Ran, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]
 def test_the_page_has_money_curves_trades_and_folded_statistics(pages: Pages) -> None:
     text = pages.text("/replays/week")
     outside = Outside(text).text
-    heads = ("L1 alone ", "Who traded", "Read with care", "Curves", "newest first", "as CSV")
+    heads = ("The bars alone ", "Who traded", "Read with care", "Curves", "newest first", "as CSV")
     places = [outside.index(words) for words in heads]
     assert places == sorted(places)
     folded = text[text.index('id="computed"') :]
@@ -174,7 +180,7 @@ def test_the_page_has_money_curves_trades_and_folded_statistics(pages: Pages) ->
 def test_the_list_says_it_in_money_and_under_what(pages: Pages) -> None:
     outside = Outside(pages.text("/replays")).text
     assert "bars: BTCUSD_M15.csv; BTCUSD_H1.csv; profile: default; thresholds: BUY from" in outside
-    assert re.search(r"L1 alone \S+ %, the budget desk \S+ %: ", outside)
+    assert re.search(r"The bars alone \S+ %, the budget desk \S+ %: ", outside)
     plain(outside)
 
 

@@ -2,8 +2,7 @@
 
 None of them may stand outside of a fold "How this is computed" (tests/dashboard/test_words.py). `#`
 stands for any number or time, `…` for a few words of any kind. LABELS are single words that stay as
-labels: each has an entry in the glossary. OTHERS are the parts whose words are kept by other hands:
-a part is held to its list once its name is taken out of there.
+labels: each has an entry in the glossary.
 """
 
 from __future__ import annotations
@@ -116,22 +115,11 @@ QUOTED: dict[str, tuple[str, ...]] = {
 }
 """The sentences by the part of the product on which they stood."""
 
-OTHERS: frozenset[str] = frozenset({"profile", "replay", "cli"})
-"""Parts that are not held to their lists yet. TO BE EMPTIED as each part's words are mended."""
-
-OTHERS_PAGES: frozenset[str] = frozenset(
-    {"profile", "profiles", "replay", "replays", "replay_report", "job", "jobs"}
-)
-"""Pages of those parts, on which no list is looked for yet. TO BE EMPTIED with OTHERS."""
-
 LABELS: tuple[str, ...] = (
     "Fresh", "Pace", "Odds", "Desk", "Thesis", "Undecided", "Weakened", "Falsified", "Realized",
-    "Rung", "Gate", "Consensus", "R", "ATR", "Drift",
+    "Rung", "Gate", "Consensus", "R", "ATR", "Drift", "Size",
 )  # fmt: skip
 """Single words of the lists that stay as labels."""
-
-OF_OTHERS_LABELS: tuple[str, ...] = ("Digest", "Arm", "Size")
-"""Single words of the other parts' lists; those that stay there want an entry too."""
 
 NUMBER = r"[+\-−]?[\d.,:]+"
 
@@ -145,4 +133,4 @@ def pattern(sentence: str) -> re.Pattern[str]:
 
 def wanted() -> tuple[str, ...]:
     """Return the sentences that no page may show outside of a fold."""
-    return tuple(one for part, found in QUOTED.items() if part not in OTHERS for one in found)
+    return tuple(one for found in QUOTED.values() for one in found)

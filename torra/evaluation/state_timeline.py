@@ -46,7 +46,7 @@ def states_exhibit(arm: ArmSeen) -> Exhibit:
     heads = ("timeframe", "state", "ticks", "share", "runs", "mean run, ticks")
     return Exhibit(
         name="states",
-        title="States of the consensus",
+        title="How strong the consensus was",
         columns=heads,
         rows=tuple(rows),
         says=says,

@@ -18,7 +18,7 @@ MINUS: Final = "\N{MINUS SIGN}"
 CONTROL: Final = "l1"
 
 ARM_WORDS: Final[Mapping[str, str]] = {
-    CONTROL: "L1 alone",
+    CONTROL: "bars alone",
     "legacy": "one model by itself",
     "analysts": "analysts without a debate",
     **{name: f"{name} desk" for name in MODES},
@@ -39,7 +39,7 @@ PLACEBO_WORDS: Final[Mapping[str, str]] = {
 SPEAKERS: Final = (*reversed(MODES), "analysts", "legacy")
 """Whose answers the placebos use: the first of these that runs."""
 
-BARE: Final = ("L1", "this")
+BARE: Final = ("this",)
 """How the words begin that want no article."""
 
 
@@ -127,7 +127,7 @@ def arm_called(name: str, among: Iterable[str]) -> str:
 
 
 def the_arm(name: str, among: Iterable[str]) -> str:
-    """Return an arm within a sentence: L1 alone, the budget desk."""
+    """Return an arm within a sentence: the bars alone, the budget desk."""
     called = arm_called(name, among)
     bare = called == name or called.startswith((*BARE, "one", "analysts"))
     return called if bare else f"the {called}"

@@ -42,7 +42,7 @@ OPEN: Final = frozenset(("sweep",))
 """Tables that are the result itself, and stand unfolded."""
 
 MEANT: Final[Mapping[str, str]] = {
-    "arm": "who traded, as programs call it: l1 is L1 alone, budget and full are the desks, "
+    "arm": "who traded, as programs call it: l1 is the bars alone, budget and full are the desks, "
     "placebo_ begins those with answers that mean nothing",
     "size": "mean share of a full order that gate and conviction left, 0 to 1",
     "hit rate": "share of the trades that won, with its 95 % interval",

@@ -150,7 +150,7 @@ def _agents(own: Sequence[ArmLine], arms: Sequence[str]) -> str:
         return f"agents cost {_range(cost)} of the capital here"
     if len(brought) == len(apart):
         return f"agents brought {_range(brought)} of the capital here"
-    return "beside L1 " + listed([_each(line, share, arms) for line, share in apart])
+    return "beside them " + listed([_each(line, share, arms) for line, share in apart])
 
 
 def _each(line: ArmLine, share: float, arms: Sequence[str]) -> str:
@@ -181,7 +181,8 @@ def _luck(
         return f"{count(most, 'trade')} cannot tell skill from luck"
     losing = [the_arm(line.arm, arms) for line in own if _loses(line)]
     if losing:
-        return f"{listed(losing)} {'loses' if len(losing) == 1 else 'lose'} beyond bad luck"
+        one = len(losing) == 1 and losing[0] != the_arm(CONTROL, arms)
+        return f"{listed(losing)} {'loses' if one else 'lose'} beyond bad luck"
     return f"{count(most, 'trade')} show no skill beyond luck"
 
 
@@ -210,8 +211,8 @@ def _won_and_earned_less(
         return ""
     who = the_arm(line.arm, arms)
     right = (
-        f"Where {who} changed the verdict, {wins:,} changes were better than L1's verdict and "
-        f"{losses:,} worse. It still earned less"
+        f"Where {who} changed the verdict, {wins:,} changes were better than the verdict of the "
+        f"bars and {losses:,} worse. It still earned less"
     )
     if _trades_smaller(line, control):
         return f"{right}, because it traded smaller: {_sizes(line, control)}."
@@ -235,4 +236,4 @@ def _trades_smaller(line: ArmLine, control: ArmLine) -> bool:
 
 def _sizes(line: ArmLine, control: ArmLine) -> str:
     own, usual = percent(line.known.get("size")), percent(control.known.get("size"))
-    return f"{own} of a full order on average, L1 alone {usual}"
+    return f"{own} of a full order on average, the bars alone {usual}"

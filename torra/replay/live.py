@@ -406,11 +406,13 @@ def warnings(final: ArmSeen, subject: PromotionSubject) -> list[str]:
         return found
     if shadow < len(final.ticks):
         found.append(
-            "Trades of L1 alone were never sent: they are those that the stored bars would have "
-            "given on paper."
+            "Trades of the bars alone were never sent: they are those that the stored bars would "
+            "have given on paper."
         )
     if subject.profile.events.calendar:
-        found.append("L1 alone has no trades here: a calendar kept openings back that bars hide.")
+        found.append(
+            "The bars alone have no trades here: a calendar kept openings back that bars hide."
+        )
     if final.skipped:
         told = ", ".join(f"{number} {reason}" for reason, number in final.skipped.items())
         found.append(f"Ticks that were not run: {told}.")

@@ -125,7 +125,7 @@ def run_job(
     document = report.document(
         spec["name"],
         "replay",
-        f"{history.symbol} {frames}: a sweep of {count(len(cells), 'configuration')}, L1 alone",
+        f"{history.symbol} {frames}: a sweep of {count(len(cells), 'configuration')}, no agents",
         said(found.rows)[:MOST_SUMMARY],
         found.period,
         ["l1"],

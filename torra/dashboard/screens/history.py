@@ -53,7 +53,7 @@ WITHOUT_SOME: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
 MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
     "opened": ("Opened", lambda kind: kind.action in OPENED),
     "proposed": ("Proposed", lambda kind: kind.reason == PROPOSED),
-    "changed": ("Changed by agents", lambda kind: kind.verdict != kind.l1_verdict),
+    "changed": ("Agents changed", lambda kind: kind.verdict != kind.l1_verdict),
     "vetoed": ("Vetoed", lambda kind: kind.reason in VETOES),
     "denied": ("Denied", lambda kind: kind.reason in DENIALS),
     "degraded": ("Agents missing", lambda kind: kind.source in WITHOUT_SOME),
@@ -63,7 +63,7 @@ MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
 MEANINGS: Final = {
     "opened": "ticks that ordered a position",
     "proposed": "ticks that asked a person to approve an order",
-    "changed": "ticks whose verdict is not the one of L1 alone",
+    "changed": "ticks whose verdict is not the one of the bars alone",
     "vetoed": "ticks on which the gate stopped an opening",
     "denied": "ticks on which a check stopped an order, the gate's vetoes among them",
     "degraded": "ticks on which some agents gave no answer, or all",
@@ -101,8 +101,8 @@ DECIDED: Final = {
     "AGENT_CUSTOM": "the profile's own agents",
     "AGENT_PARTIAL": "some agents of the desk",
     "LEGACY": "one model in the agents' place",
-    "L1_ONLY": "L1 alone",
-    "AGENT_SKIPPED": "L1 alone, agents not asked",
+    "L1_ONLY": "the bars alone",
+    "AGENT_SKIPPED": "the bars alone, agents not asked",
     "": "not recorded",
 }
 

@@ -34,10 +34,10 @@ from torra.market.broker_clock import USUAL
 from torra.replay import uploads
 
 DESKS: Final = (
-    ("l1,budget", "L1 alone and the budget desk (four agents)"),
-    ("l1,full", "L1 alone and the full desk (eight agents)"),
+    ("l1,budget", "the bars alone and the budget desk (four agents)"),
+    ("l1,full", "the bars alone and the full desk (eight agents)"),
     ("l1,budget,full,placebo", "L1, both desks, and answers that mean nothing (placebo)"),
-    ("l1", "L1 alone: no agents"),
+    ("l1", "the bars alone: no agents"),
 )
 """Who may trade in a replay of the form, as its arms and in words."""
 

@@ -59,7 +59,7 @@ def sentence(paths: listing.Paths, currency: str) -> str:
     if paths.money is None:
         return paths.says
     after = f" {currency}" if currency else ""
-    told = f"Worth {figures.signed(paths.money, 2)}{after} against L1 alone"
+    told = f"Worth {figures.signed(paths.money, 2)}{after} against the bars alone"
     if paths.low is None or paths.high is None:
         return f"{told}. {paths.says}".strip()
     low, high = figures.signed(paths.low, 2), figures.signed(paths.high, 2)
@@ -84,7 +84,7 @@ def _ticks(database: Database) -> int:
 
 
 def _title(ticks: int) -> str:
-    return f"with agents against L1 alone, {ticks:,} ticks"
+    return f"with agents against the bars alone, {ticks:,} ticks"
 
 
 WORTH: Final = Kind("worth", "What the agents were worth", check, f"{__name__}:run", keep_up)
