@@ -126,6 +126,28 @@ def test_the_header_says_halted_as_soon_as_the_desk_has_answered(
         visit.forgive("*", "/api/v1/halt")
 
 
+COVERED = """
+() => [...document.querySelectorAll(".act button, header form.halt button, .rooms a")]
+  .filter((one) => one.checkVisibility())
+  .filter((one) => {
+    const box = one.getBoundingClientRect();
+    const hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    return !one.contains(hit);
+  })
+  .map((one) => one.textContent.trim())
+"""
+
+
+def test_nothing_lies_over_what_decides_on_a_phone(browser: Browser, desk: Site) -> None:
+    proposals = desk.app.extensions["torra_agents"].backing.database.proposals()
+    with Visit(browser, screen=PHONE) as visit:
+        visit.enter(desk)
+        for row in proposals[:3]:
+            visit.page.goto(f"{desk.url}/approvals/{row['sid']}")
+            visit.page.wait_for_load_state("load")
+            assert visit.page.evaluate(COVERED) == []
+
+
 def halt(page: Any) -> None:
     with page.expect_response("**/halt"):
         page.locator("header form.halt button").click()

@@ -114,7 +114,9 @@ def test_a_side_under_a_tenth_of_the_other_is_warned_of(
     ticks = told(*[("BUY", "HOLD", "POSITION_HELD")] * buys, *[("SELL", "HOLD", "")] * sells)
     said = side_warning([ArmSeen("l1", ticks, ())])
     assert bool(said) is warned
-    assert not warned or re.search(r"the bars alone \(BUY on [\d.]+ % of ticks, SELL on [\d.]+ %\)", said)
+    assert not warned or re.search(
+        r"the bars alone \(BUY on [\d.]+ % of ticks, SELL on [\d.]+ %\)", said
+    )
 
 
 def refusing(zero: int, made: int, **fields: Any) -> ArmSeen:

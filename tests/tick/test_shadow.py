@@ -211,7 +211,7 @@ def test_the_sums_come_out_and_say_what_is_not_counted(told: dict[str, Any]) -> 
     rows = {row["name"]: row["note"] for row in arithmetic.steps(TickRecord.read(told))}
     for name in ("Gate multiplier", "Adjustment", "Agent score"):
         assert "shadow: recorded, not counted" in rows[name]
-    assert rows["Blended score"] == "L1 alone: the agents looked on"
+    assert rows["Blended score"] == "the bars alone: the agents looked on"
 
 
 def test_a_blend_that_is_not_l1_is_found_out(told: dict[str, Any]) -> None:
@@ -246,7 +246,7 @@ def test_a_page_says_so_wherever_an_adjustment_stands() -> None:
     close = bars("BTCUSD", "M15")[-1]["time"]
     page = Page(open_app(InShadow("demo")).test_client().get(f"/symbol/BTCUSD/M15/{close}").text)
     assert "◦ shadow: recorded, not counted" in page.text
-    assert "Shadow: recorded, not counted. The last bar is L1." in page.text
+    assert "Shadow: recorded, not counted. The last bar is the bars alone." in page.text
     assert "that of the rules alone (shadow: recorded, not counted)" in page.text
     rows = [row[0] for row in page.rows if row and "shadow: recorded" in row[0]]
     assert len(rows) == 3, "multiplier, adjustment and agent score"
