@@ -112,7 +112,8 @@ def test_more_wins_that_earned_less_are_explained_by_size() -> None:
     found = told(*arms, discordant={"budget.wins": 19, "budget.losses": 7})
     assert found.why == (
         "Where the budget desk changed the verdict, 19 changes were better than the verdict of "
-        "the bars and 7 worse. It still earned less, because it traded smaller: 54 % of a full order on average, "
+        "the bars and 7 worse. It still earned less, because it traded smaller: 54 % of a full "
+        "order on average, "
         "the bars alone 86 %."
     )
 
