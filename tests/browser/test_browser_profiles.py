@@ -134,7 +134,7 @@ def test_a_try_comes_back_beside_the_field_and_keeps_what_was_typed(
         expect(page.locator("#outcome pre")).to_have_text(
             "torra profile set default thresholds.buy 0.2 --yes"
         )
-        assert page.evaluate("document.activeElement.id") == "outcome-title"
+        expect(page.locator("#outcome-title")).to_be_focused()
         assert findings(page) == []
 
 

@@ -417,7 +417,7 @@ def test_keys_reach_every_page(look: Callable[..., Any]) -> None:
               .map((link) => [link.dataset.key, link.pathname])"""
         )
     )
-    assert set(targets) == set("dywetasrbhcmpli")
+    assert set(targets) == set("dyvwetasrbhcmpli")
     for key in "aswid":
         page.keyboard.press("g")
         with page.expect_navigation():

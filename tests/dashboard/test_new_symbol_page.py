@@ -123,7 +123,7 @@ def test_what_was_changed_meanwhile_is_shown_again(pages: Pages) -> None:
 def test_a_program_gets_faults_by_field(pages: Pages) -> None:
     client = pages.client()
     bad = client.post("/api/v1/symbols/check", json={**ALL, "lot_min": "0"}, headers=JSON)
-    assert bad.status_code == 422 and "greater than 0" in bad.get_json()["faults"]["lot_min"]
+    assert bad.status_code == 422 and "must be above 0" in bad.get_json()["faults"]["lot_min"]
     good = client.post("/api/v1/symbols/check", json=ALL, headers=JSON).get_json()
     assert good["status"] == "done" and '"XAUUSD"' in good["after"]
     done = client.post(

@@ -5,8 +5,8 @@ look on (`influence: shadow`): else they would make most of such openings too sm
 nearly every close would open something. No file is written: the desk goes back to its profiles as
 they lie on the disk with the first decision, after LASTS, by a person's word, or at its next start.
 Practice is refused to a desk in real time, to one that sends to a broker, and where no desk runs in
-this process. All of it only tightens what is guarded; the profiles that come back are those that a
-person of this machine wrote.
+this process. Of what is guarded it loosens the thresholds alone, on paper, and nothing is sent
+without a yes; the profiles that come back are those that a person of this machine wrote.
 """
 
 from __future__ import annotations
