@@ -45,6 +45,13 @@ def test_a_period_goes_back_so_far(period: str, hours: float) -> None:
     assert begin_of("all", [], NOW) == NOW - timedelta(days=1)
 
 
+def test_the_whole_line_begins_before_the_first_trade_was_opened() -> None:
+    ends = [("2021-11-11T08:00:00Z", 5.0)]
+    begin = begin_of("all", ends, NOW, "2021-11-11T06:30:00Z")
+    assert begin == NOW - timedelta(hours=27, minutes=31)
+    assert begin_of("all", ends, NOW, "") == NOW - timedelta(hours=26, minutes=1)
+
+
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Any:
     values = {

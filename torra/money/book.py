@@ -227,7 +227,7 @@ class MoneyBook:
             for name, ends in books.items():
                 held = {
                     at: then.worth(at).get(name, 0.0)
-                    for at in moments(begin_of(period, ends, now), now)
+                    for at in moments(begin_of(period, ends, now, self._opened(ends)), now)
                 }
                 found[name] = line(ends, held)
         return found
@@ -245,6 +245,11 @@ class MoneyBook:
             account: {tag: tally.result() for tag, tally in sorted(tags.items())}
             for account, tags in found.items()
         }
+
+    def _opened(self, ends: Sequence[tuple[str, float]]) -> str:
+        """Return when the first trade of an account was filled (ISO); "" where none is known."""
+        found = self._database.closed_at(ends[0][0]) if ends else None
+        return str(found["opened_at"] or "") if found else ""
 
     def _changes(self, upto: int) -> dict[str, list[AccountMark]]:
         """Return by bridge where another account came behind it since the last look."""

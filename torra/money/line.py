@@ -34,7 +34,7 @@ PERIODS: Final[Mapping[str, timedelta | None]] = {
 """How far back a line goes; None: from the first closed trade on."""
 
 BEFORE: Final = timedelta(minutes=1)
-"""How long before its first close a line begins that goes back to all: at zero."""
+"""How long before its first trade a line begins that goes back to all: at zero."""
 
 
 class LinePoint(NamedTuple):
@@ -118,10 +118,17 @@ class OpenThen:
         return worth(gain(side, row["price"], leaving(side, price, spec.spread)), lots, spec)
 
 
-def begin_of(period: str, ends: Sequence[tuple[str, float]], now: datetime) -> datetime:
-    """Return the first moment of a period (a key of PERIODS) of an account's line."""
+def begin_of(
+    period: str, ends: Sequence[tuple[str, float]], now: datetime, opened: str = ""
+) -> datetime:
+    """Return the first moment of a period (a key of PERIODS) of an account's line.
+
+    `opened` is when the first of its trades was filled, "" where that is not known.
+    """
     back = PERIODS[period]
     if back is not None:
         return now - back
+    if not ends:
+        return now - timedelta(days=1)
     # a moment earlier, where nothing was won or lost yet
-    return min(parse(ends[0][0]) - BEFORE, now) if ends else now - timedelta(days=1)
+    return min(parse(min(opened, ends[0][0]) or ends[0][0]) - BEFORE, now)

@@ -49,17 +49,25 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
             tell("compares the two paths", number, len(subjects))
             paths = listing.paths(database, subject)
             routes = {currencies.get(one.route, "") for one in subject.instances}
-            told = sentence(paths, routes.pop() if len(routes) == 1 else "")
+            warmed = any(
+                database.warm_up_end(one.id, frame) for one in subject.instances
+                for frame in one.timeframes
+            )  # fmt: skip
+            told = sentence(paths, routes.pop() if len(routes) == 1 else "", warmed=warmed)
             found.append(told if len(subjects) == 1 else f"{paths.profile}: {told}")
     return JobResult(" ".join(found))
 
 
-def sentence(paths: listing.Paths, currency: str) -> str:
-    """Return what the agents of a profile were worth in few words; amounts with their currency."""
+def sentence(paths: listing.Paths, currency: str, *, warmed: bool = False) -> str:
+    """Return what the agents of a profile were worth in few words; amounts with their currency.
+
+    `warmed`: ticks of the warm-up are among them, which no result of the desk counts.
+    """
     if paths.money is None:
         return paths.says
     after = f" {currency}" if currency else ""
     told = f"Worth {figures.signed(paths.money, 2)}{after} against the bars alone"
+    told += ", warm-up included" if warmed else ""
     if paths.low is None or paths.high is None:
         return f"{told}. {paths.says}".strip()
     low, high = figures.signed(paths.low, 2), figures.signed(paths.high, 2)

@@ -301,6 +301,10 @@ class SignalStore(Store, PositionStore):
             instance, after,
         )  # fmt: skip
 
+    def closed_at(self, moment: str) -> dict[str, Any] | None:
+        """Return a trade that closed at a moment (ISO); None where none did."""
+        return self._row(f"SELECT * {CLOSED} AND closed_at = ? LIMIT 1", moment)
+
     def newest_step(self) -> int:
         """Return the number of the newest step of any signal, 0 before the first."""
         row = self._row("SELECT max(id) AS id FROM signal_events")
