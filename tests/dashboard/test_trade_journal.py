@@ -18,10 +18,13 @@ from tests.tick.test_shadow import VOICES, run
 from tests.worlds import demo_orders, desks
 from torra.clock import parse
 from torra.config import DeskSettings
+from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import journal
 from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.desk_view import DatabaseView
 from torra.store.audit import seal
 from torra.store.trade.notes import TradeNote
+from torra.tick.tick_record import SHADOW
 
 JSON = {"Accept": "application/json"}
 
@@ -126,6 +129,18 @@ def test_what_is_no_note_is_refused_with_its_reason(
     assert backing.database.trade_note(sid) == TradeNote()
 
 
+def test_there_are_only_so_many_different_tags(
+    backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (row["sid"] for row in trades(backing)[:2])
+    monkeypatch.setattr(journal, "MOST_KNOWN", 2)
+    assert write(backing, first, tags="one two")[0] == 200
+    assert write(backing, second, tags="two")[0] == 200
+    code, told = write(backing, second, tags="three", revision="1")
+    assert code == 409 and "2 are the most" in told["reason"]
+    assert backing.database.known_tags() == ["one", "two"]
+
+
 def test_there_is_no_note_to_what_is_no_trade(backing: Backing) -> None:
     code, told = write(backing, "TNOTHING", note="x")
     assert code == 409 and "there is no trade TNOTHING" in told["reason"]
@@ -188,10 +203,22 @@ def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: Bac
 
 
 def test_what_gate_and_conviction_did_is_told_in_words() -> None:
-    assert journal._gate(1.0, in_force=True).word == "nothing"
-    assert journal._gate(0.7, in_force=True).more == "it left 0.70 of the size"
-    assert journal._gate(0.7, in_force=False).word == "nothing"
-    assert journal._gate(None, in_force=True).more == "what the gate said is not recorded"
+    assert journal._gate(1.0).word == "nothing"
+    assert journal._gate(0.7).more == "it left 0.70 of the size"
+    assert journal._gate(None).more == "what the gate said is not recorded"
+
+
+def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: Backing) -> None:
+    row = trades(lived)[0]
+    told = DatabaseView(lived.database, lived.settings, lived.desk).tick(
+        row["instance"], row["timeframe"], row["bar_time"]
+    )
+    assert told is not None
+    record = ShownTick.read(told)
+    for flags in ((), (SHADOW,)):
+        debate = record.deliberation.model_copy(update={"flags": flags})
+        seen = record.model_copy(update={"deliberation": debate})
+        assert (journal._conviction(seen, row["side"]).word == "nothing") == bool(flags)
 
 
 def test_a_desk_on_paper_is_told_that_it_needs_no_bridge(lived: Backing) -> None:

@@ -15,6 +15,7 @@ from tests.tick.test_shadow import VOICES, run
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.jobs import asking
+from torra.jobs.worker import Worker
 from torra.replay.changed import listing, worth
 from torra.replay.changed.listing import Paths
 from torra.trading.by_hand import COMMAND_LINE
@@ -73,6 +74,25 @@ def test_it_is_asked_for_when_the_desk_has_grown_and_is_one_job(
             assert database.end_job(newest["id"], "running", "done", f"said {newest['id']}")
         assert number() == jobs, count
     assert database.newest_says("worth") == "said 3"
+
+
+def test_a_full_queue_is_no_fault_and_a_person_comes_first(
+    lived: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = lived.database
+    monkeypatch.setattr(worth, "_ticks", lambda _database: 100)
+    worth.keep_up(database)
+    mine, _ = database.queue_job("replay", "k", title="", parameters="{}", asked_by="a person")
+    worker = Worker(database, Path("/nowhere"), {}, lambda: 1)
+    following = worker._next()
+    assert following is not None and following["id"] == mine["id"]
+    for number in range(18):
+        database.queue_job("replay", str(number), title="", parameters="{}", asked_by="b")
+    database.end_job(1, "queued", "cancelled", "")
+    database.queue_job("replay", "last", title="", parameters="{}", asked_by="b")
+    monkeypatch.setattr(worth, "_ticks", lambda _database: 1_000)
+    worth.keep_up(database)
+    assert len(database.jobs_in("queued")) == 20
 
 
 def test_it_takes_no_parameter(tmp_path: Path) -> None:

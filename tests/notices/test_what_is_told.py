@@ -244,7 +244,7 @@ def test_an_hour_without_a_bar_is_no_silence_until_the_close_is_written_off(
 def test_an_order_that_opened_nothing_is_told_with_its_reason(desk: ToldDesk) -> None:
     for number, (state, detail, said, why) in enumerate((
         ("REJECTED", "deviation: 31", "an order was refused", "the price has moved too far"),
-        ("EXPIRED", "SIGNAL_EXPIRED", "an order ran out", ""),
+        ("EXPIRED", "SIGNAL_EXPIRED", "an order expired", ""),
         ("REJECTED", "broker 4711 says no", "an order was refused", ""),
     )):  # fmt: skip
         sid = f"T{number}"
@@ -255,7 +255,7 @@ def test_an_order_that_opened_nothing_is_told_with_its_reason(desk: ToldDesk) ->
         desk.database.move_signal(sid, state, detail=detail)
         assert desk.look() == [f"EURUSD: {said}"]
         text = desk.texts()[-1]
-        assert f"{said}. The order to buy 0.20 lots near 1.18340 opened nothing" in text
+        assert f"{said}. The order to buy 0.20 lots near 1.18340 was not filled" in text
         assert why in text and "4711" not in text and text.endswith(".")
     desk.database.enqueue_signal(closing("C1", "T1", instance="EURUSD", symbol="EURUSD"))
     desk.database.move_signal("C1", "PUBLISHED")

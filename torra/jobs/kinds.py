@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 LONGEST_TITLE: Final = 200
 """Characters of a job's title that are kept."""
 
+THE_DESK: Final = "the desk"
+"""Who asked for a job that no person asked for: what a person asks for is done before."""
+
 Parameters = Mapping[str, JsonValue]
 
 

@@ -25,7 +25,7 @@ from instance_database import Database
 from torra.clock import System
 from torra.errors import StoreUnavailable
 from torra.jobs import states
-from torra.jobs.kinds import Kind, parameters_of
+from torra.jobs.kinds import THE_DESK, Kind, parameters_of
 from torra.jobs.process import Bounds, JobProcess, Word
 
 TURN_SECONDS: Final = 0.25
@@ -210,15 +210,15 @@ class Worker:
         self._run = _Run(number, epoch, attempt, process)
 
     def _next(self) -> dict[str, Any] | None:
-        """Return the oldest job that is due."""
+        """Return the oldest job that is due; what the desk itself asked for comes last."""
         now = CLOCK.monotonic()
         waiting = [
             row
             for row in self._database.jobs_in("retrying")
             if now >= self._due.setdefault(row["id"], now + self._retry_seconds)
         ]
-        waiting += self._database.jobs_in("queued")[:1]
-        return min(waiting, key=lambda row: int(row["id"]), default=None)
+        waiting += self._database.jobs_in("queued")
+        return min(waiting, key=lambda row: (row["asked_by"] == THE_DESK, row["id"]), default=None)
 
     def _look(self, run: _Run) -> None:
         """Look after the job that runs."""

@@ -193,13 +193,13 @@ class MoneyBook:
         self._holders: dict[str, list[AccountMark]] = {}
         self._series: dict[str, AccountSeries] = {}
 
-    def money(self, setups: Setups, now: datetime) -> Money:
-        """Return what the trades came to by now, the desk's time."""
+    def money(self, setups: Setups, now: datetime, *, tags: bool = True) -> Money:
+        """Return what the trades came to by now, the desk's time; by tag only with `tags`."""
         database, known = self._database, {item.id: (item, profile) for item, profile in setups}
         with self._lock:
             self._catch_up()
             held = open_now(database, known, now)
-            currencies, tagged = self._currencies(), self._by_tag()
+            currencies, tagged = self._currencies(), self._by_tag() if tags else {}
             names = {item.route for item, _ in known.values()} | set(self._accounts) | set(held)
             accounts = [
                 self._book(name).told(

@@ -124,14 +124,14 @@ class Tongue:
 
     def refused(self, row: Mapping[str, Any], spec: SymbolSpec | None) -> Said:
         """Say that an order to open a position was refused, or ran out of time."""
-        told = "an order was refused" if row["to_state"] == "REJECTED" else "an order ran out"
+        told = "an order was refused" if row["to_state"] == "REJECTED" else "an order expired"
         side = "buy" if row["side"] == "BUY" else "sell"
         order = f"to {side}" if self.short else f"to {side} {size(row['lots'])} lots"
         at = "" if self.short else f" near {price(row['entry'], spec)}"
         code = CODE.match(str(row["detail"] or ""))
         why = MEANINGS.get(code[0], "") if code else ""
         because = f": {why}" if why else ""
-        return self.say(row["instance"], told, f"The order {order}{at} opened nothing{because}.")
+        return self.say(row["instance"], told, f"The order {order}{at} was not filled{because}.")
 
     def state(self, state: str, reason: str) -> Said:
         """Say that trading was halted, reduced or resumed."""

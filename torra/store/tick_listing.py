@@ -2,9 +2,9 @@
 
 A kind is what a list can be narrowed by: instance, timeframe, both verdicts, action, reason and who
 decided. There are few kinds however many ticks there are, each knows how many ticks it has, and the
-ticks of a kind lie in the order of their closes. So a page of any filter costs one look per kind
-and one per tick that it shows, after ten years as after a day; triggers keep the two tables
-(torra.store.migrations). A tick without a journal, as a host may write it, has action "".
+ticks of a kind lie in the order of their closes. So a page of any filter costs a look at
+the newest tick of each kind and a few more, after ten years as after a day. Triggers keep the two
+tables (torra.store.migrations). A tick without a journal, as a host may write it, has action "".
 
 Nothing is written. A part of instance_database.Database.
 """
@@ -12,7 +12,9 @@ Nothing is written. A part of instance_database.Database.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from torra.store.connection import Store
@@ -22,6 +24,9 @@ Place = tuple[str, int]
 
 AFTER_ALL: Final[Place] = ("~", 2**62)
 """A place behind every tick: the list begins at the newest."""
+
+FIRST_LOOK, MOST_AT_A_LOOK = 32, 512
+"""Ticks of a kind that are read at once where all are wanted: at first, and later."""
 
 KINDS: Final = (
     "SELECT id, instance, timeframe, l1_verdict, verdict, action, reason, source, ticks "
@@ -116,5 +121,25 @@ class TickListingStore(Store):
                 break
             found += self._tuples(OF_A_KIND, kind, begin, before[0], *before, limit)
             found = sorted(found, reverse=True)[:limit]
-        rows = self._rows(TOLD, json.dumps([number for _, number in found]))
+        return self._rows_at(found)
+
+    def every_tick_of_kinds(
+        self, kinds: Collection[int], *, begin: str, before: Place, at_once: int
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the same of every tick of some kinds, newest first, some read at once."""
+        places = merge(*(self._of_kind(kind, begin, before) for kind in kinds), reverse=True)
+        while some := list(islice(places, at_once)):
+            yield from self._rows_at(some)
+
+    def _of_kind(self, kind: int, begin: str, before: Place) -> Iterator[Place]:
+        """Yield the places of a kind's ticks, more of them at each look."""
+        part = FIRST_LOOK
+        while rows := self._tuples(OF_A_KIND, kind, begin, before[0], *before, part):
+            yield from rows
+            if len(rows) < part:
+                return
+            before, part = rows[-1], min(2 * part, MOST_AT_A_LOOK)
+
+    def _rows_at(self, places: Sequence[Place]) -> list[dict[str, Any]]:
+        rows = self._rows(TOLD, json.dumps([number for _, number in places]))
         return sorted(rows, key=lambda row: (row["close_time"], row["sentiment_id"]), reverse=True)

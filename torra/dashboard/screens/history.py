@@ -61,7 +61,7 @@ MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
 """What a trader looks for first: the word of each, and which kinds of ticks have it."""
 
 MEANINGS: Final = {
-    "opened": "ticks that ordered a position",
+    "opened": "ticks that ordered a position by themselves; those that asked you are proposed",
     "proposed": "ticks that asked a person to approve an order",
     "changed": "ticks whose verdict is not the one of the bars alone",
     "vetoed": "ticks on which the gate stopped an opening",
@@ -254,10 +254,9 @@ def asked_for() -> Asked:
 def every_tick(database: Database, asked: Asked, at_once: int) -> Iterator[Mapping[str, Any]]:
     """Yield all ticks that are asked for, newest first, some at a time."""
     kinds = [kind.id for kind in database.tick_kinds() if asked.fits(kind)]
-    place = asked.place
-    while rows := database.ticks_of_kinds(kinds, begin=asked.begin, before=place, limit=at_once):
-        yield from rows
-        place = _place_of(rows[-1])
+    yield from database.every_tick_of_kinds(
+        kinds, begin=asked.begin, before=asked.place, at_once=at_once
+    )
 
 
 # --- details --------------------------------------------------------------------------------------

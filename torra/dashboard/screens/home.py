@@ -95,7 +95,7 @@ def _cells(data: Overview, *, rows: bool) -> tuple[glance.OverviewShown, Money |
     links = Links()
     found = glance.overview(data, links.tick, watch_link, links.instance, _sort(), rows=rows)
     behind = state().backing
-    told = None if rows or behind is None else behind.money()
+    told = None if rows or behind is None else behind.money(tags=False)
     if not rows:
         found["cells"] |= _money(data, told)
     return found, told

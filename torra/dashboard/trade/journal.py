@@ -36,6 +36,9 @@ from torra.exhibits.figures import DASH
 LONGEST_NOTE: Final = 2_000
 MOST_TAGS: Final = 8
 LONGEST_TAG: Final = 30
+MOST_KNOWN: Final = 100
+"""Different tags of all trades together: more add up to nothing."""
+
 TAG: Final = re.compile(rf"[^\W_][\w-]{{0,{LONGEST_TAG - 1}}}")
 """A tag: a letter or a digit, then letters, digits, - and _."""
 
@@ -64,7 +67,7 @@ def made_of(row: SignalRow) -> list[Made]:
     word, more = without_tick.without(record)
     return [
         Made("Without agents", word, more),
-        _gate(record.gate.multiplier, in_force=not record.deliberation.in_shadow),
+        _gate(record.gate.multiplier),
         _conviction(record, row.side),
     ]
 
@@ -83,14 +86,13 @@ def headline(row: SignalRow, digits: int, currency: str) -> str:
     return f"{did} {lots} lots at {fill}, {ended}. {came}{r}."
 
 
-def _gate(multiplier: float | None, *, in_force: bool) -> Made:
+def _gate(multiplier: float | None) -> Made:
+    """Return what the ruling in force did; with agents in shadow it is that of the rules alone."""
     if multiplier is None:
         return Made("Gate", DASH, "what the gate said is not recorded")
     told = figures.plain(multiplier, 2)
     if multiplier >= 1.0:
         return Made("Gate", "nothing", "it left the size whole")
-    if not in_force:
-        return Made("Gate", "nothing", f"in shadow: it would have left {told} of the size")
     return Made("Gate", f"× {told}", f"it left {told} of the size")
 
 
@@ -99,10 +101,12 @@ def _conviction(record: ShownTick, side: str) -> Made:
     sides = panel.get("sides", []) if panel else []
     if not sides:
         return Made("Conviction", "nothing", "no agent took a side: it changed no size")
-    one = sides[0]
+    if record.deliberation.in_shadow:
+        return Made("Conviction", "nothing", "the agents looked on: they changed no size")
+    one, way = sides[0], {"BUY": "buy", "SELL": "sell"}.get(side, "trade")
     return Made(
         "Conviction", f"× {one['kept']}",
-        f"the agents were {one['raw']} sure of the {side}, less what speaks against it",
+        f"the agents were sure of the {way} to {one['raw']} of 1, less what speaks against it",
     )  # fmt: skip
 
 
@@ -139,6 +143,12 @@ def note(sid: str) -> ResponseReturnValue:
 def _write(sid: str, text: str, tags: Sequence[str], seen: int) -> CommandOutcome:
     database, actor = backing().database, visitor().actor
     with database.transaction():
+        known = database.known_tags()
+        if len({*known, *tags}) > max(MOST_KNOWN, len(known)):
+            raise ConfigError(
+                f"the desk has {len(known)} tags already, and {MOST_KNOWN} are the most: use some "
+                "of those, so that results by tag say something"
+            )
         was = database.trade_note(sid)
         before = {"note": was.note[:AUDITED], "tags": " ".join(was.tags)}
         after = {"note": text[:AUDITED], "tags": " ".join(tags)}

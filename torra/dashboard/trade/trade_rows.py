@@ -140,6 +140,9 @@ CODE: Final = re.compile(r"[A-Za-z_]+")
 FACTS: Final = 12
 DEFAULT_DIGITS: Final = 5
 
+LONGEST_CELL: Final = 2_000
+"""Characters of a cell of a file: a person's note has at most as many."""
+
 COLUMNS: Final = (
     "seq", "sid", "instance", "symbol", "timeframe", "bar_time", "kind", "side", "lots", "entry",
     "stop", "target", "decided_at", "expires", "state", "detail", "bridge", "ticket", "price",
@@ -508,7 +511,7 @@ def csv_lines(
     """Yield rows as CSV; text that a spreadsheet would take for a formula is quoted off."""
     yield _csv_line(columns)
     for row in rows:
-        yield _csv_line([figures.sheet_cell(row[name], 1000) for name in columns])
+        yield _csv_line([figures.sheet_cell(row[name], LONGEST_CELL) for name in columns])
 
 
 def _csv_line(cells: Iterable[object]) -> str:

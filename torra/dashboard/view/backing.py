@@ -58,10 +58,10 @@ class Backing:
         """Return the desk's time."""
         return self.desk.clock.now()
 
-    def money(self) -> Money:
-        """Return what the desk's trades came to so far."""
+    def money(self, *, tags: bool = True) -> Money:
+        """Return what the desk's trades came to so far; by a person's tags only with `tags`."""
         setups = [(one.instance, one.profile) for one in self.desk.setups.values()]
-        return self._trades.money(setups, self.now())
+        return self._trades.money(setups, self.now(), tags=tags)
 
     def currency(self, route: str) -> str:
         """Return the currency of an account by its bridge and channel, "" where it is not known."""

@@ -8,7 +8,7 @@ is stored but the sentence of its result.
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,16 @@ from instance_database import Database, open_home
 from torra.config import load_desk
 from torra.errors import ConfigError
 from torra.exhibits import figures
-from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell, key_of, parameters_of
+from torra.jobs.kinds import (
+    THE_DESK,
+    JobResult,
+    Kind,
+    Parameters,
+    Request,
+    Tell,
+    key_of,
+    parameters_of,
+)
 from torra.money.book import known_currencies
 from torra.replay import live
 from torra.replay.changed import listing
@@ -81,10 +90,11 @@ def keep_up(database: Database) -> None:
     ticks = _ticks(database)
     if ticks >= max(before + FIRST, before * GROWTH):
         told = to_json({"ticks": ticks})
-        database.queue_job(
-            WORTH.name, key_of(WORTH.name, {}), title=_title(ticks), parameters=told,
-            asked_by="the desk",
-        )  # fmt: skip
+        with suppress(ConfigError):  # the queue is full: it is asked for at a later turn
+            database.queue_job(
+                WORTH.name, key_of(WORTH.name, {}), title=_title(ticks), parameters=told,
+                asked_by=THE_DESK,
+            )  # fmt: skip
 
 
 def _ticks(database: Database) -> int:
