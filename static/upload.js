@@ -7,7 +7,21 @@ const PART = 200000; // bytes
 const LONGEST = 60000; // milliseconds that an answer may take: the last one reads the bars
 const MEGABYTE = 1 << 20;
 
+const HANDED_IN = "torra-handed-in"; // the file that the form above takes after the reload
 const form = document.querySelector("form.upload");
+
+// A file that was just handed in is chosen, and the symbol is the one of its name: MYCOIN_M15.csv.
+function choose() {
+  const name = sessionStorage.getItem(HANDED_IN);
+  sessionStorage.removeItem(HANDED_IN);
+  const bars = document.getElementById("start-bars");
+  if (!name || ![...(bars?.options ?? [])].some((option) => option.value === name)) return;
+  bars.value = name;
+  const [symbol] = name.split(/[_.]/);
+  if (/^[A-Za-z0-9#-]{2,40}$/.test(symbol)) document.getElementById("start-symbol").value = symbol.toUpperCase();
+}
+
+choose();
 
 async function send(fields) {
   const body = new FormData();
@@ -51,8 +65,9 @@ async function run(file) {
   button.setAttribute("aria-disabled", "true");
   form.setAttribute("aria-busy", "true");
   try {
-    const { reason } = await handIn(file, tell);
+    const { reason, name } = await handIn(file, tell);
     keep(reason, "done");
+    sessionStorage.setItem(HANDED_IN, name ?? file.name);
     location.reload();
   } catch (error) {
     const why = error.name === "TimeoutError" ? "no answer; look whether it is there" : error.message;

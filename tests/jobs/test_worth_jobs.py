@@ -40,9 +40,9 @@ def test_the_job_says_in_money_what_the_whole_paths_say(
     found = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0)
     monkeypatch.setattr(listing, "paths", lambda *_: found)
     minus = figures.MINUS
-    says = f"Worth {minus}12.40 USD against the bars alone, warm-up included, 95 % {minus}30.00"
-    says += " to +5.00."
-    assert worth.run(tmp_path, {}, told).says == says
+    says = f"Worth {minus}12.40 USD against the bars alone over 615 ticks, warm-up included, "
+    says += f"95 % {minus}30.00 to +5.00."
+    assert worth.run(tmp_path, {"ticks": 615}, told).says == says
     few = replace(found, says="There are too few days for an interval.", low=None, high=None)
     assert worth.sentence(few, "") == (
         f"Worth {minus}12.40 against the bars alone. There are too few days for an interval."

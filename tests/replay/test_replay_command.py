@@ -148,7 +148,6 @@ def test_what_workers_ran_can_be_recomposed(
         (["BTCUSD", "--bars", BARS[0], "--name", "a/b"], "--name a/b: use letters"),
         (["BTCUSD", "--bars", BARS[0], "--timeframes", "M1"], "no M1 bars of BTCUSD"),
         (["BTCUSD", "--bars", BARS[0], "--bars", BARS[0]], "is given twice"),
-        (["GOLD", "--bars", BARS[0]], "no trading conditions for GOLD"),
         (["BTCUSD", "--bars", "store"], "holds no database yet"),
         (["BTCUSD", *ALL, "--arms", "l1", "--seed", "-1"], "'--seed': -1 is not in the range"),
         (["BTCUSD", *ALL, "--arms", "l1", "--max-cost", "nan"], "--max-cost nan: write a sum"),

@@ -114,6 +114,13 @@ def _of_the_calendar(plan: ReplayPlan, events: Sequence[ScheduledEvent]) -> str:
 def _of_the_bars(plan: ReplayPlan) -> Iterator[str]:
     """Warn where half of the bars are smaller than the spread: they may be of another symbol."""
     history, spread = plan.history, plan.costs.spread
+    if plan.guessed:
+        digits = plan.profile.symbol(history.symbol).digits
+        yield (
+            f"Nobody told how {history.symbol} is traded, so it is guessed: {digits} decimals, one "
+            f"unit a lot, spread {spread:g}. Money is as good as this guess; add the symbol to the "
+            "desk to replay it on its own terms."
+        )
     bars = history.frames[history.timeframes[0]]
     usual = float((bars["high"] - bars["low"]).median())
     if 0 < usual < spread:

@@ -40,6 +40,33 @@ SEED: Final = 20_260_101
 """Default seed of placebos and resampling; the document names the one that was used."""
 
 
+MOST_DIGITS: Final = 8
+GUESSED_SPREAD: Final = 0.1
+"""Spread of a symbol of which nobody told, as a share of the usual bar: rather dear than cheap."""
+
+GUESSED_LOTS: Final = (0.01, 0.01, 1e6)
+"""Smallest order, step and largest order of such a symbol, of which one lot is one unit."""
+
+
+def guessed_terms(history: History) -> SymbolSpec:
+    """Return how a symbol may be traded of which nobody told: read off its shortest bars.
+
+    Prices have the decimals that the newest closes have, one lot is one unit in the account's
+    currency, and the spread is GUESSED_SPREAD of the median bar, a tick at least.
+    """
+    bars = history.frames[history.timeframes[0]]
+    closes = (f"{close:.{MOST_DIGITS}f}".rstrip("0") for close in bars["close"].tail(500))
+    digits = max(len(text.partition(".")[2]) for text in closes)
+    tick = 10.0**-digits
+    usual = float((bars["high"] - bars["low"]).median())
+    spread = max(tick, round(GUESSED_SPREAD * usual, digits))
+    least, step, most = GUESSED_LOTS
+    return SymbolSpec(
+        digits=digits, tick_size=tick, tick_value=tick, contract_size=1.0, lot_min=least,
+        lot_step=step, lot_max=most, spread=spread,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class TradingCosts:
     """The costs of trading: spread and slippage in price units, commission a lot, there and back.
@@ -96,6 +123,8 @@ class ReplayPlan:
     end: datetime | None = None
     seed: int = SEED
     outlook: OutlookThen = NOTHING
+    guessed: bool = False
+    """Whether nobody told how the symbol is traded, so that its terms are `guessed_terms`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "profile", self.costs.on(self.profile, self.history.symbol))

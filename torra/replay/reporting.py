@@ -41,6 +41,7 @@ from torra.replay.replaying import (
     ReplayPlan,
     TradingCosts,
     course_of,
+    guessed_terms,
     run,
     run_on,
 )
@@ -148,11 +149,15 @@ def planned(home: Path, symbol: str, asked: ReplayRequest) -> ReplayPlan:
     if all(len(frame) < WARM_UP for frame in history.frames.values()):
         raise ConfigError(f"{symbol}: fewer than {WARM_UP} bars of every timeframe; add older ones")
     settings = profile_of(home, symbol, asked.profile, asked.provider)
+    guessed = symbol not in settings.symbols
+    if guessed:
+        known = {**settings.symbols, symbol: guessed_terms(history)}
+        settings = settings.model_copy(update={"symbols": known})
     spent = TradingCosts.read(asked.costs, settings.symbol(symbol))
     drawn = SEED if asked.seed is None else asked.seed
     plan = ReplayPlan(
         "", history, _weighed(settings, history), found, spent, first, last, drawn,
-        _outlook(home, history, settings, first, last),
+        _outlook(home, history, settings, first, last), guessed,
     )  # fmt: skip
     return dataclasses.replace(plan, name=_name(plan, asked.name))
 

@@ -372,7 +372,7 @@ def _line(row: Mapping[str, Any]) -> HistoryLine:
         verdict=state_cell(tick.verdict),
         alone=state_cell(tick.l1_verdict),
         changed=tick.verdict != tick.l1_verdict,
-        consensus=cell(tick.consensus, 2),
+        consensus=cell(tick.consensus),
         done=_done(tick),
         reason=why(tick.reason or ""),
         source=_label("source", tick.source_type or ""),

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from torra.config import SymbolSpec
 from torra.dashboard.record import story_cards
+from torra.dashboard.record.reasoning import REASONS
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.rendering import state
 from torra.errors import ConfigError
 
+VERBS = {"BUY": "buy", "SELL": "sell"}
 ENDS = {
     "none": "Nothing would have been won or lost.",
     "open": "It would be open still.",
@@ -58,7 +60,12 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
     alone, done = found.l1.came_to, found.done.came_to
 
     def did(course: Course) -> str:
-        return "no trade" if course.action == "HOLD" else words.did(course)
+        if course.action != "HOLD":
+            return words.did(course)
+        # a verdict that opens nothing is no hold: the position stays, or a check objects
+        verb = VERBS.get(str(course.verdict))
+        why = REASONS.get(str(course.reason), "") if verb else ""
+        return f"{verb} verdict, no order: {why}" if why else "no trade"
 
     return {
         "did": did(found.l1).capitalize(),

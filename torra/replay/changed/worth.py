@@ -49,7 +49,6 @@ def check(home: Path, asked: Parameters) -> Request:
 
 def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
     """Compare the two paths of each profile of the desk; raises StoreUnavailable."""
-    del parameters
     settings, found = load_desk(home), list[str]()
     with closing(open_home(home)) as database:
         currencies = known_currencies(database, settings.paper_currency)
@@ -62,21 +61,28 @@ def run(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
                 database.warm_up_end(one.id, frame) for one in subject.instances
                 for frame in one.timeframes
             )  # fmt: skip
-            told = sentence(paths, routes.pop() if len(routes) == 1 else "", warmed=warmed)
+            told = sentence(
+                paths,
+                routes.pop() if len(routes) == 1 else "",
+                ticks=_whole(parameters),
+                warmed=warmed,
+            )
             found.append(told if len(subjects) == 1 else f"{paths.profile}: {told}")
     return JobResult(" ".join(found))
 
 
-def sentence(paths: listing.Paths, currency: str, *, warmed: bool = False) -> str:
+def sentence(paths: listing.Paths, currency: str, *, ticks: int = 0, warmed: bool = False) -> str:
     """Return what the agents of a profile were worth in few words; amounts with their currency.
 
-    `warmed`: ticks of the warm-up are among them, which no result of the desk counts.
+    `ticks` are those that were looked at. `warmed`: ticks of the warm-up are among them, which no
+    result of the desk counts.
     """
     if paths.money is None:
         return paths.says
     after = f" {currency}" if currency else ""
     told = f"Worth {figures.signed(paths.money, 2)}{after} against the bars alone"
-    told += ", warm-up included" if warmed else ""
+    if ticks:
+        told += f" over {ticks:,} ticks{', warm-up included' if warmed else ''}"
     if paths.low is None or paths.high is None:
         return f"{told}. {paths.says}".strip()
     low, high = figures.signed(paths.low, 2), figures.signed(paths.high, 2)
@@ -95,6 +101,11 @@ def keep_up(database: Database) -> None:
                 WORTH.name, key_of(WORTH.name, {}), title=_title(ticks), parameters=told,
                 asked_by=THE_DESK,
             )  # fmt: skip
+
+
+def _whole(parameters: Parameters) -> int:
+    ticks = parameters.get("ticks", 0)
+    return ticks if isinstance(ticks, int) else 0
 
 
 def _ticks(database: Database) -> int:
