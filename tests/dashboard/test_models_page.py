@@ -123,6 +123,27 @@ def test_a_test_is_told_kept_and_audited(
     assert (booked["stage"], booked["profile"], booked["state"]) == ("test", "paying", "settled")
 
 
+@pytest.mark.parametrize("model", ["claude-of-nobody", "x" * 100_000, "a\x1b[31m<b>"])
+def test_only_models_that_the_card_lists_are_tested(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    paying(monkeypatch)
+    server.play({"*": READY})
+    pages = client(backing, **vendor_line.environment(server))
+    address = f"/api/v1/models/{ANTHROPIC}/test"
+    answer = pages.post(address, json={"model": model}, headers=JSON)
+    assert answer.status_code == 409
+    said = answer.get_json()["reason"]
+    assert "is not listed for anthropic: take claude-haiku-5-5, claude-sonnet-5-5" in said
+    assert len(said) < 400 and said.isprintable()
+    assert not server.exchanges
+    assert not backing.database.ledger_rows(System().real_now().replace(hour=0))
+    (row,) = backing.database.audit_entries(limit=1)
+    assert len(str(row)) < 2000
+    listed = pages.post(address, json={"model": "claude-sonnet-5-5"}, headers=JSON).get_json()
+    assert listed["test"]["model"] == "claude-sonnet-5-5"
+
+
 def test_a_failure_is_kept_with_its_remedy(
     backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,20 @@ def test_the_second_is_filled_in_with_what_is_known(pages: Pages) -> None:
     assert unknown["digits"] == "" and unknown["currencies"] == "GBP, JPY"
 
 
+def test_a_profile_that_sends_by_itself_is_neither_offered_nor_taken(pages: Pages) -> None:
+    folder = pages.backing.home / "profiles"
+    folder.mkdir(exist_ok=True)
+    (folder / "sends.json").write_text('{"execution": "auto"}')
+    (folder / "asks.json").write_text('{"execution": "approve"}')
+    text = pages.text("/add-symbol?source=files&symbol=XAUUSD")
+    assert '<option value="asks">' in text
+    assert '<option value="sends">' not in text and '<option value="default">' not in text
+    answer = post(pages, "symbols/check", **{**ALL, "profile": "sends"})
+    assert answer.status_code == 422 and 'id="f-profile-fault"' in answer.text
+    assert "sends orders by itself (execution: auto): take a new profile" in Page(answer.text).text
+    assert "1 field needs attention" in Page(answer.text).text
+
+
 def test_a_symbol_is_shown_then_written(pages: Pages) -> None:
     home = pages.backing.home
     before = (home / "desk.json").read_text()

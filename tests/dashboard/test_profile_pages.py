@@ -256,8 +256,8 @@ def test_what_differs_and_what_is_guarded_is_marked_in_words(
     save(client, {"risk.max_positions": 2})
     text = client.get("/profiles/default").get_data(as_text=True)
     assert text.count("◆ differs</span>") == 1
-    assert "◈ administrator, raised by the command line only" in text
-    assert "administrator, from off towards auto by the command line only" in text
+    assert "◈ administrator, can be raised only on the command line" in text
+    assert "administrator, can go from off towards auto only on the command line" in text
     assert 'name="risk.max_positions" value="2" type="number" step="1" min="0"' in text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -119,6 +120,7 @@ def test_what_it_says_will_be_written_is_written(home: Path, database: Database)
 
 def test_a_profile_that_is_there_is_used_as_it_is(home: Path, database: Database) -> None:
     database.close()
+    (home / "profiles" / "mine.json").write_text(json.dumps({"execution": "approve"}))
     words = {**FROM_FILES, "profile": "mine"}
     found = put(planned(home, words, None))
     assert found.profile is None and load_desk(home).instance("XAUUSD").profile == "mine"
@@ -127,6 +129,73 @@ def test_a_profile_that_is_there_is_used_as_it_is(home: Path, database: Database
     with pytest.raises(Wrong, match="does not know how GBPJPY is traded") as told:
         planned(home, unknown, None)
     assert told.value.name == "profile"
+
+
+@pytest.mark.parametrize("name", ["mine", "default"])
+def test_a_profile_that_sends_by_itself_is_refused(
+    home: Path, database: Database, name: str
+) -> None:
+    said = rf"profile {name} sends orders by itself \(execution: auto\): take a new profile"
+    with pytest.raises(Wrong, match=said) as told:
+        planned(home, {**FROM_FILES, "profile": name}, database)
+    assert told.value.name == "profile"
+
+
+def test_only_profiles_that_send_nothing_by_themselves_are_offered(home: Path) -> None:
+    for name, text in (("asks", '{"execution": "approve"}'), ("torn", "{"), ("own", "{}")):
+        (home / "profiles" / f"{name}.json").write_text(text)
+    (home / "profiles" / "watches.json").write_text('{"execution": "off"}')
+    found = adding.offered(place_of(home, load_desk(home)))
+    assert {"asks", "watches"} <= set(found)
+    assert not {"mine", "torn", "own", "default"} & set(found)
+
+
+def test_a_packed_file_is_imported_to_the_end(home: Path, database: Database) -> None:
+    plain = home / "uploads" / "gold.csv"
+    packed = home / "uploads" / "gold.csv.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    put(packed_plan(home, database))
+    assert database.bar_rows("XAUUSD", "M15") > 1000
+    assert load_desk(home).instance("XAUUSD").timeframes == ("M15",)
+
+
+def packed_plan(home: Path, database: Database) -> Addition:
+    words = {"source": "files", "symbol": "XAUUSD", "as.gold.csv.gz": "M15", **TERMS}
+    settings = load_desk(home)
+    wish, faults = wishes.read(words, sources(settings, {}), ["gold.csv.gz"])
+    assert wish is not None, faults
+    return plan(place_of(home, settings), wish, database)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (gzip.compress(b"1" * (adding.LARGEST_FILE + 1)), "gold.csv.gz holds more than 8,000,000"),
+        (b"no gzip at all", "cannot read gold.csv.gz"),
+        (gzip.compress(b"1" * 9999)[:-20], "cannot read gold.csv.gz"),
+    ],
+    ids=["too much", "no gzip", "cut off"],
+)
+def test_a_packed_file_that_cannot_be_taken_is_told_before_anything_is_written(
+    home: Path, database: Database, content: bytes, said: str
+) -> None:
+    (home / "uploads" / "gold.csv.gz").write_bytes(content)
+    with pytest.raises(Wrong, match=said) as told:
+        packed_plan(home, database)
+    assert told.value.name == "files" and str(home) not in str(told.value)
+
+
+def test_a_packed_file_that_grows_after_it_was_shown_is_not_imported(
+    home: Path, database: Database
+) -> None:
+    path = home / "uploads" / "gold.csv.gz"
+    path.write_bytes(gzip.compress((home / "uploads" / "gold.csv").read_bytes()))
+    found = packed_plan(home, database)
+    path.write_bytes(gzip.compress(b"1" * (adding.LARGEST_FILE + 1)))
+    with pytest.raises(Wrong, match="holds more than 8,000,000 bytes"):
+        put(found)
+    assert not database.bar_rows("XAUUSD", "M15")
 
 
 def test_two_people_at_once_lose_nothing(home: Path, database: Database) -> None:
@@ -178,7 +247,7 @@ def test_a_demo_stays_as_it_is(tmp_path: Path) -> None:
         ("currencies", "DOLLAR", "is no currency"),
         ("asset", "moon", "must be '', 'gold'"),
         ("capital", "-5", "is not a number above 0"),
-        ("risk", "11", "no risk for one trade"),
+        ("risk", "11", "too much to risk on one trade"),
         ("clock", "mars", "mars"),
         ("as.gold.csv", "M7", "is no timeframe"),
         ("as.gold.csv", "H1", "are both H1"),

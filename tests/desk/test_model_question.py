@@ -160,6 +160,20 @@ def test_a_name_that_is_no_vendor_is_refused(database: Database, tmp_path: Path)
         model_question.ask(tmp_path, database, "rules", "", profiles(AgentSettings()), {})
 
 
+@pytest.mark.parametrize(
+    "model", ["x" * 101, "x" * 100_000, "a\x1b[31mb", "a\nb", "a\n", "a b", "a\u202eb", "<b>"]
+)
+def test_a_name_that_is_no_models_is_neither_sent_nor_booked(
+    database: Database, tmp_path: Path, server: VendorServer, model: str
+) -> None:
+    server.play({"*": READY})
+    used = profiles(agents(GOOGLE))
+    with pytest.raises(ConfigError, match="is no name of a model: use letters") as told:
+        model_question.ask(tmp_path, database, GOOGLE, model, used, environment(server))
+    assert len(str(told.value)) < 400 and str(told.value).isprintable()
+    assert not server.exchanges and not rows(database)
+
+
 def test_the_model_of_the_profile_in_use_is_asked(
     database: Database, tmp_path: Path, server: VendorServer
 ) -> None:

@@ -23,7 +23,6 @@ def dressed(path: Path, kind: str) -> Path:
     """Write bars in a dress that is no plain table of bars, oldest first."""
     text = "\n".join(LINES)
     if kind == "gz":
-        path = path.with_suffix(".csv.gz")
         path.write_bytes(gzip.compress(text.encode()))
     elif kind == "zip":
         with zipfile.ZipFile(path, "w") as file:

@@ -101,6 +101,14 @@ def test_the_same_request_is_one_job(pages: Pages) -> None:
     assert ask(pages, settings={})["job"] == 3
 
 
+@pytest.mark.parametrize("days", ["7", "week", 7.5, True, None])
+def test_days_that_are_no_whole_number_are_refused(pages: Pages, days: object) -> None:
+    answer = pages.client().post(TRY, json={"settings": LOWER, "days": days}, headers=JSON)
+    assert answer.status_code == 409
+    assert "is no whole number: write it as 30" in answer.get_json()["reason"]
+    assert pages.database.jobs(5) == []
+
+
 def test_a_form_tries_what_stands_in_it(pages: Pages) -> None:
     sent = {"csrf": "", "digest": "", "thresholds.buy": "0.2", "risk.max_positions": "3"}
     answer = pages.client().post(TRY, data=sent, headers={"Accept": "text/html"})
@@ -148,7 +156,10 @@ def test_without_bars_nothing_is_queued_and_the_reason_is_told(tmp_path: Path) -
     ("asked", "says"),
     [
         ({"settings": {"thresholds.buy": 5}}, "thresholds.buy"),
-        ({"settings": {"news.file": "/etc/passwd", "news.sources": ["file"]}}, "a path is tried"),
+        (
+            {"settings": {"news.file": "/etc/passwd", "news.sources": ["file"]}},
+            "a path can be tried only",
+        ),
         ({"settings": {}, "days": 900}, "days: 900"),
     ],
 )

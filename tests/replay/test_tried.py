@@ -287,7 +287,7 @@ def test_the_same_request_is_known_however_it_is_written(home: Path) -> None:
     [
         ({"settings": {"thresholds.buy": 2}}, "thresholds.buy: "),
         ({"settings": {"thresholds.no": 2}}, "thresholds.no"),
-        ({"settings": {"events.calendar": "/etc/passwd"}}, "a path is tried from the command"),
+        ({"settings": {"events.calendar": "/etc/passwd"}}, "a path can be tried only on"),
         ({"days": 0}, "days: 0 is not between 1 and 366"),
         ({"days": "30"}, "days: "),
         ({"profile": "nobody"}, "there is no profile nobody"),
@@ -344,6 +344,30 @@ def test_a_document_that_makes_no_sense_is_none(home: Path, spoil: dict[str, Any
     path.write_text(json.dumps(json.loads(path.read_text()) | spoil))
     found = kind.read(home, made)
     assert found is None or "more" in spoil
+
+
+def test_a_fall_is_a_share_of_the_capital_that_it_was_made_with(home: Path) -> None:
+    found = ask(home, profile(risk__capital=100_000.0), profile(risk__capital=10_000.0))
+    ((_, told),) = words.tables(found)
+    row = next(one for one in told if one.what.startswith("Deepest fall"))
+    before, after = found.before[0].fall, found.after[0].fall
+    assert after > 5 * before > 0
+    assert row.before.endswith(f"({100 * before / 10_000:.1f} %)")
+    assert row.after.endswith(f"({100 * after / 100_000:.1f} %)")
+
+
+def test_a_document_of_before_has_one_capital_for_both(home: Path) -> None:
+    asked = request(home, settings={"risk.capital": 50_000.0})
+    made = kind.run(home, asked.parameters, lambda *_: None).made
+    path = home / TRIED / f"{made}.json"
+    whole = json.loads(path.read_text())
+    assert whole.pop("capital_after") == 50_000.0
+    path.write_text(json.dumps(whole))
+    found = kind.read(home, made)
+    assert found is not None
+    ((_, told),) = words.tables(found)
+    share = f"({100 * found.after[0].fall / found.capital:.1f} %)"
+    assert next(one for one in told if one.what.startswith("Deepest fall")).after.endswith(share)
 
 
 def test_the_newest_documents_are_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

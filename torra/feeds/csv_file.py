@@ -26,8 +26,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import re
+import tempfile
+import zlib
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
@@ -40,7 +43,7 @@ import pandas as pd
 from torra.errors import ConfigError
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
-from torra.regular_files import read_regular
+from torra.regular_files import open_regular, read_regular
 
 STAMP: Final = r"^(\d{4})[-./](\d\d)[-./](\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$"
 """A time: date, time of day, zone; the latter two may be missing."""
@@ -56,6 +59,9 @@ ENCODINGS: Final = (
 
 PACKED: Final = ((b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip"))
 """The mark at the beginning of a packed file, and what packed it."""
+
+MOST_UNPACKED: Final = 1 << 30
+"""Most bytes of a packed file of bars: a small file may hold more than the memory."""
 
 CUT_SHORT: Final = "the line ends too early: export the bars again, or remove the line"
 NO_BAR: Final = "the line has no bar: remove empty and padded lines"
@@ -116,6 +122,36 @@ def read_bars(path: Path, *, clock: str | None) -> pd.DataFrame:
     frame.attrs["clock"] = server.name
     frame.attrs["utc_offsets"] = offsets_used(naive, index)
     return frame
+
+
+def read_file(path: Path, *, clock: str | None, most: int = MOST_UNPACKED) -> pd.DataFrame:
+    """Return the bars of a file as `read_bars` does; one whose name ends with .gz is unpacked.
+
+    Raises ConfigError, and for a packed one that holds more than `most` bytes.
+    """
+    if path.suffix != ".gz":
+        return read_bars(path, clock=clock)
+    content = unpacked(path, most)
+    with tempfile.TemporaryDirectory(prefix="torra-bars-") as folder:
+        plain = Path(folder) / path.stem
+        plain.write_bytes(content)
+        try:
+            return read_bars(plain, clock=clock)
+        except ConfigError as error:
+            # The user knows the packed file, not our temporary one.
+            raise ConfigError(str(error).replace(str(plain), str(path))) from None
+
+
+def unpacked(file: Path, most: int = MOST_UNPACKED) -> bytes:
+    """Return what a packed file holds; raises ConfigError, and for more than so many bytes."""
+    try:
+        with open_regular(file) as raw, gzip.GzipFile(fileobj=raw) as packed:
+            content = packed.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(f"cannot read {file}: {error}") from error
+    if len(content) > most:
+        raise ConfigError(f"{file} holds more than {most:,} bytes: cut its oldest bars off")
+    return content
 
 
 @dataclass(frozen=True, slots=True)

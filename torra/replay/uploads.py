@@ -169,7 +169,8 @@ def _named(called: str) -> tuple[str, str]:
 def _checked(path: Path, called: str) -> str:
     """Return what a file of bars holds; raises ConfigError, by its own name, for what is none."""
     # Not before a file is there: a page alone must not load what reads bars.
-    from torra.replay.shards.history import load, unpacked  # noqa: PLC0415
+    from torra.feeds.csv_file import unpacked  # noqa: PLC0415
+    from torra.replay.shards.history import load  # noqa: PLC0415
 
     clock = None
     try:

@@ -38,6 +38,9 @@ from torra.exhibits.figures import Mark
 
 TESTS_PER_MINUTE: Final = 6
 
+LONGEST_MODEL: Final = 100
+"""Characters of a model's name: the whole of one that can be tested."""
+
 KEYS: Final = {
     "found": Mark("●", "key found", "note"),
     "missing": Mark("○", "no key", "flat"),
@@ -133,6 +136,7 @@ def test_model(vendor: str) -> ResponseReturnValue:
         from torra.desk.models import question as model_question  # noqa: PLC0415  a page alone must not load the desk
 
         asked_for = words().get("model", "").strip()
+        _refuse_unlisted(vendor, asked_for)
         if not _ONE.acquire(blocking=False):
             raise ConfigError("another test is under way: it ends within 15 seconds")
         try:
@@ -148,6 +152,15 @@ def test_model(vendor: str) -> ResponseReturnValue:
         return CommandOutcome("done", _test_said(shown), more={"test": shown}, on_record=True)
 
     return command("test model", vendor, run, back=url_for(".models"))
+
+
+def _refuse_unlisted(vendor: str, model: str) -> None:
+    listed = model_report.listed(vendor, _profiles())
+    if model and model not in listed:
+        raise ConfigError(
+            f"{figures.clean(model, 60)} is not listed for {vendor}: take {', '.join(listed)}, or "
+            "name it in a profile first"
+        )
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -222,7 +235,7 @@ def _model(row: ModelTold) -> ModelLine:
         price = "free" if free else f"{_usd(row['input'])} in, {_usd(row['output'])} out"
     spent = f"{figures.money(row['usd'])}, {row['calls']:,} calls" if row["calls"] else "nothing"
     return ModelLine(
-        model=figures.clean(row["model"], 80),
+        model=figures.clean(row["model"], LONGEST_MODEL),
         roles=[figures.clean(name, 80) for name in row["roles"]],
         price=price,
         spent=spent,
@@ -295,7 +308,7 @@ def _dollars(usd: float) -> str:
 _BODY: Final[Fields] = {
     "model": {
         "type": "string",
-        "maxLength": 100,
+        "maxLength": LONGEST_MODEL,
         "description": "A model of that vendor; default: the quick one that a profile asks.",
     }
 }

@@ -18,7 +18,6 @@ from flask import jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 from pydantic import JsonValue
 
-from torra.config import ROOT
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Fields, Route
@@ -255,7 +254,7 @@ def _is_of(name: str, symbol: str) -> bool:
 
 def _form(place: Place, known: Mapping[str, BarSource], entered: Words, faults: Words) -> Form:
     from torra.clock import TIMEFRAMES  # noqa: PLC0415
-    from torra.desk.setup import bar_sources  # noqa: PLC0415
+    from torra.desk.setup import adding, bar_sources  # noqa: PLC0415
     from torra.home import UPLOADS  # noqa: PLC0415
 
     source = known.get(entered.get("source", ""))
@@ -264,8 +263,6 @@ def _form(place: Place, known: Mapping[str, BarSource], entered: Words, faults: 
     told = bar_sources.known_terms(symbol, broker, source)[1] if source and symbol else ""
     names = sorted({name for one in known.values() for name in one.terms})[:LISTED_NAMES]
     trouble = [one.trouble for one in known.values() if one.trouble]
-    folders = (place.home / "profiles", ROOT / "profiles")
-    profiles = sorted({path.stem for one in folders for path in one.glob("*.json")})
     return Form(
         entered={name: figures.clean(value, 400) for name, value in entered.items()},
         faults={name: figures.clean(said, 400) for name, said in faults.items()},
@@ -275,7 +272,7 @@ def _form(place: Place, known: Mapping[str, BarSource], entered: Words, faults: 
         files=[FileLine(name, f"as.{name}", _timeframe_of(name)) for name in _uploads()],
         uploads=figures.clean(str(backing().home.absolute() / UPLOADS), 300),
         timeframes=list(TIMEFRAMES),
-        profiles=[figures.clean(name, 40) for name in profiles],
+        profiles=[figures.clean(name, 40) for name in adding.offered(place)],
         known=told,
         second=second,
         from_files=source is not None and source.key == bar_sources.FILES,

@@ -45,13 +45,13 @@ WAYS: Final = {
 """Glyph, words and tone of a change, by its way."""
 
 GUARDED: Final = {
-    "up": "raised by the command line only",
-    "down": "lowered by the command line only",
-    "any": "changed by the command line only",
+    "up": "can be raised only on the command line",
+    "down": "can be lowered only on the command line",
+    "any": "can be changed only on the command line",
     "free": "",
-    "fewer": "one is left out by the command line only",
-    "path": "a path outside the home by the command line only",
-    "calendar": "another calendar, or none, by the command line only",
+    "fewer": "one can be left out only on the command line",
+    "path": "a path outside the home can be set only on the command line",
+    "calendar": "another calendar, or none, can be set only on the command line",
 }
 """What only the command line may do with a guarded setting, by what loosens it."""
 
@@ -225,7 +225,7 @@ def _offered(setting: Setting, value: JsonValue) -> tuple[str, ...]:
 def guarded(way: Direction) -> str:
     """Return in words who changes a guarded setting, and what takes the command line."""
     if isinstance(way, tuple):
-        takes = f"from {way[0]} towards {way[-1]} by the command line only"
+        takes = f"can go from {way[0]} towards {way[-1]} only on the command line"
     else:
         takes = GUARDED[way]
     return ", ".join(filter(None, ("administrator", takes)))

@@ -35,7 +35,6 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.home import PRICES
 from torra.money.book import known_currencies
-from torra.money.open_positions import PAPER
 from torra.profiles.book import (
     Checked,
     HistoryEntry,
@@ -374,7 +373,7 @@ def _begin_trial(loaded: Loaded, said: Values) -> CommandOutcome:
         raise ConfigError("; ".join(fault.text for fault in checked.faults))
     # a path out of the home could name any file of this machine
     if paths := leads_out(checked.changes):
-        raise ConfigError(f"{', '.join(paths)}: a path is tried from the command line only")
+        raise ConfigError(f"{', '.join(paths)}: a path can be tried only on the command line")
     instance = next(
         (one for one in book().users(loaded.name) if one.id == said.get("instance")), None
     )
@@ -527,7 +526,7 @@ def _with_command(saved: SaveResult) -> str:
 def _currency(users: Sequence[Instance]) -> str:
     """Return the currency of the accounts that a profile's capital is of; "" for several."""
     known = known_currencies(backing().database, backing().settings.paper_currency)
-    found = {known.get(PAPER if one.bridge == "paper" else one.route, "") for one in users}
+    found = {known.get(one.route, "") for one in users}
     return found.pop() if len(found) == 1 else ""
 
 

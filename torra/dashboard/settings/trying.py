@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from flask import url_for
 from flask.typing import ResponseReturnValue
+from pydantic import JsonValue
 
 from torra.dashboard.screens import jobs
 from torra.dashboard.screens.jobs import JobsShown
@@ -21,6 +22,8 @@ from torra.dashboard.settings.tried import KIND, TriedLines, lines, profile_of
 from torra.dashboard.trade.orders import person
 from torra.dashboard.view.commanding import CommandOutcome, command, given
 from torra.dashboard.view.rendering import backing
+from torra.errors import ConfigError
+from torra.exhibits import figures
 from torra.profiles.fields import flat, named
 
 LOOKED_THROUGH: Final = 50
@@ -54,14 +57,20 @@ def start(name: str, base: Values) -> ResponseReturnValue:
             "profile": name,
             "settings": _wished(base, profile_form.proposal(said, base)),
         }
-        if isinstance(said.get("days"), int):
-            asked["days"] = said["days"]
+        if "days" in said:
+            asked["days"] = _days(said["days"])
         known = backing()
         done = asking.ask(known.database, known.home, SETTINGS, asked, person())
         return jobs.queued(done, works=asking.works(known.database))
 
     back = f"{url_for('torra_agents.profile', name=name)}#tried"
     return command("job", KIND, run, back=back)
+
+
+def _days(said: JsonValue) -> int:
+    if not isinstance(said, int) or isinstance(said, bool):
+        raise ConfigError(f"days: {figures.clean(said, 40)!r} is no whole number: write it as 30")
+    return said
 
 
 def _wished(base: Values, wanted: Values) -> dict[str, Any]:

@@ -13,6 +13,7 @@ none in time, is an `Asked`. No text of it holds a key: a reply is veiled where 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import TimeoutError as NoAnswer
 from dataclasses import asdict, dataclass
@@ -47,6 +48,9 @@ STAGE: Final = "test"
 
 ACTION: Final = "test model"
 """How the audit log calls it."""
+
+MODEL: Final = re.compile(r"[\w.:/@+-]{1,100}")
+"""The name of a model that is asked: it is booked and stays on record."""
 
 EXPECTED: Final = "ready"
 LONGEST_ANSWER: Final = 200
@@ -159,6 +163,11 @@ def ask(
     paid after the test as it would be without it.
     """
     model, name, profile = chosen(vendor, model, profiles)
+    if not MODEL.fullmatch(model):
+        raise ConfigError(
+            f"{model[:60]!r} is no name of a model: use letters, digits and . : / @ + - _, 100 "
+            "characters at most"
+        )
     if route(model, vendor) != (vendor, model):
         raise ConfigError(f"{model[:60]!r} is no model of {vendor}")
     end = CLOCK.monotonic() + DEADLINE

@@ -183,10 +183,8 @@ def _vendor(
     now: datetime,
 ) -> VendorTold:
     sign = key_sign(name, environment)
-    asked = _asked(name, profiles)
-    named = asked or {model: [] for model in dict.fromkeys(MODELS[name].values())}
     models: list[ModelTold] = []
-    for model, roles in named.items():
+    for model, roles in listed(name, profiles).items():
         price = prices.per_million(name, model, local=sign.local)
         usd, calls = spent.get((name, model), (0.0, 0))
         models.append(
@@ -225,6 +223,12 @@ def _key(found: str, trouble: str, *, official: bool) -> str:
     if found:
         return "wrong" if trouble else "found"
     return "missing" if official else "not needed"
+
+
+def listed(vendor: str, profiles: Mapping[str, Profile]) -> dict[str, list[str]]:
+    """Return the models that a report lists of a vendor: asked by whom, or the usual ones."""
+    asked = _asked(vendor, profiles)
+    return asked or {model: [] for model in dict.fromkeys(MODELS[vendor].values())}
 
 
 def _asked(vendor: str, profiles: Mapping[str, Profile]) -> dict[str, list[str]]:

@@ -25,6 +25,7 @@ from typing import Any, Final
 from torra.backup.restore import command
 from torra.clock import TIMEFRAMES
 from torra.config import (
+    ROOT,
     DeskSettings,
     Profile,
     load_profile,
@@ -36,8 +37,9 @@ from torra.desk.first_files import write as write_both
 from torra.desk.setup import bar_import
 from torra.desk.setup.bar_sources import STORED
 from torra.desk.setup.desk_plan import DeskPlan, differing, weights
-from torra.desk.setup.wishes import NEW, Wish, Wrong
+from torra.desk.setup.wishes import EXECUTIONS, NEW, Wish, Wrong
 from torra.errors import ConfigError, no_key_twice
+from torra.feeds.csv_file import unpacked
 from torra.home import DESK, DESK_BEFORE, UPLOADS
 from torra.regular_files import lies, read_regular
 from torra.store.bars import BarStore
@@ -45,6 +47,8 @@ from torra.whole_files import write_whole
 
 LARGEST_FILE: Final = 8_000_000
 """Bytes of a file, some 100,000 bars, whose import keeps the database no longer than a tick waits.
+
+Of a packed one, what it holds counts.
 """
 
 OWN: Final = "_own"
@@ -140,6 +144,17 @@ def place_of(home: Path, settings: DeskSettings) -> Place:
     return Place(target, home / UPLOADS, values, version, past)
 
 
+def offered(place: Place) -> list[str]:
+    """Return the profiles that a symbol may be added with: none that sends orders by itself."""
+    folders = (place.home / "profiles", ROOT / "profiles")
+    found = []
+    for name in sorted({path.stem for one in folders for path in one.glob("*.json")}):
+        with suppress(ConfigError):
+            if load_profile(name, place.home).execution in EXECUTIONS:
+                found.append(name)
+    return found
+
+
 # --- what would be written ------------------------------------------------------------------------
 
 
@@ -171,13 +186,19 @@ def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
 
 def _refuse_large(place: Place, wish: Wish) -> None:
     for name in wish.files.values():
+        path = place.uploads / name
         with suppress(OSError):
-            if (place.uploads / name).stat().st_size > LARGEST_FILE:
+            if path.stat().st_size > LARGEST_FILE:
                 raise Wrong(
                     "files",
                     f"{name} is larger than {LARGEST_FILE // 1_000_000} MB: import it with torra "
                     "import, then take bars that were imported already",
                 )
+        if path.suffix == ".gz":
+            try:
+                unpacked(path, LARGEST_FILE)
+            except ConfigError as error:
+                raise Wrong("files", _of_file(str(error), place.uploads)) from error
 
 
 def _refuse_missing_bars(wish: Wish, stored: BarStore | None) -> None:
@@ -227,13 +248,21 @@ def _instance(wish: Wish) -> dict[str, Any]:
 def _check_profile(
     place: Place, wish: Wish, profile: Mapping[str, Any] | None, desk: DeskSettings
 ) -> None:
-    instance = desk.instance(wish.symbol)
     try:
         if profile is None:
             found = load_profile(wish.profile_name, place.home)
         else:
             found = validate(Profile, profile, f"profile {wish.profile_name}")
-        wiring.check_profile(found, instance)
+    except ConfigError as error:
+        raise Wrong("profile", str(error)) from error
+    if found.execution not in EXECUTIONS:
+        raise Wrong(
+            "profile",
+            f"profile {wish.profile_name} sends orders by itself (execution: {found.execution}): "
+            "take a new profile",
+        )
+    try:
+        wiring.check_profile(found, desk.instance(wish.symbol))
     except ConfigError as error:
         told = str(error)
         if "no trading conditions" in told:
@@ -289,8 +318,9 @@ def write(
     for timeframe, name in wish.files.items():
         try:
             done = bar_import.run(
-                place.home, place.uploads / name, wish.symbol, timeframe, wish.clock or None
-            )
+                place.home, place.uploads / name, wish.symbol, timeframe, wish.clock or None,
+                most=LARGEST_FILE,
+            )  # fmt: skip
         except ConfigError as error:
             raise Wrong("files", _of_file(str(error), place.uploads)) from error
         told.append(

@@ -23,7 +23,7 @@ from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.config import check_name, load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
-from torra.feeds.csv_file import read_bars
+from torra.feeds.csv_file import MOST_UNPACKED, read_file
 from torra.market.clock_shifts import ClockShift, shifted
 from torra.market.week_starts import moving
 
@@ -57,17 +57,18 @@ def run(
     *,
     revise: bool = False,
     progress: Progress | None = None,
+    most: int = MOST_UNPACKED,
 ) -> dict[str, Any]:
     """Import a file for an instance of the desk; raises ConfigError.
 
     `clock` is that of the file's times, None where nobody said it. A file that would revise many
     stored bars, or is shifted against another timeframe, is refused unless `revise` says that it is
-    right and what is stored is not.
+    right and what is stored is not. A packed one may hold `most` bytes.
     """
     if timeframe not in TIMEFRAMES:
         raise ConfigError(f"unknown timeframe {timeframe}; known: {', '.join(TIMEFRAMES)}")
     instance, watched, learns = _instance(home, symbol, timeframe)
-    frame = read_bars(file, clock=clock)
+    frame = read_file(file, clock=clock, most=most)
     zone = str(frame.attrs["clock"])
     checked = _checked(frame, file, timeframe)
     moved = moving(checked, timeframe, zone)

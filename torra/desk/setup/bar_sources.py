@@ -77,7 +77,7 @@ def known_terms(symbol: str, broker: str, source: BarSource) -> tuple[dict[str, 
         return _as_text(values, asset, currencies), "the broker's own list"
     if usual:
         kind = (usual["asset"], tuple(usual["currencies"]))
-        return _as_text(usual, *kind), "Torra's own notes; hold them against your broker's"
+        return _as_text(usual, *kind), "Torra's own notes; check them against your broker's"
     return _as_text({}, asset, currencies), ""
 
 

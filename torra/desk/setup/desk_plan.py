@@ -245,7 +245,7 @@ def _conditions(
                 "symbols is then read, or give the broker's trading conditions with --terms FILE"
                 + (f" ({terminal.trouble})" if terminal.trouble else "")
             )
-        notes.append(f"{symbol}: shipped trading conditions; hold them against your broker's")
+        notes.append(f"{symbol}: shipped trading conditions; check them against your broker's")
         return {}
     found = lookup(symbol, broker, terminal.terms)
     if found.trade_mode in {"disabled", "close_only"} and answers.bridge != "paper":

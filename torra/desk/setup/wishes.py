@@ -167,7 +167,7 @@ def _execution(text: str) -> str:
 def _risk(text: str) -> float:
     value = amount(text or "0.5")
     if value > 10:
-        raise ConfigError("more than 10 percent of the capital is no risk for one trade")
+        raise ConfigError("more than 10 percent of the capital is too much to risk on one trade")
     return value
 
 

@@ -9,10 +9,7 @@ future. Bars that cannot be used raise ConfigError with the file and the remedy.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,13 +23,9 @@ from torra.clock import TIMEFRAMES, System, duration, iso, parse
 from torra.config import load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
-from torra.feeds.csv_file import read_bars
+from torra.feeds.csv_file import read_file
 from torra.home import DATABASE
 from torra.market.clock_shifts import shifted
-from torra.regular_files import open_regular
-
-MOST_UNPACKED: Final = 1 << 30
-"""Most bytes of a packed file of bars: a small file may hold more than the memory."""
 
 STORE: Final = "store"
 """In place of a file: the bars that the desk has stored."""
@@ -195,32 +188,8 @@ def _checked(frame: pd.DataFrame, timeframe: str, source: str) -> pd.DataFrame:
 
 
 def _read(file: Path, clock: str | None) -> tuple[str, pd.DataFrame]:
-    frame = _unpacked(file, clock) if file.suffix == ".gz" else read_bars(file, clock=clock)
+    frame = read_file(file, clock=clock)
     return _timeframe(frame, file), frame
-
-
-def unpacked(file: Path, most: int = MOST_UNPACKED) -> bytes:
-    """Return what a packed file holds; raises ConfigError, and for more than so many bytes."""
-    try:
-        with open_regular(file) as raw, gzip.GzipFile(fileobj=raw) as packed:
-            content = packed.read(most + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ConfigError(f"cannot read {file}: {error}") from error
-    if len(content) > most:
-        raise ConfigError(f"{file} holds more than {most:,} bytes: cut its oldest bars off")
-    return content
-
-
-def _unpacked(file: Path, clock: str | None) -> pd.DataFrame:
-    content = unpacked(file)
-    with tempfile.TemporaryDirectory(prefix="torra-bars-") as folder:
-        plain = Path(folder) / file.stem
-        plain.write_bytes(content)
-        try:
-            return read_bars(plain, clock=clock)
-        except ConfigError as error:
-            # The user knows the packed file, not our temporary one.
-            raise ConfigError(str(error).replace(str(plain), str(file))) from None
 
 
 def _timeframe(frame: pd.DataFrame, file: Path) -> str:

@@ -128,7 +128,8 @@ class Tried:
     """Everything that a try found. `before` and `after` have one entry for each currency.
 
     `digest` is that of the saved profile, `changes` what the other one changes; without a change
-    `after` equals `before`. `days` is what was asked for; the bars may be fewer.
+    `after` equals `before`. `days` is what was asked for; the bars may be fewer. `capital_after` is
+    the changed profile's capital; older documents lack it, and it is `capital` then.
     """
 
     profile: str
@@ -145,6 +146,7 @@ class Tried:
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
     says: str
+    capital_after: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -259,6 +261,7 @@ class _Tries:
             left_out=tuple(left),
             notes=tuple(_notes(question, ran)),
             says=said(before, after, changed=bool(changes), left=left),
+            capital_after=question.wanted.risk.capital,
         )
 
     def _by_currency(self, name: str) -> tuple[Sums, ...]:
@@ -367,9 +370,7 @@ def _log(
 
 def _currencies(database: Database, instances: Iterable[Instance], paper: str) -> dict[str, str]:
     known = known_currencies(database, paper)
-    return {
-        one.id: known.get(PAPER if one.bridge == "paper" else one.route, "") for one in instances
-    }
+    return {one.id: known.get(one.route, "") for one in instances}
 
 
 def sums_of(trades: Iterable[TradeSeen], currency: str, halts: int) -> Sums:

@@ -133,7 +133,7 @@ def both(shelf: ProfileBook, name: str, settings: Mapping[str, Any]) -> tuple[Pr
     if checked.profile is None:
         raise ConfigError("; ".join(fault.text for fault in checked.faults))
     if paths := leads_out(checked.changes):
-        raise ConfigError(f"{', '.join(paths)}: a path is tried from the command line only")
+        raise ConfigError(f"{', '.join(paths)}: a path can be tried only on the command line")
     return now.profile, checked.profile
 
 

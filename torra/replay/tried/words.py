@@ -40,14 +40,16 @@ class AloneRow:
 
 def tables(found: Tried) -> list[tuple[str, list[Row]]]:
     """Return the figures of each currency, with its name."""
+    capital = found.capital
+    wanted = capital if found.capital_after is None else found.capital_after
     return [
-        (before.currency or IN_MONEY, rows(before, after, found.capital))
+        (before.currency or IN_MONEY, rows(before, after, capital, wanted))
         for before, after in zip(found.before, found.after, strict=True)
     ]
 
 
-def rows(before: Sums, after: Sums, capital: float) -> list[Row]:
-    """Return the figures of one currency."""
+def rows(before: Sums, after: Sums, capital: float, wanted: float) -> list[Row]:
+    """Return the figures of one currency; the capital is the saved one, then the changed one."""
     unit = before.currency
     told = [
         Row("Trades", f"{before.trades:,}", f"{after.trades:,}",
@@ -57,7 +59,7 @@ def rows(before: Sums, after: Sums, capital: float) -> list[Row]:
             amount(after.money - before.money, unit)),
         Row("Result in R", f"{signed(before.r)} R", f"{signed(after.r)} R",
             f"{signed(after.r - before.r)} R"),
-        Row("Deepest fall (% of capital)", _fall(before, capital), _fall(after, capital),
+        Row("Deepest fall (% of capital)", _fall(before, capital), _fall(after, wanted),
             amount(after.fall - before.fall, unit)),
     ]  # fmt: skip
     if before.halts or after.halts:
