@@ -158,7 +158,7 @@ def test_what_workers_ran_can_be_recomposed(
     ],
     ids=[
         "no-bars", "no-file", "arm", "from", "period", "costs", "paid", "name", "timeframe",
-        "twice", "symbol", "store", "seed", "nan", "endless", "negative", "short", "scorecard",
+        "twice", "store", "seed", "nan", "endless", "negative", "short", "scorecard",
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_clear_line(words: list[str], said: str, tmp_path: Path) -> None:
