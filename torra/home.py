@@ -35,6 +35,9 @@ PRICES: Final = "prices.json"
 ACCESS: Final = "access.json"
 """Tokens of the pages: never in a backup."""
 
+ACCESS_LOCK: Final = "access.lock"
+"""Held while the tokens are read, changed and written; always empty."""
+
 PAGES: Final = "pages.json"
 """Where the pages are served, put down by a desk that serves them."""
 

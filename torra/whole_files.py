@@ -3,19 +3,38 @@
 `write_whole` is the one way to write a file. Three writers take the steps by themselves and say
 why: the folders of channels (torra.bridges.torra.drop_folder, torra.bridges.dwx.files), and
 torra.desk.first_files, where two files change together.
+
+`alone` is for whoever reads a file, changes what it says and writes it again: meanwhile nobody else
+does, in no process. The lock is a file of its own, since the other one is replaced; it stays there,
+empty, and a process that dies lets go of it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
-from torra.clock import token
+from torra.clock import System, real_sleep, token
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 ANYBODY: Final = 0o666
 """The rights of a new file, of which the process's umask takes away what it must not have."""
+
+PATIENCE: Final = 10.0
+"""Real seconds that a writer waits for another one's lock."""
+
+LOOK_EVERY: Final = 0.02
+"""Real seconds between two tries for a lock."""
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = ANYBODY, replace: bool = True) -> None:
@@ -43,6 +62,35 @@ def write_whole(path: Path, content: bytes, *, mode: int = ANYBODY, replace: boo
 def write_synced(path: Path, content: bytes) -> None:
     """Write a file and wait until the disk has it; raises OSError."""
     _write(path, content, "wb", ANYBODY)
+
+
+@contextmanager
+def alone(lock: Path, *, mode: int = ANYBODY, patience: float = PATIENCE) -> Iterator[None]:
+    """Hold a lock file that is made if it is missing; raises OSError.
+
+    TimeoutError, which is one, where another process or thread holds it for longer.
+    """
+    with open(lock, "ab", opener=partial(os.open, mode=mode)) as file:
+        clock = System()
+        end = clock.monotonic() + patience
+        while not locked(file):
+            if clock.monotonic() > end:
+                raise TimeoutError(errno.ETIMEDOUT, "another process holds it", str(lock))
+            real_sleep(LOOK_EVERY)
+        yield
+
+
+def locked(file: IO[Any]) -> bool:
+    """Lock an open file until it is closed; False when it is held already. Raises OSError."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # A lock that is held: Windows says PermissionError, other systems BlockingIOError.
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def name_once(unnamed: Path, path: Path) -> None:

@@ -47,7 +47,7 @@ from torra.dashboard.doors.limits import LONGEST_WAIT, BackOff, RateLimits
 from torra.dashboard.screens.entry import LOGINS_A_MINUTE
 from torra.dashboard.screens.health import CHECKS_A_MINUTE
 from torra.errors import ConfigError
-from torra.home import ACCESS, PAGES
+from torra.home import ACCESS, ACCESS_LOCK, PAGES
 
 # --- the file -------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ def test_a_full_disk_keeps_the_old_tokens_and_no_part_of_new_ones(
         access_file.replace(tmp_path)
     with pytest.raises(ConfigError, match="No space left"):
         access_file.read_or_make(tmp_path / "empty")
-    assert {path.name for path in tmp_path.rglob("*")} == {ACCESS, "empty"}
+    assert {path.name for path in tmp_path.rglob("*")} == {ACCESS, ACCESS_LOCK, "empty"}
     assert Access.of_home(tmp_path)[0].tokens == first.tokens
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,9 @@ from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.clock import System, iso
 from torra.config import Instance
+from torra.dashboard.settings import first_run
 from torra.dashboard.settings.first_run import STEPS
+from torra.dashboard.view.backing import Backing
 from torra.home import FIRST_RUN
 
 JSON = {"Accept": "application/json"}
@@ -64,6 +67,23 @@ def test_a_page_that_was_opened_is_noted_once(pages: Pages) -> None:
     assert newest
     assert 'data-step="tick"' in pages.text(f"/symbol/BTCUSD/M15/{newest['bar_time']}")
     assert json.loads((pages.backing.home / FIRST_RUN).read_text())["seen"] == ["home"]
+
+
+def test_of_two_pages_at_once_none_loses_its_mark(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep, other = first_run._keep, threading.Thread(target=note, args=(pages, "seen", "tick"))
+
+    def meanwhile(known: Backing, noted: first_run.Noted) -> None:
+        if threading.current_thread() is not other:
+            other.start()
+            other.join(0.5)  # without a lock it has written by then
+        keep(known, noted)
+
+    monkeypatch.setattr(first_run, "_keep", meanwhile)
+    assert note(pages, "seen", "home") == 200
+    other.join(10)
+    assert done(pages) == {"home", "tick"}
 
 
 def test_looking_changes_nothing(pages: Pages) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,17 +16,25 @@ import pytest
 
 from tests.doubles.page_reader import Page
 from tests.doubles.visitors import bearer
-from tests.worlds import demo_orders, desks
+from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.clock import System
-from torra.config import Profile, load_profile
+from torra.config import Profile, Thresholds
 from torra.dashboard.settings import practice
 from torra.dashboard.view.backing import Backing
-from torra.errors import ConfigError
+from torra.desk import adoption
+from torra.desk.roster import Refit
+from torra.errors import ConfigError, StoreUnavailable
 from torra.profiles.fields import canonical
 from torra.profiles.guard import compare, loosening
 
 JSON = {"Accept": "application/json"}
+PROPOSAL: dict[str, Any] = {
+    "sid": "TAAAAAAAAAAAA", "torra_key": "x", "instance": "BTCUSD", "symbol": "BTCUSD",
+    "timeframe": "M15", "bar_time": "2021-11-08T02:45:00Z", "verdict": "BUY",
+    "action": "OPEN_BUY", "drafts": [], "price": 1.0, "atr": 1.0, "multiplier": 1.0,
+    "created_at": "2021-11-08T03:00:00Z", "expires": "2021-11-08T03:15:00Z",
+}  # fmt: skip
 
 
 class Fast(System):
@@ -44,26 +55,49 @@ def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pages]:
 
 @pytest.fixture
 def known(pages: Pages) -> Iterator[tuple[Backing, list[tuple[str, Profile]]]]:
-    """A demo as the pages know it, and what was adopted."""
+    """A demo as the pages know it, whose desk takes profiles, and what was adopted."""
     adopted: list[tuple[str, Profile]] = []
-    desk = _Desk(pages.desk)
-    found = replace(
-        pages.backing, desk=desk, adopt=lambda name, profile: adopted.append((name, profile))
-    )
+    pages.desk.roster.refit = Refit(lambda setup, profile: replace(setup, profile=profile))
+
+    def adopt(name: str, profile: Profile) -> None:
+        pages.desk.adopt(name, profile)
+        adopted.append((name, profile))
+
+    found = replace(pages.backing, desk=_Desk(pages.desk), adopt=adopt)
     yield found, adopted
+    vars(found)["adopt"] = adopt
     practice.end(found)
 
 
 class _Desk:
-    """The desk of a test with the clock of a demo."""
+    """The desk of a test with the clock of a demo, or another one."""
 
-    def __init__(self, desk: Any) -> None:
+    def __init__(self, desk: Any, clock: System | None = None) -> None:
         self._desk = desk
-        self.clock = Fast()
+        self.clock = clock or Fast()
         self.active = True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._desk, name)
+
+
+def running(known: Backing) -> Profile:
+    return next(iter(known.desk.setups.values())).profile
+
+
+class Refusing:
+    """A desk that takes no profile while it `refuses`."""
+
+    def __init__(self, known: Backing) -> None:
+        self._adopt, self.refuses, self.asked = known.adopt, False, 0
+        vars(known)["adopt"] = self
+
+    def __call__(self, name: str, profile: Profile) -> None:
+        self.asked += 1
+        if self.refuses:
+            raise StoreUnavailable("the disk is full")
+        assert self._adopt is not None
+        self._adopt(name, profile)
 
 
 def until(what: Callable[[], object]) -> None:
@@ -85,9 +119,9 @@ def test_the_demo_asks_and_no_file_is_written(known: Any) -> None:
 
 def test_it_loosens_the_thresholds_alone_and_nothing_goes_out_without_a_yes(known: Any) -> None:
     backing, adopted = known
-    running = next(iter(backing.desk.setups.values())).profile
+    before = running(backing)
     practice.begin(backing)
-    changes = compare(canonical(running), canonical(adopted[0][1]))
+    changes = compare(canonical(before), canonical(adopted[0][1]))
     assert {change.place[0] for change in loosening(changes)} == {"thresholds"}
     assert adopted[0][1].execution == "approve"
     assert Profile.model_validate(canonical(adopted[0][1]))
@@ -95,20 +129,14 @@ def test_it_loosens_the_thresholds_alone_and_nothing_goes_out_without_a_yes(know
 
 def test_a_decision_ends_it(known: Any) -> None:
     backing, adopted = known
+    before = running(backing)
     practice.begin(backing)
-    backing.database.propose(
-        {
-            "sid": "TAAAAAAAAAAAA", "torra_key": "x", "instance": "BTCUSD", "symbol": "BTCUSD",
-            "timeframe": "M15", "bar_time": "2021-11-08T02:45:00Z", "verdict": "BUY",
-            "action": "OPEN_BUY", "drafts": [], "price": 1.0, "atr": 1.0, "multiplier": 1.0,
-            "created_at": "2021-11-08T03:00:00Z", "expires": "2021-11-08T03:15:00Z",
-        }
-    )  # fmt: skip
+    backing.database.propose(PROPOSAL)
     assert practice.going(backing) is not None
-    backing.database.decide_proposal("TAAAAAAAAAAAA", "APPROVED", "")
+    backing.database.decide_proposal(PROPOSAL["sid"], "APPROVED", "")
     until(lambda: practice.going(backing) is None)
-    until(lambda: len(adopted) == 2)
-    assert adopted[1] == ("default", load_profile("default", backing.home))
+    assert adopted[1:] == [("default", before)]
+    assert running(backing) == before
 
 
 def test_a_profile_that_is_not_taken_leaves_all_as_they_were(
@@ -125,7 +153,119 @@ def test_a_profile_that_is_not_taken_leaves_all_as_they_were(
     with pytest.raises(ConfigError, match="not now"):
         practice.begin(backing)
     assert practice.going(backing) is None
-    assert adopted == [("default", load_profile("default", backing.home))]
+    assert adopted == [("default", running(backing))]
+
+
+def test_a_profile_that_is_not_given_back_at_once_is_later(known: Any) -> None:
+    backing, _ = known
+    before = running(backing)
+    desk = Refusing(backing)
+    practice.begin(backing)
+    desk.refuses = True
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
+        practice.end(backing)
+    assert practice.going(backing) is not None, "it goes on, and the page must say so"
+    with pytest.raises(ConfigError, match="is not over yet"):
+        practice.begin(backing)
+    asked = desk.asked
+    until(lambda: desk.asked > asked)  # nobody asks again but the watch
+    desk.refuses = False
+    until(lambda: practice.going(backing) is None)
+    assert running(backing) == before
+
+
+def test_a_database_that_is_away_for_a_while_does_not_end_the_watch(
+    known: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backing, _ = known
+    before = running(backing)
+    away = threading.Event()
+
+    def lost(*_: object) -> bool:
+        away.set()
+        raise StoreUnavailable("no database")
+
+    practice.begin(backing)
+    with monkeypatch.context() as patch:
+        patch.setattr(practice, "_decided", lost)
+        assert away.wait(10)
+    assert practice.going(backing) is not None
+    backing.database.propose(PROPOSAL)
+    backing.database.decide_proposal(PROPOSAL["sid"], "REJECTED", "weak case")
+    until(lambda: practice.going(backing) is None)
+    assert running(backing) == before
+
+
+def test_it_is_not_over_before_the_tick_that_runs(
+    known: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backing, adopted = known
+    monkeypatch.setattr(adoption, "PATIENCE", 0.01)
+    before = running(backing)
+    practice.begin(backing)
+    with next(iter(backing.desk.setups.values())).lock:  # a tick runs
+        assert practice.end(backing)
+        assert practice.going(backing) is not None
+        with pytest.raises(ConfigError, match="is not over yet"):
+            practice.begin(backing)
+        time.sleep(0.1)
+        assert len(adopted) == 2, "asked once: the desk takes it by itself"
+    until(lambda: practice.going(backing) is None)
+    assert running(backing) == before
+
+
+def test_a_desk_that_works_no_more_ends_it(known: Any) -> None:
+    backing, adopted = known
+    practice.begin(backing)
+    backing.desk.active = False
+    until(lambda: practice.going(backing) is None)
+    assert len(adopted) == 1, "one that takes over reads the files anew"
+
+
+def test_a_file_that_waits_for_the_next_start_does_not_keep_it_on(known: Any) -> None:
+    backing, _ = known
+    before = running(backing)
+    events = before.events.model_copy(update={"calendar": "calendar.csv"})
+    later = before.model_copy(update={"events": events})
+    practice.begin(backing)
+    with pytest.raises(ConfigError, match="next start"):
+        backing.adopt("default", later)
+    folder = backing.home / "profiles"
+    folder.mkdir()
+    (folder / "default.json").write_text(json.dumps(canonical(later)))
+    assert practice.end(backing)
+    assert practice.going(backing) is None
+    assert running(backing) == before
+
+
+def test_a_profile_that_was_taken_meanwhile_stays(known: Any) -> None:
+    backing, adopted = known
+    practice.begin(backing)
+    other = running(backing).model_copy(update={"thresholds": Thresholds(buy=0.7, sell=0.7)})
+    backing.adopt("default", other)
+    assert practice.end(backing)
+    assert running(backing) == other
+    assert len(adopted) == 2
+
+
+def test_an_end_waits_for_a_beginning(known: Any) -> None:
+    backing, _ = known
+    before, adopt = running(backing), backing.adopt
+    ended: list[bool] = []
+    other = threading.Thread(target=lambda: ended.append(practice.end(backing)))
+
+    def slow(name: str, profile: Profile) -> None:
+        if profile.execution == "approve":
+            other.start()
+            other.join(0.2)  # without a lock it has ended by then
+        adopt(name, profile)
+
+    vars(backing)["adopt"] = slow
+    practice.begin(backing)
+    other.join(10)
+    assert ended == [True]
+    assert practice.going(backing) is None
+    assert running(backing) == before
 
 
 def test_time_ends_it(known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,10 +292,17 @@ def test_how_soon_is_told_from_what_was(known: Any) -> None:
 
 
 def test_a_desk_in_real_time_is_refused(pages: Pages) -> None:
+    adopted: list[str] = []
+    vars(pages.backing)["adopt"] = lambda name, _: adopted.append(name)
+    vars(pages.backing)["desk"] = _Desk(pages.desk, System())
     client = pages.client()
     answer = client.post("/api/v1/practice/begin", json={}, headers=JSON)
-    assert answer.status_code == 409 and "no practice: " in answer.get_json()["reason"]
-    assert client.post("/api/v1/practice/end", json={}, headers=JSON).status_code == 409
+    assert answer.status_code == 409
+    told = "no practice: this desk lives in real time: practice is for the demo"
+    assert answer.get_json()["reason"] == told
+    assert not adopted
+    answer = client.post("/api/v1/practice/end", json={}, headers=JSON)
+    assert (answer.status_code, answer.get_json()["reason"]) == (409, "no practice goes on")
 
 
 def test_an_order_that_leaves_is_refused(known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,10 +336,22 @@ def test_only_an_administrator_may(pages: Pages, scope: str) -> None:
         assert answer.status_code == 403
 
 
-def test_the_page_shows_a_proposal_that_waits(tmp_path: Path) -> None:
-    made = demo_orders.build(tmp_path / "home")
-    try:
-        page = demo_orders.open_pages(made).test_client().get("/first-run").text
-        assert "Look at it and decide" in page or "✓ done" in Page(page).text
-    finally:
-        made.database.close()
+def test_the_page_shows_a_proposal_that_waits(pages: Pages) -> None:
+    assert "Look at it and decide" not in pages.text("/first-run")
+    pages.database.propose(PROPOSAL)
+    page = pages.text("/first-run")
+    assert "A proposal waits for you." in Page(page).text
+    assert re.search(rf'href="[^"]*{PROPOSAL["sid"]}">Look at it and decide<', page)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(20, "is likely within 20 s"), (None, "is likely with one of the next closes")],
+)
+def test_the_page_says_how_soon(
+    known: Any, pages: Pages, monkeypatch: pytest.MonkeyPatch, seconds: int | None, words: str
+) -> None:
+    backing, _ = known
+    monkeypatch.setattr(practice, "likely_within", lambda _: seconds)
+    practice.begin(backing)
+    assert words.replace("", ";") in Page(pages.text("/first-run")).text.replace("", ";")

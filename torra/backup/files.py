@@ -22,6 +22,7 @@ from torra.config import load_profile
 from torra.errors import MALFORMED, ConfigError, TorraError
 from torra.home import (
     ACCESS,
+    ACCESS_LOCK,
     BACKUP_FOLDER,
     DATABASE,
     DESK,
@@ -53,7 +54,7 @@ PATTERNS: Final = (
 NAMED: Final = (("events", "calendar"), ("news", "file"))
 """Where a profile names another file of the home."""
 
-OWN: Final = (ACCESS, BACKUP_FOLDER, MARK, INIT_NOTE, LIVED, PAGES)
+OWN: Final = (ACCESS, ACCESS_LOCK, BACKUP_FOLDER, MARK, INIT_NOTE, LIVED, PAGES)
 """Names that Torra alone writes in a home; a profile can bring none of them, nor any name that
 begins as the database's."""
 

@@ -20,7 +20,7 @@ import click
 
 from torra.commands.cli_errors import plainly
 from torra.commands.terminal import say
-from torra.dashboard.doors.access_file import SCOPES
+from torra.dashboard.doors.access_file import SCOPES, same_name
 from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE, PAGES
 from torra.regular_files import read_regular
@@ -76,12 +76,17 @@ def token(
     as_json: bool,
 ) -> None:
     """Show the tokens of the pages as links that log in, or make new ones."""
-    if sum(map(bool, (new, name, revoke))) > 1:
+    if sum((new, name is not None, revoke is not None)) > 1:
         raise ConfigError("give one of --new, --name and --revoke")
+    for option, given in (("--name", name), ("--revoke", revoke)):
+        if given is not None and not given.strip():
+            raise ConfigError(f"{option} is empty: give a person's name, as in {option} Anna")
     place = served_at(home) if address is None else address
     document = tokens(home, place, new=new, name=name, scope=scope, revoked=revoke)
-    if name:
-        document["tokens"] = [row for row in document["tokens"] if row.get("name") == name]
+    if name is not None:
+        document["tokens"] = [
+            row for row in document["tokens"] if same_name(row.get("name", ""), name)
+        ]
     elif scope:
         document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
     say(json.dumps(document, indent=2) if as_json else token_table(document))
@@ -141,14 +146,14 @@ def tokens(
         # Replaced first: whatever the database does, the old tokens have ended.
         found, made = access_file.replace(home), True
         _on_record(home, "new tokens")
-    elif name:
+    elif name is not None:
         found, added = access_file.name_person(home, name, scope or PERSONS)
         made = False
         if added:
             _on_record(home, "token given", name)
-    elif revoked:
-        found, made = access_file.revoke(home, revoked), False
-        _on_record(home, "token taken back", revoked)
+    elif revoked is not None:
+        (found, whose), made = access_file.revoke(home, revoked), False
+        _on_record(home, "token taken back", whose)
     else:
         found, made = access_file.read_or_make(home)
     return {"home": str(home.absolute()), "new": made, "tokens": _links(found, address)}

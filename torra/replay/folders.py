@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,11 +35,7 @@ from torra.replay.shards.checkpoints import (
     unwritable,
 )
 from torra.replay.shards.shards import program
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from torra.whole_files import locked
 
 MADE_OF: Final = "made_of.json"
 """Bars and settings of a replay, in its folder."""
@@ -69,16 +64,9 @@ def taken(folder: Path) -> Iterator[None]:
 def _locked(file: IO[str]) -> bool:
     """Lock a file until it is closed; False when another process holds it."""
     try:
-        if sys.platform == "win32":
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    # A lock that is held: Windows says PermissionError, other systems BlockingIOError.
-    except (BlockingIOError, PermissionError):
-        return False
+        return locked(file)
     except OSError as error:
         raise unwritable(Path(file.name), error) from error
-    return True
 
 
 def begin(home: Path, plan: ReplayPlan, say: Callable[[str], None] = lambda _: None) -> int:

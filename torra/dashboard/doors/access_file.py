@@ -1,9 +1,10 @@
 """The token file of a home: `access.json`, made once and readable by its owner alone.
 
 When several processes start at the same moment, one makes the file and the others read it. A file
-that others can read is refused, for its tokens may be known. Every file that cannot be used is a
-ConfigError with the remedy. No message and no log line holds a token.
-`access` decides what a token allows.
+that others can read is refused, for its tokens may be known. Whoever changes the file holds
+ACCESS_LOCK from reading to writing: else a token that was just taken back could come back with the
+change of another command. Every file that cannot be used is a ConfigError with the remedy. No
+message and no log line holds a token. `access` decides what a token allows.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from torra.clock import token as new_token
 from torra.errors import MALFORMED, ConfigError, no_key_twice
-from torra.home import ACCESS
+from torra.home import ACCESS, ACCESS_LOCK
 from torra.owner_only import FILE, OTHERS, make_folder
 from torra.regular_files import open_regular
-from torra.whole_files import write_whole
+from torra.whole_files import alone, write_whole
 
 SCOPES: Final = ("read", "approve", "admin")
 """From the smallest: each scope includes the ones before it."""
@@ -80,7 +82,12 @@ class Tokens:
 
     def person(self, name: str) -> Owner | None:
         """Return the owner of a name, None where nobody has it."""
-        return next((one for one in self.of_persons if one.name == name), None)
+        return next((one for one in self.of_persons if same_name(one.name, name)), None)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Return whether two names are one person's: Anna and anna are."""
+    return one.casefold() == other.casefold()
 
 
 def make() -> Tokens:
@@ -102,12 +109,8 @@ def read_or_make(home: Path) -> tuple[Tokens, bool]:
 
 def replace(home: Path) -> Tokens:
     """Put new tokens in the place of the old ones, whatever those were; raises ConfigError."""
-    path = home / ACCESS
-    try:
-        write_whole(path, _as_bytes(make()), mode=FILE)
-    except OSError as error:
-        raise _unwritten(path, error) from error
-    return read(path)
+    with _alone(home):
+        return _rewritten(home, make())
 
 
 def name_person(home: Path, name: str, scope: str) -> tuple[Tokens, bool]:
@@ -120,28 +123,56 @@ def name_person(home: Path, name: str, scope: str) -> tuple[Tokens, bool]:
             f"{name[:60]!r} is no name for a token: letters, digits, blanks, dots and hyphens, "
             f"at most 40, and not {', '.join(TAKEN)}"
         )
-    held, _ = read_or_make(home)
-    found = held.person(name)
-    if found is not None and found.scope != scope:
-        raise ConfigError(
-            f"{name} has a token of the scope {found.scope}; take it back first: "
-            f"torra token --revoke {name!r}"
-        )
-    if found is not None:
-        return held, False
-    more = {**held.of_persons, Owner(scope, name): new_token(TOKEN_BYTES)}
-    return _rewritten(home, Tokens(held.by_scope, held.key, more)), True
+    if scope not in SCOPES:
+        raise ConfigError(f"{scope[:60]!r} is no scope of a token; there are {', '.join(SCOPES)}")
+    with _alone(home):
+        held, _ = read_or_make(home)
+        found = held.person(name)
+        if found is not None and found.scope != scope:
+            raise ConfigError(
+                f"{found.name} has a token of the scope {found.scope}; take it back first: "
+                f"torra token --revoke {found.name!r}"
+            )
+        if found is not None:
+            return held, False
+        more = {**held.of_persons, Owner(scope, name): new_token(TOKEN_BYTES)}
+        return _rewritten(home, Tokens(held.by_scope, held.key, more)), True
 
 
-def revoke(home: Path, name: str) -> Tokens:
-    """Take back a person's token, which ends that person's sessions; raises ConfigError."""
-    held, _ = read_or_make(home)
-    found = held.person(name)
-    if found is None:
-        names = ", ".join(sorted(one.name for one in held.of_persons)) or "nobody"
-        raise ConfigError(f"{name[:60]!r} has no token of this desk; there is one of: {names}")
-    rest = {owner: token for owner, token in held.of_persons.items() if owner != found}
-    return _rewritten(home, Tokens(held.by_scope, held.key, rest))
+def revoke(home: Path, name: str) -> tuple[Tokens, str]:
+    """Take back a person's token, which ends that person's sessions; raises ConfigError.
+
+    Also returns the name as it was given.
+    """
+    with _alone(home):
+        held, _ = read_or_make(home)
+        found = held.person(name)
+        if found is None:
+            names = ", ".join(sorted(one.name for one in held.of_persons)) or "nobody"
+            raise ConfigError(f"{name[:60]!r} has no token of this desk; there is one of: {names}")
+        # A file of before may have Anna and anna: none of them may be left.
+        rest = {
+            owner: token for owner, token in held.of_persons.items()
+            if not same_name(owner.name, name)
+        }  # fmt: skip
+        return _rewritten(home, Tokens(held.by_scope, held.key, rest)), found.name
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Keep every other change of the tokens out; raises ConfigError."""
+    path = home / ACCESS_LOCK
+    with ExitStack() as held:
+        try:
+            make_folder(home)
+            held.enter_context(alone(path, mode=FILE))
+        except TimeoutError:
+            raise ConfigError(
+                f"another process changes the tokens and holds {path}: try again when it has ended"
+            ) from None
+        except OSError as error:
+            raise _unwritten(path, error) from error
+        yield
 
 
 def _rewritten(home: Path, tokens: Tokens) -> Tokens:

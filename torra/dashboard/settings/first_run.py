@@ -11,6 +11,7 @@ possible.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -49,6 +50,9 @@ TESTED: Final = "test model"
 
 SEEN: Final = {"overview": "home", "tick": "tick", "models": "model"}
 """Steps that are done by opening a page, by its endpoint."""
+
+_noting: Final = threading.Lock()
+"""Held from reading the note to writing it: of two pages at once none may lose its mark."""
 
 Mark = Literal["done", "skipped", "open"]
 
@@ -187,10 +191,11 @@ def first_run_note() -> ResponseReturnValue:
     def run() -> CommandOutcome:
         told = sent_words()
         known = backing()
-        before = _noted(known)
         what, name = told.get("what", ""), told.get("step", "")
-        after = _changed(before, what, name)
-        _keep(known, after)
+        with _noting:
+            before = _noted(known)
+            after = _changed(before, what, name)
+            _keep(known, after)
         said = {"seen": "noted", "skip": "skipped", "again": "the steps are shown again"}[what]
         return CommandOutcome("done", said, _plain(before), _plain(after))
 
@@ -202,11 +207,10 @@ def practice_begin() -> ResponseReturnValue:
 
     def run() -> CommandOutcome:
         begun = practice.begin(backing())
-        seconds = practice.likely_within(backing())
-        soon = f"within {seconds} seconds" if seconds else "with one of the next closes"
+        soon = _soon(practice.likely_within(backing()), "seconds")
         return CommandOutcome(
             "done", f"The demo asks you now. A proposal is likely {soon}.",
-            after={"profiles": list(begun.profiles), "execution": "approve",
+            after={"profiles": list(begun.eased), "execution": "approve",
                    "thresholds": practice.EASY},
         )  # fmt: skip
 
@@ -214,12 +218,13 @@ def practice_begin() -> ResponseReturnValue:
 
 
 def practice_end() -> ResponseReturnValue:
-    """End the practice: the demo goes on with its profiles as they lie on the disk."""
+    """End the practice: the demo goes on with the profiles that ran before."""
 
     def run() -> CommandOutcome:
         if not practice.end(backing()):
             raise ConfigError("no practice goes on")
-        return CommandOutcome("done", "The demo goes on with its own profiles.")
+        when = " when the tick that runs has ended" if practice.going(backing()) else ""
+        return CommandOutcome("done", f"The demo goes on with its own profiles{when}.")
 
     return command("practice", "end", run, back=url_for(".first_run"))
 
@@ -343,8 +348,12 @@ _ADDRESS: Final[Mapping[str, Callable[[Backing], str]]] = {
 
 
 def _cells(known: Backing) -> Cells:
-    seconds = practice.likely_within(known)
-    return {"practice.soon": words(f"{seconds} s" if seconds else "one of the next closes")}
+    return {"practice.soon": words(_soon(practice.likely_within(known), "s"))}
+
+
+def _soon(seconds: int | None, unit: str) -> str:
+    """Return when a proposal is likely, to stand behind that word."""
+    return f"within {seconds} {unit}" if seconds else "with one of the next closes"
 
 
 def _version(steps: list[Step], known: Backing) -> str:

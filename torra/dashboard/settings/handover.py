@@ -27,7 +27,8 @@ from torra.profiles.undoing import May
 
 LATER: Final = "It takes effect at the next start of the desk"
 
-_adopting = threading.Lock()
+ADOPTING: Final = threading.Lock()
+"""Held while a page hands profiles to the desk: what was compared is what the desk takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def hand_over(known: Backing, shelf: ProfileBook, name: str, may: May) -> Adopte
     if not users:
         return Adopted("done", "No symbol uses it.")
     # two saves at once: the desk must take the very file that was compared
-    with _adopting:
+    with ADOPTING:
         newest = shelf.read(name).profile
         if newest is None:
             return Adopted("accepted", "The file was changed again and is broken now.")

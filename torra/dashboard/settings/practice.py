@@ -2,11 +2,13 @@
 
 While practice goes on, the running demo has `execution: approve` and low thresholds, and its agents
 look on (`influence: shadow`): else they would make most of such openings too small to be sent. So
-nearly every close would open something. No file is written: the desk goes back to its profiles as
-they lie on the disk with the first decision, after LASTS, by a person's word, or at its next start.
-Practice is refused to a desk in real time, to one that sends to a broker, and where no desk runs in
-this process. Of what is guarded it loosens the thresholds alone, on paper, and nothing is sent
-without a yes; the profiles that come back are those that a person of this machine wrote.
+nearly every close would open something. No file is written: the desk goes back to the profiles that
+ran before with the first decision, after LASTS, by a person's word, or at its next start. One that
+a person let the desk take meanwhile stays. A practice goes on, and says so, until the desk has
+taken back every profile: what it cannot take now is tried again. Practice is refused to a desk in
+real time, to one that sends to a broker, and where no desk runs in this process. Of what is guarded
+it loosens the thresholds alone, on paper, and nothing is sent without a yes; the profiles that come
+back are those that a person of this machine wrote.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ import logging
 import math
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from torra.clock import duration, parse, real_sleep
-from torra.config import Profile, Thresholds, load_profile
+from torra.config import Profile, Thresholds
+from torra.dashboard.settings.handover import ADOPTING
 from torra.dashboard.view.backing import Backing
 from torra.errors import ConfigError, TorraError
 
@@ -48,13 +52,20 @@ _GOING: dict[Path, Practice] = {}
 log = logging.getLogger("torra.dashboard")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Practice:
-    """A practice that goes on, with the profiles that it changed; times are real."""
+    """A practice that goes on; times are real.
+
+    `before` are the profiles that ran, by their names, and `eased` those of practice. `until` comes
+    nearer where it is to end at once; `given` are the names that the desk has taken back, or takes
+    when its tick has ended.
+    """
 
     begun: datetime
     until: datetime
-    profiles: tuple[str, ...]
+    before: Mapping[str, Profile]
+    eased: Mapping[str, Profile]
+    given: set[str] = field(default_factory=set)
 
 
 def going(known: Backing) -> Practice | None:
@@ -77,44 +88,96 @@ def refusal(known: Backing) -> str:
 
 
 def begin(known: Backing) -> Practice:
-    """Let the demo ask a person, soon; raises ConfigError where it cannot."""
+    """Let the demo ask a person, soon; raises TorraError where it cannot."""
     if why := refusal(known):
         raise ConfigError(f"no practice: {why}")
-    if found := going(known):
-        return found
-    now = known.desk.clock.real_now()
-    running = {one.instance.profile: one.profile for one in known.desk.setups.values()}
-    practice = Practice(now, now + LASTS, tuple(running))
-    # Before the first profile is changed: should a later one not be taken, all go back.
-    _GOING[known.home] = practice
-    try:
-        _let_it_ask(known, running)
-    except TorraError:
-        end(known)
-        raise
-    threading.Thread(target=_watch, args=(known, practice), name="practice", daemon=True).start()
+    with ADOPTING:
+        now = known.desk.clock.real_now()
+        if (found := going(known)) and found.until > now:
+            return found
+        if found:
+            raise ConfigError("the practice before is not over yet: try again in a moment")
+        before = {one.instance.profile: one.profile for one in known.desk.setups.values()}
+        eased = {
+            name: easy for name, profile in before.items() if (easy := _eased(profile)) != profile
+        }
+        practice = Practice(now, now + LASTS, before, eased)
+        # Before the first profile is changed: should a later one not be taken, all go back.
+        _GOING[known.home] = practice
+        try:
+            for name, profile in eased.items():
+                _adopt(known, name, profile)
+        except Exception:
+            with suppress(TorraError):  # then the thread tries again
+                _give_back(known, practice)
+            raise
+        finally:
+            if going(known):
+                _start_watch(known, practice)
     return practice
 
 
-def _let_it_ask(known: Backing, running: Mapping[str, Profile]) -> None:
+def _eased(profile: Profile) -> Profile:
     low = Thresholds(buy=EASY, sell=EASY)
-    for name, profile in running.items():
-        agents = profile.agents.model_copy(update={"influence": "shadow"})
-        asks = profile.model_copy(
-            update={"execution": "approve", "thresholds": low, "agents": agents}
-        )
-        if known.adopt is not None:
-            known.adopt(name, asks)
+    agents = profile.agents.model_copy(update={"influence": "shadow"})
+    changes = {"execution": "approve", "thresholds": low, "agents": agents}
+    return profile.model_copy(update=changes)
+
+
+def _adopt(known: Backing, name: str, profile: Profile) -> None:
+    if known.adopt is None:
+        raise ConfigError("no desk runs in this process")
+    known.adopt(name, profile)
 
 
 def end(known: Backing) -> bool:
-    """Give the demo its profiles of the disk back; False where no practice goes on."""
-    practice = _GOING.pop(known.home, None)
-    if practice is None or known.adopt is None:
-        return False
-    for name in practice.profiles:
-        known.adopt(name, load_profile(name, known.home))
+    """Give the demo the profiles back that ran before; False where no practice goes on.
+
+    Raises TorraError where the desk cannot take one now: practice then goes on, and it is tried
+    again. It goes on as well until a running tick has ended.
+    """
+    with ADOPTING:
+        practice = going(known)
+        if practice is None:
+            return False
+        practice.given.clear()
+        _give_back(known, practice)
     return True
+
+
+def _give_back(known: Backing, practice: Practice) -> None:
+    """Give back every profile; when all are back, practice is over. The caller holds ADOPTING."""
+    practice.until = practice.begun  # whatever fails now is tried again soon
+    failed: TorraError | None = None
+    for name in practice.eased:
+        try:
+            if name not in practice.given and not _replaced(known, practice, name):
+                _adopt(known, name, practice.before[name])
+            practice.given.add(name)
+        except TorraError as error:  # the others go back all the same
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    # Not before: a next practice would take what still runs for the desk's own.
+    if not any(
+        profile.digest() in _running(known, name) for name, profile in practice.eased.items()
+    ):
+        _GOING.pop(known.home, None)
+
+
+def _replaced(known: Backing, practice: Practice, name: str) -> bool:
+    """Return whether the desk has taken another profile of this name meanwhile.
+
+    One that runs with what ran before may still wait for the eased one, until its tick has ended.
+    """
+    ours = {practice.before[name].digest(), practice.eased[name].digest()}
+    return bool(_running(known, name) - ours)
+
+
+def _running(known: Backing, name: str) -> set[str]:
+    """Return the digests with which the symbols of a profile run."""
+    every = known.desk.setups.values()
+    return {one.profile.digest() for one in every if one.instance.profile == name}
 
 
 def likely_within(known: Backing) -> int | None:
@@ -135,17 +198,39 @@ def likely_within(known: Backing) -> int | None:
     return ROUNDED * math.ceil(1 / often / ROUNDED) if often else None
 
 
+def _start_watch(known: Backing, practice: Practice) -> None:
+    threading.Thread(target=_watch, args=(known, practice), name="practice", daemon=True).start()
+
+
 def _watch(known: Backing, practice: Practice) -> None:
-    """End a practice with the first decision of a person, or after its time."""
-    try:
-        while _GOING.get(known.home) is practice:
-            real_sleep(LOOK_EVERY)
-            if known.desk.clock.real_now() >= practice.until or _decided(known, practice.begun):
-                end(known)
-                return
-    except TorraError as error:  # the desk ends, or its files cannot be read: the next start mends
-        log.warning("practice ends with the desk: %s", error)
-        _GOING.pop(known.home, None)
+    """End a practice with the first decision of a person, or after its time.
+
+    Tries until every profile is back, or until the desk works no more: one that takes over reads
+    the files anew.
+    """
+    said = ""
+    while going(known) is practice:
+        real_sleep(LOOK_EVERY)
+        try:
+            _look(known, practice)
+        except Exception as error:  # whatever it is, the profiles must come back
+            if str(error) != said:
+                log.exception("practice is not over yet; it is tried again")
+            said = str(error)
+
+
+def _look(known: Backing, practice: Practice) -> None:
+    if known.desk.active:
+        over = known.desk.clock.real_now() >= practice.until or _decided(known, practice.begun)
+        if not over:
+            return
+    with ADOPTING:
+        if going(known) is not practice:  # a person was quicker, and may have begun another
+            return
+        if not known.desk.active:
+            _GOING.pop(known.home, None)
+            return
+        _give_back(known, practice)
 
 
 def _decided(known: Backing, since: datetime) -> bool:
