@@ -8,13 +8,13 @@ import pytest
 
 from tests import ROOT
 from torra.replay import caveats, reporting
-from torra.replay.replaying import GUESSED_SPREAD
+from torra.replay.replaying import GUESSED_SPREAD, ReplayPlan
 from torra.replay.reporting import ReplayRequest
 
 BARS = ROOT / "sample_data" / "EURUSD_H1.csv"
 
 
-def planned(home: Path, symbol: str, costs: str = "") -> reporting.ReplayPlan:
+def planned(home: Path, symbol: str, costs: str = "") -> ReplayPlan:
     return reporting.planned(home, symbol, ReplayRequest(bars=[str(BARS)], costs=costs))
 
 
