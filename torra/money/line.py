@@ -98,8 +98,7 @@ class OpenThen:
     def _open(self, at: datetime) -> Iterator[Mapping[str, Any]]:
         """Yield the openings that were positions at a moment; an instance has one at a time."""
         moment = iso(at)
-        names = {*self._setups, *(row["instance"] for row in self._held)}
-        for name in sorted(names):
+        for name in sorted(self._setups):
             row = self._database.next_closed(name, moment)
             if row is not None and row["opened_at"] is not None and row["opened_at"] <= moment:
                 yield row
