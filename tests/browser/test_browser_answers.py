@@ -52,7 +52,7 @@ CARRIES = {
     ),
     "who": re.compile(r"Disagreed: \w+|Nobody disagreed|No agent (answered|was asked)"),
     "cost": re.compile(r"Cost\s+(Nothing|\$\d)"),
-    "evidence": re.compile(r"Evidence\s+(\d+ cited\s+\d+ true; most: \w|Nothing cited)"),
+    "evidence": re.compile(r"Evidence\s+(\d+ cited\s+\d+ true; argued: \w|Nothing cited)"),
     "without": re.compile(
         r"The same trade|No trade|[+−]\d+\.\d\d R, [+−][\d,.]+ USD|still open|open still|not known",
         re.IGNORECASE,

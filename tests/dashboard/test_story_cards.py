@@ -64,7 +64,7 @@ def test_evidence_is_counted_as_the_table_below_counts_it() -> None:
     cited: Any = reasoning.story(shown)["cited"]
     assert facts(shown)["Evidence"].value == f"{len(cited)} cited"
     right = sum(all(one["glyph"] == "✓" for one in row["by"]) for row in cited)
-    assert facts(shown)["Evidence"].more.startswith(f"{right} true; most: ")
+    assert facts(shown)["Evidence"].more.startswith(f"{right} true; argued: ")
 
 
 @pytest.mark.parametrize(

@@ -107,5 +107,6 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
         row, _ = database.queue_job("worth", "k", title="", parameters="{}", asked_by="the desk")
         database.begin_job(row["id"], "queued", 1)
         says = "Worth −12.40 USD against the bars alone, 95 % −30.00 to +5.00."
-        database.end_job(row["id"], "running", "done", says)
-        assert says in client.get("/").get_data(as_text=True)
+        database.end_job(row["id"], "running", "done", f"{says} And more.")
+        told = client.get("/").get_data(as_text=True)
+        assert says in told and "And more" not in told

@@ -145,7 +145,8 @@ def _meter(share: float) -> Cell:
 def agents(changed: int, every: int, worth: str = "") -> Cells:
     """Return how many verdicts the agents changed, and what they were `worth` as far as known."""
     if worth:
-        more = figures.clean(worth, 300)
+        # its first sentence: the page behind has the rest
+        more = f"{figures.clean(worth, 300).partition('. ')[0].removesuffix('.')}."
     elif not every:
         more = "There is no verdict yet."
     elif not changed:

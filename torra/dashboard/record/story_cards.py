@@ -23,6 +23,9 @@ from torra.verdict.position_size import worth
 TRUE: Final = JUDGED[EQUAL][0]
 """Glyph of a citation that is as the evidence has it."""
 
+SIDES: Final = frozenset(("Bull", "Bear"))
+"""Who argues for a side, as a cited fact names them."""
+
 VERBS: Final = {"BUY": "buying", "SELL": "selling"}
 TOWARDS: Final = {"BUY": 1.0, "SELL": -1.0}
 
@@ -81,13 +84,23 @@ def facts(
 
 
 def _evidence(cited: Sequence[CitedRow]) -> Fact:
-    """Return how many facts are cited, how many of them are true, and those cited most."""
+    """Return how many facts are cited, how many are true, and those that the two sides argue with.
+
+    What the gate cites is told on every tick, such as the kind of market: it is named last.
+    """
     if not cited:
         return Fact("Evidence", "Nothing cited", answers="evidence")
     right = sum(all(one["glyph"] == TRUE for one in row["by"]) for row in cited)
-    most = sorted(cited, key=lambda row: -len(row["by"]))[:NAMED]
-    names = ", ".join((row["name"] or row["id"]).removeprefix("the ") for row in most)
-    return Fact("Evidence", f"{len(cited)} cited", f"{right} true; most: {names}", "evidence")
+    argued = sorted(cited, key=_argued)[:NAMED]
+    names = ", ".join((row["name"] or row["id"]).removeprefix("the ") for row in argued)
+    return Fact("Evidence", f"{len(cited)} cited", f"{right} true; argued: {names}", "evidence")
+
+
+def _argued(row: CitedRow) -> tuple[int, int, int]:
+    """Return where a fact stands among those that are named: the sides' own first."""
+    who = {one["who"] for one in row["by"]}
+    sides = len(who & SIDES)
+    return (any("gate" in one.lower() for one in who), -sides, -len(who))
 
 
 def _cost(record: ShownTick) -> Fact:
