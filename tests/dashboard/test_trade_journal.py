@@ -208,6 +208,24 @@ def test_what_gate_and_conviction_did_is_told_in_words() -> None:
     assert journal._gate(None).more == "what the gate said is not recorded"
 
 
+def test_a_tick_tells_what_became_of_its_opening(lived: Backing, backing: Backing) -> None:
+    for row in trades(lived):
+        address = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
+        told = " ".join(Page(text_of(lived, address)).words)
+        assert "What became of it" in told and f"{row['profit']:+.2f}"[1:] in told
+    waiting = {
+        f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}": row
+        for row in backing.database.proposals("WAITING")
+    }
+    stored = (one for one in waiting if client(backing).get(one).status_code == 200)
+    address = next(stored)
+    first = waiting[address]
+    assert "It waits for your yes." in text_of(backing, address)
+    answer = client(backing).post(f"/api/v1/proposals/{first['sid']}/reject", headers=JSON)
+    assert answer.status_code == 200
+    assert "A person rejected it." in text_of(backing, address)
+
+
 def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: Backing) -> None:
     row = trades(lived)[0]
     told = DatabaseView(lived.database, lived.settings, lived.desk).tick(

@@ -27,7 +27,7 @@ from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import inputs, reasoning, story_cards
 from torra.dashboard.record.shown import ShownTick, TickLimits
 from torra.dashboard.screens import watching
-from torra.dashboard.trade import approvals, why, without_tick
+from torra.dashboard.trade import approvals, journal, why, without_tick
 from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
@@ -54,7 +54,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         running = watching.running(f"{instance}|{timeframe}|{moment}")
         return redirect(watching.address(running)) if running else abort(404)
     record, desk = limited(ShownTick.read(told)), Strip.read(told["desk"])
-    sections = story(record)
+    sections, proposal = story(record), approvals.of_tick(record)
     return page(
         "tick.html",
         desk,
@@ -71,7 +71,8 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         vectors=list(symbol_cells.SHORT.values()),
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
-        proposal=approvals.of_tick(record),
+        proposal=proposal,
+        became="" if record.skipped else journal.became(record, proposal),
     )
 
 

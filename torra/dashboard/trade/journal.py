@@ -25,10 +25,11 @@ from torra.dashboard.doors.routes import Route
 from torra.dashboard.record import agreement
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import trade_rows, without_tick
+from torra.dashboard.trade.proposals import ProposalLine
 from torra.dashboard.trade.stored_rows import SignalRow
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.commanding import CommandOutcome, command, words
-from torra.dashboard.view.rendering import backing, desk_view
+from torra.dashboard.view.rendering import backing, desk_view, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
@@ -41,6 +42,14 @@ MOST_KNOWN: Final = 100
 
 TAG: Final = re.compile(rf"[^\W_][\w-]{{0,{LONGEST_TAG - 1}}}")
 """A tag: a letter or a digit, then letters, digits, - and _."""
+
+ANSWERS: Final = {
+    "approved": "A person approved it",
+    "rejected": "A person rejected it",
+    "expired": "Nobody answered in time",
+    "denied": "A check refused it when a person said yes",
+}
+"""How a proposal ended, by the word of its state."""
 
 BARS_BEFORE, BARS_AFTER = 80, 20
 """Bars of the chart before the fill and after the exit."""
@@ -84,6 +93,27 @@ def headline(row: SignalRow, digits: int, currency: str) -> str:
     r = "" if row.r_multiple is None else f", {figures.signed(row.r_multiple, 2)}\u00a0R"
     came = f"{figures.signed(row.profit, 2)} {currency}".rstrip()
     return f"{did} {lots} lots at {fill}, {ended}. {came}{r}."
+
+
+def became(record: ShownTick, proposal: ProposalLine | None) -> str:
+    """Return in a sentence or two what a tick's opening became so far; "" where it opened nothing.
+
+    `proposal` is the one that it asked a person about.
+    """
+    behind = state().backing
+    if behind is None:
+        return ""
+    answered = f"{ANSWERS.get(proposal.state.word, 'It was decided')}." if proposal else ""
+    if proposal and proposal.waits:
+        return "It waits for your yes."
+    sid = next((one.sid for one in record.written if one.kind == "open" and one.sid), None)
+    sid = proposal.sid if proposal else sid
+    row = SignalRow.read(behind.database.signal(sid) or {}) if sid else SignalRow()
+    spec, currency = without_tick.terms(record)
+    came = headline(row, trade_rows.digits_of(spec), currency)
+    if not came and row.kind == "open":
+        came = f"Its order: {trade_rows.STATE_MEANINGS.get(row.state, row.state)}."
+    return " ".join(filter(None, (answered, came)))
 
 
 def _gate(multiplier: float | None) -> Made:
