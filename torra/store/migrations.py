@@ -565,8 +565,10 @@ CREATE TABLE trade_tags (
     PRIMARY KEY (tag, sid)
 ) WITHOUT ROWID;
 CREATE INDEX trade_tags_sid ON trade_tags (sid);
+CREATE INDEX signals_closes ON signals (closes) WHERE closes IS NOT NULL;
 """
-"""What a person wrote to a trade (torra.store.trade.notes)."""
+"""What a person wrote to a trade (torra.store.trade.notes), and the orders that belong to one: by
+that index they are found without reading every trade of its instance."""
 
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 

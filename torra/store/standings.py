@@ -370,7 +370,7 @@ class ChangeStore(Store):
         if found is None or not _before(found, at, timeframe):
             return None
         closes = self._rows(
-            "SELECT decided_at, timeframe, state FROM signals "
+            "SELECT decided_at, timeframe, state FROM signals INDEXED BY signals_closes "
             "WHERE instance = ? AND kind = 'close' AND closes = ?",
             instance, found["sid"],
         )  # fmt: skip

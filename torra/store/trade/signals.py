@@ -174,7 +174,10 @@ class SignalStore(Store, PositionStore):
 
     def closes_of(self, instance: str, sid: str) -> list[dict[str, Any]]:
         """Return the closes of one position, and the openings that waited for its end."""
-        sql = "SELECT * FROM signals WHERE instance = ? AND closes = ? ORDER BY seq"
+        sql = (
+            "SELECT * FROM signals INDEXED BY signals_closes "
+            "WHERE instance = ? AND closes = ? ORDER BY seq"
+        )
         return self._rows(sql, instance, sid)
 
     def last_state(self, sid: str) -> str | None:
