@@ -242,3 +242,26 @@ def test_agents_in_shadow_changed_no_size_and_the_gates_rules_did(lived: Backing
 def test_a_desk_on_paper_is_told_that_it_needs_no_bridge(lived: Backing) -> None:
     words = " ".join(Page(text_of(lived, "/signals")).words)
     assert "Every instance trades on paper" in words and "No bridge has reported" not in words
+
+
+DAMAGED = (
+    ("timeframe", "M7"), ("bar_time", "soon"), ("opened_at", "soon"), ("closed_at", "never"),
+    ("decided_at", "x"), ("price", "abc"), ("close_price", 1e300), ("close_reason", b"\xff"),
+    ("instance", "gone"), ("bridge", b"x"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("column", "value"), DAMAGED, ids=[column for column, _ in DAMAGED])
+def test_a_damaged_row_fails_no_page(column: str, value: object, lived: Backing) -> None:
+    row = trades(lived)[0]
+    sid, database = row["sid"], lived.database
+    sql = f"UPDATE signals SET {column} = ? WHERE sid = ?"
+    database._change(sql, value, sid)
+    try:
+        for address in (f"/signals/{sid}", "/trades", "/trades.csv", "/"):
+            assert client(lived).get(address).status_code == 200, address
+        tick = f"/symbol/{row['instance']}/{row['timeframe']}/{row['bar_time']}"
+        assert client(lived).get(tick).status_code == 200
+        assert client(lived).get(f"/api/v1/signals/{sid}/chart").status_code in (200, 404)
+    finally:
+        database._change(sql, row[column], sid)

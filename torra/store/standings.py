@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from torra.clock import duration, parse
+from torra.clock import TIMEFRAMES, duration, parse
 from torra.store.connection import Store, stamp, to_json
 from torra.store.hosted import is_hosted
 from torra.verdict.signal_states import HELD, UNEXECUTED
@@ -393,5 +393,6 @@ class ChangeStore(Store):
 
 def _before(signal: dict[str, Any], at: str, timeframe: str) -> bool:
     decided = str(signal["decided_at"])
-    longer = duration(str(signal["timeframe"])) > duration(timeframe)
-    return decided < at or (decided == at and longer)
+    # what is no timeframe was in no file of ours: it counts as none that ran before
+    step = TIMEFRAMES.get(str(signal["timeframe"]), timedelta())
+    return decided < at or (decided == at and step > duration(timeframe))

@@ -69,8 +69,13 @@ class Made:
 
 def made_of(row: SignalRow) -> list[Made]:
     """Return what the agents, the gate and conviction did to a trade; empty where nobody knows."""
-    told = desk_view().tick(row.instance, row.timeframe, row.bar_time) if row.bar_time else None
-    if told is None or row.kind != "open":
+    if row.kind != "open":
+        return []
+    try:
+        told = desk_view().tick(row.instance, row.timeframe, row.bar_time)
+    except (ValueError, OverflowError):  # a time of a damaged row
+        told = None
+    if told is None:
         return []
     record = ShownTick.read(told)
     word, more = without_tick.without(record)
@@ -143,13 +148,17 @@ def _conviction(record: ShownTick, side: str) -> Made:
 def api_trade_chart(sid: str) -> ResponseReturnValue:
     """Answer the bars around a trade with its fill, its levels and its exit."""
     row = _opening(sid) or abort(404)
-    step = duration(row.timeframe)
-    begin = parse(row.opened_at or row.decided_at or row.bar_time)
-    end = parse(row.closed_at) + BARS_AFTER * step if row.closed_at else backing().now()
-    as_of = min(end, backing().now())
-    number = min(MOST, int((as_of - begin) / step) + BARS_BEFORE)
-    told = desk_view().bars(row.instance, row.timeframe, clock.iso(as_of), number) or abort(404)
-    return jsonify(chart=chart_data.trade(row, Bars.read(told)), cited=[])
+    try:
+        step = duration(row.timeframe)
+        begin = parse(row.opened_at or row.decided_at or row.bar_time)
+        end = parse(row.closed_at) + BARS_AFTER * step if row.closed_at else backing().now()
+        as_of = min(end, backing().now())
+        number = max(1, min(MOST, int((as_of - begin) / step) + BARS_BEFORE))
+        told = desk_view().bars(row.instance, row.timeframe, clock.iso(as_of), number)
+        drawn = chart_data.trade(row, Bars.read(told)) if told else None
+    except (ValueError, OverflowError):
+        abort(404)  # a time of a damaged row: the page says that it has no chart
+    return jsonify(chart=drawn, cited=[]) if drawn else abort(404)
 
 
 def note(sid: str) -> ResponseReturnValue:
