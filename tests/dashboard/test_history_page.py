@@ -186,6 +186,25 @@ def test_a_filter_without_a_tick_says_so_and_leads_back(get: Get) -> None:
     assert 'value="&lt;b&gt;nobody" selected' in text
 
 
+def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, backing: Backing) -> None:
+    keys = [row["torra_key"] for row in backing.database.ticks("BTCUSD", "M15", 3)]
+    for key, verdict in zip(keys, (b"\xff", 7, "<b>x"), strict=True):
+        backing.database._change("UPDATE chains SET verdict = ? WHERE torra_key = ?", verdict, key)
+        backing.database._change(
+            "UPDATE tick_history SET kind = kind WHERE sentiment_id = "
+            "(SELECT sentiment_id FROM chains WHERE torra_key = ?)", key,
+        )  # fmt: skip
+    backing.database._change(
+        "INSERT INTO tick_kinds (instance, timeframe, l1_verdict, verdict, action, reason, source, "
+        "ticks) VALUES (?, 'M15', 'HOLD', ?, ?, 5, '', 1)", b"\xfe", b"\xff", b"<b>",
+    )  # fmt: skip
+    for address in ("/history", "/api/v1/history", "/history?only=changed", "/ticks.csv"):
+        answer = get(address)
+        assert answer.status_code == 200, address
+        if answer.mimetype == "text/html":
+            assert "<b>x" not in answer.get_data(as_text=True)
+
+
 def test_pages_without_a_desk_say_so() -> None:
     text = open_app(ScriptedView()).test_client().get("/history").get_data(as_text=True)
     assert "No desk stands behind these pages" in text

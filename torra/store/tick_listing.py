@@ -75,7 +75,11 @@ class TickListingStore(Store):
 
     def tick_kinds(self) -> list[TickKind]:
         """Return every kind of tick that the database has, in no order."""
-        return [TickKind(*row) for row in self._tuples(KINDS)]
+        # as text: what a host or a damaged row wrote may be of any type
+        return [
+            TickKind._make((number, *map(str, words), ticks))
+            for number, *words, ticks in self._tuples(KINDS)
+        ]
 
     def counts_of_kinds(
         self, kinds: Collection[int], begin: str, end: str, *, most: int

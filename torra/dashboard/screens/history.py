@@ -24,6 +24,7 @@ from torra.dashboard.cells.shown import ListedTick
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import summary
 from torra.dashboard.record.reasoning import REASONS
+from torra.dashboard.trade.stored_rows import without_bytes
 from torra.dashboard.trade.trades import day_of
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError
@@ -219,7 +220,9 @@ def api_history() -> ResponseReturnValue:
     counts = _counts(database, asked, kinds)
     rows, older = _listed(database, asked, kinds)
     return jsonify(
-        ticks=[{key: row[key] for key in row if key != "sentiment_id"} for row in rows],
+        ticks=[
+            without_bytes({key: row[key] for key in row if key != "sentiment_id"}) for row in rows
+        ],
         next=older,
         count=None if counts is None else _sum(asked, kinds, counts),
         counts={
