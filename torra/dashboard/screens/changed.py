@@ -17,6 +17,7 @@ from flask.typing import ResponseReturnValue
 
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -103,18 +104,16 @@ def _asked(behind: Backing) -> ChangedPage:
     """Return the ticks that a request asks for; raises ConfigError for words that mean none."""
     from torra.replay.changed import listing  # noqa: PLC0415  the pages load replays only when asked to
 
-    what, limit = _words(), request.args.get("limit") or str(SHOWN)
+    what = _words()
     if wrong := sorted(set(what) - set(KINDS)):
         raise ConfigError(f"what is one of {', '.join(KINDS)}, not {figures.clean(wrong[0], 40)}")
-    if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
-        raise ConfigError(f"limit is 1 to {MOST}")
     return listing.listed(
         behind.database,
         behind.settings,
         instance=request.args.get("instance") or None,
         kinds=cast("tuple[Kind, ...]", what),
         before=request.args.get("before") or None,
-        limit=int(limit),
+        limit=list_query.limit(SHOWN, MOST),
     )
 
 

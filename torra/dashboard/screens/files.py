@@ -15,7 +15,8 @@ from flask import Response, abort, request
 from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.screens import history
 from torra.dashboard.trade import trade_rows
-from torra.dashboard.trade.trades import AT_ONCE, FILES, day_of
+from torra.dashboard.trade.trades import AT_ONCE, FILES
+from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing
 from torra.errors import ConfigError
 
@@ -49,22 +50,14 @@ def ticks_csv() -> Response:
 
 def calls_csv() -> Response:
     """Answer the calls of the agents as a file, with what each cost."""
-    begin, end = _days()
+    try:
+        begin, end = list_query.days(request.args)
+    except ConfigError:
+        abort(400)
     return _file("calls", CALLS, _calls(backing().database, begin, end))
 
 
 # --- details --------------------------------------------------------------------------------------
-
-
-def _days() -> tuple[str, str]:
-    """Return the first moment of the days that are asked for, and the first after them."""
-    told = request.args
-    try:
-        begin = day_of("from", told["from"]).isoformat() if told.get("from") else ""
-        end = day_of("to", told["to"], after=1).isoformat() if told.get("to") else "~"
-    except ConfigError:
-        abort(400)
-    return begin, end
 
 
 def _require_stream(database: Database, only: Mapping[str, str]) -> None:

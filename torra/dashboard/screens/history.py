@@ -25,7 +25,7 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.record import summary
 from torra.dashboard.record.reasoning import REASONS
 from torra.dashboard.trade.stored_rows import without_bytes
-from torra.dashboard.trade.trades import day_of
+from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
 from torra.errors import ConfigError
 from torra.exhibits import figures
@@ -239,18 +239,14 @@ def asked_for() -> Asked:
     mark = told.pop("only", "")
     if mark and mark not in MARKS:
         raise ConfigError(f"only is one of {', '.join(MARKS)}, not {figures.clean(mark, 40)}")
-    days = {name: told.pop(name, "") for name in ("from", "to")}
-    limit = request.args.get("limit") or str(SHOWN)
-    if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
-        raise ConfigError(f"limit is 1 to {MOST}")
+    days = list_query.days({name: told.pop(name, "") for name in ("from", "to")})
     return Asked(
         # a tick that has no word of a kind is asked for by a dash
         {name: "" if word == "-" else word for name, word in told.items()},
         mark,
-        day_of("from", days["from"]).isoformat() if days["from"] else "",
-        day_of("to", days["to"], after=1).isoformat() if days["to"] else "~",
-        _place(request.args.get("before") or ""),
-        int(limit),
+        *days,
+        list_query.place() or AFTER_ALL,
+        list_query.limit(SHOWN, MOST),
     )
 
 
@@ -399,17 +395,6 @@ def _words() -> dict[str, str]:
 
 def _place_of(row: Mapping[str, Any]) -> Place:
     return str(row["close_time"]), int(row["sentiment_id"])
-
-
-def _place(text: str) -> Place:
-    """Read a cursor, the `next` of an earlier answer."""
-    if not text:
-        return AFTER_ALL
-    moment, _, number = text.rpartition("|")
-    plain = moment.isascii() and len(moment) < 40 and number.isascii() and number.isdigit()
-    if not (plain and moment and len(number) < 19):
-        raise ConfigError("before is the `next` of an earlier answer")
-    return moment, int(number)
 
 
 def _address(endpoint: str = ".history", **other: str | None) -> str:

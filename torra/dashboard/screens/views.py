@@ -24,6 +24,7 @@ from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.screens.tick import tick_page
 from torra.dashboard.trade import approvals
+from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page
 from torra.dashboard.view.stream_reading import Json
@@ -188,15 +189,16 @@ def api_symbol(instance: str, timeframe: str) -> ResponseReturnValue:
 
 def api_bars(instance: str, timeframe: str) -> ResponseReturnValue:
     """Answer older bars of a stream with the lines over them, as its chart scrolls back."""
-    asked, limit = request.args.get("before", ""), request.args.get("limit") or str(CHART_BARS)
-    if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
-        return jsonify(error=f"limit is 1 to {MOST}", status=400), 400
+    asked = request.args.get("before", "")
     try:
+        limit = list_query.limit(CHART_BARS, MOST)
         before = clock.iso(clock.parse(asked)) if asked else desk_view().desk()["now"]
+    except ConfigError as error:
+        return jsonify(error=str(error), status=400), 400
     except (ValueError, OverflowError):
         wrong = f"before is a time, such as 2026-05-01T10:00:00Z, not {figures.clean(asked, 40)}"
         return jsonify(error=wrong, status=400), 400
-    told = desk_view().bars(instance, timeframe, str(before), int(limit)) or abort(404)
+    told = desk_view().bars(instance, timeframe, str(before), limit) or abort(404)
     return jsonify(chart_data.prices(Bars.read(told)))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from torra.dashboard.doors.routes import Fields, Route
 from torra.dashboard.trade import trade_rows
 from torra.dashboard.trade.signals import digits_of_row, marked
 from torra.dashboard.trade.stored_rows import SignalRow, without_bytes
+from torra.dashboard.view import list_query
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures, pages
@@ -204,15 +204,12 @@ def _asked() -> Asked:
     if "side" in told:
         only["side"] = _one_of("side", told["side"], SIDES)
     came_to = _one_of("result", told["result"], CAME_TO) if "result" in told else ""
-    if "from" in told:
-        only["begin"] = day_of("from", told["from"]).isoformat()
-    if "to" in told:
-        # to the end of that day
-        only["end"] = day_of("to", told["to"], after=1).isoformat()
-    limit = request.args.get("limit") or str(SHOWN)
-    if not (limit.isascii() and limit.isdigit() and len(limit) < 6 and 1 <= int(limit) <= MOST):
-        raise ConfigError(f"limit is 1 to {MOST}")
-    return Asked(only, came_to, _place(request.args.get("before") or ""), int(limit))
+    begin, end = list_query.days(told)
+    if begin:
+        only["begin"] = begin
+    if end != "~":
+        only["end"] = end
+    return Asked(only, came_to, list_query.place(), list_query.limit(SHOWN, MOST))
 
 
 def _words() -> dict[str, str]:
@@ -227,27 +224,6 @@ def _one_of(name: str, word: str, known: tuple[str, ...]) -> str:
     if word not in known:
         raise ConfigError(f"{name} is one of {', '.join(known)}, not {figures.clean(word, 40)}")
     return word
-
-
-def day_of(name: str, word: str, after: int = 0) -> date:
-    """Return the UTC day that a parameter names, or one some days `after`; raises ConfigError."""
-    try:
-        return date.fromisoformat(word) + timedelta(days=after)
-    except (ValueError, OverflowError):
-        raise ConfigError(
-            f"{name} is a UTC day, such as 2026-05-01, not {figures.clean(word, 40)}"
-        ) from None
-
-
-def _place(text: str) -> tuple[str, int] | None:
-    """Read a cursor, the `next` of an earlier answer."""
-    if not text:
-        return None
-    moment, _, number = text.rpartition("|")
-    plain = moment.isascii() and len(moment) < 40 and number.isascii() and number.isdigit()
-    if not (plain and moment and len(number) < 16):
-        raise ConfigError("before is the `next` of an earlier answer")
-    return moment, int(number)
 
 
 def _listed(asked: Asked) -> tuple[list[dict[str, JsonValue]], str | None]:
