@@ -208,3 +208,11 @@ def test_words_of_any_type_are_listed_and_fail_no_page(get: Get, backing: Backin
 def test_pages_without_a_desk_say_so() -> None:
     text = open_app(ScriptedView()).test_client().get("/history").get_data(as_text=True)
     assert "No desk stands behind these pages" in text
+
+
+@pytest.mark.parametrize("address", ["history", "trades", "changed", "bars/BTCUSD/M15"])
+def test_every_list_refuses_a_number_of_rows_that_is_none(address: str, get: Get) -> None:
+    for wrong in ("0", "-1", "x", "1e3", "99999", "٣"):
+        answer = get(f"/api/v1/{address}?limit={wrong}")
+        assert answer.status_code == 400 and answer.get_json()["error"].startswith("limit is 1 to ")
+    assert get(f"/api/v1/{address}?limit=1").status_code == 200

@@ -28,6 +28,7 @@ from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
 from torra.dashboard.view.rendering import EXTENSION, desk_view, page
 from torra.dashboard.view.stream_reading import Json
+from torra.errors import ConfigError
 from torra.exhibits import figures, glossary
 
 CHART_BARS: Final = 300
