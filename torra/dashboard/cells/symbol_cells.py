@@ -118,7 +118,7 @@ def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
     cost, ceiling = desk.cost_hour, desk.ceiling
     share = 0.0 if cost is None or not ceiling else min(1.0, cost / ceiling)
     trading = str(desk.trading_state)
-    used = figures.money(cost)
+    used = figures.money(cost, 4 if cost else 2)
     return {
         "desk.time": words(figures.moment(desk.now, seconds=True)),
         "desk.role": worded(desk.role, ROLES.get(str(desk.role))),

@@ -22,7 +22,6 @@ from torra.dashboard.cells import chart_data
 from torra.dashboard.cells.shown import Bars
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record import agreement
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import trade_rows, without_tick
 from torra.dashboard.trade.proposals import ProposalLine
@@ -132,16 +131,16 @@ def _gate(multiplier: float | None) -> Made:
 
 
 def _conviction(record: ShownTick, side: str) -> Made:
-    panel = agreement.panel(record)
-    sides = panel.get("sides", []) if panel else []
-    if not sides:
+    told = record.deliberation.panel.agreement(side) if record.deliberation.panel else None
+    if told is None or told.raw is None or told.conviction is None:
         return Made("Conviction", "nothing", "no agent took a side: it changed no size")
     if record.deliberation.in_shadow:
         return Made("Conviction", "nothing", "the agents looked on: they changed no size")
-    one, way = sides[0], {"BUY": "buy", "SELL": "sell"}.get(side, "trade")
+    way = {"BUY": "buy", "SELL": "sell"}.get(side, "trade")
     return Made(
-        "Conviction", f"× {one['kept']}",
-        f"the agents were sure of the {way} to {one['raw']} of 1, less what speaks against it",
+        "Conviction", f"× {figures.plain(told.conviction, 2)}",
+        f"the agents were {figures.plain(100 * told.raw, 0)} % sure of the {way}, less what speaks "
+        "against it",
     )  # fmt: skip
 
 
