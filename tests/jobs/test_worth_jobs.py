@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,10 +13,12 @@ import pytest
 
 from tests.dashboard.test_query_plans import open_pages
 from tests.tick.test_shadow import VOICES, run
+from torra.config import load_desk
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.jobs import asking
 from torra.jobs.worker import Worker
+from torra.replay import live
 from torra.replay.changed import listing, worth
 from torra.replay.changed.listing import Paths
 from torra.trading.by_hand import COMMAND_LINE
@@ -110,3 +113,20 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
         database.end_job(row["id"], "running", "done", f"{says} And more.")
         told = client.get("/").get_data(as_text=True)
         assert says in told and "And more" not in told
+
+
+def test_a_real_desk_is_told_what_its_agents_were_worth(lived: Any, tmp_path: Path) -> None:
+    (setup,) = lived.setups.values()
+    folder = tmp_path / "profiles"
+    folder.mkdir(exist_ok=True)
+    (folder / "default.json").write_text(setup.profile.model_dump_json(), encoding="utf-8")
+    item = setup.instance
+    desk = {"instances": [{"symbol": item.symbol, "timeframes": [*item.timeframes]}]}
+    (tmp_path / "desk.json").write_text(json.dumps(desk), encoding="utf-8")
+    (subject,) = live.subjects(tmp_path, load_desk(tmp_path))
+    paths = listing.paths(lived.database, subject)
+    assert paths.money is not None and paths.trades > 0
+    says = worth.run(tmp_path, {"ticks": 31}, told).says
+    assert says.startswith(
+        f"Worth {figures.signed(paths.money, 2)} USD against the bars alone over 31 ticks"
+    )
