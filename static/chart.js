@@ -182,6 +182,7 @@ function overLine(name, place) {
 async function askOlder() {
   if (asking || ended || !holder.dataset.bars || !last?.candles.length) return;
   asking = true;
+  holder.setAttribute("aria-busy", "true");
   try {
     const first = last.candles[0].time;
     const before = new Date(first * 1000).toISOString();
@@ -194,6 +195,7 @@ async function askOlder() {
     ended = true; // scrolling goes on to end here; the next load of the page asks again
   } finally {
     asking = false;
+    holder.removeAttribute("aria-busy");
   }
 }
 

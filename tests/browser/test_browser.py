@@ -226,6 +226,7 @@ def test_a_chart_scrolls_back_to_the_first_bar_and_no_farther(look: Callable[...
     for _ in range(2):  # the bars before the 300; then that there are no more
         with page.expect_response(lambda one: "/api/v1/bars/" in one.url):
             page.keyboard.press("Home")
+        page.wait_for_selector("#chart:not([aria-busy])")  # a question at a time
     asked: list[str] = []
     page.on("request", lambda one: "/api/v1/bars/" in one.url and asked.append(one.url))
     page.keyboard.press("ArrowRight")
