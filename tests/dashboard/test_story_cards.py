@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from torra.config import Profile
 from torra.dashboard.cells import price_lines
-from torra.dashboard.record import reasoning, story_cards
+from torra.dashboard.record import arithmetic, reasoning, story_cards
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view import bar_reading
 from torra.tick.tick_record import TickRecord
@@ -164,3 +165,59 @@ def test_lines_are_the_values_that_l1_saw() -> None:
     assert found["sma200"][-1] == pytest.approx(sum(closes[-200:]) / 200)
     few = bar_reading.columns(rows[:20], 20)
     assert all(values == [None] * 20 for values in few.values())
+
+
+LIMITS = {"capital": 10_000.0, "risk_per_trade_pct": 0.5, "max_notional_pct": 100.0}
+DENIED = {"verdict": "BUY", "denied": ["SIZE_ZERO"], "signals": [], "proposed": [], "signal": None}
+SPEC = Profile().symbol("BTCUSD")
+
+
+def too_small(left: float, **more: Any) -> story_cards.Fact:
+    """Return the size of a denied opening, whose smallest order loses 10 and is worth 600."""
+    told = {"close": 60_000.0, "atr": 500.0, "gate": {"multiplier": left}, "deliberation": {}}
+    return facts(record(**{**DENIED, "limits": LIMITS, **told, **more}), spec=SPEC)["Size"]
+
+
+def test_an_opening_that_was_too_small_says_what_the_smallest_order_takes() -> None:
+    assert (SPEC.lot_min, SPEC.tick_value / SPEC.tick_size) == (0.01, 1.0)
+    found = too_small(0.1)
+    assert found.value == "Too small"
+    assert found.more == (
+        "the smallest order, 0.01 lots, would lose 10.00 USD at its stop; allowed are 5.00 USD: "
+        "0.5 % of 10,000 × 0.10"
+    )
+    worth = too_small(0.1, atr=5.0)
+    assert "would be worth 600.00 USD; allowed are 1,000.00" not in worth.more
+    dear = too_small(0.1, limits={**LIMITS, "risk_per_trade_pct": 50.0, "max_notional_pct": 20.0})
+    assert "would be worth 600.00 USD; allowed are 200.00 USD: 20 % of 10,000 × 0.10" in dear.more
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"denied": ["COOLDOWN"]},
+        {"limits": {}},
+        {"atr": None},
+        {"close": None},
+        {"atr": 0.0},
+        {"gate": {}},
+        {"verdict": "HOLD"},
+    ],
+)
+def test_nothing_is_reckoned_of_what_is_not_known(more: dict[str, Any]) -> None:
+    assert too_small(0.1, **more).value == "No order"
+
+
+def test_the_consensus_names_its_timeframes() -> None:
+    of = {
+        "M15": {"composite": 0.6, "weight": 1.0, "fresh": True},
+        "H1": {"composite": -0.2, "weight": 3.0, "fresh": True},
+    }
+    line = arithmetic.consensus_line(record(consensus=0.0, composites=of))
+    assert line == "Consensus 0.00: M15 +0.60 (25 %) and H1 −0.20 (75 %)."
+    of["H1"]["fresh"] = False
+    line = arithmetic.consensus_line(record(consensus=0.6, composites=of))
+    assert line == "Consensus +0.60: M15 +0.60 (100 %); H1 is too old and left out."
+    del of["H1"]
+    assert not arithmetic.consensus_line(record(consensus=0.6, composites=of))
+    assert re.search(r"Consensus .\d\.\d\d: .*M15 .*H1 ", get(TICK, "full").text)

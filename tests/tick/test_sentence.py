@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from agents.contracts import SourceType
 from tests.tick.test_shadow import VOICES, go_on, records
 from tests.worlds import desks, journals
-from torra.tick.sentence import CAUSES, MOST_WORDS, Finished, Order, number, sentence, told
+from torra.tick.sentence import (
+    CAUSES,
+    MOST_WORDS,
+    Finished,
+    Order,
+    in_words_of_now,
+    number,
+    sentence,
+    told,
+)
 from torra.tick.tick_record import LEAN_AGAINST, TickRecord
 from torra.verdict.deny_reasons import DenyReason
 
@@ -370,7 +379,7 @@ def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path) -> Non
     for record in found:
         # whoever has only the record makes the same of it
         again = TickRecord.read({**record, "sentence": None})
-        assert told(again) == record["sentence"]
+        assert told(again) == in_words_of_now(record["sentence"])
         looked_on = "the agents only looked on" in record["sentence"]
         assert looked_on == (kind == "shadow")
 
@@ -381,3 +390,6 @@ def test_a_stored_sentence_of_before_is_told_in_words_of_now() -> None:
     assert told(TickRecord(sentence=old)) == new
     old = "Buys; the agents made the buy verdict; L1 alone (+0.4996) would hold."
     assert told(TickRecord(sentence=old)).endswith("without agents (+0.4996) it would hold.")
+    assert told(TickRecord(sentence="Sells XAU-USD on M15 at -0.5.")).endswith(
+        "XAU-USD on M15 at −0.5."
+    )

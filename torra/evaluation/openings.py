@@ -22,14 +22,14 @@ from typing import Final
 
 import numpy as np
 
-from torra.config import Profile, SymbolSpec
+from torra.config import Profile
 from torra.evaluation.exhibits import Columns, Exhibit, by_arm, cells
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.wording import count, listed, percent, percent_cell, the_arm
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.one_sided import leans
 from torra.verdict.order_levels import Levels, exact, levels
-from torra.verdict.position_size import loss_of_one, value_of_one
+from torra.verdict.position_size import loss_of_one, smallest, value_of_one
 
 SIZE_ZERO: Final = DenyReason.SIZE_ZERO.value
 OPENED: Final = frozenset(("OPEN_BUY", "OPEN_SELL", "REVERSE"))
@@ -261,12 +261,6 @@ def _remedy(arms: Sequence[ArmSeen], profile: Profile) -> str:
         f"{smallest(spec):g} lots: a capital of {wanted:,.10g}, or lots in steps of {_plain(step)},"
         f" would have been enough on {percent(HELPED)} of those ticks."
     )
-
-
-def smallest(spec: SymbolSpec) -> float:
-    """Return the smallest order of a symbol in lots: a whole number of steps, lot_min at least."""
-    step = exact(spec.lot_step)
-    return float(step * math.ceil(exact(spec.lot_min) / step))
 
 
 def _room(tick: TickSeen, profile: Profile) -> float:

@@ -93,6 +93,9 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
 OF_OLD: Final = re.compile(r"L1 alone( \([^)]*\))? would")
 """How a sentence of an older version begins what happens without agents."""
 
+BELOW_ZERO: Final = re.compile(r"(?<![\w.])-(?=\d)")
+"""The hyphen before a number, for which a page shows a minus."""
+
 OTHER_CAUSE: Final = "a check objects"
 VETOED_NOW: Final = "the gate vetoes it"
 
@@ -141,12 +144,12 @@ def told(record: TickRecord) -> str:
     if record.sentence:
         return in_words_of_now(record.sentence)
     known = finished(record)
-    return sentence(known) if known else ""
+    return in_words_of_now(sentence(known)) if known else ""
 
 
 def in_words_of_now(said: str) -> str:
-    """Return a stored sentence as it would be said now: what L1 alone does is "without agents"."""
-    return OF_OLD.sub(r"without agents\1 it would", said)
+    """Return a stored sentence as a page says it now: with a minus, and not of "L1 alone"."""
+    return BELOW_ZERO.sub("\u2212", OF_OLD.sub(r"without agents\1 it would", said))
 
 
 def finished(record: TickRecord) -> Finished | None:

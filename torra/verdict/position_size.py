@@ -41,6 +41,12 @@ def size(levels: Levels, spec: SymbolSpec, risk: Risk, multiplier: float = 1.0) 
     return float(lots) if lots >= exact(spec.lot_min) else 0.0
 
 
+def smallest(spec: SymbolSpec) -> float:
+    """Return the smallest order of a symbol in lots: a whole number of steps, lot_min at least."""
+    step = exact(spec.lot_step)
+    return float(step * math.ceil(exact(spec.lot_min) / step))
+
+
 def notional(lots: float, price: float, spec: SymbolSpec) -> float:
     """Return what a position is worth in account currency; NaN for a broken number."""
     if not (math.isfinite(lots) and math.isfinite(price)):

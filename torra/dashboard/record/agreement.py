@@ -205,7 +205,7 @@ def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[
         if found is None:
             continue
         kept = found.conviction if counted else 1.0
-        size = None if gate is None or kept is None else gate * kept
+        size = left_of(gate, kept)
         rows.append(
             {
                 "side": figures.mark(side),
@@ -222,6 +222,11 @@ def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[
             }
         )
     return rows
+
+
+def left_of(gate: float | None, conviction: float | None) -> float | None:
+    """Return the share of an opening's size that gate and conviction leave, None if not known."""
+    return None if gate is None or conviction is None else gate * conviction
 
 
 def stance(name: str, value: float | None, side: int = 0, *, of_old: bool = False) -> Stance:

@@ -160,6 +160,22 @@ def consensus_rows(record: TickRecord) -> list[Consensus]:
     ]
 
 
+def consensus_line(record: TickRecord) -> str:
+    """Return in a sentence of which timeframes the consensus is; "" where it is of one alone."""
+    fresh = {name: one for name, one in record.composites.items() if one.fresh}
+    total = _total([one.weight for one in fresh.values()])
+    if len(record.composites) < 2 or not total or record.consensus is None:
+        return ""
+    parts = [
+        f"{figures.clean(name, 12)} {figures.signed(one.composite, 2)}"
+        f" ({100 * (one.weight or 0.0) / total:.0f} %)"
+        for name, one in fresh.items()
+    ]
+    left_out = [figures.clean(name, 12) for name in record.composites if name not in fresh]
+    more = f"; {', '.join(left_out)} is too old and left out" if left_out else ""
+    return f"Consensus {figures.signed(record.consensus, 2)}: {' and '.join(parts)}{more}."
+
+
 def decision_rows(record: TickRecord) -> list[DecisionStep]:
     """Return the last steps, with the agents and for L1 alone: composite to action."""
     return [

@@ -134,6 +134,7 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
         "around": surroundings.surroundings(record),
         "arithmetic": arithmetic.steps(record),
         "consensus": arithmetic.consensus_rows(record),
+        "timeframes": arithmetic.consensus_line(record),
         "decision": arithmetic.decision_rows(record),
         "gate": gate_rows(record),
         "components": component_tables(record),

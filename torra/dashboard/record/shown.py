@@ -47,10 +47,13 @@ class StoredHeadline(RecordPart):
 
 
 class TickLimits(RecordPart):
-    """The limits of a tick: its deadline, and the ceiling in USD an hour."""
+    """The limits of a tick: its deadline, the ceiling in USD an hour, and those of an opening."""
 
     timeout_seconds: Number = None
     ceiling: Number = None
+    capital: Number = None
+    risk_per_trade_pct: Number = None
+    max_notional_pct: Number = None
 
 
 class ShownTick(TickRecord):

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from torra.config import SymbolSpec
-from torra.dashboard.record.agreement import PanelShown
+from torra.dashboard.record.agreement import PanelShown, left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
 from torra.tick.tick_record import ProposedOrder, ReportRecord, SignalRecord
-from torra.verdict.order_levels import Levels
-from torra.verdict.position_size import worth
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.order_levels import Levels, levels
+from torra.verdict.position_size import notional, smallest, worth
 
 TRUE: Final = JUDGED[EQUAL][0]
 """Glyph of a citation that is as the evidence has it."""
@@ -75,7 +76,8 @@ def facts(
         Fact("Sure of it", sides[0]["kept"], f"of {sides[0]['raw']} before what speaks against it")
         if sides
         else Fact("Sure of it", DASH, "no agent took a side"),
-        _size(record, f"× {sides[0]['size']} of what risk allows" if sides else ""),
+        _too_small(record, spec, currency)
+        or _size(record, f"× {sides[0]['size']} of what risk allows" if sides else ""),
         _risk(record, spec, currency, proposed),
         _evidence(cited),
         _cost(record),
@@ -144,6 +146,43 @@ def _size(record: ShownTick, more: str) -> Fact:
     if opening is None:
         return Fact("Size", "A close" if orders else "No order")
     return Fact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
+
+
+def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fact | None:
+    """Return what the smallest order would have taken, where an opening was too small for one.
+
+    None of another tick, and where price, terms or limits are not known.
+    """
+    side, at = str(record.verdict), record.limits
+    if DenyReason.SIZE_ZERO not in record.denied or spec is None or side not in VERBS:
+        return None
+    if record.close is None or record.atr is None or at.capital is None:
+        return None
+    found = levels(side, record.close, record.atr, spec)
+    agreed = None if record.deliberation.in_shadow else record.deliberation.panel.agreement(side)
+    left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction)
+    if not isinstance(found, Levels) or left is None:
+        return None
+    lots = smallest(spec)
+    takes = (
+        ("would lose {} at its stop", worth(abs(found.entry - found.stop), lots, spec)),
+        ("would be worth {}", notional(lots, found.entry, spec)),
+    )
+    for (says, needed), share in zip(
+        takes, (at.risk_per_trade_pct, at.max_notional_pct), strict=True
+    ):
+        if share is None or needed <= at.capital * share / 100 * left:
+            continue
+        amount, allowed = (
+            f"{figures.plain(one, 2)} {currency}".rstrip()
+            for one in (needed, at.capital * share / 100 * left)
+        )
+        more = (
+            f"the smallest order, {lots:g} lots, {says.format(amount)}; allowed are {allowed}: "
+            f"{share:g} % of {figures.plain(at.capital, 0)} × {figures.plain(left, 2)}"
+        )
+        return Fact("Size", "Too small", more)
+    return None
 
 
 def _risk(

@@ -141,11 +141,15 @@ def limited(record: ShownTick) -> ShownTick:
         return record
     setup = behind.desk.setups.get(record.instance)
     if setup is not None and setup.profile.digest() == digest:
-        agents = _Agents.read(setup.profile.agents.model_dump())
+        applied = _Applied.read(setup.profile.model_dump())
     else:
-        agents = _agents(behind, record.instance, digest, record.execution)
+        applied = _applied(behind, record.instance, digest, record.execution)
     limits = TickLimits(
-        timeout_seconds=agents.timeout_seconds, ceiling=agents.max_api_cost_per_hour
+        timeout_seconds=applied.agents.timeout_seconds,
+        ceiling=applied.agents.max_api_cost_per_hour,
+        capital=applied.risk.capital,
+        risk_per_trade_pct=applied.risk.risk_per_trade_pct,
+        max_notional_pct=applied.risk.max_notional_pct,
     )
     return record.model_copy(update={"limits": limits})
 
@@ -157,10 +161,19 @@ class _Agents(RecordPart):
     max_api_cost_per_hour: Number = None
 
 
+class _Risk(RecordPart):
+    """What a profile of any version says of the size of an opening."""
+
+    capital: Number = None
+    risk_per_trade_pct: Number = None
+    max_notional_pct: Number = None
+
+
 class _Applied(RecordPart):
     """A stored profile of any version."""
 
     agents: _Agents = _Agents()
+    risk: _Risk = _Risk()
 
 
 def picture_address(record: TickRecord) -> str:
@@ -183,19 +196,19 @@ def picture(name: str) -> ResponseReturnValue:
     return answer
 
 
-def _agents(behind: Backing, instance: str, digest: str, execution: str | None) -> _Agents:
-    """Return the agents of a profile, which is found by its digest.
+def _applied(behind: Backing, instance: str, digest: str, execution: str | None) -> _Applied:
+    """Return what is shown of a profile, which is found by its digest.
 
     It is that of the profile as it was applied, or as a record only (execution off).
     """
-    for text, kept in _applied(behind, instance):
+    for text, kept in _kept(behind, instance):
         # a tick of a late bar runs with execution off, and the digest is of the profile so changed
         if digest == kept or (execution == "off" and digest == _quiet_digest(text)):
-            return _Applied.read(json.loads(text)).agents
-    return _Agents()
+            return _Applied.read(json.loads(text))
+    return _Applied()
 
 
-def _applied(behind: Backing, instance: str) -> list[tuple[str, str]]:
+def _kept(behind: Backing, instance: str) -> list[tuple[str, str]]:
     rows = behind.database.profiles_of(instance)[:PROFILES_KEPT]
     return [(str(row["profile"]), str(row["digest"])) for row in rows]
 

@@ -380,6 +380,7 @@ class ProposalSteps:
     clamped: str
     decision: list[DecisionStep]
     headline: str
+    timeframes: str
     size: str
     asked: bool
 
@@ -400,6 +401,7 @@ def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
         else "no score was cut at its limit",
         decision=arithmetic.decision_rows(record),
         headline=reasoning.headline(record),
+        timeframes=arithmetic.consensus_line(record),
         size=figures.plain(multiplier, 3),
         asked=any(not report.is_gate for report in record.deliberation.reports),
     )
