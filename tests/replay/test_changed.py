@@ -32,7 +32,7 @@ from torra.errors import ConfigError
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
 from torra.replay.changed import listing, words
-from torra.replay.changed.without_agents import ChangedTick, ScoredBars, paper_trade
+from torra.replay.changed.without_agents import ChangedTick, Course, ScoredBars, paper_trade
 from torra.replay.l1.sweep import Ground
 from torra.tick.tick_record import PROPOSED
 from torra.verdict.order_levels import levels
@@ -530,3 +530,12 @@ def test_a_desk_whose_agents_changed_nothing_says_so(tmp_path: Path) -> None:
         page = client_of(desk, tmp_path).get("/changed").get_data(as_text=True)
         assert "The agents changed no verdict so far, of 15 ticks." in page
         assert "The agents changed no verdict or action so far, on 15 ticks." in page
+
+
+def test_why_a_course_holds_is_said_in_words() -> None:
+    assert words.did(Course("HOLD", "HOLD", "THRESHOLD")) == "hold, no threshold is reached"
+    assert words.did(Course("BUY", "HOLD", "SIZE_ZERO")) == (
+        "hold, its size is below the smallest order"
+    )
+    assert words.did(Course("BUY", "HOLD", "OF_ANOTHER_VERSION")) == "hold, OF_ANOTHER_VERSION"
+    assert words.did(Course("BUY", "OPEN_BUY", lots=0.1)) == "buy 0.10 lots"
