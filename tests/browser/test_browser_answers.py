@@ -50,9 +50,13 @@ CARRIES = {
     "why": re.compile(
         r"\b(consensus|threshold|buys?|sells?|closes?|holds?|nothing)\b", re.IGNORECASE
     ),
-    "who": re.compile(r"Disagreed: \w+|Nobody disagreed|No agent (answered|was asked)"),
-    "cost": re.compile(r"Cost\s+(Nothing|\$\d)"),
-    "evidence": re.compile(r"Evidence\s+(\d+ cited\s+\d+ true; argued: \w|Nothing cited)"),
+    "who": re.compile(
+        r"(Disagreed|Against (buy|sell)ing): \w+|Nobody disagreed|No agent (answered|was asked)"
+    ),
+    "cost": re.compile(r"Paid for the agents\s+(Nothing|\$\d)"),
+    "evidence": re.compile(
+        r"Evidence\s+(\d+ facts? cited\s+(\d+|all) true to the record: \w|Nothing cited)"
+    ),
     "without": re.compile(
         r"The same trade|No trade|[+−]\d+\.\d\d R, [+−][\d,.]+ USD|still open|open still|not known",
         re.IGNORECASE,

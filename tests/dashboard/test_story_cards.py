@@ -30,8 +30,10 @@ def record(**more: Any) -> ShownTick:
 def facts(shown: ShownTick, **known: Any) -> dict[str, story_cards.Fact]:
     story: dict[str, Any] = reasoning.story(shown)
     spec = known.get("spec", Profile().symbol("BTCUSD"))
-    panel, cited, wrong = story["panel"], story["cited"], ["a close below 1"]
-    told = story_cards.facts(shown, panel, cited, wrong, spec, "USD", known.get("levels"))
+    cited, wrong = story["cited"], ["a close below 1"]
+    told = story_cards.facts(
+        shown, cited, known.get("shown", []), wrong, spec, "USD", known.get("levels")
+    )
     return {one.name: one for one in told}
 
 
@@ -63,9 +65,44 @@ def test_the_facts_are_those_of_the_order() -> None:
 def test_evidence_is_counted_as_the_table_below_counts_it() -> None:
     shown = record()
     cited: Any = reasoning.story(shown)["cited"]
-    assert facts(shown)["Evidence"].value == f"{len(cited)} cited"
+    assert facts(shown)["Evidence"].value == f"{len(cited)} facts cited"
     right = sum(all(one["glyph"] == "✓" for one in row["by"]) for row in cited)
-    assert facts(shown)["Evidence"].more.startswith(f"{right} true; argued: ")
+    all_true = "all" if right == len(cited) else right
+    told = facts(shown)["Evidence"].more
+    assert told.startswith(f"{all_true} true to the record: ")
+    names = [row["name"].removeprefix("the ") for row in cited]
+    for row, name in zip(cited, names, strict=True):
+        told = facts(shown, shown=[row["id"]])["Evidence"].more
+        assert told.startswith(f"{all_true} true to the record: {name}")
+
+
+def test_beside_a_verdict_without_an_order_stands_that_there_is_none() -> None:
+    bare: dict[str, Any] = {"signals": [], "signal": None, "proposed": [], "action": "HOLD"}
+    for verdict, reason, says in (
+        ("BUY", "SIZE_ZERO", "no order"),
+        ("SELL", "POSITION_HELD", "position kept"),
+        ("HOLD", "THRESHOLD", ""),
+        ("BUY", "AWAITS_APPROVAL", ""),
+    ):
+        shown = record(**bare, verdict=verdict, reason=reason)
+        assert story_cards.no_order(shown) == says
+    kept = facts(record(**bare, verdict="SELL", reason="POSITION_HELD"))
+    assert (kept["Size"].value, kept["At risk"].value) == ("No new order", "Nothing new")
+    order = {"kind": "open", "side": "BUY", "lots": 0.05, "entry": 60_000.0, "stop": 59_000.0}
+    assert not story_cards.no_order(record(verdict="BUY", signals=[order]))
+
+
+def test_who_disagreed_names_the_score_where_no_point_is_shown() -> None:
+    report = {"agent_id": "technical", "adjustments": {"momentum": -0.2, "structure": 0.1}}
+    shown = record(
+        verdict="BUY", deliberation={"reports": [report], "panel": {"pushes": {"technical": -0.3}}}
+    )
+    assert story_cards.who(shown, "BUY") == "Disagreed: Technical on momentum."
+    assert story_cards.who(shown, "BUY", ["Technical"]) == "Disagreed: Technical."
+    held = record(
+        verdict="HOLD", deliberation={"reports": [report], "panel": {"pushes": {"technical": -0.3}}}
+    )
+    assert story_cards.who(held, "BUY") == "Against buying: Technical on momentum."
 
 
 @pytest.mark.parametrize(
@@ -91,7 +128,13 @@ def test_the_page_begins_with_the_story_and_folds_the_rest() -> None:
     folded = [a for a in page.all("details") if a.get("class") == "fold"]
     assert len(folded) == 5
     assert not any("open" in a for a in folded)
-    for word in ("For ", "Against it", "Without agents", "Sure of it", "Proved wrong by"):
+    for word in (
+        "The case for ",
+        "The case against it",
+        "Without agents",
+        "Sure of it",
+        "Proved wrong by",
+    ):
         assert word in page.text.split("Who took part")[0]
 
 

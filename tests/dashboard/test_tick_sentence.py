@@ -15,7 +15,7 @@ from torra.dashboard.cells import common, home_cells
 from torra.dashboard.record import reasoning
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.stream_reading import brief
-from torra.tick.sentence import told
+from torra.tick.sentence import in_words_of_now, told
 from torra.tick.tick_record import TickRecord
 
 
@@ -33,7 +33,14 @@ def test_the_page_of_a_tick_opens_with_its_sentence(source: str) -> None:
     sentence = told(stored(address))
     text = get(address).text
     assert "BTCUSD on M15" in sentence
-    order = ("For ", "Against it", "Without agents", "Sure of it", "Who took part", "The debate")
+    order = (
+        "The case for ",
+        "The case against it",
+        "Without agents",
+        "Sure of it",
+        "Who took part",
+        "The debate",
+    )
     places = [text.index(sentence), *(text.index(f" {word}") for word in order)]
     assert places == sorted(places)
 
@@ -84,5 +91,5 @@ def test_a_real_desk_says_it_of_its_newest_ticks(tmp_path: Path) -> None:
         cells = app.get("/api/v1/overview").get_json()["cells"]
         shown = {cell["text"] for name, cell in cells.items() if name.endswith(".sentence")}
         newest = backing.database.latest_tick("BTCUSD", "M15")
-    assert newest is not None and newest["sentence"] in shown
+    assert newest is not None and in_words_of_now(newest["sentence"]) in shown
     assert newest["sentence"].startswith("Wants to buy 0.05 lots of BTCUSD on M15, if approved: ")

@@ -128,13 +128,13 @@ def test_what_has_no_side_is_no_bullet() -> None:
 
 def test_the_parts_of_the_scores_speak_after_the_agents() -> None:
     told = case(said("technical", point("a break", 1)), components=PARTS)
-    assert [one.who for one in told.why] == ["Technical", "L1", "L1"]
+    assert [one.who for one in told.why] == ["Technical", "Bars", "Bars"]
     assert told.why[1].text == "The 50-bar mean against the 200-bar mean leans up at +0.30 of 1."
     assert told.why[1].id == "component.st_long"
     assert told.why[2].text.startswith("RSI against its middle leans up at +0.40")
-    assert texts(told.why_not) == [("L1", "CCI against zero leans down at −0.90 of 1.")] or texts(
+    assert texts(told.why_not) == [("Bars", "CCI against zero leans down at −0.90 of 1.")] or texts(
         told.why_not
-    ) == [("L1", "CCI against zero leans down at -0.90 of 1.")]
+    ) == [("Bars", "CCI against zero leans down at -0.90 of 1.")]
     same = case(said("technical", point("RSI", 1, "component.mo_rsi")), components=PARTS)
     assert [one.id for one in same.why] == ["component.mo_rsi", "component.st_long"]
 
@@ -168,9 +168,9 @@ def test_the_gates_agent_says_itself_why_it_cuts() -> None:
 
 def test_l1_speaks_first_for_an_order_that_the_agents_lean_against() -> None:
     told = case(said("bull_researcher", point("b", 1), point("c", 1)), components=PARTS, push=-0.1)
-    assert [one.who for one in told.why] == ["L1", "L1", "Bull"]
+    assert [one.who for one in told.why] == ["Bars", "Bars", "Bull"]
     agreed = case(said("bull_researcher", point("b", 1), point("c", 1)), components=PARTS, push=0.1)
-    assert [one.who for one in agreed.why] == ["Bull", "Bull", "L1"]
+    assert [one.who for one in agreed.why] == ["Bull", "Bull", "Bars"]
 
 
 def test_the_gate_has_a_place_where_it_cuts() -> None:

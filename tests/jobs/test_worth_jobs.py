@@ -43,12 +43,12 @@ def test_the_job_says_in_money_what_the_whole_paths_say(
     found = Paths("default", "", 5, 6, -0.3, -12.4, -30.0, 5.0)
     monkeypatch.setattr(listing, "paths", lambda *_: found)
     minus = figures.MINUS
-    says = f"Worth {minus}12.40 USD against the bars alone over 615 ticks, warm-up included, "
+    says = "The agents cost 12.40 USD beside the bars alone over 615 ticks, warm-up included, "
     says += f"95 % {minus}30.00 to +5.00."
     assert worth.run(tmp_path, {"ticks": 615}, told).says == says
     few = replace(found, says="There are too few days for an interval.", low=None, high=None)
     assert worth.sentence(few, "") == (
-        f"Worth {minus}12.40 against the bars alone. There are too few days for an interval."
+        "The agents cost 12.40 beside the bars alone. There are too few days for an interval."
     )
 
 
@@ -109,7 +109,7 @@ def test_home_and_the_changed_page_tell_the_newest_answer(tmp_path: Path) -> Non
         assert "Worth" not in client.get("/").get_data(as_text=True)
         row, _ = database.queue_job("worth", "k", title="", parameters="{}", asked_by="the desk")
         database.begin_job(row["id"], "queued", 1)
-        says = "Worth −12.40 USD against the bars alone, 95 % −30.00 to +5.00."
+        says = "The agents cost 12.40 USD beside the bars alone, 95 % −30.00 to +5.00."
         database.end_job(row["id"], "running", "done", f"{says} And more.")
         told = client.get("/").get_data(as_text=True)
         assert says in told and "And more" not in told
@@ -127,6 +127,5 @@ def test_a_real_desk_is_told_what_its_agents_were_worth(lived: Any, tmp_path: Pa
     paths = listing.paths(lived.database, subject)
     assert paths.money is not None and paths.trades > 0
     says = worth.run(tmp_path, {"ticks": 31}, told).says
-    assert says.startswith(
-        f"Worth {figures.signed(paths.money, 2)} USD against the bars alone over 31 ticks"
-    )
+    amount = f"{figures.plain(abs(paths.money), 2)} USD beside the bars alone over 31 ticks"
+    assert says.startswith(f"The agents {'cost' if paths.money < 0 else 'earned'} {amount}")

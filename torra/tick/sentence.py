@@ -93,6 +93,11 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
 OF_OLD: Final = re.compile(r"L1 alone( \([^)]*\))? would")
 """How a sentence of an older version begins what happens without agents."""
 
+BARS: Final[Mapping[str, str]] = MappingProxyType(
+    {"L1 carries": "the bars alone carry", "L1 and": "the bars and"}
+)
+"""How a page says what a record says of L1."""
+
 BELOW_ZERO: Final = re.compile(r"(?<![\w.])-(?=\d)")
 """The hyphen before a number, for which a page shows a minus."""
 
@@ -148,7 +153,9 @@ def told(record: TickRecord) -> str:
 
 
 def in_words_of_now(said: str) -> str:
-    """Return a stored sentence as a page says it now: with a minus, and not of "L1 alone"."""
+    """Return a stored sentence as a page says it now: with a minus, and without the word L1."""
+    for stored, now in BARS.items():
+        said = said.replace(stored, now)
     return BELOW_ZERO.sub("\u2212", OF_OLD.sub(r"without agents\1 it would", said))
 
 

@@ -27,6 +27,7 @@ from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.summary import proposed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
+from torra.tick.sentence import number
 from torra.tick.tick_record import GATE, Composite, DebateRecord, ReportRecord, TickRecord
 
 TOLERANCE: Final = 1e-6
@@ -173,7 +174,9 @@ def consensus_line(record: TickRecord) -> str:
     ]
     left_out = [figures.clean(name, 12) for name in record.composites if name not in fresh]
     more = f"; {', '.join(left_out)} is too old and left out" if left_out else ""
-    return f"Consensus {figures.signed(record.consensus, 2)}: {' and '.join(parts)}{more}."
+    limits = [one for one in (record.thresholds.buy, -(record.thresholds.sell or 0.0)) if one]
+    said = number(record.consensus, limits).replace("-", figures.MINUS)
+    return f"Consensus {said}: {' and '.join(parts)}{more}."
 
 
 def decision_rows(record: TickRecord) -> list[DecisionStep]:

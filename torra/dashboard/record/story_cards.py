@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from torra.config import SymbolSpec
-from torra.dashboard.record.agreement import PanelShown, left_of
+from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
-from torra.tick.tick_record import ProposedOrder, ReportRecord, SignalRecord
+from torra.tick.tick_record import (
+    PROPOSED,
+    AgreementTold,
+    ProposedOrder,
+    ReportRecord,
+    SignalRecord,
+)
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, levels
 from torra.verdict.position_size import notional, smallest, worth
@@ -32,6 +38,9 @@ TOWARDS: Final = {"BUY": 1.0, "SELL": -1.0}
 
 ALONE: Final = {"BUY": "A buy", "SELL": "A sell", "HOLD": "No trade"}
 """What the bars alone asked for, where nobody can tell what it would have come to."""
+
+HELD: Final = "POSITION_HELD"
+"""Reason of a tick whose verdict is on the side of the position that is open."""
 
 NAMED: Final = 3
 """Agents, and facts of the evidence, that a card names; of more it gives the number."""
@@ -50,6 +59,14 @@ class Fact:
     answers: str = ""
 
 
+def no_order(record: ShownTick) -> str:
+    """Return what stands beside a BUY or SELL to which no order belongs; "" beside all others."""
+    ordered = record.written or record.proposed or record.reason == PROPOSED
+    if record.verdict not in VERBS or ordered or record.hosted is not None:
+        return ""
+    return "position kept" if record.reason == HELD else "no order"
+
+
 def side_of(record: ShownTick) -> str:
     """Return the side that a tick is about: its verdict's, or the one that it came nearer to."""
     if record.verdict in VERBS:
@@ -59,8 +76,8 @@ def side_of(record: ShownTick) -> str:
 
 def facts(
     record: ShownTick,
-    panel: PanelShown | None,
     cited: Sequence[CitedRow],
+    shown: Sequence[str],
     falsifiers: Sequence[str],
     spec: SymbolSpec | None,
     currency: str,
@@ -68,34 +85,54 @@ def facts(
 ) -> list[Fact]:
     """Return how sure, which size, what at risk, on what evidence, at what cost, and what refutes.
 
-    `spec` are the symbol's terms, None where the desk does not know them any more; `proposed` the
-    levels of an order that waits or waited for a person.
+    `shown` are the ids of the features that the page's points cite; `spec` are the symbol's terms,
+    None where the desk does not know them any more; `proposed` the levels of an order that waits or
+    waited for a person.
     """
-    sides = panel.get("sides", []) if panel else []
     return [
-        Fact("Sure of it", sides[0]["kept"], f"of {sides[0]['raw']} before what speaks against it")
-        if sides
-        else Fact("Sure of it", DASH, "no agent took a side"),
-        _too_small(record, spec, currency)
-        or _size(record, f"× {sides[0]['size']} of what risk allows" if sides else ""),
+        _sure(record),
+        _too_small(record, spec, currency) or _size(record),
         _risk(record, spec, currency, proposed),
-        _evidence(cited),
+        _evidence(cited, shown),
         _cost(record),
         Fact("Proved wrong by", falsifiers[0] if falsifiers else DASH),
     ]
 
 
-def _evidence(cited: Sequence[CitedRow]) -> Fact:
-    """Return how many facts are cited, how many are true, and those that the two sides argue with.
+def _agreed(record: ShownTick) -> AgreementTold | None:
+    """Return how far the desk agreed with the side that a tick is about; None without opinions."""
+    told = record.deliberation.panel
+    return told.agreement(side_of(record)) if told else None
+
+
+def _sure(record: ShownTick) -> Fact:
+    agreed = _agreed(record)
+    if agreed is None or agreed.conviction is None:
+        return Fact("Sure of it", DASH, "no agent took a side")
+    kept, raw = agreed.conviction, agreed.raw
+    before = "" if raw is None or raw == kept else f"{_percent(raw)} before what speaks against it"
+    return Fact("Sure of it", _percent(kept), before)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _evidence(cited: Sequence[CitedRow], shown: Sequence[str]) -> Fact:
+    """Return how many facts are cited, how many are true, and those that the points stand on.
 
     What the gate cites is told on every tick, such as the kind of market: it is named last.
     """
     if not cited:
         return Fact("Evidence", "Nothing cited", answers="evidence")
     right = sum(all(one["glyph"] == TRUE for one in row["by"]) for row in cited)
-    argued = sorted(cited, key=_argued)[:NAMED]
-    names = ", ".join((row["name"] or row["id"]).removeprefix("the ") for row in argued)
-    return Fact("Evidence", f"{len(cited)} cited", f"{right} true; argued: {names}", "evidence")
+    first = sorted(cited, key=lambda row: (row["id"] not in shown, *_argued(row)))[:NAMED]
+    names = ", ".join((row["name"] or row["id"]).removeprefix("the ") for row in first)
+    true = "all" if right == len(cited) else right
+    more = f"{true} true to the record: {names}" + (" …" if len(cited) > NAMED else "")
+    return Fact(
+        "Evidence", f"{len(cited)} fact{'' if len(cited) == 1 else 's'} cited", more, "evidence"
+    )
 
 
 def _argued(row: CitedRow) -> tuple[int, int, int]:
@@ -109,12 +146,13 @@ def _cost(record: ShownTick) -> Fact:
     """Return what a tick cost: a figure that rounds to nothing is said as nothing."""
     calls, elapsed, usd = len(record.made_calls), record.elapsed_ms, record.cost_usd
     took = "" if elapsed is None else f" in {figures.plain(elapsed / 1000, 1)} s"
-    said = figures.money(usd)
-    return Fact("Cost", "Nothing" if usd == 0 else said, f"{calls} calls{took}", "cost")
+    said = "Nothing" if usd == 0 else figures.money(usd)
+    asked = f"{calls} question{'' if calls == 1 else 's'}{took}"
+    return Fact("Paid for the agents", said, asked, "cost")
 
 
-def who(record: ShownTick, side: str) -> str:
-    """Return who disagreed with a side, and on which score most."""
+def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
+    """Return who disagreed with a side; of those without a point among `shown`, on which score."""
     deliberation = record.deliberation
     heard = [one for one in deliberation.reports if not one.is_gate and not one.abstained]
     if not heard:
@@ -125,14 +163,17 @@ def who(record: ShownTick, side: str) -> str:
     against = [one for one in heard if (leanings.get(one.author) or 0.0) * towards < 0.0]
     if not against:
         return f"Nobody disagreed, of {len(heard)} heard."
-    named = [_on(one, towards) for one in against[:NAMED]]
+    named = [_on(one, towards, shown) for one in against[:NAMED]]
     rest = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
-    return f"Disagreed: {', '.join(named)}{rest}."
+    says = "Disagreed" if record.verdict in VERBS else f"Against {VERBS[side]}"
+    return f"{says}: {', '.join(named)}{rest}."
 
 
-def _on(report: ReportRecord, towards: float) -> str:
+def _on(report: ReportRecord, towards: float, shown: Sequence[str]) -> str:
     """Return an agent that disagrees, and the score on which it does so most."""
     name = figures.title(report.author.removesuffix("_researcher"))
+    if name in shown:
+        return name
     worst = min(
         ((value * towards, vector) for vector, value in report.adjustments.items() if value),
         default=(0.0, ""),
@@ -140,11 +181,26 @@ def _on(report: ReportRecord, towards: float) -> str:
     return f"{name} on {worst[1].replace('_', ' ')}" if worst[0] < 0.0 else name
 
 
-def _size(record: ShownTick, more: str) -> Fact:
+def _size(record: ShownTick) -> Fact:
     orders: list[SignalRecord | ProposedOrder] = [*record.written, *record.proposed]
     opening = next((one for one in orders if one.kind == "open"), None)
     if opening is None:
-        return Fact("Size", "A close" if orders else "No order")
+        if orders:
+            return Fact("Size", "A close")
+        kept = record.reason == HELD
+        return (
+            Fact("Size", "No new order", "the open position stays")
+            if kept
+            else Fact("Size", "No order")
+        )
+    agreed, gate = _agreed(record), record.gate.multiplier
+    sure = 1.0 if agreed is None or record.deliberation.in_shadow else agreed.conviction
+    left = left_of(gate, sure)
+    if left is None or sure is None or left >= 1.0:
+        return Fact("Size", f"{figures.plain(opening.lots, 2)} lots")
+    more = (
+        f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, sure {_percent(sure)}"
+    )
     return Fact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
 
 
@@ -159,7 +215,7 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
     if record.close is None or record.atr is None or at.capital is None:
         return None
     found = levels(side, record.close, record.atr, spec)
-    agreed = None if record.deliberation.in_shadow else record.deliberation.panel.agreement(side)
+    agreed = None if record.deliberation.in_shadow else _agreed(record)
     left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction)
     if not isinstance(found, Levels) or left is None:
         return None
@@ -192,7 +248,8 @@ def _risk(
     opening = next((one for one in orders if one.kind == "open"), None)
     at = opening if isinstance(opening, SignalRecord) else proposed
     if opening is None or opening.lots is None:
-        return Fact("At risk", "Nothing")
+        kept = not orders and record.reason == HELD
+        return Fact("At risk", "Nothing new", "") if kept else Fact("At risk", "Nothing")
     if at is None or at.entry is None or at.stop is None:
         return Fact("At risk", DASH, "where its stop lay is not known")
     distance = abs(at.entry - at.stop)
@@ -217,7 +274,7 @@ def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str
     if told:
         return told[
             "did"
-        ], f"{told['came']} With agents: {told['done']} The bars alone stood at {l1}."
+        ], f"{told['came']} With agents: {told['done']} Of this bar alone; the bars stood at {l1}."
     if record.l1_verdict == record.verdict:
         traded = bool(record.written or record.proposed)
         return (

@@ -90,6 +90,7 @@ class Front:
     who: str
     without: tuple[str, str]
     facts: list[story_cards.Fact]
+    no_order: str
 
 
 def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
@@ -103,17 +104,18 @@ def front(record: ShownTick, sections: Mapping[str, Any]) -> Front | None:
     return Front(
         verb=story_cards.VERBS[side],
         case=case,
-        who=story_cards.who(record, side),
+        who=story_cards.who(record, side, [point.who for point in case.why_not]),
         without=without_tick.without(record),
         facts=story_cards.facts(
             record,
-            sections["panel"],
             sections["cited"],
+            [point.id for point in (*case.why, *case.why_not)],
             case.falsifiers,
             spec,
             currency,
             row.first.levels if row is not None else None,
         ),
+        no_order=story_cards.no_order(record),
     )
 
 

@@ -332,10 +332,10 @@ def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
 
 
 def _figure(name: str, value: float | None, places: int) -> Figure:
-    if not name.startswith("Lost"):
+    if not name.startswith(("Lost", "Hours")):
         return Figure(name, cell(value, places))
-    # what was lost is no gain: a plain number, and bad where there is any
-    tone = "down" if (value or 0.0) > 0 else "flat"
+    # what was lost is no gain, and hours neither: a plain number, and a loss is bad
+    tone = "down" if name.startswith("Lost") and (value or 0.0) > 0 else "flat"
     return Figure(name, {"text": figures.plain(value, places), "tone": tone, "title": ""})
 
 

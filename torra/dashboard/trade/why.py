@@ -21,6 +21,9 @@ from torra.exhibits import figures
 from torra.tick.tick_record import GATE, DebateRecord, PointRecord, ReportRecord, TickRecord
 
 BULLETS: Final = 3
+BARS: Final = "Bars"
+"""Who speaks where a part of an L1 score does: nobody but the bars."""
+
 RESEARCHERS: Final = {"BUY": "bull_researcher", "SELL": "bear_researcher"}
 TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
@@ -40,7 +43,7 @@ LEAST_PART: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SidePoint:
-    """A point of an agent or of L1, with the feature that it cites and its name."""
+    """A point of an agent or of the bars alone, with the feature that it cites and its name."""
 
     who: str
     text: str
@@ -174,7 +177,7 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
         if strength > 0.0 and abs(value) >= LEAST_PART and saying is not None:
             told = saying.told((value,), towards)
             name = f"{PART}{part.name}"
-            yield SidePoint("L1", f"{told[:1].upper()}{told[1:]}.", name, name_of(name))
+            yield SidePoint(BARS, f"{told[:1].upper()}{told[1:]}.", name, name_of(name))
 
 
 def _gate(record: TickRecord) -> Iterator[SidePoint]:

@@ -80,7 +80,8 @@ def sentence(paths: listing.Paths, currency: str, *, ticks: int = 0, warmed: boo
     if paths.money is None:
         return paths.says
     after = f" {currency}" if currency else ""
-    told = f"Worth {figures.signed(paths.money, 2)}{after} against the bars alone"
+    came = "cost" if paths.money < 0.0 else "earned"
+    told = f"The agents {came} {figures.plain(abs(paths.money), 2)}{after} beside the bars alone"
     if ticks:
         told += f" over {ticks:,} ticks{', warm-up included' if warmed else ''}"
     if paths.low is None or paths.high is None:
