@@ -128,7 +128,7 @@ def quiet(_total: int, _label: str) -> Any:
 
 
 def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worker) -> None:
-    """The process of the second job is not started: what it would do is done here, and looked at."""
+    """The second job's process is not started: what it would do is done here, and looked at."""
     ask(pages, **MONTH, name="month")
     turn_until(pages, worker, 1, stage="runs the ticks")
     folder = pages.backing.home / FOLDER / "month"
