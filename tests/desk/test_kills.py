@@ -141,7 +141,7 @@ def test_kills_lose_nothing_and_double_nothing(
 ) -> None:
     """At any moment whatever (D1, D4)."""
     lives.warm()
-    kills = scaled(1000, least=12)
+    kills = scaled(1000, least=6)
     # a child lives long enough for one or two M15 ticks and a bit, on a fast machine for some more
     end = desks.START + desks.QUARTER * max(48, kills * 8)
     for attempt in tries():
@@ -172,7 +172,7 @@ def test_a_life_of_kills_ends_as_a_life_of_closings(
 ) -> None:
     """A desk that only ever dies has the tables of one that is always closed in peace (D10)."""
     lives.warm()
-    restarts = scaled(200, least=3)
+    restarts = scaled(200, least=2)
     upto = TRADING + (4 + 2 * restarts) * desks.QUARTER
     killed, closed = tmp_path / "killed", tmp_path / "closed"
     dice = random.Random(20261122)

@@ -37,10 +37,11 @@ running.run(Path(sys.argv[1]), running.PagesAddress("127.0.0.1", 0), pages=False
 """
 
 
-@pytest.mark.parametrize("provider", ["silent", "rules"])
+@pytest.mark.parametrize("provider", ["silent", pytest.param("rules", marks=pytest.mark.nightly)])
 def test_a_stopped_desk_is_gone_within_two_seconds(
     tmp_path: Path, provider: str, tries: Tries
 ) -> None:
+    """By day a desk of the rules ends in the test below."""
     for attempt in tries():
         took = seconds_of_an_end(attempt.folder(tmp_path), provider, signal.SIGTERM)
         with attempt:

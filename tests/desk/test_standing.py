@@ -379,7 +379,7 @@ def test_a_scorecard_of_agents_in_shadow_says_so_and_not_how_it_is_computed(home
 
 
 def test_a_scorecard_begins_with_money(tmp_path: Path) -> None:
-    desk = run(tmp_path, RulesProvider(), "full", 150)
+    desk = run(tmp_path, RulesProvider(), "full", 60)
     desk.database.release_lease(desk.owner, desk.epoch)
     desk.database.close()
     (tmp_path / "profiles").mkdir()

@@ -1,4 +1,8 @@
-"""Two desks on one database: one works, one stands by, and takes over soon after a kill."""
+"""Two desks on one database: one works, one stands by, and takes over soon after a kill.
+
+With a desk's own lease, whose end takes seconds: by night. By day the same stands in
+tests/faults/test_double_start.py, with a lease of a tenth.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,7 @@ def start(folder: Path) -> multiprocessing.process.BaseProcess:
     return process
 
 
+@pytest.mark.nightly
 def test_the_second_desk_stands_by_and_takes_over(tmp_path: Path) -> None:
     desks.sample()
     database = desks.open_database(tmp_path)

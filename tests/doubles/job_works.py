@@ -17,7 +17,7 @@ from typing import Any
 from torra.errors import Busy, ConfigError
 from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell
 
-HOWS = ("done", "busy", "bad", "break", "hungry", "deaf", "die", "die once", "loud")
+HOWS = ("done", "busy", "bad", "break", "hungry", "deaf", "die", "die once", "loud", "long once")
 
 
 def note(home: Path, name: str, what: str) -> None:
@@ -44,13 +44,15 @@ def work(home: Path, parameters: Parameters, tell: Tell) -> JobResult:
         except OSError:
             note(home, name, "twice")
         note(home, name, "begin")
-        _do(told["how"], first=len(noted(home, name, "begin")) == 1)
+        first = len(noted(home, name, "begin")) == 1
+        _do(told["how"], first=first)
+        seconds = told["seconds"] if first or told["how"] != "long once" else 0.0
         for step in range(steps):
             if told["how"] == "deaf":
                 with suppress(KeyboardInterrupt):
-                    time.sleep(told["seconds"])
+                    time.sleep(seconds)
             else:
-                time.sleep(told["seconds"])
+                time.sleep(seconds)
             tell("works", step + 1, steps)
         note(home, name, "end")
     return JobResult(f"{name} took {steps} steps.", name)

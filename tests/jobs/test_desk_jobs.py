@@ -18,6 +18,7 @@ from torra.commands.command_line import main
 from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.jobs import asking
+from torra.jobs.worker import Worker
 from torra.store.envelopes import DESK_STREAM
 from torra.trading.by_hand import COMMAND_LINE
 
@@ -59,15 +60,16 @@ def test_a_desk_does_a_job_and_its_stream_tells(desk: Desk, tmp_path: Path) -> N
 
 
 def test_a_desk_that_ends_lays_its_job_back_and_the_next_one_does_it(
-    desk: Desk, tmp_path: Path
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    number = ask(desk.database, tmp_path, steps=30, seconds=0.1)
+    number = ask(desk.database, tmp_path, how="long once", steps=30, seconds=0.1)
     until(lambda: noted(tmp_path, "a", "begin"), 20.0)
     child = int(noted(tmp_path, "a", "begin")[0].split()[1])
     assert desk.close()
     assert not alive(child)
     shown = torra(tmp_path, "jobs")
     assert "retrying" in shown.stdout and "waits for `torra run`" in shown.stdout
+    monkeypatch.setitem(vars(Worker)["__init__"].__kwdefaults__, "retry_seconds", 0.2)
     following, _ = wiring.open_desk(tmp_path, KINDS)
     try:
         following.open()

@@ -94,7 +94,7 @@ def test_no_child_outlives_its_desk(
 def test_the_next_desk_runs_the_job_on_as_its_second_attempt(tmp_path: Path) -> None:
     home = tmp_path / "home"
     office = Office(home)
-    number = office.ask("a", steps=20, seconds=0.05)
+    number = office.ask("a", how="long once", steps=20, seconds=0.5)
     first = start(home)
     until(lambda: noted(home, "a", "begin"))
     kill(first)
@@ -185,7 +185,7 @@ def test_no_kill_loses_a_job_or_runs_it_twice(
     tmp_path: Path, scaled: Any, record_property: Any
 ) -> None:
     """Four desks side by side, each on a home of its own: mostly they wait."""
-    wanted = scaled(1_000, least=52)
+    wanted = scaled(1_000, least=12)
     forked = multiprocessing.get_context("fork")
     rows = []
     for part in range(ROWS):

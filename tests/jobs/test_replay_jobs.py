@@ -15,10 +15,12 @@ import pytest
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.visitors import bearer
 from tests.tries import until
-from tests.worlds.desk_pages import Pages, open_pages
+from tests.worlds.desk_pages import Pages, behind_a_new_app, open_pages
+from tests.worlds.jobs import done_here
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.home import UPLOADS
+from torra.jobs.kinds import parameters_of
 from torra.jobs.worker import Worker
 from torra.replay import job_kinds, reporting, uploads
 from torra.replay.job_kinds import KINDS
@@ -43,6 +45,19 @@ def pages(tmp_path: Path) -> Iterator[Pages]:
     found.desk.close()
 
 
+@pytest.fixture(scope="module")
+def unasked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    found = open_pages(tmp_path_factory.mktemp("idle") / "home")
+    yield found
+    found.desk.close()
+
+
+@pytest.fixture
+def idle(unasked: Pages) -> Pages:
+    """Pages of a desk that no test gives a job: what is refused leaves nothing."""
+    return behind_a_new_app(unasked.desk, unasked.backing)
+
+
 @pytest.fixture
 def worker(pages: Pages) -> Iterator[Worker]:
     found = worker_of(pages)
@@ -63,18 +78,18 @@ def ask(pages: Pages, status: int = 202, **asked: Any) -> Any:
 
 
 def turn_until(pages: Pages, worker: Worker, number: int, **wanted: str) -> dict[str, Any]:
-    """Turn until a job is as wanted, by its API; return it."""
+    """Turn until a job is as wanted; return what its API says then."""
 
     def row() -> dict[str, Any]:
-        (found,) = pages.json(f"/api/v1/jobs/{number}")["jobs"]
-        return dict(found)
+        return pages.database.job(number) or {}
 
     def there() -> bool:
         worker.turn()
         return all(row()[name] == value for name, value in wanted.items())
 
     until(there, 60.0, f"{wanted} of {row()}")
-    return row()
+    (found,) = pages.json(f"/api/v1/jobs/{number}")["jobs"]
+    return dict(found)
 
 
 def test_a_replay_is_started_watched_and_read_from_the_pages(pages: Pages, worker: Worker) -> None:
@@ -92,11 +107,9 @@ def test_a_replay_is_started_watched_and_read_from_the_pages(pages: Pages, worke
     assert trials.count(pages.backing.home, "BTCUSD") == 1, "a run is a look at the symbol"
 
 
-def test_it_comes_to_what_the_command_comes_to(
-    pages: Pages, worker: Worker, tmp_path: Path
-) -> None:
+def test_it_comes_to_what_the_command_comes_to(pages: Pages, tmp_path: Path) -> None:
     ask(pages, **DAY, name="day")
-    turn_until(pages, worker, 1, state="done")
+    done_here(pages.database, pages.backing.home, job_kinds.REPLAY, 1)
     bars = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("H1", "M15")]
     request = reporting.ReplayRequest(
         bars=bars, begin="2021-11-20", end="2021-11-21", wanted="l1", provider="rules", name="day"
@@ -115,9 +128,8 @@ def quiet(_total: int, _label: str) -> Any:
 
 
 def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worker) -> None:
+    """The second job's process is not started: what it would do is done here, and looked at."""
     ask(pages, **MONTH, name="month")
-    row = pages.database.job(1)
-    assert row is not None
     turn_until(pages, worker, 1, stage="runs the ticks")
     folder = pages.backing.home / FOLDER / "month"
     until(lambda: worker.turn() or any(folder.glob("*.state.json")), 60.0)
@@ -128,16 +140,19 @@ def test_a_cancelled_replay_goes_on_where_it_stopped(pages: Pages, worker: Worke
     assert not (folder.parent / "month.json").exists()
     again = ask(pages, **MONTH, name="month")
     assert again["job"] == 2
-    turn_until(pages, worker, 2, state="running")
-    until(lambda: worker.turn() or ", " in (stage_of(pages, 2)), 60.0)
-    assert re.search(r", [\d,]{5,} of [\d,]+ done", stage_of(pages, 2))
-    pages.client().post("/api/v1/jobs/2/cancel", headers=JSON)
-    turn_until(pages, worker, 2, state="cancelled")
+    asked = parameters_of(pages.database.job(2) or {})
+    assert asked is not None
+    told: list[tuple[str, int]] = []
 
+    def tell(stage: str, done: int = 0, total: int = 0) -> None:
+        told.append((stage, done))
+        if total:
+            raise KeyboardInterrupt
 
-def stage_of(pages: Pages, number: int) -> str:
-    row = pages.database.job(number)
-    return str(row["stage"]) if row else ""
+    with pytest.raises(KeyboardInterrupt):
+        job_kinds.run(pages.backing.home, asked, tell)
+    assert re.search(r", [\d,]{5,} of [\d,]+ done", told[-2][0])
+    assert told[-1][0] == "runs the ticks" and told[-1][1] >= 1000
 
 
 def test_a_second_click_is_the_same_job(pages: Pages) -> None:
@@ -174,13 +189,13 @@ def test_the_period_is_fixed_when_it_is_queued(pages: Pages) -> None:
     ],
 )
 def test_a_mistake_is_told_beside_its_field_and_nothing_is_queued(
-    pages: Pages, asked: dict[str, str], field: str, says: str
+    idle: Pages, asked: dict[str, str], field: str, says: str
 ) -> None:
-    told = ask(pages, 409, **{**DAY, **asked})
+    told = ask(idle, 409, **{**DAY, **asked})
     assert (told["status"], told["field"]) == ("failed", field)
     assert told["reason"].startswith(says)
-    assert pages.database.jobs() == []
-    assert pages.database.audit_entries(limit=1)[0]["outcome"].startswith(f"failed: {field}: ")
+    assert idle.database.jobs() == []
+    assert idle.database.audit_entries(limit=1)[0]["outcome"].startswith(f"failed: {field}: ")
 
 
 @pytest.mark.parametrize(
@@ -195,12 +210,12 @@ def test_a_mistake_is_told_beside_its_field_and_nothing_is_queued(
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_beside_the_bars(
-    pages: Pages, name: str, content: bytes, says: str
+    idle: Pages, name: str, content: bytes, says: str
 ) -> None:
-    folder = pages.backing.home / UPLOADS
+    folder = idle.backing.home / UPLOADS
     folder.mkdir(exist_ok=True)
     (folder / name).write_bytes(content)
-    told = ask(pages, 409, **{**DAY, "bars": name})
+    told = ask(idle, 409, **{**DAY, "bars": name})
     assert told["field"] == "bars"
     assert says in told["reason"]
 

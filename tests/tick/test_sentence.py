@@ -359,24 +359,28 @@ def lived(folder: Path, provider: Any, bars: int, **profile: Any) -> list[dict[s
         return records(desk)
 
 
-KINDS: Final[dict[str, tuple[str, dict[str, Any], set[str]]]] = {
-    "rules": ("rules", {}, {"Buys", "Sells", "Turns", "agree"}),
+BARS: Final = 160
+KINDS: Final[dict[str, tuple[str, dict[str, Any], set[str], int]]] = {
+    "rules": ("rules", {}, {"Buys", "Sells", "Turns", "agree"}, 100),
     "scripted": (
         "wild",
         {"on_opposite": "close"},
         {"Buys", "Closes", "made", "prevented", "against", "denied"},
+        140,
     ),
-    "proposed": ("rules", {"execution": "approve"}, {"Wants"}),
-    "shadow": ("wild", {"agents": {"influence": "shadow"}}, {"Turns"}),
+    "proposed": ("rules", {"execution": "approve"}, {"Wants"}, 40),
+    "shadow": ("wild", {"agents": {"influence": "shadow"}}, {"Turns"}, 100),
 }
+"""Who speaks, under what profile, what sentences must speak of, and within how many bars."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path) -> None:
-    voice, profile, wanted = KINDS[kind]
-    found = lived(tmp_path, VOICES[voice](), 160, **profile)
+def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path, scaled: Any) -> None:
+    voice, profile, wanted, least = KINDS[kind]
+    bars = scaled(BARS, least)
+    found = lived(tmp_path, VOICES[voice](), bars, **profile)
     spoken = set().union(*(agrees(record) for record in found))
-    assert len(found) == 200
+    assert len(found) == bars + bars // 4
     assert spoken >= wanted
     for record in found:
         # whoever has only the record makes the same of it

@@ -72,5 +72,10 @@ def open_pages(
     for _ in range(steps):
         desks.step(desk)
     backing = Backing(home, desk.database, settings, desk, environment or {})
-    app = open_app(DatabaseView(desk.database, settings, desk), backing=backing)
-    return Pages(app, desk, backing)
+    return behind_a_new_app(desk, backing)
+
+
+def behind_a_new_app(desk: Any, backing: Backing) -> Pages:
+    """Return the pages of a desk that is open: nobody has asked the app for anything yet."""
+    view = DatabaseView(desk.database, backing.settings, desk)
+    return Pages(open_app(view, backing=backing), desk, backing)
