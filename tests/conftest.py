@@ -27,6 +27,7 @@ from hypothesis import settings
 from tests import ROOT
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.tries import EXCUSED, Tries, without_full_collections
+from tests.worlds.scored_once import scored_once
 from torra.feeds import sample
 
 pytest_plugins = ("pytester",)
@@ -191,6 +192,13 @@ def _cleared_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("TORRA_") or any(word in name for word in SECRETS):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _bars_are_scored_once() -> Iterator[None]:
+    """Let every desk share what the same bars came to; a scorer that a test changes scores anew."""
+    with scored_once():
+        yield
 
 
 @pytest.fixture(autouse=True)
