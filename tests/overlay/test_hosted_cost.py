@@ -72,7 +72,7 @@ def test_two_scorers_and_a_desks_ledger_keep_one_ceiling(
     assert bool(keys) == bool(debated)
 
 
-@pytest.mark.parametrize("ticks", [1.05, 1.15])
+@pytest.mark.parametrize("ticks", [1.05, pytest.param(1.15, marks=pytest.mark.nightly)])
 def test_a_scorer_and_a_running_desk_keep_one_ceiling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float
 ) -> None:

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,8 @@ from agents.contracts import VECTORS, ModelUnavailable
 from tests.doubles.scripted import NEVER, Scripted
 from tests.tick.test_shadow import VOICES
 from tests.worlds import journals, scorers
+from tests.worlds.tables_once import Tables, tables_once
+from torra.clock import iso
 from torra.commands.command_line import main
 from torra.overlay import Overlay
 from torra.providers.rules.provider import RulesProvider
@@ -139,6 +141,13 @@ def handed_over(rng: np.random.Generator, whole: pd.DataFrame, end: int) -> pd.D
     return frame
 
 
+@pytest.fixture(autouse=True, scope="module")
+def tables() -> Iterator[Tables]:
+    """Scores of the same bars, which nearly every test asks for, worked out once."""
+    with tables_once(technical_calculator) as found:
+        yield found
+
+
 @pytest.fixture(scope="module")
 def days(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
     """The folder of a home on which many scorers asked, over several days of bars."""
@@ -146,12 +155,13 @@ def days(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -
     rng = np.random.default_rng(11)
     found = overlays(folder)
     quarter, hour = scorers.bars(6_000), scorers.bars(3_000, name="EURUSD_H1")
-    steps = scaled(60, least=7)
+    steps = scaled(60, least=5)
     for step in range(steps):
         for name, overlay in found.items():
             frame = handed_over(rng, quarter, 1_600 + step * 5 + int(rng.integers(5)))
             asked(overlay, rng, frame, "M15")
-            if rng.random() < 0.2:  # the same bar again, another question
+            # the same bar again, another question
+            if rng.random() < 0.2 or (step, name) == (1, "rules"):
                 asked(overlay, rng, frame, "M15")
             if name == "rules":
                 frame = handed_over(rng, hour, 1_600 + step)
@@ -252,8 +262,9 @@ def test_the_scorers_asked_in_every_way(days: Path) -> None:
 
 
 def test_every_hosted_tick_is_the_same_to_the_bit(
-    days: Path, record_property: Callable[[str, object], None]
+    days: Path, tables: Tables, record_property: Callable[[str, object], None]
 ) -> None:
+    tables.known.clear()
     found = checked(days)
     assert {name.split(":")[1] for name in found} >= {*VOICES, *PROFILES, "moody", "dead"}
     for one in found.values():
@@ -367,12 +378,18 @@ class Unpaid:
 # --- what was altered is named --------------------------------------------------------------------
 
 
-def the_one(folder: Path, cause: str, number: int = 1) -> dict[str, Any]:
+def the_one(folder: Path, cause: str, number: int = 1, *words: str) -> dict[str, Any]:
     """Return the first difference of the stream, which has so many, for one cause alone."""
-    (one,) = checked(folder, code=1).values()
+    (one,) = checked(folder, *words, code=1).values()
     assert (one["causes"], one["different"]) == ({cause: number}, number), one
     first: dict[str, Any] = one["first_difference"]
     return first
+
+
+def around() -> tuple[str, ...]:
+    """Return the words for the closes of the tick that is altered and of its two neighbours."""
+    first, last = (iso(scorers.closed_at(scorers.bars(1, start=at))) for at in (905, 911))
+    return "--from", first, "--to", last
 
 
 def test_an_altered_reply_is_named(home: Path) -> None:
@@ -450,7 +467,7 @@ def test_an_altered_setting_is_named(home: Path) -> None:
 def test_an_altered_record_is_named(home: Path, place: str, value: object, what: str) -> None:
     text = f"UPDATE journal SET record = json_set(record, '$.{place}', json(?)) WHERE torra_key = ?"
     change(home, text, json.dumps(value), key(home))
-    first = the_one(home, "record")
+    first = the_one(home, "record", 1, *around())
     assert first["key"] == key(home) and first["what"].startswith(what), first["what"]
 
 
@@ -469,7 +486,7 @@ def test_an_altered_record_is_named(home: Path, place: str, value: object, what:
 )
 def test_an_altered_row_beside_a_record_is_named(home: Path, text: str, place: str) -> None:
     change(home, text, key(home))
-    first = the_one(home, "record")
+    first = the_one(home, "record", 1, *around())
     assert first["key"] == key(home) and first["what"].endswith(place), first["what"]
 
 

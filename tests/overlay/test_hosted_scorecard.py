@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,18 @@ from torra.overlay import judged
 STREAM = "host:scorer:BTCUSD"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with thirty hosted ticks; every fifth bar has an outcome."""
-    overlay = scorers.overlay(tmp_path, VOICES["wild"](), strict=True)
+    folder = tmp_path_factory.mktemp("hosted")
+    overlay = scorers.overlay(folder, VOICES["wild"](), strict=True)
     for size in range(300, 330):
         answer = scorers.asked(overlay, scorers.bars(size))
         if size % 5 == 0:
             overlay.outcome(answer.key, verdict="BUY", r=1.5 if size % 10 else -1.0)
     overlay.outcome(overlay.key("BTCUSD", "M15", scorers.bars(303).index[-1]), verdict="HOLD")
     overlay.close()
-    return tmp_path / "home"
+    return folder / "home"
 
 
 def torra(home: Path, *words: str) -> Any:
@@ -56,7 +58,8 @@ def test_a_stream_that_is_not_there_is_one_line(home: Path) -> None:
     assert result.exit_code == 2 and "no database yet" in result.stderr
 
 
-def test_a_desks_scorecard_has_no_hosted_tick(home: Path) -> None:
+def test_a_desks_scorecard_has_no_hosted_tick(home: Path, tmp_path: Path) -> None:
+    home = shutil.copytree(home, tmp_path / "home")
     (home / "desk.json").write_text('{"instances": [{"symbol": "BTCUSD", "feed": "store"}]}')
     result = torra(home, "scorecard", "--json")
     assert result.exit_code == 0, result.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pydoc
 import signal
 import subprocess
 import sys
@@ -13,11 +14,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import ROOT
 from tests.doubles.scripted import Blocks, Scripted
+from tests.faults import lives
 from tests.tries import Tries
 from tests.worlds import scorers
 from torra.overlay import processes
@@ -46,29 +51,20 @@ for run in runs: run.join()
 print(json.dumps(told))
 """
 
-DYING = """
-import os, signal, sys
-from pathlib import Path
-from tests.worlds import scorers
-from torra import failpoints
 
-folder, point = Path(sys.argv[1]), sys.argv[2]
-import torra.store.hosted, torra.overlay.hosted_tick, torra.overlay.overlay, torra.store.journal
-owner, name = point.rsplit(":", 1)
-import pydoc
-place = pydoc.locate(owner)
-held = getattr(place, name)
-after = sys.argv[3] == "after"
+def dies(folder: Path, point: str, when: str) -> None:
+    """Ask, and be killed before or after what a name stands for."""
+    owner, name = point.rsplit(":", 1)
+    place: Any = pydoc.locate(owner)
+    held = getattr(place, name)
 
-def dies(*words, **more):
-    if not after: os.kill(os.getpid(), signal.SIGKILL)
-    found = held(*words, **more)
-    os.kill(os.getpid(), signal.SIGKILL)
-    return found
+    def killed(*words: Any, **more: Any) -> None:
+        if when == "after":
+            held(*words, **more)
+        os.kill(os.getpid(), signal.SIGKILL)
 
-setattr(place, name, dies)
-scorers.asked(scorers.overlay(folder), scores=scorers.L1)
-"""
+    setattr(place, name, killed)
+    scorers.asked(scorers.overlay(folder), scores=scorers.L1)
 
 
 def program(text: str, *words: object) -> subprocess.Popen[str]:
@@ -82,7 +78,7 @@ def program(text: str, *words: object) -> subprocess.Popen[str]:
 def test_of_many_callers_one_debates_and_all_have_its_answer(
     tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
-    bars = scaled(1_000, least=6)
+    bars = scaled(1_000, least=4)
     scorers.asked(scorers.overlay(tmp_path), scorers.bars(300), scores=scorers.L1)
     callers = [program(CALLERS, tmp_path, 301, 301 + bars, 4) for _ in range(scaled(4, least=2))]
     told: dict[str, list[Any]] = {}
@@ -138,10 +134,12 @@ POINTS = [
 ]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_a_host_that_dies_leaves_no_half_record_and_the_next_ask_goes_on(
     tmp_path: Path, tries: Tries, scaled: Callable[..., int]
 ) -> None:
     """By day at four points, at night at all of them."""
+    lives.warm()
     chosen = POINTS[:: max(1, len(POINTS) // scaled(len(POINTS), least=4))]
     assert len(chosen) >= 4
     for number, (point, when) in enumerate(chosen):
@@ -149,9 +147,7 @@ def test_a_host_that_dies_leaves_no_half_record_and_the_next_ask_goes_on(
 
 
 def _dies_at(tmp_path: Path, point: str, when: str, tries: Tries) -> None:
-    dying = program(DYING, tmp_path, point, when)
-    _, error = dying.communicate(timeout=120)
-    assert dying.returncode == -signal.SIGKILL, error[-2_000:]
+    assert lives.run(partial(dies, tmp_path, point, when))
     whole = when == "after" and point.endswith("hosted_tick:store")
     for table in ("journal", "chains", "sentiment"):
         assert scorers.count(tmp_path, table) == int(whole)

@@ -38,8 +38,8 @@ from torra.tick.tick_record import PROPOSED
 from torra.verdict.order_levels import levels
 from torra.verdict.position_size import size
 
-DAYS = 280
-"""Closes of M15 that a desk lives through at once, nearly three days."""
+DAYS = 140
+"""Closes of M15 that a desk lives through at once, a day and a half."""
 
 CLOSES = 4_000
 """... and at night altogether: 5,000 ticks, those of H1 included."""
@@ -68,7 +68,7 @@ def lived_on(desk: Desk, closes: int) -> Desk:
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory, closes: int) -> Iterator[Desk]:
-    """A desk that lived three days with agents that count, and trades often."""
+    """A desk that lived a day and a half with agents that count, and trades often."""
     desk = run(tmp_path_factory.mktemp("lived"), RulesProvider(), "full", DAYS)
     lived_on(desk, closes - DAYS)
     with closing(desk.database):
@@ -209,7 +209,7 @@ def test_the_list_is_what_the_journal_says(
     found = every(database)
     want = recount(database, profile)
     assert {one.key: (set(one.changed), one.l1.lots or 0.0) for one in found} == want
-    assert len(records(database)) > 300 and len(want) >= 20
+    assert len(records(database)) > DAYS and len(want) >= 20
     assert {kind for kinds, _ in want.values() for kind in kinds} == set(listing.KINDS)
     places = [(one.close_time, one.key) for one in found]
     assert places == sorted(places, reverse=True), "newest first, each once"
@@ -252,7 +252,7 @@ def test_an_order_that_a_person_was_asked_about_counts_as_wanted(tmp_path: Path)
         lease_seconds=36_000.0,
     )
     desk._hold_lease()
-    go_on(desk, 120)
+    go_on(desk, 60)
     with closing(desk.database):
         wanted = 0
         for one in every(desk.database):

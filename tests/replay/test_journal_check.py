@@ -199,7 +199,8 @@ def test_an_altered_reply_is_named(home: Path) -> None:
     first = the_one(found, "reply")
     assert (first["key"], found["BTCUSD"]["different"]) == (key, 1), "no later tick differs for it"
     assert first["what"].startswith("reply of technical (round 1, attempt ")
-    told = torra(home, "BTCUSD")
+    ((close,),) = sql(home, "SELECT close_time FROM chains WHERE torra_key = ?", key)
+    told = torra(home, "BTCUSD", "--from", close)
     assert told.exit_code == 1 and "1 altered reply: reply of technical" in told.stdout
     assert f"first difference: {key}, " in told.stdout
 
@@ -229,7 +230,7 @@ def test_an_altered_bar_is_named(home: Path) -> None:
     assert first["what"] == f"M15 bar of {time}, close was {close}, is {close + 0.5}"
     assert (first["key"], first["field"]) == (f"BTCUSD|M15|{time}", "bars")
     change(home, f"UPDATE bars SET close = ?, volume = volume + 1 WHERE {stream}", close, time)
-    first = the_one(checked(home, "BTCUSD", code=1), "bar")
+    first = the_one(checked(home, "BTCUSD", "--from", time, code=1), "bar")
     assert first["what"] == f"M15 bar of {time}", "the record tells no volume"
 
 

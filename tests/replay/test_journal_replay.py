@@ -65,10 +65,19 @@ def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a desk whose models always answered well."""
+    folder = tmp_path_factory.mktemp("plain")
+    journals.live(folder, 8, scripted.Scripted(), plain=True).close()
+    return folder / "torra.db"
+
+
 @pytest.fixture
-def plain(tmp_path: Path) -> Iterator[Database]:
-    """A desk whose models always answered well."""
-    database = journals.live(tmp_path / "plain", 8, scripted.Scripted(), plain=True)
+def plain(answered: Path, tmp_path: Path) -> Iterator[Database]:
+    (tmp_path / "plain").mkdir()
+    shutil.copy(answered, tmp_path / "plain" / "torra.db")
+    database = desks.open_database(tmp_path / "plain")
     yield database
     database.close()
 
@@ -125,6 +134,8 @@ def test_the_source_is_a_desk_that_lived_through_much(lived: Path) -> None:
 def test_every_tick_is_the_same_in_every_process(
     lived: Path, tmp_path: Path, scaled: Callable[..., int]
 ) -> None:
+    """In this one and in others, whose sets and dictionaries of hashes have another order."""
+
     def start(number: int) -> subprocess.Popen[bytes]:
         into = tmp_path / f"into {number}"
         into.mkdir()
@@ -134,11 +145,14 @@ def test_every_tick_is_the_same_in_every_process(
             env={**os.environ, "PYTHONHASHSEED": str(number * 1009)},
         )  # fmt: skip
 
-    processes = [start(number) for number in range(scaled(PROCESSES, least=2))]
-    told = [process.communicate()[0] for process in processes]
-    assert len(set(told)) == 1, "the processes differ"
-    found = [json.loads(line) for line in told[0].splitlines()]
+    processes = [start(number) for number in range(scaled(PROCESSES))]
+    (tmp_path / "here").mkdir()
     database = desks.open_database(lived.parent)
+    here = [json.dumps(one.as_json()) for one in journals.lines(database, tmp_path / "here")]
+    for process in processes:
+        there = process.communicate()[0].decode().splitlines()
+        assert there == here, "the processes differ"
+    found = [json.loads(line) for line in here]
     journalled = {key for (key,) in rows(database, "SELECT torra_key FROM journal")}
     made = rows(database, "SELECT count(*) FROM calls")[0][0]
     paid = rows(database, "SELECT sum(cost_usd) FROM journal")[0][0]
@@ -478,13 +492,13 @@ def test_what_a_hand_did_in_the_middle_of_a_tick_is_done_again(tmp_path: Path) -
     for step in range(120):
         desks.step(desk)
         rows = desk.database.signals(limit=1000)
-        if step >= 30 and any(row["detail"] == "by a person" for row in rows):
+        if step >= 12 and any(row["detail"] == "by a person" for row in rows):
             break
     assert any(row["kind"] == "close" and row["authority"] == "person" for row in rows)
     assert any(row["detail"] == "by a person" for row in rows), "an opening was taken back"
     found = again(desk.database, tmp_path / "into")
     assert Counter(item.state for item in found) == {"same": len(found)}
-    assert len(found) > 30
+    assert len(found) > 12
     desk.close()
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
 
+import technical_calculator
 from technical_calculator import score_frame
 from tests.worlds import l1_markets
 from tests.worlds.price_series import row_of
+from tests.worlds.tables_once import tables_once
 from torra.clock import duration
 from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen
 from torra.replay.arms import ARMS
 from torra.replay.l1 import trades as l1_trades
+from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import Ground, Swept, sweep
 from torra.replay.l1.verdicts import BUY, SELL
 from torra.replay.runner import Course, Voice, run_arm
@@ -29,6 +33,13 @@ WORDS = {BUY: "BUY", SELL: "SELL", 0: "HOLD"}
 END = datetime.fromisoformat("2021-11-20T00:00:00+00:00")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _tables() -> Iterator[None]:
+    with tables_once(technical_calculator, verdicts):
+        yield
+
+
+@cache
 def sample(symbol: str, *timeframes: str) -> History:
     files = [str(ROOT / "sample_data" / f"{symbol}_{name}.csv") for name in timeframes]
     return load(Path("nowhere"), symbol, files)

@@ -32,7 +32,7 @@ BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1
 
 
 class Ran(NamedTuple):
-    """A replay that ran: what it said, short and in full, its JSON, its report."""
+    """A replay that ran: what it said, short and in full, its document, its report."""
 
     home: Path
     short: str
@@ -45,7 +45,7 @@ class Ran(NamedTuple):
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     home = tmp_path_factory.mktemp("money")
     words = ["--home", str(home), "replay", "BTCUSD", "--bars", BARS[0], "--bars", BARS[1]]
-    words += ["--from", "2021-11-08", "--to", "2021-11-14", "--arms", "l1,budget,placebo"]
+    words += ["--from", "2021-11-08", "--to", "2021-11-11", "--arms", "l1,budget,placebo"]
     words += ["--name", "week"]
 
     def said(*more: str) -> str:
@@ -55,7 +55,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
     short = said("--report", str(home / "week.html"))
     report = (home / "week.html").read_text(encoding="utf-8")
-    return Ran(home, short, said("--full"), json.loads(said("--json")), report)
+    document = json.loads((home / "replays" / "week.json").read_text(encoding="utf-8"))
+    return Ran(home, short, said("--full"), document, report)
 
 
 class Outside(HTMLParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,18 @@ def by_name(found: tuple[Exhibit, ...]) -> dict[str, Exhibit]:
 # --- what was planted -----------------------------------------------------------------------------
 
 
-def seen_by_a_seer(history: History, share: float) -> list[ArmSeen]:
+@cache
+def walk_of_l1() -> tuple[History, Course, ArmSeen]:
+    """Return a random walk, and what L1 alone makes of it."""
+    history = random_walk(1300, 11)
+    course = Course.of(history)
+    return history, course, run_arm(course, ARMS["l1"], profile(), Voice())
+
+
+def seen_by_a_seer(share: float) -> list[ArmSeen]:
     """Return L1, and a desk that knows the sign of the next bars on a share of all ticks."""
-    frame, plan = history.frames["M15"], plan_of(history, ("l1",))
+    history, course, alone = walk_of_l1()
+    frame = history.frames["M15"]
     closes = frame["close"].to_numpy()
     future = np.sign(np.append(closes[AHEAD:], np.full(AHEAD, closes[-1])) - closes)
     rng = Generator(PCG64(5))
@@ -69,24 +79,16 @@ def seen_by_a_seer(history: History, share: float) -> list[ArmSeen]:
         ("M15", iso(time.to_pydatetime())): Words((0.3 * s, 0.3 * s, 0.3 * s, 0.3 * s))
         for time, s in zip(frame.index, right.tolist(), strict=True)
     }
-    course = Course.of(history)
     seer = Arm("budget", "a desk that sees", "placebo")
-    return [
-        run_arm(course, ARMS["l1"], plan.profile, Voice()),
-        run_arm(course, seer, plan.profile, Voice(debater=arms.speaking(words))),
-    ]
+    return [alone, run_arm(course, seer, profile(), Voice(debater=arms.speaking(words)))]
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.6, True), (0.0, False)], ids=["seer", "blind"])
 def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
     share: float, found: bool
 ) -> None:
-    history = random_walk(1900, 11)
-    told = by_name(
-        scorecard.exhibits(
-            seen_by_a_seer(history, share), {"XAUUSD": history.frames}, profile=profile()
-        )
-    )
+    frames = walk_of_l1()[0].frames
+    told = by_name(scorecard.exhibits(seen_by_a_seer(share), {"XAUUSD": frames}, profile=profile()))
     arm, _, changed, counted, *_ = told["discordant"].rows[0]
     assert arm == "budget"
     assert int(str(changed)) >= int(str(counted)) > 20
@@ -97,7 +99,7 @@ def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
 
 def test_a_market_that_trends_gives_l1_an_edge_that_is_claimed() -> None:
     """L1 buys strength; in a market whose strength lasts, that must pay and be said."""
-    history = trending(4200, 3)
+    history = trending(3000, 3)
     plan = plan_of(history, ("l1",))
     seen = run(plan, voices.rules_voice)
     told = by_name(
@@ -126,7 +128,7 @@ def trending(bars: int, seed: int) -> History:
 # --- where nothing can be known -------------------------------------------------------------------
 
 ARMS_ON_WALKS = ("l1", "budget", "placebo")
-BARS_BY_DAY, BARS_BY_NIGHT = 700, 1200
+BARS_BY_DAY, BARS_BY_NIGHT = 450, 1200
 OFTEN: dict[str, Any] = {
     "thresholds": {"buy": 0.02, "sell": 0.02},
     "on_opposite": "reverse",
@@ -197,8 +199,9 @@ def test_on_random_walks_without_costs_nothing_is_won_or_lost(
     With costs every arm loses a little, which hides a test that claims too easily.
     """
     seeds = scaled(200, least=2)
+    bars = BARS_BY_NIGHT if seeds > 2 else 2 * BARS_BY_DAY
     jobs = [
-        shards.Job(f"walk {seed}", {"seed": seed, "bars": BARS_BY_NIGHT})
+        shards.Job(f"walk {seed}", {"seed": seed, "bars": bars})
         for seed in range(1000, 1000 + seeds)
     ]
     with shards.processes(2) if seeds > 2 else shards.inline() as executor:

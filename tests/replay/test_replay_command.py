@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import technical_calculator
 from instance_database import open_home
+from tests.worlds.tables_once import tables_once
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.errors import ConfigError
@@ -23,12 +26,18 @@ from torra.replay.folders import made_of, seen_of
 from torra.replay.shards import shards
 
 BARS = [str(ROOT / "sample_data" / f"BTCUSD_{name}.csv") for name in ("M15", "H1")]
-PERIOD = ["--from", "2021-11-20", "--to", "2021-11-21"]
+PERIOD = ["--from", "2021-11-20", "--to", "2021-11-20T12:00:00Z"]
 ALL = ["--bars", BARS[0], "--bars", BARS[1], *PERIOD]
 
 
 def torra(home: Path, *words: str) -> Result:
     return CliRunner().invoke(main, ["--home", str(home), *words])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tables() -> Iterator[None]:
+    with tables_once(technical_calculator):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +55,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_says_beforehand_how_long_it_takes(tmp_path: Path) -> None:
     told = torra(tmp_path, "replay", "BTCUSD", *ALL, "--arms", "l1")
     assert told.exit_code == 0
-    assert "120 ticks of BTCUSD, run 1 time; about " in told.stderr
+    assert "60 ticks of BTCUSD, run 1 time; about " in told.stderr
 
 
 def test_the_document_is_on_the_page_replays(home: Path) -> None:
@@ -132,7 +141,7 @@ def test_what_workers_ran_can_be_recomposed(
     monkeypatch.setattr(shards, "processes", lambda workers: shards.inline())
     words = ("--arms", "l1", "--name", "spread", "--workers", "2")
     assert torra(tmp_path, "replay", "BTCUSD", *ALL, *words).exit_code == 0
-    assert len(seen_of(tmp_path, made_of(tmp_path, "spread"), "l1").ticks) == 120
+    assert len(seen_of(tmp_path, made_of(tmp_path, "spread"), "l1").ticks) == 60
 
 
 @pytest.mark.parametrize(
@@ -191,7 +200,7 @@ def test_an_interruption_says_what_it_leaves(
     assert told.stderr.endswith("Stopped; the same command goes on from where it was.\n")
     monkeypatch.setattr(reporting, "judged", through)
     again = torra(tmp_path, *words)
-    assert "120 ticks of BTCUSD, run 2 times, 240 of 240 done\n" in again.stderr
+    assert "60 ticks of BTCUSD, run 2 times, 120 of 120 done\n" in again.stderr
     assert again.stdout.endswith("every table: the page /replays/half, or --report FILE.\n")
 
 
@@ -241,7 +250,7 @@ def test_with_everything_kept_nothing_changes(home: Path) -> None:
     arms = next(table for table in document["tables"] if table["name"] == "arms")
     rows = {row[0]: row[1:] for row in arms["rows"]}
     assert rows["recomposed"] == rows["analysts"]
-    assert len(seen_of(home, plan, "analysts").ticks) == 120
+    assert len(seen_of(home, plan, "analysts").ticks) == 60
 
 
 def test_dropping_an_analyst_of_a_desk_that_debates_is_first_order(home: Path) -> None:

@@ -6,16 +6,18 @@ import dataclasses
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import technical_calculator
 from agents.contracts import ADJUSTMENT_BOUND
 from instance_database import TickKey
 from tests.worlds import l1_markets
+from tests.worlds.tables_once import tables_once
 from torra.bridges.paper import PaperPosition
 from torra.clock import duration, iso
 from torra.config import ROOT, Profile, validate
@@ -37,6 +39,12 @@ BEGIN = END - timedelta(hours=9)
 MIDNIGHT = END - timedelta(days=1)
 ALL = ("l1", "budget", "placebo")
 GATE = Profile().gate
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tables() -> Iterator[None]:
+    with tables_once(technical_calculator):
+        yield
 
 
 @pytest.fixture(scope="module")

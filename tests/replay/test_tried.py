@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache
 from math import fsum
@@ -17,12 +18,14 @@ from click.testing import CliRunner
 from instance_database import Database
 from technical_calculator import WARM_UP
 from tests.worlds import desks, stores
+from tests.worlds.tables_once import tables_once
 from torra.clock import System, duration, iso, parse
 from torra.commands.command_line import main
 from torra.config import DeskSettings, Instance, Profile, validate
 from torra.errors import ConfigError
 from torra.home import TRIED
 from torra.profiles.fields import DEFAULT, changed
+from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import Ground
 from torra.replay.shards import trials
 from torra.replay.tried import estimate, kind, words
@@ -46,6 +49,12 @@ def store(home: Path, *instances: Instance, last: int | None = None) -> Database
             bars = sample(item.symbol, name)
             database.store_bars(item.id, name, bars if last is None else bars.tail(last))
     return database
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tables() -> Iterator[None]:
+    with tables_once(verdicts):
+        yield
 
 
 @pytest.fixture(scope="module")
