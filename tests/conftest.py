@@ -25,6 +25,7 @@ from flask import Flask
 from hypothesis import settings
 
 from tests import ROOT
+from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.tries import EXCUSED, Tries, without_full_collections
 from tests.worlds.scored_once import scored_once
@@ -56,8 +57,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Every day the same cases, so that a red suite means a change; fresh ones every night.
 
-    Apps are made by the hundred, and compiling their templates was a fifteenth of a run.
+    Apps are made by the hundred, and compiling their templates was a fifteenth of a run, compiling
+    their rules another.
     """
+    compiled_rules.share()
     Flask.jinja_options = {"bytecode_cache": CompiledTemplates(), "undefined": NobodyGave}
     settings.register_profile(
         "daily", derandomize=True, database=None, deadline=None, max_examples=40

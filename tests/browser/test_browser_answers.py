@@ -88,15 +88,23 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, dict[str, list[str]]]]:
+def site(
+    tmp_path_factory: pytest.TempPathFactory, scaled: Scale
+) -> Iterator[tuple[Site, dict[str, list[str]]]]:
     """A desk that lived through days with agents that say anything, and often veto; its ticks."""
     home = tmp_path_factory.mktemp("wild")
-    desk = run(home, VOICES["wild"](), "full", CLOSES)
+    desk = run(home, VOICES["wild"](), "full", scaled(CLOSES, least=140))
     settings = DeskSettings(instances=(desks.BTC,))
     backing = Backing(home, desk.database, settings, desk)
     app = create_app(DatabaseView(desk.database, settings, desk), access=ACCESS, backing=backing)
     with contextlib.closing(desk.database), Site(app) as served:
         yield served, sorted_out(desk.database, settings)
+
+
+@pytest.fixture(scope="module")
+def cookies(browser: Browser, site: tuple[Site, dict[str, list[str]]]) -> list[dict[str, Any]]:
+    with Visit(browser) as visit:
+        return visit.enter(site[0])
 
 
 def sorted_out(database: Any, settings: DeskSettings) -> dict[str, list[str]]:
@@ -164,11 +172,14 @@ def faults(page: Any, what: str, most: int) -> list[str]:
 
 
 def test_a_tick_answers_the_five_questions_on_its_first_screen(
-    browser: Browser, site: tuple[Site, dict[str, list[str]]], scaled: Scale
+    browser: Browser,
+    site: tuple[Site, dict[str, list[str]]],
+    cookies: list[dict[str, Any]],
+    scaled: Scale,
 ) -> None:
     served, found = site
     assert all(found[kind] for kind in ("opened", "vetoed", "changed", "held")), found
-    count = scaled(TICKS, least=10)
+    count = scaled(TICKS, least=7)
     in_turn = itertools.zip_longest(*(found[kind] for kind in KINDS if found[kind]))
     own = [address for row in in_turn for address in row if address][: count * 3 // 5]
     made = scripted()[: count - len(own)]
@@ -177,25 +188,22 @@ def test_a_tick_answers_the_five_questions_on_its_first_screen(
         stops = [(served, one) for one in own] + [(view, one) for _, one in made]
         assert len({one.rsplit("/", 1)[0] for _, one in stops}) >= 3 or count < TICKS
         for name, screen in (("wide", WIDE), ("phone", PHONE)):
-            with contextlib.ExitStack() as open_things:
-                visits = {}
-                for at in (served, view):
-                    visits[at] = open_things.enter_context(Visit(browser, screen=screen))
-                    visits[at].enter(at)
+            with Visit(browser, screen=screen, cookies=cookies) as visit:
                 for at, address in stops:
-                    page = visits[at].page
-                    page.goto(at.url + address)
-                    wrong += faults(page, f"{name} {address}", FIRST[name])
+                    visit.page.goto(at.url + address)
+                    wrong += faults(visit.page, f"{name} {address}", FIRST[name])
     assert not wrong, "\n".join(["", *wrong])
 
 
 def test_a_tick_that_agents_changed_says_what_it_would_have_come_to_in_money(
-    browser: Browser, site: tuple[Site, dict[str, list[str]]], scaled: Scale
+    browser: Browser,
+    site: tuple[Site, dict[str, list[str]]],
+    cookies: list[dict[str, Any]],
+    scaled: Scale,
 ) -> None:
     served, found = site
     told = []
-    with Visit(browser, screen=WIDE) as visit:
-        visit.enter(served)
+    with Visit(browser, screen=WIDE, cookies=cookies) as visit:
         for address in found["changed"][: scaled(20, least=4)]:
             visit.page.goto(served.url + address)
             told.append(visit.page.inner_text("[data-answer='without']"))

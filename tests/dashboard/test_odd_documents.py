@@ -76,8 +76,17 @@ def test_no_page_fails_of_a_document_that_cannot_be_read(
             filled.close()
 
 
-@pytest.mark.parametrize("column", ["open", "high", "low", "close", "volume"])
-@pytest.mark.parametrize("value", ["x", b"\xff", 1e308, -1e308, 0.0])
+PRICES = ["open", "high", "low", "close", "volume"]
+NO_PRICES = ["x", b"\xff", 1e308, -1e308, 0.0]
+BARS = [
+    pytest.param(value, column, marks=[] if place == which else pytest.mark.nightly)
+    for place, column in enumerate(PRICES)
+    for which, value in enumerate(NO_PRICES)
+]
+"""By day each column once and each value once."""
+
+
+@pytest.mark.parametrize(("value", "column"), BARS)
 def test_no_page_fails_of_a_bar_that_is_no_price(
     home: Home, tmp_path: Path, column: str, value: object
 ) -> None:

@@ -43,7 +43,7 @@ def test_a_notice_arrives_as_plain_text() -> None:
 
 
 @needs_apprise
-@pytest.mark.parametrize("how", ["refuses", "garbles"])
+@pytest.mark.parametrize("how", ["refuses", pytest.param("garbles", marks=pytest.mark.nightly)])
 def test_a_service_that_refuses_is_told_in_words_of_ours(how: str) -> None:
     with WebHook(how) as hook:  # type: ignore[arg-type]
         with pytest.raises(NoticeRefused, match=r"^not taken: unreachable, or it refused$"):
@@ -70,7 +70,14 @@ def test_a_dead_service_and_a_kind_that_nobody_knows_are_refused() -> None:
 
 
 @needs_apprise
-@pytest.mark.parametrize("how", ["hangs", "drips", "floods"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("hangs", marks=pytest.mark.nightly),
+        "drips",  # by day: the one that no limit between two bytes ends
+        pytest.param("floods", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_service_without_an_end_is_left_after_its_limit(how: str) -> None:
     with WebHook(how) as hook:  # type: ignore[arg-type]
         begun = time.monotonic()

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from torra.desk.schedule import Desk
 from torra.notices import desk_notices
 from torra.notices.desk_notices import DeskNotices
 from torra.notices.protocol import Notice
+from torra.notices.sending import Sender
 from torra.store.notices import PATIENCE_SECONDS
 
 PATIENCE = 30.0
@@ -56,6 +58,7 @@ class Odd:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desk_notices, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(desk_notices, "Sender", partial(Sender, idle=0.02))
 
 
 @pytest.fixture

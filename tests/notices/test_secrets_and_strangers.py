@@ -7,6 +7,7 @@ import logging
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from torra.desk import wiring
 from torra.harmless_text import HOSTILE
 from torra.notices import desk_notices
 from torra.notices.apprise_service import VARIABLE
+from torra.notices.sending import Sender
 from torra.notices.words import LONGEST_REASON, harmless
 
 CANARY = "canarytoken0123456789abcdef"
@@ -56,6 +58,7 @@ def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(desk_notices, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(desk_notices, "Sender", partial(Sender, idle=0.05))
     caplog.set_level(logging.DEBUG)
     started: list[Any] = []
     run = subprocess.run

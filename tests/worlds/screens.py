@@ -66,28 +66,33 @@ def page_routes() -> set[str]:
 
 def addresses_of(app: Any) -> dict[str, str]:
     """Return {endpoint: address} of the pages that links lead to, beginning with the overview."""
+    return {name: address for name, (address, _) in pages_of(app).items()}
+
+
+def pages_of(app: Any, of_a_kind: int = OF_A_KIND) -> dict[str, tuple[str, str]]:
+    """Return {endpoint: (address, page)}, as `addresses_of`."""
     client = app.test_client()
     adapter = app.url_map.bind("127.0.0.1")
     wanted = page_routes() - UNLINKED
-    waiting, found = ["/"], dict[str, str]()
+    waiting, found = ["/"], dict[str, tuple[str, str]]()
     asked, sizes = Counter[str](), Counter[str]()
     for address in waiting:  # grows while it is walked
         kind = endpoint_of(adapter, address)
-        if asked[kind] == OF_A_KIND:
+        if asked[kind] == of_a_kind:
             continue
         asked[kind] += 1
         answer = client.get(address, headers=bearer("admin"))
         if answer.status_code == 200 and answer.mimetype == "text/html":
             if len(answer.data) > sizes[kind]:
-                found[kind], sizes[kind] = address, len(answer.data)
+                found[kind], sizes[kind] = (address, answer.text), len(answer.data)
             known = set(waiting)
             waiting += [one for one in links_of(answer.text) if one not in known]
     for route in every_route():
         if route.name in wanted - set(found) and "<" not in route.rule:
             answer = client.get(route.rule, headers=bearer("admin"))
             if answer.status_code == 200 and answer.mimetype == "text/html":
-                found[route.name] = route.rule
-    return {name: address for name, address in found.items() if name in wanted}
+                found[route.name] = (route.rule, answer.text)
+    return {name: page for name, page in found.items() if name in wanted}
 
 
 def links_of(text: str) -> list[str]:
