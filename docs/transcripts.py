@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -147,8 +147,12 @@ class Asked:
             told[f"{request.role.id}.{request.attempt}"] = ended.result().text
 
 
-def records(provider: Provider, settings: AgentSettings | None = None) -> dict[str, TickRecord]:
-    """Run the sample with a provider; return the records of the four ticks by their keys."""
+def records(
+    provider: Provider,
+    settings: AgentSettings | None = None,
+    ticks: Sequence[Chosen] = TICKS,
+) -> dict[str, TickRecord]:
+    """Run the sample with a provider until the last of `ticks`; return their records by key."""
     agents = settings or AgentSettings(mode="budget")
     profile = validate(
         Profile,
@@ -176,12 +180,15 @@ def records(provider: Provider, settings: AgentSettings | None = None) -> dict[s
             for name, setup in desk.setups.items()
         }
         desks.take_lease(desk, 1e6)
+        wanted = {
+            tick.key: TickKey(tick.instance, tick.timeframe, parse(tick.bar_time)) for tick in ticks
+        }
         for _ in range(STEPS):
             desks.step(desk)
-        for tick in TICKS:
-            key = TickKey(tick.instance, tick.timeframe, parse(tick.bar_time))
-            told = desk.database.tick(key)
-            found[tick.key] = TickRecord.read(told or {})
+            if all(desk.database.tick(key) for key in wanted.values()):
+                break
+        for name, key in wanted.items():
+            found[name] = TickRecord.read(desk.database.tick(key) or {})
         desk.close()
     return found
 
@@ -189,12 +196,13 @@ def records(provider: Provider, settings: AgentSettings | None = None) -> dict[s
 # --- the page -------------------------------------------------------------------------------------
 
 
-def render() -> str:
-    """Return the page."""
+def render(ticks: Sequence[Chosen] = TICKS) -> str:
+    """Return the page, or what it were with some of its ticks alone."""
     kept = json.loads(REPLIES.read_text(encoding="utf-8"))
-    by_rules, by_model = records(RulesProvider()), records(Recalled(kept["replies"]))
+    by_rules = records(RulesProvider(), ticks=ticks)
+    by_model = records(Recalled(kept["replies"]), ticks=ticks)
     parts = [HEAD.format(model=kept["model"], when=kept["when"])]
-    for tick in TICKS:
+    for tick in ticks:
         about = f"{tick.instance} {tick.timeframe}, bar of {tick.bar_time}"
         parts.append(f"## {tick.title}: {about}\n\n")
         parts.append("### The rules\n\n" + "".join(_told(by_rules[tick.key])))

@@ -208,8 +208,15 @@ def first(records: Iterable[dict[str, Any]], action: str) -> int:
     return next(at for at, record in enumerate(records) if record["action"].startswith(action))
 
 
-def test_a_window_drops_an_opening_and_lets_a_close_through(tmp_path: Path) -> None:
-    free = ticks(tmp_path / "free", 12)
+@pytest.fixture(scope="module")
+def free(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The records of a desk without events."""
+    return ticks(tmp_path_factory.mktemp("gate") / "free", 12)
+
+
+def test_a_window_drops_an_opening_and_lets_a_close_through(
+    free: list[dict[str, Any]], tmp_path: Path
+) -> None:
     opened = first(free, "OPEN")
     closed = first(free, "CLOSE")
     assert opened < closed
@@ -229,8 +236,7 @@ def test_a_window_drops_an_opening_and_lets_a_close_through(tmp_path: Path) -> N
     assert [signal["kind"] for signal in held[closed]["signals"]] == ["close"]
 
 
-def test_a_tick_beside_the_window_opens(tmp_path: Path) -> None:
-    free = ticks(tmp_path / "free", 2)
+def test_a_tick_beside_the_window_opens(free: list[dict[str, Any]], tmp_path: Path) -> None:
     opened = first(free, "OPEN")
     moment = parse(free[opened]["as_of"])
     beside = (
@@ -245,11 +251,6 @@ def test_a_tick_beside_the_window_opens(tmp_path: Path) -> None:
 
 
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture(scope="module")
-def free(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return ticks(tmp_path_factory.mktemp("gate") / "free", 12)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ from scoring_rubric import (
     visible,
 )
 from technical_calculator import INDICATORS, score_frame
+from tests.conftest import Scale
 from tests.doubles.scripted import (
     FULL_FEATURES,
     NONCE,
@@ -443,8 +444,8 @@ def version_of(tree: ast.Module) -> str:
     return version
 
 
-def test_any_change_of_wording_is_another_version() -> None:
-    """Each text gets a full stop more, each count one more, one at a time."""
+def test_any_change_of_wording_is_another_version(scaled: Scale) -> None:
+    """Each text gets a full stop more, each count one more, one at a time; by day every third."""
     tree = ast.parse(SOURCE)
     assert version_of(tree) == RUBRIC_VERSION
     for node in ast.walk(tree):
@@ -453,7 +454,7 @@ def test_any_change_of_wording_is_another_version() -> None:
     assert re.fullmatch(r"[0-9a-f]{12}", RUBRIC_VERSION)
     found = list(constants(tree))
     versions = {version_of(tree)}
-    for name, node in found:
+    for name, node in found[:: 1 if scaled.whole else 3]:
         former, node.value = node.value, node.value + ("." if isinstance(node.value, str) else 1)
         version = version_of(tree)
         assert version not in versions, name
@@ -640,9 +641,9 @@ def prompts(about, tale: str, **more) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["BTCUSD_M15", "EURUSD_H1"])
-def test_the_prompts_of_the_desk_of_four_stay_within_their_budget(name: str) -> None:
-    """Fifty real ticks with a warm memory, every agent as talkative as it can be."""
-    for at, about in enumerate(real_ticks(name, 50)):
+def test_the_prompts_of_the_desk_of_four_stay_within_their_budget(name: str, scaled: Scale) -> None:
+    """Fifty real ticks a night, a warm memory, every agent as talkative as it can be."""
+    for at, about in enumerate(real_ticks(name, scaled(50, least=4 * len(TALES)))):
         asked = prompts(about, TALES[at % len(TALES)])
         assert len(asked) == 4
         sizes = {role: len(text) for role, text in asked.items()}

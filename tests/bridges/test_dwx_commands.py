@@ -241,7 +241,7 @@ def test_a_crash_at_any_step_leads_to_one_order_at_most(
     tmp_path: Path, restarted: bool, scaled: Scaled
 ) -> None:
     ends = []
-    for number in range(1, 60, 4 - scaled(3)):  # every third step by day
+    for number in range(1, 60, 6 - scaled(5)):  # every fifth step by day
         world = World(tmp_path / str(number))
         with pytest.MonkeyPatch.context() as patch:
             crash_at(patch, number)
@@ -351,7 +351,7 @@ def test_a_lost_journal_finds_the_position_instead_of_a_second_one(world: World)
 def test_random_lives_never_trade_twice_and_always_end(tmp_path: Path, scaled: Scaled) -> None:
     """Crashes, restarts, silence, refusals and lost comments in any order: 100 lives a night."""
     ends: dict[str, int] = {}
-    for life in range(scaled(100, least=2)):
+    for life in range(scaled(100)):
         dice = random.Random(life)
         world = World(tmp_path / str(life))
         for turn in range(4):
