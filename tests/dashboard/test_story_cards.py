@@ -32,7 +32,7 @@ def facts(shown: ShownTick, **known: Any) -> dict[str, story_cards.Fact]:
     spec = known.get("spec", Profile().symbol("BTCUSD"))
     cited, wrong = story["cited"], ["a close below 1"]
     told = story_cards.facts(
-        shown, cited, known.get("shown", []), wrong, spec, "USD", known.get("levels")
+        shown, cited, known.get("points", []), wrong, spec, "USD", known.get("levels")
     )
     return {one.name: one for one in told}
 
@@ -72,7 +72,7 @@ def test_evidence_is_counted_as_the_table_below_counts_it() -> None:
     assert told.startswith(f"{all_true} true to the record: ")
     names = [row["name"].removeprefix("the ") for row in cited]
     for row, name in zip(cited, names, strict=True):
-        told = facts(shown, shown=[row["id"]])["Evidence"].more
+        told = facts(shown, points=[row["id"]])["Evidence"].more
         assert told.startswith(f"{all_true} true to the record: {name}")
 
 
