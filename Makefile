@@ -34,8 +34,9 @@ $(VENV)/local-llm.stamp: $(VENV)/dev.stamp requirements-local-llm.txt
 run: $(VENV)/run.stamp
 	$(BIN)/torra run --port $(PORT)
 
+# Bytecode is written whatever the shell says: the suite starts Python hundreds of times.
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-local-llm: $(VENV)/local-llm.stamp
 	$(BIN)/python -m pytest -q -s --local-llm tests/providers/test_local_model.py
