@@ -114,7 +114,7 @@ def test_what_was_lost_at_a_fill_is_no_gain() -> None:
         (-0.1, "−0.10", "flat"),
     ):
         (shown,) = trade_rows.thesis_lines({"slipped_r": lost})
-        assert shown.name == "Lost at the fill, R"
+        assert shown.name == "Slippage, R"
         assert (shown.value["text"], shown.value["tone"]) == (text, tone)
 
 

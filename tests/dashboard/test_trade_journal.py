@@ -203,7 +203,7 @@ def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: Bac
 
 
 def test_what_gate_and_conviction_did_is_told_in_words() -> None:
-    assert journal._gate(1.0).word == "nothing"
+    assert journal._gate(1.0).word == "no cut"
     assert journal._gate(0.7).more == "it left 0.70 of the size"
     assert journal._gate(None).more == "what the gate said is not recorded"
 

@@ -129,12 +129,12 @@ def test_what_has_no_side_is_no_bullet() -> None:
 def test_the_parts_of_the_scores_speak_after_the_agents() -> None:
     told = case(said("technical", point("a break", 1)), components=PARTS)
     assert [one.who for one in told.why] == ["Technical", "Bars", "Bars"]
-    assert told.why[1].text == "The 50-bar mean against the 200-bar mean leans up at +0.30 of 1."
+    assert told.why[1].text == "The 50-bar mean against the 200-bar mean leans up (+0.30)."
     assert told.why[1].id == "component.st_long"
-    assert told.why[2].text.startswith("RSI against its middle leans up at +0.40")
-    assert texts(told.why_not) == [("Bars", "CCI against zero leans down at −0.90 of 1.")] or texts(
+    assert told.why[2].text.startswith("RSI against its middle leans up (+0.40)")
+    assert texts(told.why_not) == [("Bars", "CCI against zero leans down (−0.90).")] or texts(
         told.why_not
-    ) == [("Bars", "CCI against zero leans down at -0.90 of 1.")]
+    ) == [("Bars", "CCI against zero leans down (−0.90).")]
     same = case(said("technical", point("RSI", 1, "component.mo_rsi")), components=PARTS)
     assert [one.id for one in same.why] == ["component.mo_rsi", "component.st_long"]
 
@@ -253,7 +253,9 @@ def ways_of(text: str) -> set[int]:
     """The sides that a sentence speaks for, by the wording of the table."""
 
     def bare(words: str) -> str:
-        return re.sub(NUMBER, "#", words.rstrip(".")).lower()
+        # a page says the value of a part in brackets
+        said = re.sub(r" \(([+−]\d\.\d+)\)", r" at \1 of 1", words.rstrip("."))
+        return re.sub(NUMBER, "#", said.replace("−", "-")).lower()
 
     found = set()
     for saying in SAYINGS.values():

@@ -126,7 +126,7 @@ def _gate(multiplier: float | None) -> Made:
         return Made("Gate", DASH, "what the gate said is not recorded")
     told = figures.plain(multiplier, 2)
     if multiplier >= 1.0:
-        return Made("Gate", "nothing", "it left the size whole")
+        return Made("Gate", "no cut", "it left the size as it was")
     return Made("Gate", f"× {told}", f"it left {told} of the size")
 
 
@@ -139,8 +139,8 @@ def _conviction(record: ShownTick, side: str) -> Made:
     way = {"BUY": "buy", "SELL": "sell"}.get(side, "trade")
     return Made(
         "Conviction", f"× {figures.plain(told.conviction, 2)}",
-        f"the agents were {figures.plain(100 * told.raw, 0)} % sure of the {way}, less what speaks "
-        "against it",
+        f"the agents were {100 * told.conviction:.0f} % sure of the {way}: {100 * told.raw:.0f} % "
+        "before what speaks against it",
     )  # fmt: skip
 
 

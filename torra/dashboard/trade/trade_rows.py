@@ -324,7 +324,7 @@ def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
         ("Result, % of the fill", "realized_pct", 2),
         ("Planned R", "planned_r", 2),
         ("Result in R", "r_multiple", 2),
-        ("Lost at the fill, R", "slipped_r", 2),
+        ("Slippage, R", "slipped_r", 2),
         ("Hours held", "hours_held", 2),
         ("Profit", "profit", 2),
     )
@@ -332,10 +332,10 @@ def thesis_lines(told: Mapping[str, float | None]) -> list[Figure]:
 
 
 def _figure(name: str, value: float | None, places: int) -> Figure:
-    if not name.startswith(("Lost", "Hours")):
+    if not name.startswith(("Slippage", "Hours")):
         return Figure(name, cell(value, places))
     # what was lost is no gain, and hours neither: a plain number, and a loss is bad
-    tone = "down" if name.startswith("Lost") and (value or 0.0) > 0 else "flat"
+    tone = "down" if name.startswith("Slippage") and (value or 0.0) > 0 else "flat"
     return Figure(name, {"text": figures.plain(value, places), "tone": tone, "title": ""})
 
 

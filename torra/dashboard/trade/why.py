@@ -18,6 +18,7 @@ from agents.sayings import SAYINGS
 from torra.dashboard.record import agreement, arithmetic
 from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures
+from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import GATE, DebateRecord, PointRecord, ReportRecord, TickRecord
 
 BULLETS: Final = 3
@@ -28,6 +29,9 @@ RESEARCHERS: Final = {"BUY": "bull_researcher", "SELL": "bear_researcher"}
 TOWARDS: Final = {"BUY": 1, "SELL": -1}
 
 PART: Final = "component."
+OF_ONE: Final = re.compile(r" at ([+-]?\d\.\d+) of 1(?!\.?\d)")
+"""How the value of a part is said to a model: it lies between -1 and +1."""
+
 LONGEST: Final = 140
 """Most characters of a point."""
 
@@ -113,6 +117,11 @@ def leanings(deliberation: DebateRecord) -> Mapping[str, float | None]:
     return panel.pushes or panel.stances
 
 
+def plain(said: str) -> str:
+    """Return what is said of a part of a score as a trader reads it: "leans down (−0.96)"."""
+    return BELOW_ZERO.sub(figures.MINUS, OF_ONE.sub(r" (\1)", said))
+
+
 def _once(points: Iterable[SidePoint]) -> list[SidePoint]:
     """Return the first points, none of a fact or in words that one before it had."""
     found: list[SidePoint] = []
@@ -158,7 +167,7 @@ def _of(report: ReportRecord, towards: int, push: float) -> Sequence[SidePoint]:
 
 
 def _bullet(who: str, point: PointRecord) -> SidePoint:
-    name, text = figures.clean(point.id, 60), shortened(point.says or "", LONGEST)
+    name, text = figures.clean(point.id, 60), shortened(plain(point.says or ""), LONGEST)
     return SidePoint(who, text if text.endswith("…") else f"{text}.", name, name_of(name))
 
 
@@ -175,7 +184,7 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
         saying = SAYINGS.get((f"{PART}{part.name}",))
         value = part.value or 0.0
         if strength > 0.0 and abs(value) >= LEAST_PART and saying is not None:
-            told = saying.told((value,), towards)
+            told = plain(saying.told((value,), towards))
             name = f"{PART}{part.name}"
             yield SidePoint(BARS, f"{told[:1].upper()}{told[1:]}.", name, name_of(name))
 

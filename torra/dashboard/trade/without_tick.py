@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from torra.config import SymbolSpec
 from torra.dashboard.record import story_cards
-from torra.dashboard.record.reasoning import REASONS
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.rendering import state
 from torra.errors import ConfigError
@@ -64,7 +63,7 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
             return words.did(course)
         # a verdict that opens nothing is no hold: the position stays, or a check objects
         verb = VERBS.get(str(course.verdict))
-        why = REASONS.get(str(course.reason), "") if verb else ""
+        why = words.HELD.get(str(course.reason), "") if verb else ""
         return f"{verb} verdict, no order: {why}" if why else "no trade"
 
     return {
