@@ -164,7 +164,7 @@ def test_the_page_tells_every_state_and_joins_the_decision_with_its_end(backing:
         assert page.text.count(mark.text) >= 3, mark  # in the list, the filter and the legend
     rows = {" ".join(row[0].split()): row for row in page.rows if len(row) == 12}
     won = next(row for row in rows.values() if "✓ realized" in row[-1])
-    assert (won[9], won[10], won[8].strip()) == ("+61.50", "+2.00", "TARGET")
+    assert (won[9], won[10], won[8].strip()) == ("+61.50", "+2.00", "the target was hit")
     lost = next(row for row in rows.values() if "✕ falsified" in row[-1])
     assert (lost[9], lost[10]) == ("\u221231.00", "\u22121.00")
     links = [one.get("href", "") for one in page.all("a")]

@@ -132,12 +132,12 @@ def caps(found: Money) -> list[str]:
     only = currencies.pop() if len(currencies) == 1 else ""
     where = "" if not lost else f", in {only}" if only else f", {IN_MONEY}"
     return [
-        f"The desk {told}{won} today{where}: all accounts and the warm-up one to one, as the risk "
-        "checks count it.",
+        f"The desk {told}{won} today{where}. That counts all accounts and the warm-up, as the risk "
+        "checks do.",
         *(
             f"Profile {figures.clean(one.profile, 60)} opens nothing more until midnight UTC once "
-            f"the day's loss reaches {f'{figures.plain(one.cap)} {only}'.rstrip()}. What is open "
-            "may still make it more."
+            f"the day's loss reaches {f'{figures.plain(one.cap)} {only}'.rstrip()}. Open trades "
+            "can still add to the loss."
             for one in found.caps
         ),
     ]
