@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +191,23 @@ def test_the_chart_has_the_fill_the_exit_and_the_levels(lived: Backing) -> None:
         levels = {one["title"]: one["price"] for one in chart["levels"]}
         assert levels == {name: row[name] for name in ("entry", "stop", "target")}
     assert client(lived, "read").get("/api/v1/signals/TNOTHING/chart").status_code == 404
+
+
+def test_a_trade_too_long_for_its_own_bars_is_drawn_on_longer_ones_with_its_fill(
+    lived: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lasted(row: Mapping[str, Any]) -> float:
+        return (parse(row["closed_at"]) - parse(row["opened_at"])) / timedelta(minutes=15)
+
+    row = max((one for one in trades(lived) if one["timeframe"] == "M15"), key=lasted)
+    around = journal.BARS_BEFORE + journal.BARS_AFTER
+    for most, step in ((math.ceil(lasted(row)), 900), (math.ceil(lasted(row)) - 1, 3_600)):
+        monkeypatch.setattr(journal, "MOST", around + most)
+        told = client(lived, "read").get(f"/api/v1/signals/{row['sid']}/chart").get_json()
+        times = [one["time"] for one in told["chart"]["candles"]]
+        assert min(after - before for before, after in itertools.pairwise(times)) == step
+        markers = told["chart"]["markers"]
+        assert len(markers) == 2 and all(one["time"] in times for one in markers)
 
 
 def test_the_page_begins_with_what_the_trade_came_to_and_what_made_it(lived: Backing) -> None:

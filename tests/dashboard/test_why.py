@@ -162,6 +162,10 @@ def test_the_gates_agent_says_itself_why_it_cuts() -> None:
     assert told.why_not[0].text == "Size × 0.89: an odd bar: range spike."
     rules = {**agent, "ruling": {"multiplier": 1.0}}
     assert case(rules, gate=gate).why_not[0].text == "Size × 0.89: volatility is high."
+    rule = {**gate, "rule": {"multiplier": 0.89}}
+    assert case(rules, gate=rule).why_not[0].text == (
+        "Size × 0.89 by the rules, not × 1.00: volatility is high."
+    )
     mute = {**agent, "reasoning": "Size cut."}
     assert case(mute, gate=gate).why_not[0].text == "Size × 0.89: volatility is high."
 

@@ -140,15 +140,15 @@ def moment(record: ShownTick, data: Bars, proposed: Levels | None = None) -> Cha
     }
 
 
-def trade(row: SignalRow, data: Bars) -> ChartData:
-    """Return the chart of a trade: its fill, its levels and, once it is closed, its exit."""
+def trade(row: SignalRow, data: Bars, timeframe: str) -> ChartData:
+    """Return the chart of a trade on bars of a timeframe: its fill, its levels and its exit."""
     opening = figures.mark(f"OPEN_{row.side}")
     ends = [(row.opened_at, opening.tone, row.side.lower(), f"OPEN_{row.side}")]
     if row.closed_at:
         tone = figures.tone(row.profit, 0) or "flat"
         ends.append((row.closed_at, tone, _exit(row.close_reason, row.profit), "EXIT"))
     markers = [
-        _marker(clock.iso(clock.floor(clock.parse(at), row.timeframe)), tone, text, kind)
+        _marker(clock.iso(clock.floor(clock.parse(at), timeframe)), tone, text, kind)
         for at, tone, text, kind in ends
         if at
     ]

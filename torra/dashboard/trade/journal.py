@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from flask import abort, jsonify, request, url_for
@@ -148,16 +149,31 @@ def api_trade_chart(sid: str) -> ResponseReturnValue:
     """Answer the bars around a trade with its fill, its levels and its exit."""
     row = _opening(sid) or abort(404)
     try:
-        step = duration(row.timeframe)
         begin = parse(row.opened_at or row.decided_at or row.bar_time)
-        end = parse(row.closed_at) + BARS_AFTER * step if row.closed_at else backing().now()
-        as_of = min(end, backing().now())
+        end = parse(row.closed_at) if row.closed_at else backing().now()
+        timeframe = _drawn_on(row, end - begin)
+        step = duration(timeframe)
+        as_of = min(end + BARS_AFTER * step, backing().now())
         number = max(1, min(MOST, int((as_of - begin) / step) + BARS_BEFORE))
-        told = desk_view().bars(row.instance, row.timeframe, clock.iso(as_of), number)
-        drawn = chart_data.trade(row, Bars.read(told)) if told else None
+        told = desk_view().bars(row.instance, timeframe, clock.iso(as_of), number)
+        drawn = chart_data.trade(row, Bars.read(told), timeframe) if told else None
     except (ValueError, OverflowError):
         abort(404)  # a time of a damaged row: the page says that it has no chart
     return jsonify(chart=drawn, cited=[]) if drawn else abort(404)
+
+
+def _drawn_on(row: SignalRow, lasted: timedelta) -> str:
+    """Return the shortest timeframe of its symbol on which the whole trade fits into a chart.
+
+    Its own, or a longer one of the desk; the longest where it fits into none.
+    """
+    setup = backing().desk.setups.get(row.instance)
+    streams = {row.timeframe, *(setup.instance.timeframes if setup else ())}
+    longer = sorted(
+        (one for one in streams if duration(one) >= duration(row.timeframe)), key=duration
+    )
+    room = MOST - BARS_BEFORE - BARS_AFTER
+    return next((one for one in longer if lasted / duration(one) <= room), longer[-1])
 
 
 def note(sid: str) -> ResponseReturnValue:

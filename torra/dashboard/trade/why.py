@@ -202,7 +202,18 @@ def _gate(record: TickRecord) -> Iterator[SidePoint]:
         # sentence, which is the size.
         said = re.split(r"(?<=[.!?])\s+", figures.clean(own.reasoning), maxsplit=2)[1:2]
         words = shortened("".join(said).rstrip("."), LONGEST) or words
-    yield SidePoint("Gate", f"Size × {figures.plain(multiplier, 2)}: {_uncapital(words)}.")
+    yield SidePoint(
+        "Gate",
+        f"Size × {figures.plain(multiplier, 2)}{_by_rules(record, own)}: {_uncapital(words)}.",
+    )
+
+
+def _by_rules(record: TickRecord, own: ReportRecord) -> str:
+    """Return that the rules cut more than the gate's agent, whose own number a page shows too."""
+    rule, said = record.gate.rule.multiplier, own.ruling.multiplier if own.ruling else None
+    if rule is None or said is None or rule >= said or record.gate.multiplier != rule:
+        return ""
+    return f" by the rules, not × {figures.plain(said, 2)}"
 
 
 def _uncapital(text: str) -> str:
