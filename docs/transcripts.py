@@ -34,6 +34,7 @@ from torra.providers.prices import PriceList
 from torra.providers.registry import Provider, open_provider
 from torra.providers.rules.provider import RulesProvider
 from torra.providers.vendors.switchboard import Switchboard
+from torra.tick import sentence
 from torra.tick.tick_record import PointRecord, ReportRecord, TickRecord
 
 PAGE: Final = ROOT / "docs" / "transcripts.md"
@@ -211,7 +212,7 @@ def render(ticks: Sequence[Chosen] = TICKS) -> str:
 
 
 def _told(record: TickRecord) -> Iterator[str]:
-    yield f"> {record.sentence}\n\n"
+    yield f"> {sentence.told(record)}\n\n"
     debate = record.deliberation
     reports = {report.author: report for report in debate.reports}
     for name in AgentSettings(mode="budget").desk():

@@ -204,7 +204,7 @@ def test_every_deny_reason_has_its_words() -> None:
 
 def check(text: str) -> None:
     """Require one short sentence without any code."""
-    # a page has up to two words more for L1 than the record
+    # a page has a few words more for L1 than the record
     longer = 2 * text.count("the bars alone carry") + text.count("the bars and")
     assert len(text.split()) - longer <= MOST_WORDS, text
     assert text.endswith(".") and not re.search(r"\.\s|\n|[!?]", text), text

@@ -94,7 +94,11 @@ OF_OLD: Final = re.compile(r"L1 alone( \([^)]*\))? would")
 """How a sentence of an older version begins what happens without agents."""
 
 BARS: Final[Mapping[str, str]] = MappingProxyType(
-    {"L1 carries": "the bars alone carry", "L1 and": "the bars and"}
+    {
+        "L1 carries": "the bars alone carry",
+        "L1 and the agents agree": "on balance the agents agree",
+        "L1 and": "the bars and",
+    }
 )
 """How a page says what a record says of L1."""
 

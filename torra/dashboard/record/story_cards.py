@@ -30,6 +30,9 @@ from torra.verdict.position_size import notional, smallest, worth
 TRUE: Final = JUDGED[EQUAL][0]
 """Glyph of a citation that is as the evidence has it."""
 
+UNHEARD: Final = frozenset(("Bars", "Gate", "Disagreement"))
+"""Who has points against a side without being one that was heard for or against it."""
+
 SIDES: Final = frozenset(("Bull", "Bear"))
 """Who argues for a side, as a cited fact names them."""
 
@@ -162,7 +165,8 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
     leanings = panel.pushes or panel.stances
     against = [one for one in heard if (leanings.get(one.author) or 0.0) * towards < 0.0]
     if not against:
-        return f"Nobody disagreed, of {len(heard)} heard."
+        weak = any(one not in UNHEARD for one in shown)
+        return f"Nobody disagreed, of {len(heard)} heard{'; they named:' if weak else '.'}"
     named = [_on(one, towards, shown) for one in against[:NAMED]]
     rest = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
     says = "Disagreed" if record.verdict in VERBS else f"Against {VERBS[side]}"
@@ -219,6 +223,8 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
     left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction)
     if not isinstance(found, Levels) or left is None:
         return None
+    sure = "" if agreed is None or agreed.conviction is None else _percent(agreed.conviction)
+    why = f" (gate {_percent(record.gate.multiplier or 0.0)}, sure {sure})" if sure else ""
     lots = smallest(spec)
     takes = (
         ("would lose {} at its stop", worth(abs(found.entry - found.stop), lots, spec)),
@@ -235,7 +241,7 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
         )
         more = (
             f"the smallest order, {lots:g} lots, {says.format(amount)}; allowed are {allowed}: "
-            f"{share:g} % of {figures.plain(at.capital, 0)} × {figures.plain(left, 2)}"
+            f"{share:g} % of {figures.plain(at.capital, 0)} × {figures.plain(left, 2)}{why}"
         )
         return Fact("Size", "Too small", more)
     return None
@@ -272,13 +278,19 @@ def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str
     if record.l1_verdict is None:
         return "Not known", "What the bars alone said is not recorded."
     if told:
-        return told[
-            "did"
-        ], f"{told['came']} With agents: {told['done']} Of this bar alone; the bars stood at {l1}."
-    if record.l1_verdict == record.verdict:
-        traded = bool(record.written or record.proposed)
         return (
-            "The same trade" if traded else "No trade either",
+            told["did"],
+            f"{told['came']} With agents: {told['done']} The bars alone stood at {l1}. "
+            "That is this trade only.",
+        )
+    if record.l1_verdict == record.verdict:
+        traded, kept = bool(record.written or record.proposed), record.reason == HELD
+        return (
+            "The same trade"
+            if traded
+            else "The same: position kept"
+            if kept
+            else "No trade either",
             f"The bars alone stood at {l1}, which is {alone} too.",
         )
     return (

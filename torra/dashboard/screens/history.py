@@ -54,7 +54,7 @@ WITHOUT_SOME: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
 MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
     "opened": ("Opened", lambda kind: kind.action in OPENED),
     "proposed": ("Proposed", lambda kind: kind.reason == PROPOSED),
-    "changed": ("Agents changed", lambda kind: kind.verdict != kind.l1_verdict),
+    "changed": ("Verdict changed", lambda kind: kind.verdict != kind.l1_verdict),
     "vetoed": ("Vetoed", lambda kind: kind.reason in VETOES),
     "denied": ("Denied", lambda kind: kind.reason in DENIALS),
     "degraded": ("Agents missing", lambda kind: kind.source in WITHOUT_SOME),
@@ -64,7 +64,8 @@ MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
 MEANINGS: Final = {
     "opened": "ticks that ordered a position by themselves; those that asked you are proposed",
     "proposed": "ticks that asked a person to approve an order",
-    "changed": "ticks whose verdict is not the one of the bars alone",
+    "changed": "ticks whose verdict is not the one of the bars alone; “What agents changed” also "
+    "has those on which the size or the order differs",
     "vetoed": "ticks on which the gate stopped an opening",
     "denied": "ticks on which a check stopped an order, the gate's vetoes among them",
     "degraded": "ticks on which some agents gave no answer, or all",

@@ -202,9 +202,10 @@ def _gate(record: TickRecord) -> Iterator[SidePoint]:
         # sentence, which is the size.
         said = re.split(r"(?<=[.!?])\s+", figures.clean(own.reasoning), maxsplit=2)[1:2]
         words = shortened("".join(said).rstrip("."), LONGEST) or words
+    what = "An opening's size" if record.verdict == "HOLD" else "Size"
     yield SidePoint(
         "Gate",
-        f"Size × {figures.plain(multiplier, 2)}{_by_rules(record, own)}: {_uncapital(words)}.",
+        f"{what} × {figures.plain(multiplier, 2)}{_by_rules(record, own)}: {_uncapital(words)}.",
     )
 
 

@@ -39,6 +39,7 @@ from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.record import TickResult
+from torra.tick.sentence import in_words_of_now
 from torra.tick.spending import Purse
 from torra.tick.tick_record import LEAN_AGAINST, PanelTold
 from torra.verdict.sentiment_rules import SIDES
@@ -372,7 +373,14 @@ def document(record: Mapping[str, Any]) -> dict[str, Any]:
 def table(record: Mapping[str, Any]) -> str:
     """Return the record as a table for a terminal."""
     return "\n".join(
-        [record["sentence"], "", *_heading(record), *_vectors(record), "", *_decision(record)]
+        [
+            in_words_of_now(record["sentence"]),
+            "",
+            *_heading(record),
+            *_vectors(record),
+            "",
+            *_decision(record),
+        ]
     )
 
 
