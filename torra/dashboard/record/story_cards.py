@@ -113,8 +113,9 @@ def _sure(record: ShownTick) -> Fact:
     if agreed is None or agreed.conviction is None:
         return Fact("Sure of it", DASH, "no agent took a side")
     kept, raw = agreed.conviction, agreed.raw
-    before = "" if raw is None or raw == kept else f"{_percent(raw)} before what speaks against it"
-    return Fact("Sure of it", _percent(kept), before)
+    lost = raw is not None and _percent(raw) != _percent(kept)
+    more = f"down from {_percent(raw or 0.0)} by what speaks against it" if lost else ""
+    return Fact("Sure of it", _percent(kept), more)
 
 
 def _percent(share: float) -> str:

@@ -64,7 +64,7 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
         # a verdict that opens nothing is no hold: the position stays, or a check objects
         verb = VERBS.get(str(course.verdict))
         why = words.HELD.get(str(course.reason), "") if verb else ""
-        return f"{verb} verdict, no order: {why}" if why else "no trade"
+        return f"{verb} verdict, but no order: {why}" if why else "no trade"
 
     return {
         "did": did(found.l1).capitalize(),
