@@ -93,7 +93,16 @@ def test_help_names_the_clocks(tmp_path: Path, command: str) -> None:
     assert KNOWN in " ".join(told.split()).replace(" (most MT5 brokers)", "")
 
 
-@pytest.mark.parametrize("clock", ["utc", "new_york+7", "+03:00", "Europe/Athens", "Europe/London"])
+@pytest.mark.parametrize(
+    "clock",
+    [
+        "utc",
+        "new_york+7",
+        "+03:00",
+        "Europe/Athens",
+        pytest.param("Europe/London", marks=pytest.mark.nightly),
+    ],
+)
 def test_an_export_is_stored_in_utc_whatever_its_clock(tmp_path: Path, clock: str) -> None:
     path = file(tmp_path, "H1.csv", EURUSD, clock)
     told = json.loads(bring(tmp_path, path, "H1", "--clock", clock, "--json").stdout)

@@ -274,11 +274,12 @@ def test_lives_on_a_channel_explain_every_cent_but_the_deposits(
 ) -> None:
     """Random lives: parts, reversals, stops, hands, late answers; somebody pays in and out."""
     paid_in = trades = judged = 0
+    bars = scaled(4, least=2)
     for number in range(scaled(300, least=1)):
         life, dice = Life(tmp_path / str(number), 5_000 + number), random.Random(number)
         deposits: list[tuple[str, float]] = []
         for _ in range(4):
-            life.run(bars=4)
+            life.run(bars=bars)
             life.settle()
             if dice.random() < 0.7:
                 amount = float(dice.choice((-250, 100, 1_000)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Scale
 from tests.worlds import desks
 from torra.clock import duration, parse
 from torra.config import Profile, validate
@@ -53,16 +54,16 @@ def test_the_whole_line_begins_before_the_first_trade_was_opened() -> None:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def desk(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Any:
     values = {
-        "thresholds": {"buy": 0.1, "sell": 0.1}, "on_opposite": "reverse",
+        "thresholds": {"buy": 0.04, "sell": 0.04}, "on_opposite": "reverse",
         "risk": {"capital": 100_000.0},
     }  # fmt: skip
     found = desks.open_desk(
         tmp_path_factory.mktemp("line"), profile=validate(Profile, values, "a test")
     )
     found._hold_lease()
-    for _ in range(48):
+    for _ in range(scaled(48, least=28)):
         moment = next_close(found.clock.now(), ["M15"])
         # A second late, as a desk always is: what looks at its very close is the warm-up.
         desks.clock_of(found).set(moment + timedelta(seconds=1))

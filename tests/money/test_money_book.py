@@ -132,9 +132,11 @@ def test_it_equals_a_recount_however_late_the_trades_came(
         database.close()
 
 
-def test_a_desk_on_paper_comes_to_what_its_fills_say(tmp_path: Path) -> None:
+def test_a_desk_on_paper_comes_to_what_its_fills_say(
+    tmp_path: Path, scaled: Callable[..., int]
+) -> None:
     """Profit and open result from fills, exits, bars and terms alone."""
-    desk = run(tmp_path, RulesProvider(), "full", 140)
+    desk = run(tmp_path, RulesProvider(), "full", scaled(140, least=60))
     database, [setup] = desk.database, desk.setups.values()
     own = [(setup.instance, setup.profile)]
     [account] = MoneyBook(database).money(own, desk.clock.now()).accounts

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from agents.contracts import ModelUnavailable
+from tests.conftest import Scale
 from tests.doubles.scripted import Scripted
 from tests.worlds import scorers
 from torra.errors import StoreUnavailable
@@ -109,9 +110,9 @@ def test_an_answer_without_agents_is_not_final(tmp_path: Path) -> None:
     assert scorers.asked(overlay, scores=scorers.L1).revision == 2
 
 
-def test_the_order_of_questions_changes_nothing(tmp_path: Path) -> None:
+def test_the_order_of_questions_changes_nothing(tmp_path: Path, scaled: Scale) -> None:
     """Memory is what the bars before say, not what was asked before."""
-    sizes = list(range(300, 312))
+    sizes = list(range(312 - scaled(12, least=7), 312))
     charts = []
     for folder, order in (("up", sizes), ("down", sizes[::-1]), ("twice", [*sizes[::2], *sizes])):
         overlay = scorers.overlay(tmp_path / folder, strict=True)

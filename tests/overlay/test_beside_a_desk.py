@@ -82,7 +82,7 @@ def test_a_desk_beside_hosts_loses_no_tick_through_its_kills_and_theirs(
     tmp_path: Path, scaled: Callable[..., int], tries: Tries
 ) -> None:
     lives.warm()
-    kills = scaled(250, least=3)
+    kills = scaled(250, least=2)
     end = desks.START + desks.QUARTER * max(48, kills * 8)
     dice = random.Random(7)
     for attempt in tries():

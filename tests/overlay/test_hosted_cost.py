@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Scale
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import ANTHROPIC, VendorServer
 from tests.overlay.test_beside_a_desk import with_desk_file
@@ -33,11 +34,11 @@ def priced(folder: Path, ceiling: float) -> None:
     (profiles / "paid.json").write_text(json.dumps({"agents": agents}))
 
 
-@pytest.mark.parametrize("ticks", [0.0, 1.05, 3.2])
+@pytest.mark.parametrize("ticks", [0.0, 1.05, pytest.param(3.2, marks=pytest.mark.nightly)])
 def test_two_scorers_and_a_desks_ledger_keep_one_ceiling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float, scaled: Scale
 ) -> None:
-    """`ticks`: for so many ticks at their dearest the hour pays."""
+    """`ticks`: for so many ticks at their dearest the hour pays; more than 3 it never refuses."""
     settings = vendor_line.agents(ANTHROPIC, second_look="never")
     worst = tick_worst_case(vendor_line.prices(), settings, lambda _: False)
     ceiling = ticks * worst
@@ -49,7 +50,7 @@ def test_two_scorers_and_a_desks_ledger_keep_one_ceiling(
         with closing(scorers.stored(tmp_path)) as database:
             since = System().real_now() - timedelta(hours=1)
             charts = []
-            for size in range(300, 308):
+            for size in range(300, 300 + scaled(8, least=4)):
                 for overlay in both:
                     answer = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
                     charts.append(answer)
@@ -58,6 +59,7 @@ def test_two_scorers_and_a_desks_ledger_keep_one_ceiling(
                 overlay.close()
             debated = [answer for answer in charts if answer.debated]
             assert bool(debated) == (ticks > 1)
+            assert len(debated) < len(charts) or ticks > 3, "the ceiling was never met"
             booked = database.spent("paid", since)
             assert (booked > 0) == bool(debated)
             for answer in charts:
@@ -74,9 +76,10 @@ def test_two_scorers_and_a_desks_ledger_keep_one_ceiling(
 
 @pytest.mark.parametrize("ticks", [1.05, pytest.param(1.15, marks=pytest.mark.nightly)])
 def test_a_scorer_and_a_running_desk_keep_one_ceiling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ticks: float, scaled: Scale
 ) -> None:
     """Both ask in turn; what one has spent the other does not have."""
+    turns = scaled(12, least=5)
     settings = vendor_line.agents(ANTHROPIC, second_look="never")
     ceiling = ticks * tick_worst_case(vendor_line.prices(), settings, lambda _: False)
     priced(tmp_path, ceiling)
@@ -101,7 +104,7 @@ def test_a_scorer_and_a_running_desk_keep_one_ceiling(
             }
             desks.take_lease(desk, 36_000.0)
             now = System().real_now()
-            for size in range(300, 312):
+            for size in range(300, 300 + turns):
                 asked = scorers.asked(overlay, scorers.bars(size), scores=scorers.L1)
                 debated += asked.debated
                 desks.step(desk)
@@ -112,7 +115,7 @@ def test_a_scorer_and_a_running_desk_keep_one_ceiling(
         paid = database.connection().execute("SELECT DISTINCT torra_key FROM ledger").fetchall()
     of_hosts = sum(key.startswith("host:") for (key,) in paid)
     assert of_hosts == debated > 0 and len(paid) > of_hosts, "both were heard"
-    assert len(paid) < 24, "the ceiling was never met"
+    assert len(paid) < 2 * turns, "the ceiling was never met"
 
 
 def test_an_answer_of_the_record_costs_nothing(

@@ -42,7 +42,7 @@ def test_the_dict_is_that_of_run_debate_with_the_same_context(
     overlay = scorers.overlay(tmp_path, strict=True)
     rng, said = np.random.default_rng(7), list[Any]()
     frame = scorers.bars(8_000)
-    for _ in range(scaled(2_000, least=16)):
+    for _ in range(scaled(2_000, least=8)):
         end = int(rng.integers(300, len(frame)))
         own = dict(zip(VECTORS, np.round(rng.uniform(-1, 1, 4), 8).tolist(), strict=True))
         some = frame.iloc[max(0, end - 900) : end]
@@ -73,7 +73,7 @@ def test_no_answer_moves_a_score_past_its_bound(
     """Also of changed scores of the same bar, whose answer is a revision."""
     overlay = scorers.overlay(tmp_path, VOICES[voice](), strict=True)
     rng = np.random.default_rng(3)
-    for number in range(scaled(2_500, least=12)):
+    for number in range(scaled(2_500, least=6)):
         own = dict(zip(VECTORS, np.round(rng.uniform(-1, 1, 4), 8).tolist(), strict=True))
         frame = scorers.bars(300 + number // 3 % 500)
         answer = scorers.asked(overlay, frame, scores=own)

@@ -21,6 +21,7 @@ from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
 from tests.tick.test_shadow import VOICES, go_on, run, trading
 from tests.worlds import desks, stores
+from tests.worlds.tables_once import tables_once
 from torra.clock import parse
 from torra.commands.command_line import main
 from torra.config import DeskSettings, Profile
@@ -31,8 +32,9 @@ from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.providers.rules.provider import RulesProvider
 from torra.replay import live
-from torra.replay.changed import listing, words
+from torra.replay.changed import listing, without_agents, words
 from torra.replay.changed.without_agents import ChangedTick, Course, ScoredBars, paper_trade
+from torra.replay.l1 import verdicts
 from torra.replay.l1.sweep import Ground
 from torra.tick.tick_record import PROPOSED
 from torra.verdict.order_levels import levels
@@ -52,6 +54,13 @@ SMALLER = trading("full").model_copy(
     }
 )
 OPENS = {"BUY": "OPEN_BUY", "SELL": "OPEN_SELL"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tables() -> Iterator[None]:
+    """Scores of the same bars, which nearly every test asks for, worked out once."""
+    with tables_once(verdicts, without_agents):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +119,16 @@ def every(database: Database, kinds: Any = listing.KINDS) -> list[ChangedTick]:
         if page.next is None:
             return found
         before = page.next
+
+
+@pytest.fixture(scope="module")
+def told(lived: Desk) -> list[ChangedTick]:
+    """The whole list of that desk, which no test changes."""
+    return every(lived.database)
+
+
+def of(told: list[ChangedTick], kinds: Any) -> list[ChangedTick]:
+    return [one for one in told if set(one.changed) & set(kinds)]
 
 
 # --- an independent recount ---
@@ -215,16 +234,15 @@ def test_the_list_is_what_the_journal_says(
     assert places == sorted(places, reverse=True), "newest first, each once"
 
 
-def test_a_list_has_only_the_kinds_that_are_asked_for(lived: Desk) -> None:
-    whole = every(lived.database)
+def test_a_list_has_only_the_kinds_that_are_asked_for(lived: Desk, told: list[ChangedTick]) -> None:
     for kinds in (("verdict",), ("action",), ("size",), listing.USUAL):
-        want = [one.key for one in whole if set(one.changed) & set(kinds)]
+        want = [one.key for one in of(told, kinds)]
         assert [one.key for one in every(lived.database, kinds)] == want
 
 
-def test_what_was_done_is_what_the_books_say(lived: Desk) -> None:
+def test_what_was_done_is_what_the_books_say(lived: Desk, told: list[ChangedTick]) -> None:
     closed = 0
-    for one in every(lived.database):
+    for one in told:
         row = lived.database.decided_tick(one.key)
         assert row is not None
         assert (one.done.verdict, one.done.action) == (row["verdict"], row["action"])
@@ -242,7 +260,9 @@ def test_what_was_done_is_what_the_books_say(lived: Desk) -> None:
     assert closed >= 3
 
 
-def test_an_order_that_a_person_was_asked_about_counts_as_wanted(tmp_path: Path) -> None:
+def test_an_order_that_a_person_was_asked_about_counts_as_wanted(
+    tmp_path: Path,
+) -> None:
     asking = trading("full").model_copy(update={"execution": "approve"})
     desk = desks.open_desk(
         tmp_path,
@@ -276,7 +296,9 @@ def test_an_order_that_a_person_was_asked_about_counts_as_wanted(tmp_path: Path)
 # --- L1's trades ---
 
 
-def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(lived: Desk) -> None:
+def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(
+    lived: Desk, told: list[ChangedTick]
+) -> None:
     """An L1 replay that begins at the line's own tick opens it there, and nothing before it.
 
     Its verdicts are computed from all bars, those of a line are the stored ones of L1. It begins
@@ -286,7 +308,7 @@ def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(lived: 
     final = live.arm_seen(lived.database, SUBJECT)
     frames = live.frames_of(lived.database, SUBJECT, final.ticks)["BTCUSD"]
     last = final.ticks[-1].close_time
-    for one in every(lived.database):
+    for one in told:
         if one.l1.action not in ("OPEN_BUY", "OPEN_SELL", "REVERSE"):
             continue
         close = parse(one.close_time)
@@ -306,10 +328,10 @@ def test_the_trade_of_a_line_is_the_one_of_an_l1_replay_of_the_same_bars(lived: 
 
 
 def test_an_order_of_the_newest_bar_waits_and_one_of_missing_bars_is_not_known(
-    lived: Desk,
+    lived: Desk, told: list[ChangedTick]
 ) -> None:
     database = lived.database
-    one = next(one for one in every(database) if one.l1.came_to.state == "closed")
+    one = next(one for one in told if one.l1.came_to.state == "closed")
     row = database.decided_tick(one.key)
     assert row is not None
     close = parse(one.close_time)
@@ -366,16 +388,25 @@ def test_paths_without_bars_are_told_as_far_as_they_are_known(
 # --- nothing changed ---
 
 
-def test_agents_in_shadow_changed_nothing(tmp_path: Path) -> None:
-    desk = run(tmp_path, VOICES["wild"](), "shadow", 40)
+@pytest.fixture(scope="module")
+def shadow(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Iterator[Desk]:
+    """A desk whose agents look on."""
+    desk = run(tmp_path_factory.mktemp("shadow"), VOICES["wild"](), "shadow", scaled(40, least=12))
     with closing(desk.database):
-        page = listing.listed(desk.database, SETTINGS, kinds=listing.KINDS, limit=50)
-        assert page.ticks == () and page.next is None and page.of == 50
-        assert page.says.startswith("The agents changed no verdict so far, of 50 ticks.")
-        assert "takes about 194 changed verdicts" in page.says
-        assert "no verdict or action so far, on 50 ticks" in words.table(page, (), listing.USUAL)
-        subject = PromotionSubject("default", trading("shadow"), (desks.BTC,))
-        assert "looked on" in words.of_paths(listing.paths(desk.database, subject))
+        yield desk
+
+
+def test_agents_in_shadow_changed_nothing(shadow: Desk) -> None:
+    ticks = len(records(shadow.database))
+    assert ticks >= 15
+    page = listing.listed(shadow.database, SETTINGS, kinds=listing.KINDS, limit=50)
+    assert page.ticks == () and page.next is None and page.of == ticks
+    assert page.says.startswith(f"The agents changed no verdict so far, of {ticks} ticks.")
+    assert "takes about 194 changed verdicts" in page.says
+    said = words.table(page, (), listing.USUAL)
+    assert f"no verdict or action so far, on {ticks} ticks" in said
+    subject = PromotionSubject("default", trading("shadow"), (desks.BTC,))
+    assert "looked on" in words.of_paths(listing.paths(shadow.database, subject))
 
 
 def test_a_tick_of_an_older_version_shows_its_verdicts(lived: Desk, tmp_path: Path) -> None:
@@ -457,12 +488,12 @@ def called(home: Path, *more: str) -> Any:
     return CliRunner().invoke(main, ["--home", str(home), "changed", *more])
 
 
-def test_the_command_lists_what_the_list_has(home: Path, lived: Desk) -> None:
-    want = every(lived.database, listing.USUAL)
-    told = json.loads(called(home, "--json", "--limit", "5").stdout)
-    assert [one["key"] for one in told["changed"]] == [one.key for one in want[:5]]
-    assert told["needed"] == 194 and told["paths"][0]["trades"] >= 3
-    on = called(home, "--json", "--instance", "btcusd", "--before", told["next"]).stdout
+def test_the_command_lists_what_the_list_has(home: Path, told: list[ChangedTick]) -> None:
+    want = of(told, listing.USUAL)
+    said = json.loads(called(home, "--json", "--limit", "5").stdout)
+    assert [one["key"] for one in said["changed"]] == [one.key for one in want[:5]]
+    assert said["needed"] == 194 and said["paths"][0]["trades"] >= 3
+    on = called(home, "--json", "--instance", "btcusd", "--before", said["next"]).stdout
     assert json.loads(on)["changed"][0]["key"] == want[5].key
     said = called(home).stdout
     assert "do not add up" in said and "account's currency" in said
@@ -496,20 +527,22 @@ def client_of(desk: Desk, home: Path) -> Any:
     return open_app(view, backing=backing).test_client()
 
 
-def test_page_and_api_have_the_same_ticks(lived: Desk, tmp_path: Path) -> None:
+def test_page_and_api_have_the_same_ticks(
+    lived: Desk, tmp_path: Path, told: list[ChangedTick]
+) -> None:
     client = client_of(lived, tmp_path)
-    want = [one.key for one in every(lived.database, listing.USUAL)]
-    told: list[str] = []
+    want = [one.key for one in of(told, listing.USUAL)]
+    listed: list[str] = []
     address = "/api/v1/changed?limit=200"
     while address:
         answer = client.get(address).get_json()
-        told += [one["key"] for one in answer["changed"]]
+        listed += [one["key"] for one in answer["changed"]]
         before = answer["next"]
         address = f"/api/v1/changed?limit=200&before={before}" if before else ""
-    assert told == want
+    assert listed == want
     page = Page(client.get("/changed?what=size").get_data(as_text=True))
     check_structure(page)
-    shown = every(lived.database, ("size",))[: listing.SHOWN]
+    shown = of(told, ("size",))[: listing.SHOWN]
     assert len([row for row in page.all("tr") if "data-row" in row]) == len(shown)
     overview = Page(client.get("/").get_data(as_text=True))
     assert "/changed" in [link.get("href") for link in overview.all("a")]
@@ -524,12 +557,11 @@ def test_words_that_mean_nothing_are_refused(lived: Desk, tmp_path: Path, query:
         assert client.get(f"/changed?{query}").status_code == 400
 
 
-def test_a_desk_whose_agents_changed_nothing_says_so(tmp_path: Path) -> None:
-    desk = run(tmp_path / "desk", VOICES["wild"](), "shadow", 12)
-    with closing(desk.database):
-        page = client_of(desk, tmp_path).get("/changed").get_data(as_text=True)
-        assert "The agents changed no verdict so far, of 15 ticks." in page
-        assert "The agents changed no verdict or action so far, on 15 ticks." in page
+def test_a_desk_whose_agents_changed_nothing_says_so(shadow: Desk, tmp_path: Path) -> None:
+    ticks = len(records(shadow.database))
+    page = client_of(shadow, tmp_path).get("/changed").get_data(as_text=True)
+    assert f"The agents changed no verdict so far, of {ticks} ticks." in page
+    assert f"The agents changed no verdict or action so far, on {ticks} ticks." in page
 
 
 def test_why_a_course_holds_is_said_in_words() -> None:

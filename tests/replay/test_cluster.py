@@ -168,9 +168,12 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-# --- real workers ---------------------------------------------------------------------------------
+# --- real workers, at night -----------------------------------------------------------------------
+#
+# By day what an executor does is asked of processes that are killed, in test_shards.py.
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("still")
 def test_two_workers_give_the_same_and_a_killed_one_costs_only_its_own_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

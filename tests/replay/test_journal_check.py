@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 import signal_bridge
 import technical_calculator
+from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.worlds import desks, journals, stored_days
 from torra.bridges.protocol import Report
@@ -185,7 +186,7 @@ def the_one(found: dict[str, Any], cause: str) -> dict[str, Any]:
     return first
 
 
-def test_an_altered_reply_is_named(home: Path) -> None:
+def test_an_altered_reply_is_named(home: Path, scaled: Scale) -> None:
     ((key, reply),) = sql(
         home,
         "SELECT torra_key, reply FROM calls WHERE role = 'technical' AND status = 'ok' "
@@ -195,11 +196,12 @@ def test_an_altered_reply_is_named(home: Path) -> None:
     words = {**json.loads(reply), "confidence": "low", "claim": "What it never said in 1 tick."}
     text = "UPDATE calls SET reply = ? WHERE torra_key = ? AND role = 'technical' AND status = 'ok'"
     change(home, text, json.dumps(words), key)
-    found = checked(home, "BTCUSD", code=1)
+    ((close,),) = sql(home, "SELECT close_time FROM chains WHERE torra_key = ?", key)
+    since = () if scaled.whole else ("--from", close)
+    found = checked(home, "BTCUSD", *since, code=1)
     first = the_one(found, "reply")
     assert (first["key"], found["BTCUSD"]["different"]) == (key, 1), "no later tick differs for it"
     assert first["what"].startswith("reply of technical (round 1, attempt ")
-    ((close,),) = sql(home, "SELECT close_time FROM chains WHERE torra_key = ?", key)
     told = torra(home, "BTCUSD", "--from", close)
     assert told.exit_code == 1 and "1 altered reply: reply of technical" in told.stdout
     assert f"first difference: {key}, " in told.stdout
@@ -317,7 +319,13 @@ OF_NOTHING = json.dumps(
 
 @pytest.mark.parametrize(
     "record",
-    ["", "null", "[]", "{", OF_NOTHING],
+    [
+        "",
+        pytest.param("null", marks=pytest.mark.nightly),
+        "[]",
+        pytest.param("{", marks=pytest.mark.nightly),
+        OF_NOTHING,
+    ],
 )
 def test_a_record_that_is_none_is_named(small: Path, tmp_path: Path, record: str) -> None:
     """It is one difference and no traceback, and the ticks around it are the same."""
@@ -365,7 +373,7 @@ def test_a_program_that_computes_otherwise_shows(
     monkeypatch.setattr(
         "torra.replay.rerun.causes.versions", lambda: {**tick_record.versions(), "numpy": "0.1"}
     )
-    assert "library" in checked(small, code=1)["EURUSD"]["causes"]
+    assert "library" in checked(small, "EURUSD", code=1)["EURUSD"]["causes"]
 
 
 # --- what is not run again ------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def lived(
     desk.database.apply_profile("BTCUSD", profile.model_dump_json(), profile.digest())
     caught_up = desk.wake("BTCUSD")
     outcomes: list[Outcome] = []
-    for _ in range(scaled(CLOSES, 40)):
+    for _ in range(scaled(CLOSES, 28 if request.param == "pivotal" else 40)):
         moment = desks.clock_of(desk).now() + desks.QUARTER
         desks.clock_of(desk).set(moment)
         outcomes += desk.wake("BTCUSD")

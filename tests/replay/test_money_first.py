@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
+from tests.conftest import Scale
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.commands.command_line import main
 from torra.config import ROOT
@@ -42,10 +43,10 @@ class Ran(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    home = tmp_path_factory.mktemp("money")
+def ran(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Ran:
+    home, begin = tmp_path_factory.mktemp("money"), "2021-11-08" if scaled.whole else "2021-11-09"
     words = ["--home", str(home), "replay", "BTCUSD", "--bars", BARS[0], "--bars", BARS[1]]
-    words += ["--from", "2021-11-08", "--to", "2021-11-11", "--arms", "l1,budget,placebo"]
+    words += ["--from", begin, "--to", "2021-11-11", "--arms", "l1,budget,placebo"]
     words += ["--name", "week"]
 
     def said(*more: str) -> str:

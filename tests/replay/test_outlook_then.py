@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import technical_calculator
 from instance_database import open_home
 from tests.worlds import desks
+from tests.worlds.tables_once import tables_once
 from torra.clock import iso
 from torra.commands.command_line import main
 from torra.config import ROOT, Profile, validate
@@ -59,28 +61,34 @@ def keep(home: Path, *items: NewsItem) -> None:
 # --- the calendar ---------------------------------------------------------------------------------
 
 
-def test_no_arm_of_a_replay_opens_inside_the_window_of_an_event(tmp_path: Path) -> None:
-    """With an event every half hour every moment is inside one."""
-    every_half_hour(tmp_path)
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of two replays: `free` of any calendar, and `held` by an event every half hour."""
+    home = tmp_path_factory.mktemp("both")
+    every_half_hour(home)
     free = {"thresholds": {"buy": 0.05, "sell": 0.05}}
     held = free | {"events": {"calendar": "events.csv"}}
+    with tables_once(technical_calculator):
+        for name, settings in (("free", free), ("held", held)):
+            told = replayed(home, settings, "--arms", "l1,budget", "--name", name)
+            assert told.exit_code == 0, told.output
+    return home
+
+
+def test_no_arm_of_a_replay_opens_inside_the_window_of_an_event(both: Path) -> None:
+    """With an event every half hour every moment is inside one."""
     arms = {}
-    for name, settings in (("free", free), ("held", held)):
-        told = replayed(tmp_path, settings, "--arms", "l1,budget", "--name", name)
-        assert told.exit_code == 0, told.output
-        plan = folders.made_of(tmp_path, name)
-        arms[name] = [folders.seen_of(tmp_path, plan, arm) for arm in ("l1", "budget")]
+    for name in ("free", "held"):
+        plan = folders.made_of(both, name)
+        arms[name] = [folders.seen_of(both, plan, arm) for arm in ("l1", "budget")]
     assert all(arm.trades for arm in arms["free"])
     for arm in arms["held"]:
         assert not arm.trades and all(tick.rule_veto for tick in arm.ticks)
         assert "GATE_VETO" in {tick.reason for tick in arm.ticks}
 
 
-def test_a_recomposition_heeds_the_calendar_of_its_replay(tmp_path: Path) -> None:
-    every_half_hour(tmp_path)
-    settings = {"thresholds": {"buy": 0.05, "sell": 0.05}, "events": {"calendar": "events.csv"}}
-    assert replayed(tmp_path, settings, "--arms", "l1,budget", "--name", "held").exit_code == 0
-    words = ("--home", str(tmp_path), "recompose", "held", "--arm", "budget", "--json")
+def test_a_recomposition_heeds_the_calendar_of_its_replay(both: Path) -> None:
+    words = ("--home", str(both), "recompose", "held", "--arm", "budget", "--json")
     told = CliRunner().invoke(main, words, catch_exceptions=False)
     assert told.exit_code == 0, told.output
     arms = next(table for table in json.loads(told.stdout)["tables"] if table["name"] == "arms")

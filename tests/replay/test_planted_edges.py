@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
 
+from tests.conftest import Scale
 from tests.worlds.random_markets import SPREAD, random_walk
 from torra.clock import iso
 from torra.config import Profile, validate
@@ -60,16 +61,16 @@ def by_name(found: tuple[Exhibit, ...]) -> dict[str, Exhibit]:
 
 
 @cache
-def walk_of_l1() -> tuple[History, Course, ArmSeen]:
+def walk_of_l1(bars: int) -> tuple[History, Course, ArmSeen]:
     """Return a random walk, and what L1 alone makes of it."""
-    history = random_walk(1300, 11)
+    history = random_walk(bars, 11)
     course = Course.of(history)
     return history, course, run_arm(course, ARMS["l1"], profile(), Voice())
 
 
-def seen_by_a_seer(share: float) -> list[ArmSeen]:
+def seen_by_a_seer(share: float, bars: int) -> list[ArmSeen]:
     """Return L1, and a desk that knows the sign of the next bars on a share of all ticks."""
-    history, course, alone = walk_of_l1()
+    history, course, alone = walk_of_l1(bars)
     frame = history.frames["M15"]
     closes = frame["close"].to_numpy()
     future = np.sign(np.append(closes[AHEAD:], np.full(AHEAD, closes[-1])) - closes)
@@ -85,10 +86,11 @@ def seen_by_a_seer(share: float) -> list[ArmSeen]:
 
 @pytest.mark.parametrize(("share", "found"), [(0.6, True), (0.0, False)], ids=["seer", "blind"])
 def test_a_desk_that_knows_the_future_is_found_and_a_blind_one_is_not(
-    share: float, found: bool
+    share: float, found: bool, scaled: Scale
 ) -> None:
-    frames = walk_of_l1()[0].frames
-    told = by_name(scorecard.exhibits(seen_by_a_seer(share), {"XAUUSD": frames}, profile=profile()))
+    bars = scaled(1300, least=800)
+    seen, frames = seen_by_a_seer(share, bars), walk_of_l1(bars)[0].frames
+    told = by_name(scorecard.exhibits(seen, {"XAUUSD": frames}, profile=profile()))
     arm, _, changed, counted, *_ = told["discordant"].rows[0]
     assert arm == "budget"
     assert int(str(changed)) >= int(str(counted)) > 20

@@ -131,7 +131,10 @@ def stopping_at(number: int) -> Callable[[str, int], None]:
     return on_event
 
 
-@pytest.mark.parametrize("at", [1, 30, 100])
+@pytest.mark.parametrize(
+    "at",
+    [pytest.param(1, marks=pytest.mark.nightly), pytest.param(30, marks=pytest.mark.nightly), 100],
+)
 def test_an_interrupted_replay_ends_like_one_that_was_not(
     at: int, history: History, whole: list[ArmSeen], tmp_path: Path
 ) -> None:

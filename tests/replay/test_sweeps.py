@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from tests.conftest import Scale
 from tests.worlds import l1_markets
 from torra.commands.command_line import main
 from torra.config import Instance
@@ -128,7 +129,8 @@ def test_several_symbols_need_a_file_each(tmp_path: Path) -> None:
         swept(tmp_path, ["BTCUSD", "XAUUSD"], asked, say=print)
 
 
-def test_from_the_command_line(tmp_path: Path) -> None:
+def test_from_the_command_line(tmp_path: Path, scaled: Scale) -> None:
+    """That processes give the same is asked here at night, by day of jobs in test_shards.py."""
     file = tmp_path / "BTCUSD_M15.csv"
     frame = l1_markets.walk(8, 1300, holes=0.0, price=40_000.0)
     frame.to_csv(file, date_format="%Y-%m-%dT%H:%M:%SZ")
@@ -145,8 +147,9 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert "The best of 2 configurations" in short or "None of 2" in short
     (document,) = (tmp_path / "replays").glob("btcusd-sweep-*.json")
     assert json.loads(document.read_text())["name"] == first.document.name
-    (spread,) = swept(tmp_path, ["BTCUSD"], replace(asked, workers=2), say=told.append)
-    assert spread.found == first.found
+    if scaled.whole:
+        (spread,) = swept(tmp_path, ["BTCUSD"], replace(asked, workers=2), say=told.append)
+        assert spread.found == first.found
 
 
 def test_a_refused_sweep_costs_no_trial_and_a_report_is_of_what_was_judged(tmp_path: Path) -> None:

@@ -10,23 +10,32 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.conftest import Scale
 from tests.worlds.arm_trades import arm_of
 from torra.commands.command_line import main
 from torra.config import ROOT
 from torra.evaluation.trade_figures import LARGER, arm_figures, arms_exhibit
 
-BARS = str(ROOT / "sample_data" / "BTCUSD_H1.csv")
+SAMPLE = ROOT / "sample_data" / "BTCUSD_H1.csv"
+BARS = 900
+"""So many of it say by day all that is asked for: a few weeks of trades."""
 
 
 def told(home: Path, *words: str) -> Any:
-    ran = CliRunner().invoke(main, ["--home", str(home), *words, "--bars", BARS, "--json"])
+    bars = ("--bars", str(home / SAMPLE.name))
+    ran = CliRunner().invoke(main, ["--home", str(home), *words, *bars, "--json"])
     assert ran.exit_code == 0, ran.output
     return json.loads(ran.stdout)
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("texts")
+def home(tmp_path_factory: pytest.TempPathFactory, scaled: Scale) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    head, *rows = SAMPLE.read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / SAMPLE.name).write_text(
+        "".join((head, *(rows if scaled.whole else rows[:BARS]))), encoding="utf-8"
+    )
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -61,14 +61,14 @@ def series() -> dict[str, pd.DataFrame]:
 @pytest.mark.parametrize("name", series())
 def test_prefixes_are_invariant_at_every_phase(name: str, scaled: Scale) -> None:
     bars = series()[name]
-    step = 1 if scaled.whole else 13
-    ends = [*EVERY_PHASE[::step], *random_ends(scaled(1000, 4), len(bars), 7)]
+    step = 1 if scaled.whole else 25
+    ends = [*EVERY_PHASE[::step], *random_ends(scaled(1000, 3), len(bars), 7)]
     assert {end % 4 for end in ends} == {0, 1, 2, 3}
     assert violations(score_frame, bars, ends) == []
 
 
 def test_whatever_comes_later_changes_nothing(scaled: Callable[..., int]) -> None:
-    for seed in range(scaled(1000, 6)):
+    for seed in range(scaled(1000, 4)):
         chance = np.random.default_rng(seed)
         bars = walk(900, seed, flat=(300, 300 + 40 * (seed % 2)))
         t = int(chance.integers(WARM_UP, 890))
@@ -98,7 +98,7 @@ def test_the_live_window_gives_the_row_of_the_whole_history(
     made = {"walk": walk(3000, 11), "odd": odd, "one way": one_way(3000)}
     bars = made[name] if name in made else sample(name)
     whole = score_frame(bars)
-    ends = np.random.default_rng(3).integers(HISTORY, len(bars) + 1, scaled(1000, 10))
+    ends = np.random.default_rng(3).integers(HISTORY, len(bars) + 1, scaled(1000, 6))
     rows = [score_frame(bars.iloc[end - HISTORY : end]).iloc[-1] for end in ends]
     live, full = pd.DataFrame(rows), whole.iloc[ends - 1]
     for name in COLUMNS:
@@ -106,12 +106,12 @@ def test_the_live_window_gives_the_row_of_the_whole_history(
         np.testing.assert_array_equal(x, y, err_msg=name)
 
 
-def test_a_running_sum_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_sum_would_be_seen(monkeypatch: pytest.MonkeyPatch, scaled: Scale) -> None:
     def running(values: np.ndarray, length: int) -> np.ndarray:
         return pd.Series(values).rolling(length).mean().to_numpy()
 
     bars = sample("BTCUSD_M15").iloc[:4000]
-    ends = range(HISTORY, 4001, 250)
+    ends = range(HISTORY, 4001, 250 if scaled.whole else 650)
 
     def differing() -> set[str]:
         whole = score_frame(bars)

@@ -254,8 +254,8 @@ def test_indicators_agree_with_the_slow_reference(scaled: Callable[..., int]) ->
 
 
 @pytest.mark.parametrize("name", ["EURUSD_H1", "BTCUSD_M15"])
-def test_indicators_agree_on_real_bars(name: str) -> None:
-    assert_agrees(sample(name).iloc[1000:1600])
+def test_indicators_agree_on_real_bars(name: str, scaled: Callable[..., int]) -> None:
+    assert_agrees(sample(name).iloc[1000 : 1000 + scaled(600, least=400)])
 
 
 def test_real_bars_show_every_shape() -> None:

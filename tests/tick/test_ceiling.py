@@ -428,7 +428,7 @@ def test_no_sliding_hour_costs_more_than_its_ceiling(
     path = tmp_path / "torra.db"
     Database.open(path, now=lambda: START).close()
     asked = binding = 0
-    for seed in range(scaled(10_000, 30)):
+    for seed in range(scaled(10_000, 12)):
         world = World(path, seed)
         world.run()
         asked += world.asked

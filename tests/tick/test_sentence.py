@@ -257,7 +257,7 @@ any_record = st.fixed_dictionaries(
 
 
 def test_any_record_has_one_short_sentence_in_words(scaled: Callable[..., int]) -> None:
-    @settings(max_examples=scaled(10_000, least=200), deadline=None)
+    @settings(max_examples=scaled(10_000, least=100), deadline=None)
     @given(any_record)
     def short(record: dict[str, Any]) -> None:
         check(told(TickRecord.read(record)))
@@ -360,16 +360,19 @@ def lived(folder: Path, provider: Any, bars: int, **profile: Any) -> list[dict[s
 
 
 BARS: Final = 160
+OFTEN: Final = {"thresholds": {"buy": 0.04, "sell": 0.04}}
+"""So that a desk turns within a few hours."""
+
 KINDS: Final[dict[str, tuple[str, dict[str, Any], set[str], int]]] = {
-    "rules": ("rules", {}, {"Buys", "Sells", "Turns", "agree"}, 100),
+    "rules": ("rules", OFTEN, {"Buys", "Sells", "Turns", "agree"}, 44),
     "scripted": (
         "wild",
         {"on_opposite": "close"},
         {"Buys", "Closes", "made", "prevented", "against", "denied"},
         140,
     ),
-    "proposed": ("rules", {"execution": "approve"}, {"Wants"}, 40),
-    "shadow": ("wild", {"agents": {"influence": "shadow"}}, {"Turns"}, 100),
+    "proposed": ("rules", {"execution": "approve"}, {"Wants"}, 20),
+    "shadow": ("wild", {**OFTEN, "agents": {"influence": "shadow"}}, {"Turns"}, 20),
 }
 """Who speaks, under what profile, what sentences must speak of, and within how many bars."""
 
