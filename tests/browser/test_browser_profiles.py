@@ -56,9 +56,7 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def served(
-    home: Path, tried: tuple[Instance, ...] = ()
-) -> Iterator[tuple[Pages, Site]]:
+def served(home: Path, tried: tuple[Instance, ...] = ()) -> Iterator[tuple[Pages, Site]]:
     """A desk with its worker, and months of bars of the instances that settings are tried on."""
     pages = open_pages(home)
     for item in tried:
@@ -129,7 +127,8 @@ def test_the_bar_that_saves_is_in_view_wherever_one_is(
         assert last is not None
         assert last["y"] + last["height"] <= page.evaluate(PLACE)["top"], "it hides the end"
         assert visit.overhang() <= 0
-        assert findings(page) == []
+        if scaled.whole:  # all that folds away takes axe seconds: by day a try looks without it
+            assert findings(page) == []
 
 
 def test_save_is_reached_and_pressed_by_keys_alone(

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from tests.browser.test_browser_tour import LOOKS, look_at
 from tests.conftest import Scale
 from tests.doubles.browser import Site, Visit, chromium, needs_browser
-from tests.worlds.screens import addresses_of, hosted_app
+from tests.worlds.screens import OF_A_KIND, addresses_of, hosted_app
 
 pytestmark = needs_browser
 
@@ -26,10 +26,12 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, dict[str, str]]]:
+def site(
+    tmp_path_factory: pytest.TempPathFactory, scaled: Scale
+) -> Iterator[tuple[Site, dict[str, str]]]:
     app = hosted_app(tmp_path_factory.mktemp("hosted"))
     with Site(app) as served:
-        yield served, addresses_of(app)
+        yield served, addresses_of(app, OF_A_KIND if scaled.whole else 1)
     app.extensions["torra_agents"].backing.database.close()
 
 
