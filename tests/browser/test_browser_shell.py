@@ -220,6 +220,7 @@ def test_only_who_may_halt_sees_the_button(
     with Visit(browser) as visit:
         visit.enter(site, scope)
         assert visit.page.locator(".halt button").count() == shown
+        unfold(visit.page)
         assert visit.page.get_by_role("button", name="Log out").count() == 1
 
 
