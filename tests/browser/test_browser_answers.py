@@ -187,10 +187,13 @@ def test_a_tick_answers_the_five_questions_on_its_first_screen(
     with Site(view_app()) as view:
         stops = [(served, one) for one in own] + [(view, one) for _, one in made]
         assert len({one.rsplit("/", 1)[0] for _, one in stops}) >= 3 or count < TICKS
-        for name, screen in (("wide", WIDE), ("phone", PHONE)):
-            with Visit(browser, screen=screen, cookies=cookies) as visit:
-                for at, address in stops:
-                    visit.page.goto(at.url + address)
+        with Visit(browser, screen=WIDE, cookies=cookies) as visit:
+            for at, address in stops:
+                visit.page.goto(at.url + address)
+                for name, screen in (("wide", WIDE), ("phone", PHONE)):
+                    visit.page.set_viewport_size(screen)
+                    if scaled.whole:  # by day the page of the first look is made narrow
+                        visit.page.goto(at.url + address)
                     wrong += faults(visit.page, f"{name} {address}", FIRST[name])
     assert not wrong, "\n".join(["", *wrong])
 
@@ -207,7 +210,13 @@ def test_a_tick_that_agents_changed_says_what_it_would_have_come_to_in_money(
         for address in found["changed"][: scaled(20, least=4)]:
             visit.page.goto(served.url + address)
             told.append(visit.page.inner_text("[data-answer='without']"))
-    assert any(re.search(r"[+−][\d,.]+ USD", one) for one in told), told
+            if in_money(told[-1]) and not scaled.whole:
+                break
+    assert any(map(in_money, told)), told
+
+
+def in_money(told: str) -> bool:
+    return bool(re.search(r"[+−][\d,.]+ USD", told))
 
 
 def test_home_of_two_symbols_has_few_words(

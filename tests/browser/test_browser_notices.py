@@ -46,6 +46,11 @@ Notification.requestPermission = async () => {
 """A headless shell refuses whatever is granted; a page then stands before one that allows."""
 
 
+HEARD = """() => document.addEventListener("torra:changed", (event) => {
+  if (event.detail?.what === "notices") window.heard = true;
+})"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium(WITH_WINDOWS) as opened:
@@ -133,8 +138,10 @@ def test_new_notices_are_shown_once_while_a_page_is_open(
         page.click("text=Switch notices off")
         assert page.inner_text("#notices-told") == "Off."
         page.keyboard.press("Escape")
+        page.evaluate(HEARD)
         tell(pages, "four")
-        page.wait_for_timeout(2500)  # two pulses of the desk
+        page.wait_for_function("() => window.heard")  # and time to ask for it and show it
+        page.evaluate("new Promise((then) => setTimeout(then, 600))")
         assert tags(page, 1) == ["three"]
 
 

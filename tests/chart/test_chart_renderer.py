@@ -319,8 +319,9 @@ def test_a_style_changes_nothing(style: str) -> None:
 
 
 def test_threads_draw_the_same_bytes(scaled: Scale) -> None:
-    jobs = scaled(200, 5)
-    series = [(name, sample(name, 2500), digits) for name, digits in SAMPLES.items()]
+    jobs = scaled(200, 4)
+    some = list(SAMPLES.items())[: jobs // 2]
+    series = [(name, sample(name, 2500), digits) for name, digits in some]
 
     def draw(job: int) -> bytes:
         name, bars, digits = series[job % len(series)]

@@ -84,7 +84,7 @@ def test_any_filter_finds_its_ticks_once_in_order_and_counts_them(
     database, get = many
     every, rng = stored(database), default_rng(5)
     assert len(every) > 1_000
-    for _ in range(scaled(1_000, least=8)):
+    for _ in range(scaled(1_000, least=4)):
         asked: dict[str, str] = {}
         for name in history.READINGS:
             if rng.random() < 0.25:

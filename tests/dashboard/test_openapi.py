@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import runpy
 import subprocess
 import sys
 from typing import Any
@@ -41,6 +42,13 @@ def test_a_change_of_the_api_is_meant() -> None:
     )
 
 
+def test_the_description_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(RuntimeWarning, match="found in sys.modules"):
+        runpy.run_module("torra.dashboard.description", run_name="__main__")
+    assert capsys.readouterr().out == description.rendered()
+
+
+@pytest.mark.nightly
 def test_the_description_is_printed_without_a_desk() -> None:
     command = [sys.executable, "-m", "torra.dashboard.description"]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")

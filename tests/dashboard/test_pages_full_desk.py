@@ -667,7 +667,7 @@ def _cells(record):
     return voice_cells("k", ShownTick.read(record))
 
 
-@pytest.mark.parametrize("case", ["whole", "degraded"])
+@pytest.mark.parametrize("case", ["whole", pytest.param("degraded", marks=pytest.mark.nightly)])
 def test_a_record_with_holes_still_makes_a_page(case: str) -> None:
     record = record_of(case)
     odd: tuple[Any, ...] = (

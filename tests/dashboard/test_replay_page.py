@@ -317,9 +317,12 @@ def test_page_and_report_are_right_in_a_browser_and_on_paper(
         for screen, scheme in looks[: scaled(4)]:
             with Visit(browser, screen=screen, scheme=scheme) as visit:
                 visit.page.goto(f"{site.url}/replays/btc-december")
+                if not scaled.whole:  # all that folds away takes axe five seconds
+                    assert findings(visit.page) == []
                 visit.page.evaluate(UNFOLD)
                 assert visit.overhang() <= 0
-                assert findings(visit.page) == []
+                if scaled.whole:
+                    assert findings(visit.page) == []
                 assert visit.page.evaluate(TOUCHING) == []
         with Visit(browser, screen=PHONE) as visit:
             visit.page.goto(f"{site.url}/replays/btc-december/report.html")

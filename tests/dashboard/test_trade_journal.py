@@ -271,7 +271,17 @@ DAMAGED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("column", "value"), DAMAGED, ids=[column for column, _ in DAMAGED])
+BY_NIGHT = ("opened_at", "decided_at")
+"""By day two other times that are none."""
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        pytest.param(*one, id=one[0], marks=[pytest.mark.nightly] if one[0] in BY_NIGHT else [])
+        for one in DAMAGED
+    ],
+)
 def test_a_damaged_row_fails_no_page(column: str, value: object, lived: Backing) -> None:
     row = trades(lived)[0]
     sid, database = row["sid"], lived.database

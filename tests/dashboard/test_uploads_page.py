@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.conftest import Scale
 from tests.doubles.browser import PHONE, Site, Visit, chromium, findings, needs_browser
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.visitors import ACCESS, bearer
@@ -142,7 +143,7 @@ def test_the_page_says_what_the_folder_is_and_what_a_file_needs(pages: Pages) ->
 
 
 @needs_browser
-def test_a_person_hands_a_large_file_in(tmp_path: Path) -> None:
+def test_a_person_hands_a_large_file_in(tmp_path: Path, scaled: Scale) -> None:
     backing = demo_orders.build(tmp_path)
     view = DatabaseView(backing.database, backing.settings, backing.desk)
     bad = tmp_path / "bad.csv"
@@ -160,5 +161,7 @@ def test_a_person_hands_a_large_file_in(tmp_path: Path) -> None:
         page.click("text=Hand the file in")
         expect(page.locator("#start-bars")).to_contain_text("BTCUSD_M15.csv of the folder uploads")
         expect(page.locator("#toasts")).to_contain_text("BTCUSD_M15.csv is there: 8,")
-        assert findings(page) == [] and visit.overhang() <= 0
+        assert visit.overhang() <= 0
+        if scaled.whole:
+            assert findings(page) == []
     backing.database.close()

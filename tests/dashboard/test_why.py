@@ -214,7 +214,7 @@ LOW = {"buy": 0.02, "sell": 0.02}
 """Thresholds that nearly every consensus reaches."""
 
 
-@pytest.mark.parametrize("mode", ["budget", "full"])
+@pytest.mark.parametrize("mode", [pytest.param("budget", marks=pytest.mark.nightly), "full"])
 def test_no_bullet_of_the_rules_stands_on_the_wrong_side(
     mode: str, tmp_path: Path, scaled: Callable[..., int], record_property: Any
 ) -> None:

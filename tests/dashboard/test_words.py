@@ -92,15 +92,14 @@ def faults(app, of_a_kind: int = screens.OF_A_KIND) -> dict[str, list[str]]:
 STATES = (
     "demo",
     "empty",
-    "stale",
-    "weekend",
     "halted",
-    "standby",
-    "blocked",
-    "busy",
     "many",
-    "bare",
+    *(
+        pytest.param(state, marks=pytest.mark.nightly)
+        for state in ("stale", "weekend", "standby", "blocked", "busy", "bare")
+    ),
 )
+"""By day those whose pages have the most to say, and the least."""
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -110,18 +109,23 @@ def test_no_page_of_a_scripted_desk_says_them_openly(state, scaled: Scale) -> No
     assert not found
 
 
-@pytest.mark.parametrize("case", ["demo", "full", "degraded", "event", "shadow"])
+CASES = ("full", "degraded", *(
+    pytest.param(case, marks=pytest.mark.nightly) for case in ("demo", "event", "shadow")
+))  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_no_page_of_the_full_desk_says_them_openly(case, scaled: Scale) -> None:
     """By day the first page of each kind, which is that of the case."""
     assert not faults(screens.view_app(case), scaled(screens.OF_A_KIND))
 
 
-def test_no_page_of_a_desk_that_asks_a_person_says_them_openly(tmp_path) -> None:
-    assert not faults(screens.desk_app(tmp_path))
+def test_no_page_of_a_desk_that_asks_a_person_says_them_openly(tmp_path, scaled: Scale) -> None:
+    assert not faults(screens.desk_app(tmp_path), scaled(screens.OF_A_KIND))
 
 
-def test_no_page_of_another_programs_home_says_them_openly(tmp_path) -> None:
-    assert not faults(screens.hosted_app(tmp_path))
+def test_no_page_of_another_programs_home_says_them_openly(tmp_path, scaled: Scale) -> None:
+    assert not faults(screens.hosted_app(tmp_path), scaled(screens.OF_A_KIND))
 
 
 def test_no_page_of_an_empty_desk_says_them_openly(tmp_path) -> None:

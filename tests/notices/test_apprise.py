@@ -43,8 +43,10 @@ def test_a_notice_arrives_as_plain_text() -> None:
 
 
 @needs_apprise
-@pytest.mark.parametrize("how", ["refuses", pytest.param("garbles", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", ["refuses", "garbles"])
 def test_a_service_that_refuses_is_told_in_words_of_ours(how: str) -> None:
+    """By day the test command below asks one that refuses."""
     with WebHook(how) as hook:  # type: ignore[arg-type]
         with pytest.raises(NoticeRefused, match=r"^not taken: unreachable, or it refused$"):
             AppriseAddress("1 json", hook.address("secret"), 20.0).send(NOTICE)

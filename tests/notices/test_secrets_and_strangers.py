@@ -49,7 +49,7 @@ def leaks(data: str | bytes) -> bool:
 
 
 @needs_apprise
-@pytest.mark.parametrize("how", ["takes", "refuses"])
+@pytest.mark.parametrize("how", [pytest.param("takes", marks=pytest.mark.nightly), "refuses"])
 def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
     tmp_path: Path,
     how: How,

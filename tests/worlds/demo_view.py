@@ -91,6 +91,7 @@ class ScriptedView:
     def __init__(self, state: str = "demo", sources: tuple[str, ...] = SOURCES) -> None:
         self.state = state
         self.sources = sources
+        self._rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
 
     def desk(self) -> dict[str, Any]:
         if self.state == "broken":
@@ -374,6 +375,12 @@ class ScriptedView:
         ]
 
     def _ticks(self, instance: str, timeframe: str) -> list[dict[str, Any]]:
+        key = (self.state, instance, timeframe)
+        if key not in self._rows:
+            self._rows[key] = self._made(instance, timeframe)
+        return [row.copy() for row in self._rows[key]]
+
+    def _made(self, instance: str, timeframe: str) -> list[dict[str, Any]]:
         count = len(bars(instance, timeframe))
         records = (self._record(instance, timeframe, place) for place in range(60, count))
         names = (

@@ -2,12 +2,16 @@
 
 `open_pages` runs a few closes of the sample through a desk whose clock stands still and returns the
 app, logged in, with what stands behind it. The clock of the ledger is the desk's real time, which
-stands still too.
+stands still too. A desk of the same closes is lived through once, and its database copied.
 """
 
 from __future__ import annotations
 
+import json
+import tempfile
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +66,23 @@ def open_pages(
 ) -> Pages:
     home.mkdir(exist_ok=True)
     settings = DeskSettings(instances=tuple(instances))
+    lived = None
+    if steps and not more:
+        lived, moment = _lived(tuple(instances), json.dumps(profile or {}), steps)
+        (home / "torra.db").write_bytes(lived)
+    desk = _open_desk(home, instances, profile, **more)
+    if lived is None:
+        for _ in range(steps):
+            desks.step(desk)
+    else:
+        desks.clock_of(desk).set(moment)
+    backing = Backing(home, desk.database, settings, desk, environment or {})
+    return behind_a_new_app(desk, backing)
+
+
+def _open_desk(
+    home: Path, instances: tuple[Instance, ...], profile: dict[str, Any] | None, **more: Any
+) -> Any:
     found = validate(Profile, profile or {}, "a test")
     desk = desks.open_desk(
         home, instances, profile=found, provider=open_provider(RULES.agents), **more
@@ -69,10 +90,22 @@ def open_pages(
     stopped = desk.clock.real_now()
     vars(desk.clock)["real_now"] = lambda: stopped
     desks.take_lease(desk)
-    for _ in range(steps):
-        desks.step(desk)
-    backing = Backing(home, desk.database, settings, desk, environment or {})
-    return behind_a_new_app(desk, backing)
+    return desk
+
+
+@cache
+def _lived(instances: tuple[Instance, ...], profile: str, steps: int) -> tuple[bytes, datetime]:
+    """Return the database after some closes, with nobody's lease, and where the clock stood."""
+    with tempfile.TemporaryDirectory() as folder:
+        desk = _open_desk(Path(folder), instances, json.loads(profile))
+        for _ in range(steps):
+            moment = desks.step(desk)
+        with desk.database.transaction():
+            desk.database.connection().execute("DELETE FROM lease")
+        path = Path(folder) / "copy.db"
+        desk.database.copy(Path(folder) / "torra.db", path)
+        desk.close()
+        return path.read_bytes(), moment
 
 
 def behind_a_new_app(desk: Any, backing: Backing) -> Pages:

@@ -64,9 +64,9 @@ def page_routes() -> set[str]:
     }
 
 
-def addresses_of(app: Any) -> dict[str, str]:
+def addresses_of(app: Any, of_a_kind: int = OF_A_KIND) -> dict[str, str]:
     """Return {endpoint: address} of the pages that links lead to, beginning with the overview."""
-    return {name: address for name, (address, _) in pages_of(app).items()}
+    return {name: address for name, (address, _) in pages_of(app, of_a_kind).items()}
 
 
 def pages_of(app: Any, of_a_kind: int = OF_A_KIND) -> dict[str, tuple[str, str]]:
