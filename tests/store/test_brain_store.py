@@ -20,7 +20,7 @@ import instance_database
 from agents.contracts import VECTORS, CallRecord
 from ath_calculator import Records
 from instance_database import Database
-from tests.conftest import Scale
+from tests.examples import examples
 from tests.worlds.legacy_database import build
 from tests.worlds.price_series import times_of
 from tests.worlds.stores import (
@@ -135,7 +135,7 @@ ticks = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60, 20), deadline=None)
 @given(ticks=ticks)
 def test_every_chain_is_the_mean_of_its_latest_fresh_composites(
     tmp_path_factory: pytest.TempPathFactory, ticks: list[Any]
@@ -406,21 +406,13 @@ batches = st.lists(
 )
 
 
+@settings(max_examples=examples(60, 20), deadline=None)
+@given(batches=batches)
 def test_the_records_are_those_of_a_plain_search(
-    tmp_path_factory: pytest.TempPathFactory, scaled: Scale
+    tmp_path_factory: pytest.TempPathFactory, batches: list[Any]
 ) -> None:
     """Bars arrive late, twice and changed; the newest revision of each counts."""
-
-    @settings(max_examples=60 if scaled.whole else 20, deadline=None)
-    @given(batches=batches)
-    def check(batches: list[Any]) -> None:
-        records_are_found(tmp_path_factory.mktemp("bars"), batches)
-
-    check()
-
-
-def records_are_found(folder: Path, batches: list[Any]) -> None:
-    database = open_database(folder)
+    database = open_database(tmp_path_factory.mktemp("bars"))
     known: dict[int, float] = {}
     for batch in batches:
         latest = dict(batch)
