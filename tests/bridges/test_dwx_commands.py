@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Scale
 from tests.doubles.fake_dwx import START
 from tests.worlds.dwx_channel import MAGIC, SID, Scaled, World, order
 from torra import failpoints, whole_files
@@ -349,13 +348,13 @@ def test_a_lost_journal_finds_the_position_instead_of_a_second_one(world: World)
 # --- random lives ---------------------------------------------------------------------------------
 
 
-def test_random_lives_never_trade_twice_and_always_end(tmp_path: Path, scaled: Scale) -> None:
+def test_random_lives_never_trade_twice_and_always_end(tmp_path: Path, scaled: Scaled) -> None:
     """Crashes, restarts, silence, refusals and lost comments in any order: 100 lives a night."""
     ends: dict[str, int] = {}
     for life in range(scaled(100)):
         dice = random.Random(life)
         world = World(tmp_path / str(life))
-        for turn in range(4 if scaled.whole else 3):
+        for turn in range(4):
             status = one_decision(world, dice, f"T{'ABCDEFGHIJKL'[turn] * 12}", turn)
             ends[status] = ends.get(status, 0) + 1
         assert len(world.fake.opened) == len(set(world.fake.opened))

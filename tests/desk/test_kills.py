@@ -145,7 +145,7 @@ def test_kills_lose_nothing_and_double_nothing(
 ) -> None:
     """At any moment whatever (D1, D4)."""
     lives.warm()
-    kills = scaled(1000, least=4)
+    kills = scaled(1000, least=6)
     # a child lives long enough for one or two M15 ticks and a bit, on a fast machine for some more
     end = desks.START + desks.QUARTER * max(48, kills * 8)
     for attempt in tries():

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,17 +50,14 @@ def test_a_stopped_desk_is_gone_within_two_seconds(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no SIGSTOP")
 def test_a_desk_that_is_ended_while_it_is_suspended_ends_when_it_wakes(
-    tmp_path: Path, tries: Tries, scaled: Callable[..., int]
+    tmp_path: Path, tries: Tries
 ) -> None:
-    """The system then hands the signal to any of its threads, not to the one that waits for it.
-
-    Once a day, three times a night.
-    """
+    """The system then hands the signal to any of its threads, not to the one that waits for it."""
     for attempt in tries():
         folder = attempt.folder(tmp_path)
         took = [
             seconds_of_an_end(folder, "rules", signal.SIGSTOP, signal.SIGTERM, signal.SIGCONT)
-            for _ in range(scaled(3))
+            for _ in range(3)
         ]
         with attempt:
             assert max(took) <= STOPPED

@@ -135,7 +135,7 @@ ticks = st.lists(
 )
 
 
-@settings(max_examples=examples(60, 20), deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ticks=ticks)
 def test_every_chain_is_the_mean_of_its_latest_fresh_composites(
     tmp_path_factory: pytest.TempPathFactory, ticks: list[Any]

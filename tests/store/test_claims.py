@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from instance_database import Database, TickKey
 from tests.conftest import Scale
-from tests.examples import examples
 from tests.worlds.stores import NOON, Hand, count, forked, key_of, open_database, save
 from torra.errors import StoreUnavailable
 
@@ -178,7 +177,7 @@ lives = st.lists(
 )
 
 
-@settings(max_examples=examples(40, 12), deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(lives=lives)
 def test_no_close_is_ever_forgotten(
     tmp_path_factory: pytest.TempPathFactory, lives: list[Any]

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from instance_database import Database
 from tests.conftest import Scale
-from tests.examples import examples
 from tests.worlds.stores import NOON, Hand, forked, key_of, open_database
 from torra.clock import iso
 from torra.store.ticks import LONGEST_LEASE, lives
@@ -157,7 +156,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=examples(40, 15), deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps=steps)
 def test_two_never_hold_it_at_once(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Any]
