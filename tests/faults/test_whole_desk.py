@@ -186,7 +186,7 @@ def test_a_halt_that_comes_while_a_reversal_is_booked_on_paper() -> None:
     life = DeskMachine()
     waiting = "SELECT 1 FROM signals WHERE bridge = 'paper' AND state = 'WAITING'"
     while not life.world.rows(waiting):
-        life.goes_on(1, ["BTCUSD"])
+        life.goes_on(1)
         life.a_person_decides(which=0, yes=True, clicks=1)
     life.a_halt_in_the_middle(point="moved", name="desk", bars=0)
     while not life.witness.halted:
