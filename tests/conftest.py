@@ -27,6 +27,7 @@ from hypothesis import settings
 from tests import ROOT
 from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
+from tests.examples import examples
 from tests.tries import EXCUSED, Tries, without_full_collections
 from tests.worlds.scored_once import scored_once
 from torra.feeds import sample
@@ -66,6 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "daily", derandomize=True, database=None, deadline=None, max_examples=40
     )
     settings.register_profile("nightly", deadline=None, print_blob=True)
+    examples.whole = scale_of(config) >= 1.0
     settings.load_profile("nightly" if config.getoption("--nightly") else "daily")
     if not os.environ.get("TMPDIR") and _has_room(MEMORY):
         tempfile.tempdir = str(MEMORY)

@@ -99,15 +99,18 @@ def check(folder: Path, start: datetime, upto: datetime) -> None:
 
 
 @pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[datetime], Path]:
-    """Return what gives the folder of a paying life without kills up to a moment."""
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[datetime], lives.Tables]:
+    """Return what gives the tables of a paying life without kills up to a moment.
+
+    It lives in this process, so that no life that is forked after it scores the same bars.
+    """
     lives.warm()
 
     @cache
-    def lived(upto: datetime) -> Path:
+    def lived(upto: datetime) -> lives.Tables:
         folder = tmp_path_factory.mktemp("calm")
-        finish(folder, TRADING, upto, ceiling=AMPLE)
-        return folder
+        lives.live(folder, TRADING, upto, ceiling=AMPLE)
+        return lives.tables(folder)
 
     return lived
 
@@ -115,7 +118,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[datetime], Path]
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_a_named_point_changes_nothing(
     point: str,
-    calm: Callable[[datetime], Path],
+    calm: Callable[[datetime], lives.Tables],
     tmp_path: Path,
     scaled: Scaled,
     record_property: Callable[[str, object], None],
@@ -123,6 +126,7 @@ def test_a_kill_at_a_named_point_changes_nothing(
     """Each point of a tick, again and again, on a desk that pays its vendor (D1)."""
     deaths = scaled(25)
     upto = TRADING + 2 * deaths * desks.QUARTER
+    never_killed = calm(upto)
     for number in range(deaths):
         passes = 1 if point in ONCE else 1 + number % 3
         named = f"{point}:{passes}"
@@ -131,7 +135,7 @@ def test_a_kill_at_a_named_point_changes_nothing(
         lives.whole(tmp_path)
     finish(tmp_path, TRADING, upto, ceiling=AMPLE)
     check(tmp_path, TRADING, upto)
-    assert lives.differences(tmp_path, calm(upto)) == []
+    assert lives.differences(tmp_path, never_killed) == []
     record_property("seen", f"{deaths} deaths at {point}")
 
 
@@ -182,11 +186,12 @@ def test_a_life_of_kills_ends_as_a_life_of_closings(
     for _ in range(restarts):
         point = dice.choice([name for name in POINTS if name not in ONCE])
         spare = dice.randint(0, 1)
+        lives.live(closed, TRADING, upto, ceiling=AMPLE, closes=spare)
         life = partial(lives.live, killed, TRADING, upto, ceiling=AMPLE, point=point, spare=spare)
         died += lives.run(life)
-        lives.run(partial(lives.live, closed, TRADING, upto, ceiling=AMPLE, closes=spare))
+    lives.live(closed, TRADING, upto, ceiling=AMPLE)
+    finish(killed, TRADING, upto, ceiling=AMPLE)
     for folder in (killed, closed):
-        finish(folder, TRADING, upto, ceiling=AMPLE)
         check(folder, TRADING, upto)
     assert died == restarts
     assert lives.differences(killed, closed) == []

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from agents.contracts import VECTORS
 from instance_database import Database
+from tests.conftest import Scale
 from tests.tick.test_shadow import go_on, run, trading
 from tests.worlds import desks, stores
 from torra.commands import standing as standing_commands
@@ -378,8 +379,8 @@ def test_a_scorecard_of_agents_in_shadow_says_so_and_not_how_it_is_computed(home
     assert "How this is computed" not in said and "--full" in said
 
 
-def test_a_scorecard_begins_with_money(tmp_path: Path) -> None:
-    desk = run(tmp_path, RulesProvider(), "full", 60)
+def test_a_scorecard_begins_with_money(tmp_path: Path, scaled: Scale) -> None:
+    desk = run(tmp_path, RulesProvider(), "full", 60 if scaled.whole else 40)
     desk.database.release_lease(desk.owner, desk.epoch)
     desk.database.close()
     (tmp_path / "profiles").mkdir()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import isotonic_regression
 
+from tests.later import Later
 from tests.worlds.markets import market, saying
 from torra.evaluation.calibration import (
     LEAST,
@@ -22,6 +22,8 @@ from torra.evaluation.calibration import (
 )
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.outcomes import Outcomes
+
+optimize = Later("scipy.optimize")
 
 CHANCES = {"low": 0.5, "medium": 0.6, "high": 0.75}
 
@@ -102,7 +104,7 @@ def test_too_few_calls_have_no_rate() -> None:
 def test_pooling_is_isotonic_regression(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values, weights = rng.normal(size=12), rng.uniform(0.5, 9, 12)
-    expected = isotonic_regression(values, weights=weights).x
+    expected = optimize.isotonic_regression(values, weights=weights).x
     assert pool_adjacent(values.tolist(), weights.tolist()) == pytest.approx(expected)
 
 

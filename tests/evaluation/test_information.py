@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
+from tests.later import Later
 from tests.worlds.markets import knowing, market, saying
 from tests.worlds.observed import START, plain_tick, quiet_ticks
 from torra.evaluation.dependence import (
@@ -32,6 +32,8 @@ from torra.evaluation.information import (
 from torra.evaluation.observations import TickSeen
 from torra.evaluation.opinion_table import DESK
 from torra.evaluation.outcomes import Outcomes
+
+stats = Later("scipy.stats")
 
 
 def desk(count: int = 3200, share: float = 0.15) -> tuple[tuple[TickSeen, ...], Outcomes]:

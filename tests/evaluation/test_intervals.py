@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from tests.conftest import Scale
+from tests.later import Later
 from torra.evaluation import intervals
 from torra.evaluation.intervals import (
     LEAST_BLOCKS,
@@ -26,6 +26,8 @@ from torra.evaluation.intervals import (
     student_tail,
     wilson,
 )
+
+stats = Later("scipy.stats")
 
 
 @pytest.mark.parametrize(("hits", "size"), [(0, 7), (3, 10), (10, 10), (41, 100), (1, 5_000)])

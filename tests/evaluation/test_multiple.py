@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from tests.conftest import Scale
+from tests.later import Later
 from tests.worlds.arm_trades import shows_no_gaps
 from torra.evaluation.intervals import Mean, binomial_tail, mean_of
 from torra.evaluation.multiple import (
@@ -21,6 +21,8 @@ from torra.evaluation.multiple import (
     holm,
 )
 from torra.evaluation.trade_figures import ArmFigures
+
+stats = Later("scipy.stats")
 
 SEEDS = 200
 NOMINAL = 0.025

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
+from tests.later import Later
 from tests.worlds.arm_trades import shows_no_gaps
 from tests.worlds.observed import START, plain_tick, quiet_ticks
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.outcomes import RoundTripCosts, outcomes
 from torra.evaluation.paired import Sides, flip_result, flips, flips_exhibit, sides
+
+stats = Later("scipy.stats")
 
 UP = Sides(0.9, -1.1)
 

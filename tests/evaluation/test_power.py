@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
+from tests.later import Later
 from tests.worlds.arm_trades import shows_no_gaps
 from torra.evaluation import power
+
+stats = Later("scipy.stats")
 
 
 @pytest.mark.parametrize(

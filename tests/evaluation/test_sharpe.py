@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import empyrical
 import numpy as np
 import pytest
-from scipy import stats
 
 from tests.conftest import Scale
+from tests.later import Later
 from tests.worlds.arm_trades import arm_of, coin, shows_no_gaps
 from torra.evaluation.account_curve import returns
 from torra.evaluation.observations import ArmSeen
@@ -27,6 +26,9 @@ from torra.evaluation.sharpe import (
     spread_of_trials,
     standard_error,
 )
+
+empyrical = Later("empyrical")
+stats = Later("scipy.stats")
 
 
 def test_the_ratio_is_empyricals_and_the_moments_are_scipys() -> None:

@@ -225,11 +225,13 @@ what it ran: a death between two commits of a close parts them. `signal_event` n
 had come last when it decided, and the numbers are those of a life.
 """
 
+Tables = Mapping[str, list[tuple[Any, ...]]]
+
 UNCOMPARED: Final = ("lease", "ledger", "rungs")
 """Whose turn it is; and what dying cost, which a life without deaths has not spent."""
 
 
-def tables(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+def tables(folder: Path) -> Tables:
     """Return every table as its rows, sorted, without what time alone decides."""
     database = desks.open_database(folder)
     names = rows(database, "select name from sqlite_master where type='table'")
@@ -264,9 +266,9 @@ def _lasting(value: Any) -> Any:
     return [_lasting(item) for item in value] if isinstance(value, list) else value
 
 
-def differences(one: Path, other: Path) -> list[str]:
+def differences(one: Path, other: Path | Tables) -> list[str]:
     """Return the tables in which two lives differ, each with the first rows that do."""
-    ours, theirs = tables(one), tables(other)
+    ours, theirs = tables(one), tables(other) if isinstance(other, Path) else other
     return [
         f"{name}: {_beside(ours.get(name, []), theirs.get(name, []))}"
         for name in ours.keys() | theirs.keys()

@@ -253,7 +253,7 @@ def test_a_storm_of_restarts_loses_no_close_and_never_goes_back(
 ) -> None:
     """(T5, D1) Each holder has a greater epoch than the one before, and its ticks come after."""
     desks.sample()
-    kills = scaled(200, least=8)
+    kills = scaled(200, least=4)
     two = storm(tmp_path, kills, random.Random(20261122))
     ticks = two.rows("select * from ticks where state = 'done' order by close_time, timeframe")
     assert [row["epoch"] for row in ticks] == sorted(row["epoch"] for row in ticks)

@@ -39,19 +39,22 @@ def test_a_fault_can_be_planted_and_its_tests_are_there(fault: Fault) -> None:
     for name, text in spoilt(fault, ROOT).items():
         before = (ROOT / name).read_text(encoding="utf-8")
         if name.endswith(".py"):
-            assert ast.dump(ast.parse(text)) != unspoilt(before)
+            assert all(isinstance(edit, At) for edit in fault.edits if edit.file == name)
+            assert ast.parse(text).body and text != unspoilt(before)
         assert text != before
     assert all(map(resolved, fault.tests))
 
 
 @cache
 def unspoilt(text: str) -> str:
-    """Return a program's tree; several faults are of one file."""
+    """Return a program as it is written from its tree; several faults are of one file.
+
+    What is planted is written like that too: without the change it is the same program.
+    """
     tree = ast.parse(text)
-    told = ast.dump(tree)
-    # What is planted is written from the tree: without the change it is the same program.
-    assert ast.dump(ast.parse(ast.unparse(tree))) == told
-    return told
+    written = ast.unparse(tree)
+    assert ast.dump(ast.parse(written)) == ast.dump(tree)
+    return written
 
 
 def test_every_fault_has_a_name_a_sentence_and_a_test() -> None:

@@ -74,7 +74,7 @@ def test_no_death_forgets_a_call_or_passes_the_ceiling(
     tmp_path: Path, scaled: Callable[..., int], record_property: Callable[[str, object], None]
 ) -> None:
     lives.warm()
-    kills = scaled(150, least=10)
+    kills = scaled(150, least=6)
     dice = random.Random(20261122)
     upto = START + timedelta(minutes=15) * 2 * kills
     for _ in range(kills):

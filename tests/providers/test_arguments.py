@@ -29,6 +29,7 @@ from agents.feature_words import (
 from agents.registry import AGENTS
 from agents.sayings import SAYINGS, Saying, mirrored
 from technical_calculator import COMPONENTS as PARTS
+from tests.conftest import Scale
 from tests.worlds import desks
 from tests.worlds.mirrors import MARKETS
 from tests.worlds.mirrors import mirrored as upside_down
@@ -121,11 +122,9 @@ def ids_of(point: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("mode", ["budget", "full"])
-def test_what_is_said_on_the_shipped_sample(
-    mode: str, scaled: Scaled, record_property: Any
-) -> None:
+def test_what_is_said_on_the_shipped_sample(mode: str, scaled: Scale, record_property: Any) -> None:
     """Each claim has a side and a number, each point its author's side; no id or Greek."""
-    heard = listen(mode, scaled(5_000, least=8))
+    heard = listen(mode, scaled(5_000) if scaled.whole else 8)
     seen: Counter[str] = Counter()
     claims: dict[tuple[str, ...], dict[str, str]] = {}
     for request, reply in heard:

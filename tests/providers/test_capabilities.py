@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from anthropic.resources.messages.messages import DEPRECATED_MODELS
-from anthropic.types.model_param import ModelParam
-from google.genai import types as google_types
-from openai.types.shared import chat_model
 
 from agent_config import MODELS, VENDORS
 from docs import generate
+from tests.later import Later
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.providers.vendors.capabilities import (
@@ -25,6 +22,11 @@ from torra.providers.vendors.capabilities import (
     check_model,
     warning,
 )
+
+anthropic_ends = Later("anthropic.resources.messages.messages")
+anthropic_names = Later("anthropic.types.model_param")
+google_types = Later("google.genai.types")
+openai_names = Later("openai.types.shared")
 
 BY_NAME = {(row.vendor, row.model): row for row in MODELS_KNOWN}
 ENDING = [row for row in MODELS_KNOWN if row.retired]
@@ -77,20 +79,20 @@ def test_the_ids_of_document_001_are_gone_or_have_a_successor() -> None:
 
 
 def test_anthropics_own_list_of_ends_is_ours() -> None:
-    for model, end in DEPRECATED_MODELS.items():
+    for model, end in anthropic_ends.DEPRECATED_MODELS.items():
         plain = re.sub(r"(\d)(st|nd|rd|th),", r"\1,", end)
         day = datetime.strptime(plain, "%B %d, %Y").date()  # noqa: DTZ007 - a day
         assert BY_NAME["anthropic", model].retired == day, model
 
 
 def test_every_id_that_anthropics_sdk_names_is_known() -> None:
-    names = [name for part in get_args(ModelParam) for name in get_args(part)]
+    names = [name for part in get_args(anthropic_names.ModelParam) for name in get_args(part)]
     assert len(names) > 15
     assert {("anthropic", name) for name in names} <= set(BY_NAME)
 
 
 def test_openais_own_list_of_ends_is_ours() -> None:
-    text = Path(chat_model.__file__).read_text(encoding="utf-8")
+    text = Path(openai_names.chat_model.__file__).read_text(encoding="utf-8")
     notes = re.findall(
         r"- (\"[^:]*):\s+Announced\s+shutdown\s+date:\s+(\d{4}-\d\d-\d\d)", text, re.DOTALL
     )

@@ -33,6 +33,7 @@ from agents.contracts import (
 from agents.debate import replies
 from agents.registry import AGENTS, SCORER
 from technical_calculator import COMPONENTS, score_frame
+from tests.examples import examples
 from tests.worlds.mirrors import MARKET, MARKETS, SCORES, STEP, Values, mirrored
 from tests.worlds.price_series import row_of, sample
 from torra.errors import ConfigError
@@ -364,7 +365,7 @@ def test_the_order_of_the_reports_changes_nothing() -> None:
 # --- mirror images --------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50, 20))
 @given(MARKETS, SCORES, STEP)
 def test_the_desk_mirrors_a_mirrored_market(
     market: Values, scores: dict[str, float], leaning: int
@@ -383,7 +384,7 @@ def test_the_desk_mirrors_a_mirrored_market(
             )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50, 20))
 @given(MARKETS, SCORES)
 def test_every_reply_is_sound_grounded_and_bounded(
     market: Values, scores: dict[str, float]
@@ -402,7 +403,7 @@ def test_every_reply_is_sound_grounded_and_bounded(
     assert all(abs(shape[vector] - scores[vector]) <= 0.3 + 1e-9 for vector in VECTORS)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50, 20))
 @given(MARKETS)
 def test_the_bull_never_says_less_than_the_bear(market: Values) -> None:
     bull = said(request(BULL, market))
@@ -461,7 +462,7 @@ def test_ordinals_are_arithmetic_over_the_items() -> None:
     assert ordinals({}) == dict.fromkeys(ORDINALS, 0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40, 20))
 @given(MARKETS)
 def test_ordinals_stay_in_their_ranges_and_turn_round(market: Values) -> None:
     here, there = (ordinals(features(values)) for values in (market, mirrored(market)))
@@ -644,7 +645,7 @@ def test_without_adx_the_regime_is_undecided() -> None:
     assert not told.flags
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150, 50), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(sorted(MARKET)),
@@ -782,7 +783,7 @@ def test_a_veto_needs_several_dangers_and_names_them() -> None:
     assert not ruling(CALM, weak)["veto"]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50, 20))
 @given(MARKETS)
 def test_no_single_danger_vetoes(market: Values) -> None:
     told = ruling(market)

@@ -17,6 +17,7 @@ import pytest
 
 from agents.contracts import ModelUnavailable
 from tests import ROOT
+from tests.conftest import Scale
 from tests.doubles.switchboards import (
     MODEL,
     VENDORS,
@@ -90,7 +91,10 @@ def dripping(byte_every: float) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor: str, tries: Tries) -> None:
+def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(
+    vendor: str, tries: Tries, scaled: Scale
+) -> None:
+    limit = 1.5 if scaled.whole else 0.6
     word = {"anthropic": "ANTHROPIC", "google": "GOOGLE"}.get(vendor, "OPENAI")
     for attempt in tries():
         with (
@@ -99,12 +103,12 @@ def test_a_reply_that_drips_is_stopped_at_the_limit_in_real_time(vendor: str, tr
         ):
             warm(way.switchboard, (vendor,))
             started = time.monotonic()
-            error = way.failure(vendor, limit_s=1.5)
+            error = way.failure(vendor, limit_s=limit)
             took = time.monotonic() - started
         assert (error.reason, error.billed, error.again) == ("timeout", True, None)
         with attempt:
             assert isinstance(error, VendorFault), "the call's own limit, not the loop's"
-            assert 1.4 < took < 2.4
+            assert limit - 0.1 < took < limit + 0.9
 
 
 def test_nobody_there_is_no_connection_in_real_time() -> None:

@@ -258,7 +258,7 @@ RAW = [
     (b"[" * 100_000, {}, "garbage", 0.5),
     (b"\xff\xfe", {}, "garbage", 0.5),
     (b" " * (MAX_REPLY_BYTES + 1), {}, "garbage", None),
-    (gzip.compress(b" " * 50_000_000, mtime=0), {"content-encoding": "gzip"}, "garbage", None),
+    (gzip.compress(b" " * 50_000_000, 1, mtime=0), {"content-encoding": "gzip"}, "garbage", None),
     (b"not gzip", {"content-encoding": "gzip"}, "error", 0.5),
     (b"what", {"content-encoding": "br"}, "error", 0.5),
 ]

@@ -20,6 +20,7 @@ import instance_database
 from agents.contracts import VECTORS, CallRecord
 from ath_calculator import Records
 from instance_database import Database
+from tests.examples import examples
 from tests.worlds.legacy_database import build
 from tests.worlds.price_series import times_of
 from tests.worlds.stores import (
@@ -405,7 +406,7 @@ batches = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60, 20), deadline=None)
 @given(batches=batches)
 def test_the_records_are_those_of_a_plain_search(
     tmp_path_factory: pytest.TempPathFactory, batches: list[Any]

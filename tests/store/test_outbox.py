@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instance_database import Database
+from tests.examples import examples
 from tests.worlds.stores import NOON, PROFILE, closing, count, open_database, opening
 from torra.errors import ConfigError
 from torra.verdict.risk_engine import notional
@@ -277,7 +278,7 @@ acts = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50, 15), deadline=None)
 @given(acts=acts)
 def test_an_instance_never_holds_two(
     tmp_path_factory: pytest.TempPathFactory, acts: list[Any]

@@ -223,7 +223,7 @@ class Life:
         self.seen["lives"] += 1
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_every_leg_is_accounted_for(
     part: int, tmp_path: Path, scaled: Any, record_property: Any
 ) -> None:
