@@ -67,7 +67,7 @@ def test_analysts_that_disagree_have_lowered_nothing_of_it() -> None:
 
 def test_the_same_trade_has_the_size_that_risk_and_the_rules_of_the_gate_leave() -> None:
     # 0.5 % of 10,000 over a stop 400 away are 0.125 lots; x 0.80 of the rules, not x 0.10
-    assert told(row(), record("BUY")) == ("the same trade, 0.10 lots", "L1 +0.52, BUY from +0.50")
+    assert told(row(), record("BUY")) == ("the same trade, 0.10 lots", "bars +0.52, BUY from +0.50")
 
 
 def test_the_notional_limit_holds_at_the_price_of_the_proposal() -> None:
@@ -77,7 +77,7 @@ def test_the_notional_limit_holds_at_the_price_of_the_proposal() -> None:
 
 @pytest.mark.parametrize(
     ("consensus", "shown"),
-    [(0.12, "L1 +0.12"), (0.4996, "L1 +0.4996"), (-0.4499, "L1 \u22120.4499")],
+    [(0.12, "bars +0.12"), (0.4996, "bars +0.4996"), (-0.4499, "bars \u22120.4499")],
 )
 def test_no_trade_shows_both_thresholds(consensus: float, shown: str) -> None:
     trade, why = told(row(), record("HOLD", consensus))

@@ -1,6 +1,6 @@
 """What L1 alone would do in the place of a proposal: the same trade, another one, or none.
 
-    Without agents: the same trade, 0.09 lots   L1 +0.53, BUY from +0.50
+    Without agents: the same trade, 0.09 lots   bars +0.53, BUY from +0.50
 
 The size is that of the sizing code (torra.verdict.position_size), at the price of the proposal and
 with the multiplier of the gate's rules alone: no agent has lowered it, neither by its word nor by
@@ -97,7 +97,7 @@ def _standing(record: TickRecord) -> str:
     ends = {"BUY": limits.buy, "SELL": -limits.sell}
     shown = [name for name in ends if record.l1_verdict not in OTHER or name == record.l1_verdict]
     told = ", ".join(f"{name} from {_signed(ends[name])}" for name in shown)
-    return f"L1 {_signed(consensus, *ends.values())}, {told}"
+    return f"bars {_signed(consensus, *ends.values())}, {told}"
 
 
 def _signed(value: float, *limits: float) -> str:
