@@ -88,7 +88,7 @@ def test_no_trade_shows_both_thresholds(consensus: float, shown: str) -> None:
 def test_the_other_side_has_its_own_stop_and_size() -> None:
     trade, why = told(row(), record("SELL", -0.61))
     assert trade == "a sell instead, 0.10 lots"
-    assert why == "L1 \u22120.61, SELL from \u22120.45"
+    assert why == "bars \u22120.61, SELL from \u22120.45"
 
 
 def test_the_other_side_that_can_have_no_target_is_no_trade() -> None:
@@ -156,7 +156,7 @@ def test_the_page_says_it_at_the_price_of_now(backing: Backing) -> None:
     lots = int(full * rule * 100 + 1e-9) / 100
     assert lots > answer["now"]["lots"], "conviction has made the proposal smaller"
     assert page.cells["p.without"] == f"the same trade, {lots:.2f} lots"
-    assert f"L1 {known['l1_consensus']:+.2f}, BUY from +0.15" in page.text
+    assert f"bars {known['l1_consensus']:+.2f}, BUY from +0.15" in page.text
     assert page.text.index("Panel") < page.text.index("Without agents") < page.text.index("Why not")
 
 
