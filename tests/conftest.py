@@ -15,6 +15,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -200,9 +201,12 @@ def _cleared_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _bars_are_scored_once() -> Iterator[None]:
-    """Let every desk share what the same bars came to; a scorer that a test changes scores anew."""
-    with scored_once():
+def _bars_are_scored_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """By day let every desk share what the same bars came to; at night each scores for itself.
+
+    A scorer that a test changes scores anew.
+    """
+    with nullcontext() if scale_of(request.config) >= 1.0 else scored_once():
         yield
 
 

@@ -264,3 +264,14 @@ def test_the_consensus_names_its_timeframes() -> None:
     del of["H1"]
     assert not arithmetic.consensus_line(record(consensus=0.6, composites=of))
     assert re.search(r"Consensus .\d\.\d\d: .*M15 .*H1 ", get(TICK, "full").text)
+
+
+def test_a_damaged_record_has_no_share_beyond_the_whole() -> None:
+    panel = {"buy": {"conviction": 1e308, "raw": -7.0}, "sell": {"conviction": 0.5, "raw": 1e308}}
+    broken = record(verdict="BUY", deliberation={"panel": panel})
+    assert facts(broken)["Sure of it"].value == "—"
+    of = {name: {"composite": 0.1, "weight": 1.0, "fresh": True} for name in ("M15", "H1")}
+    for weight in (-0.5, 1e308, -1.0, 0.0):
+        of["H1"]["weight"] = weight
+        line = arithmetic.consensus_line(record(consensus=0.1, composites=of))
+        assert "inf" not in line and "−" not in line and len(line) < 60, line

@@ -102,6 +102,15 @@ BARS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """How a page says what a record says of L1."""
 
+WHY_HELD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **CAUSES,
+        "THRESHOLD": "no threshold is reached",
+        "POSITION_HELD": "the open position stays",
+    }
+)
+"""Why a tick ordered nothing, by the reason of its action: a check's cause, or none was needed."""
+
 BELOW_ZERO: Final = re.compile(r"(?<![\w.])-(?=\d)")
 """The hyphen before a number, for which a page shows a minus."""
 

@@ -165,11 +165,13 @@ def consensus_line(record: TickRecord) -> str:
     """Return in a sentence of which timeframes the consensus is; "" where it is of one alone."""
     fresh = {name: one for name, one in record.composites.items() if one.fresh}
     total = _total([one.weight for one in fresh.values()])
-    if len(record.composites) < 2 or not total or record.consensus is None:
+    shared = {name: (one.weight or 0.0) / total for name, one in fresh.items()} if total else {}
+    # a damaged record may have weights of which no shares can be made
+    whole = shared and all(0.0 <= share <= 1.0 for share in shared.values())
+    if len(record.composites) < 2 or not whole or record.consensus is None:
         return ""
     parts = [
-        f"{figures.clean(name, 12)} {figures.signed(one.composite, 2)}"
-        f" ({100 * (one.weight or 0.0) / total:.0f} %)"
+        f"{figures.clean(name, 12)} {figures.signed(one.composite, 2)} ({100 * shared[name]:.0f} %)"
         for name, one in fresh.items()
     ]
     left_out = [figures.clean(name, 12) for name in record.composites if name not in fresh]

@@ -119,7 +119,8 @@ def _sure(record: ShownTick) -> Fact:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    """Return a share in percent; of a damaged record it may be none."""
+    return f"{100 * share:.0f} %" if 0.0 <= share <= 1.0 else DASH
 
 
 def _evidence(cited: Sequence[CitedRow], shown: Sequence[str]) -> Fact:

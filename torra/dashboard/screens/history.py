@@ -31,7 +31,7 @@ from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.store.tick_listing import AFTER_ALL, Place, TickKind
-from torra.tick.sentence import CAUSES
+from torra.tick.sentence import WHY_HELD
 from torra.tick.tick_record import PROPOSED
 from torra.verdict.deny_reasons import DenyReason
 
@@ -355,11 +355,8 @@ def _label(name: str, word: str) -> str:
 
 def why(reason: str) -> str:
     """Return the reason of an action in few words."""
-    if reason == "THRESHOLD":
-        return "no threshold is reached"
-    known = REASONS.get(reason)
-    short = CAUSES[DenyReason(reason)] if reason in DENIALS else known
-    return short or figures.clean(reason, 60) or "not recorded"
+    known = WHY_HELD.get(reason) or REASONS.get(reason)
+    return known or figures.clean(reason, 60) or "not recorded"
 
 
 def _line(row: Mapping[str, Any]) -> HistoryLine:

@@ -11,6 +11,7 @@ from torra.dashboard.record import story_cards
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.rendering import state
 from torra.errors import ConfigError
+from torra.tick.sentence import WHY_HELD
 
 VERBS = {"BUY": "buy", "SELL": "sell"}
 ENDS = {
@@ -63,7 +64,7 @@ def _changed(record: ShownTick, currency: str) -> dict[str, str] | None:
             return words.did(course)
         # a verdict that opens nothing is no hold: the position stays, or a check objects
         verb = VERBS.get(str(course.verdict))
-        why = words.HELD.get(str(course.reason), "") if verb else ""
+        why = WHY_HELD.get(str(course.reason), "") if verb else ""
         return f"{verb} verdict, but no order: {why}" if why else "no trade"
 
     return {

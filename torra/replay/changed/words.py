@@ -13,7 +13,7 @@ from torra.exhibits import figures
 from torra.exhibits.money import IN_MONEY
 from torra.replay.changed.listing import ChangedPage, Paths
 from torra.replay.changed.without_agents import CameTo, ChangedTick, Course
-from torra.tick.sentence import CAUSES
+from torra.tick.sentence import WHY_HELD
 
 NOT_ADDED: Final = (
     "Each line is its own counterfactual: one change decides whether the next could happen, so the "
@@ -22,13 +22,6 @@ NOT_ADDED: Final = (
 DID: Final = {
     "OPEN_BUY": "buy", "OPEN_SELL": "sell", "CLOSE": "close", "REVERSE": "reverse", "HOLD": "hold",
 }  # fmt: skip
-HELD: Final = {
-    **CAUSES,
-    "THRESHOLD": "no threshold is reached",
-    "POSITION_HELD": "the open position stays",
-}
-"""Why a course holds, by its code."""
-
 CAME: Final = {"open": "still open", "none": "no trade", "unknown": "not known"}
 
 
@@ -41,7 +34,7 @@ def did(course: Course) -> str:
         return f"{told} {figures.plain(course.lots)} lots"
     if not course.reason:
         return told
-    return f"{told}, {HELD.get(course.reason) or figures.clean(course.reason, 40)}"
+    return f"{told}, {WHY_HELD.get(course.reason) or figures.clean(course.reason, 40)}"
 
 
 def came(came_to: CameTo, currency: str = "") -> str:

@@ -81,7 +81,8 @@ def sentence(paths: listing.Paths, currency: str, *, ticks: int = 0, warmed: boo
         return paths.says
     after = f" {currency}" if currency else ""
     came = "cost" if paths.money < 0.0 else "earned"
-    told = f"The agents {came} {figures.plain(abs(paths.money), 2)}{after} beside the bars alone"
+    amount = f"{figures.plain(abs(paths.money), 2)}{after}" if round(paths.money, 2) else "nothing"
+    told = f"The agents {came} {amount} beside the bars alone"
     if ticks:
         told += f" over {ticks:,} ticks{', warm-up included' if warmed else ''}"
     if paths.low is None or paths.high is None:
