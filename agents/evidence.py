@@ -39,6 +39,9 @@ FUNDAMENTALS: Final = tuple(
     for name in ("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct")
 )
 
+OUTSIDE: Final = ("macro.", "cot.", "positioning.", "derivs.")
+"""Blocks of numbers from beside the chart."""
+
 CASE_EVIDENCE: Final = (
     "scores.",
     *(
@@ -52,6 +55,7 @@ CASE_EVIDENCE: Final = (
     "forecast.",
     "memory.",
     *FUNDAMENTALS,
+    *OUTSIDE,
     *MARKET_EVIDENCE,
     "host.",
 )
@@ -61,6 +65,9 @@ SOURCES: Final[Mapping[str, str]] = {
     "news": "source.news",
     "sentiment": "source.news",
     "fundamentals": "source.fundamentals",
+    "macro": "source.macro",
+    "cot": "source.cot",
+    "derivs": "source.derivs",
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
 
@@ -144,9 +151,12 @@ def _needed(needs: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
 
 def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
     """Return the words of the sources of some blocks, where they explain that nothing is there."""
-    found = (features.get(SOURCES.get(block, "")) for block in blocks)
-    words = dict.fromkeys(str(feature.value) for feature in found if feature and feature.value)
-    return ", ".join(word for word in words if word != NOTHING_WRONG)
+    found = {block: features.get(SOURCES.get(block, "")) for block in blocks}
+    words = {block: str(one.value) for block, one in found.items() if one and one.value}
+    wrong = {block: word for block, word in words.items() if word != NOTHING_WRONG}
+    if len({*wrong.values()}) > 1:
+        return ", ".join(f"{block} {word}" for block, word in wrong.items())
+    return next(iter(wrong.values()), "")
 
 
 def _true(cited: Evidence, feature: Feature | None) -> bool:

@@ -219,6 +219,7 @@ def test_without_feeds_the_bundle_is_whole_and_says_so() -> None:
         "source.events": "off",
         **dict.fromkeys(("source.events_ahead_min", "source.events_behind_min")),
         "source.fundamentals": "off",
+        **dict.fromkeys(("source.macro", "source.cot", "source.derivs"), "off"),
     }
 
 

@@ -31,6 +31,7 @@ from torra.commands.options import (
     on_terminal,
     print_json,
 )
+from torra.commands.outside import outside
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import changed, scorecard, standing
@@ -401,8 +402,8 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, models, notices, jobs, lookahead,
-    consistency,
+    replay, recompose, sweep, scorecard, standing, changed, money, models, notices, jobs, outside,
+    lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:
