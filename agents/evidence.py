@@ -71,6 +71,20 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
 
+SPOKEN: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("cot", "positioning", "derivs"), "sentiment"),
+    "fundamentals": "company",
+}
+"""What a block is called where an agent says that it has nothing, if not by its own name."""
+
+SOURCE_NAMES: Final[Mapping[str, str]] = {
+    "sentiment": "news",
+    "fundamentals": "company",
+    "cot": "positions",
+    "derivs": "derivatives",
+}
+"""What the source of a block is called, if not by the block's name."""
+
 NOTHING_WRONG: Final = "available"
 
 
@@ -87,7 +101,8 @@ def missing(role: Role, context: DebateContext) -> str:
     ):
         return ""
     blocks = tuple(dict.fromkeys(need.split(".", 1)[0] for need in role.needs))
-    lacking = f"no {' or '.join(blocks)} evidence"
+    named_for_people = dict.fromkeys(SPOKEN.get(block, block) for block in blocks)
+    lacking = f"no {' or '.join(named_for_people)} evidence"
     if why := _why(blocks, context.features):
         return f"{lacking}: {why}"
     parts = (need.partition(".")[2].rstrip("_") for need in role.needs)
@@ -155,7 +170,7 @@ def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
     words = {block: str(one.value) for block, one in found.items() if one and one.value}
     wrong = {block: word for block, word in words.items() if word != NOTHING_WRONG}
     if len({*wrong.values()}) > 1:
-        return ", ".join(f"{block} {word}" for block, word in wrong.items())
+        return ", ".join(f"{SOURCE_NAMES.get(block, block)} {wrong[block]}" for block in wrong)
     return next(iter(wrong.values()), "")
 
 

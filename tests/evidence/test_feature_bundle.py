@@ -152,7 +152,7 @@ EXPECTED = {
             *("revenue_growth_pct", "net_margin_pct"),
         )
     ),
-    *(f"source.{name}" for name in ("news", "events", "fundamentals")),
+    *(f"source.{name}" for name in ("news", "events", "fundamentals", "macro", "cot", "derivs")),
     *(f"source.events_{name}_min" for name in ("ahead", "behind")),
 }
 FED = ("events.", "news.", "sentiment.", "fundamentals.", "source.events_")

@@ -66,7 +66,9 @@ def _typed(word: str, yes: bool) -> Callable[[Sequence[str]], None] | None:
 
 
 CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Run": ("run", "init", "import", "profile", "models", "token", "tick", "jobs"),
+    "Run": ("run", "init", "import", "profile", "models", "token", "tick", "jobs",
+        "outside",
+    ),
     "Decide": (
         "signals", "approve", "reject", "close", "stop", "flatten", "halt", "resume", "settle",
         "notices",
