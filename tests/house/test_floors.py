@@ -46,6 +46,7 @@ ROOMS: dict[str, tuple[int, str]] = {
     "news_collector": (2, "news"),
     "news": (2, "news"),
     "collecting": (2, "news"),
+    "outside": (2, "news"),
     "plugins": (2, "plugins"),
     "feeds": (2, "feeds"),
     "providers": (2, "providers"),
