@@ -39,6 +39,7 @@ from torra.store.ledger import LedgerStore
 from torra.store.news import NewsStore
 from torra.store.notices import NoticeStore
 from torra.store.sentiment import SentimentStore
+from torra.store.series import SeriesStore
 from torra.store.standings import ChangeStore, StandingStore
 from torra.store.streams import EventStore
 from torra.store.tick_listing import TickListingStore
@@ -72,6 +73,7 @@ class Database(
     JournalStore,
     LedgerStore,
     NewsStore,
+    SeriesStore,
     NoticeStore,
     EventStore,
     AuditStore,

@@ -570,6 +570,45 @@ CREATE INDEX signals_closes ON signals (closes) WHERE closes IS NOT NULL;
 """What a person wrote to a trade (torra.store.trade.notes), and the orders that belong to one: by
 that index they are found without reading every trade of its instance."""
 
+OUTSIDE: Final = """
+CREATE TABLE series (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL, at TEXT NOT NULL, known_at TEXT NOT NULL, first_seen TEXT NOT NULL,
+    value REAL NOT NULL, source TEXT NOT NULL,
+    UNIQUE (name, at, known_at)
+);
+CREATE TRIGGER series_never_changes BEFORE UPDATE ON series
+    BEGIN SELECT RAISE(ABORT, 'what was known of a series stays as it is'); END;
+CREATE TRIGGER series_never_shrinks BEFORE DELETE ON series
+    BEGIN SELECT RAISE(ABORT, 'what was known of a series stays as it is'); END;
+CREATE TRIGGER series_never_replaced BEFORE INSERT ON series
+    WHEN EXISTS (
+        SELECT 1 FROM series WHERE number = new.number
+        OR (name = new.name AND at = new.at AND known_at = new.known_at)
+    )
+    BEGIN SELECT RAISE(ABORT, 'what was known of a series stays as it is'); END;
+
+CREATE TABLE facts (
+    number INTEGER PRIMARY KEY,
+    ticker TEXT NOT NULL, figure TEXT NOT NULL, begins TEXT NOT NULL, ends TEXT NOT NULL,
+    known_at TEXT NOT NULL, first_seen TEXT NOT NULL,
+    value REAL NOT NULL, unit TEXT NOT NULL, source TEXT NOT NULL,
+    UNIQUE (ticker, figure, begins, ends, known_at)
+);
+CREATE TRIGGER facts_never_change BEFORE UPDATE ON facts
+    BEGIN SELECT RAISE(ABORT, 'what was known of a company stays as it is'); END;
+CREATE TRIGGER facts_never_shrink BEFORE DELETE ON facts
+    BEGIN SELECT RAISE(ABORT, 'what was known of a company stays as it is'); END;
+CREATE TRIGGER facts_never_replaced BEFORE INSERT ON facts
+    WHEN EXISTS (
+        SELECT 1 FROM facts WHERE number = new.number
+        OR (ticker = new.ticker AND figure = new.figure AND begins = new.begins
+            AND ends = new.ends AND known_at = new.known_at)
+    )
+    BEGIN SELECT RAISE(ABORT, 'what was known of a company stays as it is'); END;
+"""
+"""Numbers from beside the chart (torra.store.series): a value that is revised is a further row."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -699,6 +738,11 @@ def _trade_notes(db: sqlite_utils.Database) -> None:
     db.executescript(TRADE_NOTES)
 
 
+@steps(name="0018_outside")
+def _outside(db: sqlite_utils.Database) -> None:
+    db.executescript(OUTSIDE)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -717,6 +761,7 @@ SCRIPTS: Final = {
     "0015_jobs": JOBS,
     "0016_history": HISTORY,
     "0017_trade_notes": TRADE_NOTES,
+    "0018_outside": OUTSIDE,
 }
 """The script of each step, without the sentiment table and added columns."""
 

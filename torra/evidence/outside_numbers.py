@@ -1,0 +1,203 @@
+"""The series of numbers from beside the chart: their names, and what was known of one at a moment.
+
+`SERIES` is the closed vocabulary: yields, the dollar, VIX, positions of the CFTC's reports, and
+what only a file of one's own brings. A value has `at`, what it is about, and `known_at`, when the
+public could know it; a desk has it from its own `first_seen`. `SeriesHistory` keeps all that was
+ever said of one series and returns what was known at a moment: of a value that was revised the
+newest then known, and nothing that came later. The order in which rows are handed in does not
+matter.
+
+Pure values and functions; torra.store.series keeps the rows, torra.outside fetches them,
+torra.evidence.outside_readings makes features of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal, NamedTuple
+
+SeriesSource = Literal["fred", "cftc", "file"]
+
+DAILY: Final = timedelta(days=10)
+"""Validity of a daily value: a long weekend, and a day until it is known."""
+
+WEEKLY: Final = timedelta(days=21)
+"""Validity of a weekly value: a week, the days until it is known, and a late release."""
+
+MONTHLY: Final = timedelta(days=70)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A series: its name for people, its unit, how long a value is valid, and who has it.
+
+    A value that is older than `valid` at a moment counts as unknown then. `own` is what a name may
+    end in, after a dot: a symbol (derivs.funding.BTCUSD) or a currency (yield_2y.EUR).
+    """
+
+    says: str
+    unit: str
+    valid: timedelta
+    source: SeriesSource
+    own: Literal["", "symbol", "currency"] = ""
+
+
+class SeriesRow(NamedTuple):
+    """One value as a source states it; times are aware and in UTC, `at` of a day is its midnight.
+
+    `source` names who said it: fred, cftc, or the name of a file.
+    """
+
+    name: str
+    at: datetime
+    known_at: datetime
+    value: float
+    source: str
+
+
+class StoredRow(NamedTuple):
+    """A row with the moment at which this desk saw it first, and its number in the store."""
+
+    row: SeriesRow
+    first_seen: datetime
+    number: int = 0
+
+
+MARKETS: Final[Mapping[str, str]] = {
+    "gold": "managed money in gold",
+    "oil": "managed money in crude oil",
+    "eur": "leveraged funds in the euro",
+    "sp500": "asset managers in the S&P 500",
+    "vix": "leveraged funds in VIX futures",
+    "btc": "leveraged funds in bitcoin",
+}
+"""The markets of the CFTC's reports that are read, with the kind of trader that is counted."""
+
+SERIES: Final[Mapping[str, Series]] = {
+    "DGS2": Series("the 2-year US yield", "%", DAILY, "fred"),
+    "DGS10": Series("the 10-year US yield", "%", DAILY, "fred"),
+    "DFII10": Series("the 10-year US real yield", "%", DAILY, "fred"),
+    "T10YIE": Series("the 10-year US breakeven inflation", "%", DAILY, "fred"),
+    "VIXCLS": Series("VIX", "points", DAILY, "fred"),
+    "DTWEXBGS": Series("the broad dollar index", "points", WEEKLY, "fred"),
+    **{
+        f"cot.{market}.{part}": Series(f"{says}: {what}", "contracts", WEEKLY, "cftc")
+        for market, says in MARKETS.items()
+        for part, what in (
+            ("long", "long positions"),
+            ("short", "short positions"),
+            ("open_interest", "open interest of the whole market"),
+        )
+    },
+    "yield_2y": Series("the 2-year yield of a currency", "%", DAILY, "file", "currency"),
+    "inventories": Series("the stocks of crude oil", "million barrels", WEEKLY, "file"),
+    "fear_greed": Series("the fear and greed index", "of 100", DAILY, "file", "symbol"),
+    "index_earnings_yield": Series("the earnings yield of the index", "%", MONTHLY, "file"),
+    "derivs.funding": Series("the funding rate", "%", DAILY, "file", "symbol"),
+    "derivs.open_interest": Series("the open interest", "contracts", DAILY, "file", "symbol"),
+    "derivs.long_liquidations": Series("the longs liquidated", "USD", DAILY, "file", "symbol"),
+    "derivs.short_liquidations": Series("the shorts liquidated", "USD", DAILY, "file", "symbol"),
+    "derivs.dvol": Series("the implied volatility", "%", DAILY, "file", "symbol"),
+    "derivs.put_call": Series("puts for a call", "x", DAILY, "file", "symbol"),
+    "derivs.iv_slope": Series("far less near implied volatility", "pp", DAILY, "file", "symbol"),
+    "derivs.skew_25d": Series("the 25-delta skew", "pp", DAILY, "file", "symbol"),
+}
+"""Every series by name: FRED's under its own, what a file alone brings under ours."""
+
+FRED: Final = tuple(name for name, series in SERIES.items() if series.source == "fred")
+CFTC: Final = tuple(name for name, series in SERIES.items() if series.source == "cftc")
+
+
+def series_of(name: str) -> Series | None:
+    """Return the series of a name, also of one that ends in its own symbol or currency; or None."""
+    if found := SERIES.get(name):
+        return None if found.own == "currency" else found
+    stem, _, own = name.rpartition(".")
+    found = SERIES.get(stem)
+    if found is None or not found.own or not own.isalnum() or own != own.upper():
+        return None
+    return found if found.own == "symbol" or (len(own) == 3 and own.isalpha()) else None
+
+
+class SeriesThen(NamedTuple):
+    """What was known of a series at a moment: its days, oldest first, and a value of each.
+
+    `known_at` and `source` are those of the newest day's value.
+    """
+
+    ats: tuple[datetime, ...]
+    values: tuple[float, ...]
+    known_at: datetime
+    source: str
+
+    @property
+    def at(self) -> datetime:
+        """What the newest value is about."""
+        return self.ats[-1]
+
+    @property
+    def value(self) -> float:
+        """The newest value."""
+        return self.values[-1]
+
+
+class SeriesHistory:
+    """All that was ever said of one series; any thread may ask what was known at a moment.
+
+    With `live` a row counts from its first sight too: this desk could not know it before. Without,
+    as in a replay, its `known_at` alone counts.
+    """
+
+    def __init__(self, *, live: bool) -> None:
+        self._live = live
+        self._lock = threading.Lock()
+        self._rows: list[tuple[datetime, datetime, int, SeriesRow]] = []
+        self._moments: list[datetime] = []
+        self._counted = 0
+        self._newest: dict[datetime, SeriesRow] = {}
+        self._then: SeriesThen | None = None
+
+    def add(self, rows: Iterable[StoredRow]) -> None:
+        """Add rows; those that are there already may come again."""
+        with self._lock:
+            known = set(self._rows)
+            fresh = {self._moment(one) for one in rows} - known
+            if not fresh:
+                return
+            self._rows = sorted(known | fresh)
+            self._moments = [row[0] for row in self._rows]
+            self._counted, self._newest, self._then = 0, {}, None
+
+    def _moment(self, one: StoredRow) -> tuple[datetime, datetime, int, SeriesRow]:
+        known = one.row.known_at
+        moment = max(known, one.first_seen) if self._live else known
+        return moment, known, one.number, one.row
+
+    def then(self, as_of: datetime) -> SeriesThen | None:
+        """Return what was known at `as_of`; None while nothing was."""
+        with self._lock:
+            count = bisect_right(self._moments, as_of)
+            if count < self._counted:
+                self._counted, self._newest = 0, {}
+            elif count == self._counted and self._then is not None:
+                return self._then
+            for _, known, _, row in self._rows[self._counted : count]:
+                held = self._newest.get(row.at)
+                # Live, an older statement may be seen after a newer one; the newer one stands.
+                if held is None or held.known_at <= known:
+                    self._newest[row.at] = row
+            self._counted = count
+            self._then = _told(self._newest)
+            return self._then
+
+
+def _told(newest: Mapping[datetime, SeriesRow]) -> SeriesThen | None:
+    if not newest:
+        return None
+    ats = tuple(sorted(newest))
+    last = newest[ats[-1]]
+    return SeriesThen(ats, tuple(newest[at].value for at in ats), last.known_at, last.source)

@@ -1,0 +1,405 @@
+"""What a tick reads from beside the chart: macro, positions, derivatives, by asset class.
+
+`read` makes an `OutsideView` of what was known at a moment: each level with its change over 20 and
+60 trading days (4 and 12 weeks of a weekly one) and its rank among the last three years. A value
+that is older than its series is valid is None, and so are a change and a rank without 250 days
+behind them. An asset class reads what docs/outside.md lists for it (`LEVELS_OF`); crypto and a
+symbol without a class read no macro number at all.
+
+    share of longs    net = 100 * (long - short) / open_interest
+    rank              100 * (below + equal / 2) / n
+    fit               log(close) = a + b * yield over the last 250 days that have both; R2 of it
+
+Gold's real yield is evidence only while its own fit still holds: see `FIT_R2`. Pure functions.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
+from torra.evidence.outside_numbers import SeriesThen, series_of
+
+THREE_YEARS: Final = timedelta(days=1096)
+"""Over this long a value is ranked."""
+
+LEAST_DAYS: Final = 250
+"""Days that must lie behind a rank or a fit."""
+
+LEAST_VALUES: Final = 30
+"""Values that a rank needs beside them."""
+
+FIT_DAYS: Final = 250
+"""Days over which price is fitted to the real yield."""
+
+FIT_R2: Final = 0.3
+"""R2 below which the relation of gold to the real yield counts as broken."""
+
+CROWDED: Final = 90.0
+"""Rank of the positions from which, and 100 less it up to which, a side is crowded."""
+
+Closes = Sequence[tuple[date, float]]
+"""Closes of whole days, UTC, oldest first."""
+
+
+class Level(NamedTuple):
+    """A number of the block macro: the series that it is made of, and how it is read.
+
+    `steps` are how many values back its two changes reach; a `relative` change is in percent of
+    the value before.
+    """
+
+    series: tuple[str, ...]
+    of: Callable[..., float]
+    steps: tuple[int, int] = (20, 60)
+    relative: bool = False
+
+
+def _same(value: float) -> float:
+    return value
+
+
+def _less(one: float, other: float) -> float:
+    return one - other
+
+
+LEVELS: Final[Mapping[str, Level]] = {
+    "real_yield": Level(("DFII10",), _same),
+    "breakeven": Level(("T10YIE",), _same),
+    "yield_2y": Level(("DGS2",), _same),
+    "yield_10y": Level(("DGS10",), _same),
+    "slope": Level(("DGS10", "DGS2"), _less),
+    "dollar": Level(("DTWEXBGS",), _same, relative=True),
+    "vix": Level(("VIXCLS",), _same),
+    "rate_gap": Level(("base", "quote"), _less),
+    "inventories": Level(("inventories",), _same, (4, 12), relative=True),
+    "earnings_yield": Level(("index_earnings_yield",), _same, (1, 3)),
+}
+"""Every number of the block macro; the series of the rate gap go by the pair's currencies."""
+
+LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "gold": ("real_yield", "breakeven", "dollar"),
+    "index": ("yield_2y", "yield_10y", "slope", "vix", "earnings_yield"),
+    "fx": ("rate_gap", "slope"),
+    "oil": ("inventories", "dollar"),
+}
+"""What each asset class reads; a stock reads its company, and the others nothing."""
+
+MARKET_OF: Final[Mapping[str, str]] = {"gold": "gold", "oil": "oil", "index": "sp500"}
+"""The market of the CFTC's reports by asset class; currencies and coins go by their own name."""
+
+REAL_YIELD: Final = "DFII10"
+COT_CURRENCY: Final = "EUR"
+COT_COIN: Final = "BTC"
+
+DERIVS: Final = (
+    *("funding", "open_interest", "long_liquidations", "short_liquidations"),
+    *("dvol", "put_call", "iv_slope", "skew_25d"),
+)
+"""Numbers of the block derivs; each is a series of a file, with its rank."""
+
+
+class Seen(NamedTuple):
+    """The newest value of a series that a tick saw: what it is about, and since when it was known.
+
+    `stale` says that it is too old to count.
+    """
+
+    value: float
+    at: datetime
+    known_at: datetime
+    source: str
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideView:
+    """The outside numbers that a tick knows: features by id, statuses by block, series by name.
+
+    `numbers` has every feature that the asset class reads, None where it is not known.
+    """
+
+    numbers: Mapping[str, float | str | None] = field(default_factory=dict)
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+
+
+NO_OUTSIDE: Final = OutsideView()
+BLOCKS: Final = ("macro", "cot", "derivs")
+"""Blocks that series feed, each with a feature source.BLOCK that says why there is nothing."""
+
+Then = Callable[[str], SeriesThen | None]
+"""Returns what was known of a series at the moment that is read."""
+
+
+class Track(NamedTuple):
+    """A number through time: one value for each day that has all its series."""
+
+    ats: tuple[datetime, ...]
+    values: tuple[float, ...]
+
+
+def series_for(subject: NewsSubject) -> tuple[str, ...]:
+    """Return the names of all series that a subject reads, its own before those for all."""
+    names = [name for level in LEVELS_OF.get(subject.asset, ()) for name in _parts(level, subject)]
+    if market := market_of(subject):
+        names += [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
+    if subject.asset:
+        for name in ("fear_greed", *(f"derivs.{one}" for one in DERIVS)):
+            names += [f"{name}.{subject.symbol.upper()}", name]
+    return tuple(dict.fromkeys(name for name in names if series_of(name)))
+
+
+def market_of(subject: NewsSubject) -> str:
+    """Return the market of the CFTC's reports that a subject reads, "" for none."""
+    if subject.asset == "fx":
+        return "eur" if COT_CURRENCY in subject.currencies else ""
+    if subject.asset == "crypto":
+        return "btc" if coin(subject.symbol) == COT_COIN else ""
+    return MARKET_OF.get(subject.asset, "")
+
+
+class Piece(NamedTuple):
+    """Features that count as long as what they are about is not too old; None: nothing is known."""
+
+    numbers: Mapping[str, float | str | None]
+    at: datetime | None
+    valid: timedelta
+
+
+def read(
+    subject: NewsSubject,
+    then: Then,
+    as_of: datetime,
+    *,
+    closes: Callable[[], Closes] = tuple,
+    trouble: Callable[[str], str] = lambda _block: str(NewsStatus.OFF),
+) -> OutsideView:
+    """Return what was known at `as_of`.
+
+    `closes` gives the symbol's own closes of whole days up to then; `trouble` says of a block why
+    nothing is known of it.
+    """
+    return view(pieces(subject, then, closes), subject, then, as_of, trouble)
+
+
+def pieces(
+    subject: NewsSubject, then: Then, closes: Callable[[], Closes] = tuple
+) -> tuple[Piece, ...]:
+    """Return all that a subject reads, worked out; it changes only with what `then` returns."""
+    return (*_macro(subject, then, closes), *_positions(subject, then), *_derivs(subject, then))
+
+
+def view(
+    worked: Sequence[Piece],
+    subject: NewsSubject,
+    then: Then,
+    as_of: datetime,
+    trouble: Callable[[str], str],
+) -> OutsideView:
+    """Return the pieces as they count at `as_of`: one that is too old is None."""
+    numbers: dict[str, float | str | None] = {}
+    for piece in worked:
+        fresh = piece.at is not None and as_of - piece.at <= piece.valid
+        numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
+    known = dict(_seen(subject, then, as_of))
+    return OutsideView(numbers, dict(_statuses(numbers, known, trouble)), known)
+
+
+def track(names: Sequence[str], of: Callable[..., float], then: Then) -> Track | None:
+    """Return a number through time, of the days that all its series have; None without one."""
+    found = [then(name) for name in names]
+    if any(one is None for one in found):
+        return None
+    told = [one for one in found if one is not None]
+    if len(told) == 1:
+        return Track(told[0].ats, told[0].values)
+    days = [dict(zip(one.ats, one.values, strict=True)) for one in told]
+    both = sorted(set(days[0]).intersection(*days[1:]))
+    pairs = [(at, of(*(one[at] for one in days))) for at in both]
+    finite = [(at, value) for at, value in pairs if math.isfinite(value)]
+    return Track(*map(tuple, zip(*finite, strict=True))) if finite else None
+
+
+def rank(found: Track) -> float | None:
+    """Return the rank of the newest value among those of three years, of 100; None of too few."""
+    begin = bisect_left(found.ats, found.ats[-1] - THREE_YEARS)
+    beside = found.values[begin:]
+    days = (found.ats[-1] - found.ats[begin]).days
+    if len(beside) < LEAST_VALUES or days < LEAST_DAYS:
+        return None
+    last = beside[-1]
+    below = sum(value < last for value in beside)
+    equal = sum(value == last for value in beside)
+    return 100.0 * (below + equal / 2.0) / len(beside)
+
+
+def change(found: Track, steps: int, *, relative: bool) -> float | None:
+    """Return the newest value less that of so many values before; None of too few."""
+    if len(found.values) <= steps:
+        return None
+    last, before = found.values[-1], found.values[-1 - steps]
+    if not relative:
+        return last - before
+    return 100.0 * (last - before) / before if before > 0.0 else None
+
+
+def fit(found: Track, closes: Closes) -> tuple[float, float] | None:
+    """Return slope and R2 of the log of the closes against a number; None of fewer than 250 days.
+
+    The value of a day stands beside the close of that day (least squares).
+    """
+    prices = {day: price for day, price in closes if price > 0.0}
+    pairs = [
+        (value, math.log(prices[at.date()]))
+        for at, value in zip(found.ats, found.values, strict=True)
+        if at.date() in prices
+    ][-FIT_DAYS:]
+    if len(pairs) < FIT_DAYS:
+        return None
+    mean_x = math.fsum(x for x, _ in pairs) / len(pairs)
+    mean_y = math.fsum(y for _, y in pairs) / len(pairs)
+    xx = math.fsum((x - mean_x) ** 2 for x, _ in pairs)
+    yy = math.fsum((y - mean_y) ** 2 for _, y in pairs)
+    xy = math.fsum((x - mean_x) * (y - mean_y) for x, y in pairs)
+    if xx <= 0.0 or yy <= 0.0:
+        return None
+    return xy / xx, min(1.0, xy * xy / (xx * yy))
+
+
+# --- the blocks -----------------------------------------------------------------------------------
+
+
+def _parts(level: str, subject: NewsSubject) -> tuple[str, ...]:
+    """Return the series of a level; those of a pair are the 2-year yields of its currencies."""
+    if level != "rate_gap":
+        return LEVELS[level].series
+    symbol = subject.symbol.upper()
+    halves = (symbol[:3], symbol[3:6])
+    if len(symbol) < 6 or any(half not in subject.currencies for half in halves):
+        return ()
+    return tuple("DGS2" if half == "USD" else f"yield_2y.{half}" for half in halves)
+
+
+def _piece(
+    found: Track | SeriesThen | None,
+    numbers: Iterable[tuple[str, float | str | None]],
+    names: Sequence[str],
+) -> Piece:
+    """Return a piece of the newest value of a number; it is valid as long as all its series are."""
+    valid = min(row.valid for name in names if (row := series_of(name)))
+    return Piece(dict(numbers), found.ats[-1] if found else None, valid)
+
+
+def _macro(subject: NewsSubject, then: Then, closes: Callable[[], Closes]) -> Iterator[Piece]:
+    for name in LEVELS_OF.get(subject.asset, ()):
+        parts = _parts(name, subject)
+        found = track(parts, LEVELS[name].of, then) if parts else None
+        yield _piece(found, _level(name, found), parts or ("DGS2",))
+    if subject.asset == "gold":
+        yielded = then(REAL_YIELD)
+        found = Track(yielded.ats, yielded.values) if yielded else None
+        told = fit(found, closes()) if found else None
+        yield _piece(found, _relation(told), (REAL_YIELD,))
+
+
+def _level(name: str, found: Track | None) -> Iterator[tuple[str, float | None]]:
+    """Yield a level, its two changes and its rank."""
+    row = LEVELS[name]
+    yield f"macro.{name}", found and found.values[-1]
+    for label, steps in zip(("change_20", "change_60"), row.steps, strict=True):
+        moved = found and change(found, steps, relative=row.relative)
+        yield f"macro.{name}_{label}", moved
+    yield f"macro.{name}_rank", found and rank(found)
+
+
+def _relation(told: tuple[float, float] | None) -> Iterator[tuple[str, float | str | None]]:
+    """Yield how well gold's price still goes with the real yield, and whether that holds."""
+    slope, r2 = told or (None, None)
+    yield "macro.real_yield_fit_r2", r2
+    yield "macro.real_yield_fit_slope", slope
+    if slope is None or r2 is None:
+        yield "macro.real_yield_relation", None
+    else:
+        yield "macro.real_yield_relation", "holds" if r2 >= FIT_R2 and slope < 0.0 else "broke"
+
+
+def _positions(subject: NewsSubject, then: Then) -> Iterator[Piece]:
+    """Yield the positions of the CFTC's report, and what the crowd's positions come to."""
+    if market := market_of(subject):
+        parts = [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
+        # The report counts the euro; where it is the quoted currency, its longs are shorts here.
+        quoted = subject.asset == "fx" and subject.symbol.upper()[:3] != COT_CURRENCY
+        found = track(parts, _shorts if quoted else _longs, then)
+        yield _piece(found, _net(found), parts)
+    if subject.asset:
+        fear = _own("fear_greed", subject, then)
+        yield _piece(fear, [("positioning.fear_greed", fear and fear.value)], ("fear_greed",))
+
+
+def _net(found: Track | None) -> Iterator[tuple[str, float | str | None]]:
+    ranked = found and rank(found)
+    yield "cot.net_pct", found and found.values[-1]
+    yield "cot.net_change_4w", found and change(found, 4, relative=False)
+    yield "cot.rank", ranked
+    yield "positioning.rank", ranked
+    yield "positioning.crowded", _crowded(ranked)
+
+
+def _longs(longs: float, shorts: float, interest: float) -> float:
+    return 100.0 * (longs - shorts) / interest if interest > 0.0 else math.nan
+
+
+def _shorts(longs: float, shorts: float, interest: float) -> float:
+    return _longs(shorts, longs, interest)
+
+
+def _crowded(ranked: float | None) -> str | None:
+    if ranked is None:
+        return None
+    return "long" if ranked >= CROWDED else "short" if ranked <= 100.0 - CROWDED else "no"
+
+
+def _derivs(subject: NewsSubject, then: Then) -> Iterator[Piece]:
+    for name in DERIVS if subject.asset else ():
+        told = _own(f"derivs.{name}", subject, then)
+        # Most desks have none: rows of nothing would stand in every record.
+        if told is not None:
+            found = Track(told.ats, told.values)
+            numbers = [(f"derivs.{name}", told.value), (f"derivs.{name}_rank", rank(found))]
+            yield _piece(told, numbers, (f"derivs.{name}",))
+
+
+def _own(name: str, subject: NewsSubject, then: Then) -> SeriesThen | None:
+    """Return a series under the symbol's own name, else the one for all."""
+    return then(f"{name}.{subject.symbol.upper()}") or then(name)
+
+
+def _seen(subject: NewsSubject, then: Then, as_of: datetime) -> Iterator[tuple[str, Seen]]:
+    for name in series_for(subject):
+        found, row = then(name), series_of(name)
+        if found is not None and row is not None:
+            stale = as_of - found.at > row.valid
+            yield name, Seen(found.value, found.at, found.known_at, found.source, stale)
+
+
+def _statuses(
+    numbers: Mapping[str, Any], known: Mapping[str, Seen], trouble: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
+    for block in BLOCKS:
+        there = any(
+            value is not None for name, value in numbers.items() if name.startswith(f"{block}.")
+        )
+        stale = any(_block(name) == block for name in known)
+        yield block, "available" if there else "stale" if stale else trouble(block)
+
+
+def _block(series: str) -> str:
+    """Return the block that a series feeds."""
+    head = series.partition(".")[0]
+    return head if head in BLOCKS else "derivs" if head == "fear_greed" else "macro"

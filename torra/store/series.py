@@ -1,0 +1,146 @@
+"""Stores numbers from beside the chart, as they were known. A part of instance_database.Database.
+
+The tables series and facts only grow: a row is never changed, and a value that was revised is a
+further row with its own moment. A source that states a value anew without saying when it changed,
+as FRED does, cannot have its revision known earlier than this desk saw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from torra.clock import parse
+from torra.evidence.news_digest import rounded_up
+from torra.evidence.outside_numbers import SeriesRow, StoredRow
+from torra.store.connection import Store, stamp
+
+ROWS_AT_ONCE: Final = 200
+"""Rows of one transaction: a tick that wants to write must not wait for years of a series."""
+
+
+class FactRow(NamedTuple):
+    """One figure of a company as it was reported: `begins` to `ends` is its period.
+
+    Of a figure that holds at a day, as total assets do, both are that day. Times are UTC.
+    """
+
+    ticker: str
+    figure: str
+    begins: datetime
+    ends: datetime
+    known_at: datetime
+    value: float
+    unit: str
+    source: str
+
+
+class SeriesStore(Store):
+    """The tables series and facts."""
+
+    def store_series(
+        self, rows: Iterable[SeriesRow], first_seen: datetime, *, stamped: bool = False
+    ) -> int:
+        """Store what is not known yet; return how many rows that were.
+
+        A day that has another value already was revised. Unless the rows are `stamped` with the
+        moment of their revision, as those of a file are, it counts from `first_seen`.
+        """
+        seen, told, stored = rounded_up(first_seen), [*rows], 0
+        for start in range(0, len(told), ROWS_AT_ONCE):
+            with self.transaction():
+                for row in told[start : start + ROWS_AT_ONCE]:
+                    stored += self._store_one(row, seen, stamped)
+        return stored
+
+    def _store_one(self, row: SeriesRow, first_seen: datetime, stamped: bool) -> int:
+        held = self._rows(
+            "SELECT known_at, value FROM series WHERE name = ? AND at = ? ORDER BY known_at",
+            row.name, stamp(row.at),
+        )  # fmt: skip
+        known = row.known_at
+        if held and not stamped:
+            if held[-1]["value"] == row.value:
+                return 0
+            known = max(known, first_seen)
+        if any(one["known_at"] == stamp(known) for one in held):
+            return 0
+        return self._change(
+            "INSERT INTO series (name, at, known_at, first_seen, value, source) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            row.name, stamp(row.at), stamp(known), stamp(first_seen), row.value + 0.0, row.source,
+        )  # fmt: skip
+
+    def series_rows(self, names: Sequence[str], after: int = 0) -> list[StoredRow]:
+        """Return what is stored of some series beyond a row's number, in the order of storing."""
+        marks = ", ".join("?" * len(names))
+        rows = self._rows(
+            f"SELECT * FROM series WHERE number > ? AND name IN ({marks}) ORDER BY number",  # noqa: S608
+            after, *names,
+        )  # fmt: skip
+        return [_stored(row) for row in rows]
+
+    def newest_series(self) -> int:
+        """Return the number of the row that was stored last, 0 without one."""
+        row = self._row("SELECT max(number) AS number FROM series")
+        return int(row["number"] or 0) if row else 0
+
+    def series_told(self) -> list[dict[str, Any]]:
+        """Return of every stored series its name, rows, first and last day, and newest value."""
+        return self._rows(
+            "SELECT s.name, s.rows, s.first, s.at, t.value, t.known_at, t.first_seen, t.source "
+            "FROM (SELECT name, count(*) AS rows, min(at) AS first, max(at) AS at FROM series "
+            "GROUP BY name) AS s JOIN series AS t ON t.number = (SELECT number FROM series "
+            "WHERE name = s.name AND at = s.at ORDER BY known_at DESC LIMIT 1) "
+            "ORDER BY s.name"
+        )
+
+    def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
+        """Store what is not known yet of companies; return how many rows that were."""
+        seen, stored = stamp(rounded_up(first_seen)), 0
+        with self.transaction():
+            for row in rows:
+                key = (
+                    row.ticker, row.figure, stamp(row.begins), stamp(row.ends), stamp(row.known_at),
+                )  # fmt: skip
+                if self._row(
+                    "SELECT 1 FROM facts WHERE ticker = ? AND figure = ? AND begins = ? "
+                    "AND ends = ? AND known_at = ?",
+                    *key,
+                ):
+                    continue
+                stored += self._change(
+                    "INSERT INTO facts (ticker, figure, begins, ends, known_at, first_seen, value, "
+                    "unit, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    *key, seen, row.value + 0.0, row.unit, row.source,
+                )  # fmt: skip
+        return stored
+
+    def facts_of(self, ticker: str, as_of: datetime) -> list[FactRow]:
+        """Return what was known of a company at a moment, in the order of knowing."""
+        rows = self._rows(
+            "SELECT * FROM facts WHERE ticker = ? AND known_at <= ? ORDER BY known_at, number",
+            ticker, stamp(as_of),
+        )  # fmt: skip
+        return [_fact(row) for row in rows]
+
+
+def _stored(row: Mapping[str, Any]) -> StoredRow:
+    value = SeriesRow(
+        row["name"], parse(row["at"]), parse(row["known_at"]), row["value"], row["source"]
+    )
+    return StoredRow(value, parse(row["first_seen"]), row["number"])
+
+
+def _fact(row: Mapping[str, Any]) -> FactRow:
+    return FactRow(
+        row["ticker"],
+        row["figure"],
+        parse(row["begins"]),
+        parse(row["ends"]),
+        parse(row["known_at"]),
+        row["value"],
+        row["unit"],
+        row["source"],
+    )
