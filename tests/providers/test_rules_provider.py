@@ -251,9 +251,7 @@ def test_gold_hears_the_real_yield_while_its_fit_holds(
     role = AGENTS["fundamental"].role
     fit = {"macro__real_yield_fit_r2": r2, "macro__real_yield_fit_slope": slope}
     for change in (-0.3, 0.3):
-        report = said(
-            request(role, MARKET | named({"macro__real_yield_change_20": change, **fit}))
-        )
+        report = said(request(role, MARKET | named({"macro__real_yield_change_20": change, **fit})))
         assert report.abstained is not heard
         if heard:
             moved = report.adjustments["momentum"]
