@@ -18,7 +18,7 @@ door (torra.feeds) decides whether bars may be used at all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -66,6 +66,17 @@ BEFORE_ALL: Final = ""
 
 class BarStore(Store):
     """Bars of every stream."""
+
+    def daily_closes(
+        self, instance: str, timeframe: str, first: date, last: date
+    ) -> list[tuple[date, float]]:
+        """Return the close of each day's last bar, from `first` to `last`; days are of UTC."""
+        rows = self._rows(
+            "SELECT substr(bar_time, 1, 10) AS day, max(bar_time), close FROM "  # noqa: S608
+            f"({NEWEST_REVISIONS}) GROUP BY day ORDER BY day",
+            instance, timeframe, first.isoformat(), last.isoformat() + AFTER_ALL,
+        )  # fmt: skip
+        return [(date.fromisoformat(row["day"]), row["close"]) for row in rows]
 
     def store_bars(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
         """Store the bars of a frame that are new or changed; return how many bars were new.

@@ -57,7 +57,9 @@ def look(
     )
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
-    outside = edges.outside(as_of, tuple) if edges.outside else None
+    outside = (
+        edges.outside(as_of, lambda: edges.window.daily_closes(as_of)) if edges.outside else None
+    )
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,
