@@ -25,7 +25,7 @@ from .contracts import (
     GateRuling,
     Role,
 )
-from .evidence import number
+from .evidence import OUTSIDE, number
 
 SHOWN_DECIMALS: Final = 4
 """Decimals with which a prompt shows the rules' numbers."""
@@ -53,6 +53,7 @@ ROLE: Final = Role(
         "market.",
         "memory.",
         "events.",
+        *OUTSIDE,
         VOLATILITY,
         "technical.adx14",
         "technical.plus_di",

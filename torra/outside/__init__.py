@@ -1,1 +1,1 @@
-"""Numbers that no bar holds: who publishes them, when each was known, how they are collected."""
+"""Numbers from beside the chart: macro series, positions, files of one's own."""

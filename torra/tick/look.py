@@ -57,6 +57,7 @@ def look(
     )
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
+    outside = edges.outside(as_of, tuple) if edges.outside else None
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,
@@ -71,6 +72,7 @@ def look(
         bars=bars,
         news=news,
         events=events,
+        outside=outside,
     )
     score = ath_calculator.score(
         float(row["close"]),
@@ -100,4 +102,5 @@ def look(
         revision=revision,
         news=news,
         events=events,
+        outside=outside,
     )
