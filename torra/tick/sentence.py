@@ -4,7 +4,8 @@
     agree.
 
 At most MOST_WORDS words, made of the values of a finished tick by code, so that no model tells how
-its own word counted. It says what was decided, not what became of it: an order may still be
+its own word counted. What is stored stays; `told` says it as a page does now, with what else the
+record holds. It says what was decided, not what became of it: an order may still be
 refused. Names of codes and components stay out. Pure functions; a tick of which verdict or action
 is not known has no sentence.
 """
@@ -33,6 +34,15 @@ from torra.verdict.deny_reasons import DenyReason
 
 MOST_WORDS: Final = 40
 
+MOST_TOLD: Final = 50
+"""Words of a sentence with what a page adds to it from the rest of the record."""
+
+HELD: Final = "POSITION_HELD"
+"""Reason of a tick that keeps the position as it is."""
+
+KEEPS: Final = "Keeps the open position"
+"""How the stored sentence of such a tick begins; a page names the side."""
+
 UNASKED: Final = ("budget", "not_asked")
 """Flags of a debate to which nobody was asked."""
 
@@ -47,6 +57,8 @@ CLOSED: Final[Mapping[str, str]] = MappingProxyType({"SELL": "long", "BUY": "sho
 """What an order of this side closes."""
 
 TURNED: Final[Mapping[str, str]] = MappingProxyType({"BUY": "long", "SELL": "short"})
+SIDES: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
+"""The side of a position, as the memory of a tick names it."""
 
 _R = DenyReason
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
@@ -106,7 +118,7 @@ WHY_HELD: Final[Mapping[str, str]] = MappingProxyType(
     {
         **CAUSES,
         "THRESHOLD": "no threshold is reached",
-        "POSITION_HELD": "the open position stays",
+        HELD: "the open position stays",
     }
 )
 """Why a tick ordered nothing, by the reason of its action: a check's cause, or none was needed."""
@@ -159,10 +171,53 @@ def told(record: TickRecord) -> str:
 
     Empty where they make none: of a skipped tick, or one that is not stored.
     """
-    if record.sentence:
-        return in_words_of_now(record.sentence)
-    known = finished(record)
-    return in_words_of_now(sentence(known)) if known else ""
+    if not (said := record.sentence or ""):
+        known = finished(record)
+        said = sentence(known) if known else ""
+    return _with_side(in_words_of_now(said), record)
+
+
+def held_side(record: TickRecord) -> str:
+    """Return the side of the position that a tick kept, "long" or "short"; "" where none is told.
+
+    The memory of a tick has the position as it stood at the look. One on the other side than the
+    verdict is kept where a profile keeps it; a timeframe that closed with the tick may have turned
+    it since.
+    """
+    if record.reason != HELD:
+        return ""
+    stood = SIDES.get(str(record.memory.get("position")), "")
+    alone = not record.together and not record.apart
+    return stood if alone or stood == TURNED.get(str(record.verdict)) else ""
+
+
+def held_since(record: TickRecord) -> str:
+    """Return since when the kept position is open, as far as the record tells; else "".
+
+    The memory of a tick knows the age of a position in bars, and nothing of one that another tick
+    of the same close opened.
+    """
+    open_then = record.memory.get("open_positions")
+    for one in open_then if isinstance(open_then, list) else ():
+        if not isinstance(one, dict) or one.get("direction") != held_side(record).upper():
+            continue
+        age = one.get("age_ticks")
+        if not isinstance(age, int) or isinstance(age, bool) or age < 0:
+            return ""
+        return f"open for {age} bar{'' if age == 1 else 's'}" if age else "opened within this bar"
+    return ""
+
+
+def _with_side(said: str, record: TickRecord) -> str:
+    """Return a sentence of a kept position with its side, and since when it is open."""
+    side = held_side(record)
+    if not side or not said.startswith(KEEPS):
+        return said
+    head, colon, tail = said.removeprefix(KEEPS).partition(":")
+    since = held_since(record)
+    long = f"Keeps the {side}{head}, {since}{colon}{tail}"
+    fits = since and len(long.split()) <= MOST_TOLD
+    return long if fits else f"Keeps the {side}{head}{colon}{tail}"
 
 
 def in_words_of_now(said: str) -> str:
@@ -260,8 +315,8 @@ def _nothing(tick: Finished, where: str, brief: int) -> str:
         return f"Sends no order for {where}, as execution is off"
     if tick.denied:
         return f"Does not {VERBS[tick.verdict]} {where}, as {_cause(tick, brief)}"
-    if tick.reason == "POSITION_HELD":
-        return f"Keeps the open position in {where}"
+    if tick.reason == HELD:
+        return f"{KEEPS} in {where}"
     return f"Sends no order for {where}"
 
 
