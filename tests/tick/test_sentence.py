@@ -211,7 +211,7 @@ def check(text: str, most: int = MOST_WORDS) -> None:
     assert text.endswith(".") and not re.search(r"\.\s|\n|[!?]", text), text
     assert "_" not in text and not re.search(r"[\u0370-\u03ff]", text), text
     capitals = set(re.findall(r"\b[A-Z][A-Z0-9]+\b", text))
-    assert capitals <= {"BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "L1"}, text
+    assert capitals <= {"BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "H4", "L1", "UTC"}, text
 
 
 scores = st.none() | st.floats(-1, 1) | st.sampled_from((0.5, -0.5, 0.49999999, -0.00000001))
@@ -236,6 +236,18 @@ any_record = st.fixed_dictionaries(
         "l1_verdict": st.none() | verdicts | st.just("odd_word"),
         "consensus": scores,
         "l1_consensus": scores,
+        "composite": scores,
+        "composites": st.dictionaries(
+            st.sampled_from(("M15", "H1", "H4")),
+            st.fixed_dictionaries(
+                {
+                    "composite": scores,
+                    "close_time": st.sampled_from(("2021-10-27T05:00:00Z", "odd")),
+                    "fresh": st.booleans(),
+                }
+            ),
+        ),
+        "as_of": st.just("2021-10-27T05:45:00Z"),
         "thresholds": st.fixed_dictionaries(
             {"buy": st.sampled_from((0.5, 0.02, 0.123456)), "sell": st.sampled_from((0.5, 0.3))}
         ),
@@ -405,8 +417,9 @@ def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path, scaled
         again = TickRecord.read({**record, "sentence": None})
         stored = TickRecord.read(record)
         assert told(again) == told(stored)
-        if record["reason"] != "POSITION_HELD":
-            assert told(stored) == in_words_of_now(record["sentence"])
+        if record["reason"] != "POSITION_HELD" and "earlier" not in record["sentence"]:
+            said = in_words_of_now(record["sentence"]).removesuffix(".")
+            assert told(stored).startswith(said)
         looked_on = "the agents only looked on" in record["sentence"]
         assert looked_on == (kind == "shadow")
 
@@ -443,6 +456,61 @@ def test_a_kept_position_is_told_with_its_side_and_age() -> None:
     assert told(TickRecord.read({"sentence": "Keeps the open position: x."})).startswith(
         "Keeps the open position"
     )
+
+
+PULLED: Final[dict[str, Any]] = {
+    "sentence": "Does nothing in BTCUSD on M15: x.",
+    "timeframe": "M15",
+    "as_of": "2021-10-27T05:45:00Z",
+    "verdict": "HOLD",
+    "source_type": "AGENT_BUDGET",
+    "composite": 0.2,
+    "consensus": -0.1,
+    "thresholds": {"buy": 0.5, "sell": 0.5},
+    "deliberation": {"panel": {"push": 0.03}},
+}
+AN_HOUR: Final = {"composite": -0.3, "close_time": "2021-10-27T05:00:00Z", "fresh": True}
+
+
+def pulled(**more: Any) -> str:
+    """Return what is told of a tick whose bar and agents lean up, while H1's composite is below."""
+    of = {"M15": {"composite": 0.2, "close_time": PULLED["as_of"], "fresh": True}, "H1": AN_HOUR}
+    return told(TickRecord.read({**PULLED, "composites": of, **more}))
+
+
+def test_an_earlier_composite_against_this_bar_is_told() -> None:
+    whole = (
+        "Does nothing in BTCUSD on M15: x; H1 of 2021-10-27 05:00 UTC (−0.30) pulls the other way."
+    )
+    assert pulled() == whole
+    # this bar alone would reach the threshold
+    assert pulled(composite=0.6, consensus=0.2) == whole
+    silent: tuple[dict[str, Any], ...] = (
+        {"consensus": 0.1},
+        {"composite": -0.1},
+        {"composites": {"H1": {**AN_HOUR, "composite": 0.1}}},
+        {"composites": {"H1": {**AN_HOUR, "fresh": False}}},
+        {"composites": {"H1": {**AN_HOUR, "close_time": PULLED["as_of"]}}},
+        {"composites": {"H1": {**AN_HOUR, "close_time": "odd"}}},
+        {"composites": {"H1": AN_HOUR, "H4": AN_HOUR}},
+        {"deliberation": {"panel": {"push": -0.03}}},
+        {"deliberation": {"panel": {"push": 0.03}, "flags": ["shadow"]}},
+        {"deliberation": {}},
+        {"source_type": "LEGACY"},
+    )
+    for more in silent:
+        assert pulled(**more) == PULLED["sentence"], more
+
+
+def test_earlier_answers_are_told_with_their_timeframe() -> None:
+    said = "Does nothing: agents' earlier answers prevented the sell verdict."
+    named = (
+        "Does nothing: the H1 agents' answers of 2021-10-27 05:00 UTC prevented the sell verdict."
+    )
+    assert pulled(sentence=said) == named
+    assert pulled(sentence=said, composites={"H1": AN_HOUR, "H4": AN_HOUR}) == said
+    long = said.replace("nothing", "nothing " * MOST_TOLD)
+    assert pulled(sentence=long) == long
 
 
 def test_a_stored_sentence_of_before_is_told_in_words_of_now() -> None:

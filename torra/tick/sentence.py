@@ -20,12 +20,14 @@ from typing import Final, NamedTuple
 
 from agents.contracts import SCORE_DECIMALS, SourceType
 from agents.debate.panel import DIRECTIONS
+from torra import clock
 from torra.tick.tick_record import (
     EXECUTION_OFF,
     HOSTED,
     LEAN_AGAINST,
     PROPOSED,
     SHADOW,
+    Composite,
     ProposedOrder,
     SignalRecord,
     TickRecord,
@@ -33,6 +35,9 @@ from torra.tick.tick_record import (
 from torra.verdict.deny_reasons import DenyReason
 
 MOST_WORDS: Final = 40
+
+EARLIER: Final = "agents' earlier answers"
+"""Answers on other ticks, of which the consensus is as well; a page names the timeframe."""
 
 MOST_TOLD: Final = 50
 """Words of a sentence with what a page adds to it from the rest of the record."""
@@ -174,7 +179,7 @@ def told(record: TickRecord) -> str:
     if not (said := record.sentence or ""):
         known = finished(record)
         said = sentence(known) if known else ""
-    return _with_side(in_words_of_now(said), record)
+    return _with_others(_with_side(in_words_of_now(said), record), record)
 
 
 def held_side(record: TickRecord) -> str:
@@ -267,6 +272,64 @@ def _said(tick: Finished, brief: int) -> str:
     """Return the sentence; the numbers beside L1 and the denial go first, the consensus last."""
     standing = "" if brief == BRIEFEST else _standing(tick, short=brief > 1)
     return f"{_done(tick, brief)}: {standing}{_agents(tick, brief)}."
+
+
+def other_timeframe(record: TickRecord) -> tuple[str, Composite] | None:
+    """Return the one other timeframe of which the consensus is; None without, and with several."""
+    found = [
+        (name, one)
+        for name, one in record.composites.items()
+        if name != record.timeframe and one.fresh and one.composite is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _with_others(said: str, record: TickRecord) -> str:
+    """Return a sentence that names the other timeframe where that moved the consensus.
+
+    Agents' answers on other ticks are those of that timeframe; and an earlier composite of it may
+    pull the consensus back from the side that this bar and its agents are on.
+    """
+    other = other_timeframe(record)
+    when = _written(other[1].close_time) if other else ""
+    if other is None or not when:
+        return said
+    name = other[0]
+    if EARLIER in said:
+        long = said.replace(EARLIER, f"the {name} agents' answers of {when}")
+    elif (shown := _against(record, other[1])) and said.endswith("."):
+        long = f"{said[:-1]}; {name} of {when} ({shown}) pulls the other way."
+    else:
+        return said
+    return long if len(long.split()) <= MOST_TOLD else said
+
+
+def _against(record: TickRecord, other: Composite) -> str:
+    """Return the composite that stands against this bar, as it is written; "" where none does.
+
+    This bar's composite and its agents on balance are on one side, the earlier composite is on the
+    other, and takes the consensus across zero or away from a threshold that this bar alone reaches.
+    """
+    push, pulled = record.deliberation.panel.push or 0.0, other.composite or 0.0
+    own, mean = record.composite or 0.0, record.consensus or 0.0
+    if record.deliberation.in_shadow or record.source_type == SourceType.LEGACY:
+        return ""
+    earlier = _written(other.close_time) < _written(record.as_of)
+    if not earlier or own * push <= 0.0 or pulled * push >= 0.0:
+        return ""
+    limit = record.thresholds.buy if push > 0 else record.thresholds.sell
+    lost = limit is not None and abs(own) >= limit > abs(mean)
+    if mean * push > 0.0 and not lost:
+        return ""
+    return BELOW_ZERO.sub("\u2212", number(round(pulled, FEWEST_DECIMALS)))
+
+
+def _written(moment: str | None) -> str:
+    """Return a stored time as pages write it, and their switch of times reads it."""
+    try:
+        return clock.parse(str(moment)).strftime("%Y-%m-%d %H:%M UTC")
+    except ValueError:
+        return ""
 
 
 # --- what it did ----------------------------------------------------------------------------------
@@ -431,7 +494,7 @@ def _silent(tick: Finished) -> str:
 def _earlier(tick: Finished) -> str:
     """Return how answers on other ticks, which the consensus holds, changed this verdict."""
     done = "made" if tick.verdict in DIRECTIONS else "prevented"
-    return f", yet agents' earlier answers {done} {_call(tick)}"
+    return f", yet {EARLIER} {done} {_call(tick)}"
 
 
 def _made(tick: Finished, brief: int) -> str:
@@ -441,7 +504,7 @@ def _made(tick: Finished, brief: int) -> str:
     said = f"{who} {done} {_call(tick)}"
     if _of_others(tick):
         lean = "up" if (tick.push or 0.0) > 0 else "down"
-        said = f"agents' earlier answers {done} {_call(tick)}, though this bar's lean {lean}"
+        said = f"{EARLIER} {done} {_call(tick)}, though this bar's lean {lean}"
     elif tick.against:
         said += ", though their words lean against it"
     alone, limits = tick.l1_consensus, _limits(tick)
