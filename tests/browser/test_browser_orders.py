@@ -120,6 +120,40 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         assert page.locator(f"a[href$='{other}']").count() <= 1
 
 
+BOXES = """() => [...document.querySelectorAll("main .scroll")]
+  .filter((box) => box.clientWidth)
+  .map((box) => {
+    const panel = box.closest(".card").getBoundingClientRect(), own = box.getBoundingClientRect();
+    return [
+      own.left >= panel.left && own.right <= panel.right,
+      box.scrollWidth - box.clientWidth,
+      getComputedStyle(box).backgroundAttachment,
+    ];
+  })"""
+
+
+def test_the_trades_stay_in_their_panel_at_any_width(
+    browser: Browser, place: tuple[Backing, Simulated, Site]
+) -> None:
+    """Where the table is wider it scrolls by itself, with its edge in shadow; no page does."""
+    _, _, site = place
+    scrolled = set()
+    with Visit(browser, screen=DESK) as visit:
+        visit.enter(site)
+        visit.page.goto(f"{site.url}/trades")
+        assert visit.page.locator(".listing tbody tr").count() > 0
+        for width in (320, 390, 600, 740, 800, 900, 980, 1100, 1366, 1440, 1920):
+            visit.page.set_viewport_size({"width": width, "height": 900})
+            assert visit.overhang() == 0, width
+            halt = visit.page.locator(".top .halt button").bounding_box()
+            assert halt and halt["x"] + halt["width"] <= width, width
+            for within, over, edge in visit.page.evaluate(BOXES):
+                assert within, width
+                assert "local" in edge and "scroll" in edge
+                scrolled |= {width} if over > 0 else set()
+    assert 800 in scrolled and not scrolled & {390, 1366, 1440, 1920}
+
+
 def test_the_proposal_fits_a_phone(
     browser: Browser, place: tuple[Backing, Simulated, Site], scaled: Scale
 ) -> None:
