@@ -56,8 +56,8 @@ WORDS = """() => {
   }
   return words;
 }"""
-HEAD, CHECKS, LADDER, PANEL, ACTIONS = (
-    ".decide > header", ".risk", ".ladder", "#panel-name", "[data-approve]",
+HEAD, CHECKS, LADDER, CHART, PANEL, ACTIONS = (
+    ".decide > header", ".risk", ".ladder", "#chart", "#panel-name", "[data-approve]",
 )  # fmt: skip
 
 
@@ -95,8 +95,9 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         page = visit.page
         page.goto(f"{site.url}/approvals/{sid}")
         placed = {name: (top, end) for name, top, end in page.evaluate(
-            PLACES, [HEAD, CHECKS, LADDER, PANEL, ACTIONS])}  # fmt: skip
+            PLACES, [HEAD, CHECKS, LADDER, CHART, PANEL, ACTIONS])}  # fmt: skip
         assert all(end is not None and end <= DESK["height"] for _, end in placed.values()), placed
+        assert placed[CHART][0] < placed[LADDER][1], "the chart lies beside the levels"
         assert page.evaluate(WORDS) <= WORDS_ABOVE_THE_FOLD
         page.keyboard.press("a")
         assert page.evaluate("document.activeElement.matches('[data-approve]')")
@@ -142,7 +143,7 @@ def test_the_trades_stay_in_their_panel_at_any_width(
         visit.enter(site)
         visit.page.goto(f"{site.url}/trades")
         assert visit.page.locator(".listing tbody tr").count() > 0
-        for width in (320, 390, 600, 740, 800, 900, 980, 1100, 1366, 1440, 1920):
+        for width in (320, 390, 600, 740, 800, 900, 980, 1000, 1080, 1100, 1366, 1440, 1920):
             visit.page.set_viewport_size({"width": width, "height": 900})
             assert visit.overhang() == 0, width
             halt = visit.page.locator(".top .halt button").bounding_box()
