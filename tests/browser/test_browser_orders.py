@@ -155,6 +155,51 @@ def test_the_trades_stay_in_their_panel_at_any_width(
     assert 800 in scrolled and not scrolled & {390, 1366, 1440, 1920}
 
 
+LEFT = """() => Math.round(Math.min(...[...document.querySelectorAll("main :is(h1, h2, p, li)")]
+  .filter((one) => one.checkVisibility()).map((one) => one.getBoundingClientRect().left)))"""
+HEIGHTS = """(rows) => [...document.querySelectorAll(rows)]
+  .map((row) => Math.round(row.getBoundingClientRect().height)).filter(Boolean)"""
+MORE_ROWS = """() => {
+  const body = document.getElementById("ticks");
+  while (body.rows.length < 30) body.append(body.rows[0].cloneNode(true));
+}"""
+MOST_ROW = 130
+"""Pixels of a tick in a list on a phone: three lines, of which the last may be two."""
+
+
+def test_a_phone_lists_a_tick_in_three_lines_and_ten_of_a_symbol(
+    browser: Browser, place: tuple[Backing, Simulated, Site]
+) -> None:
+    _, _, site = place
+    with Visit(browser, screen=PHONE) as visit:
+        visit.enter(site)
+        visit.page.goto(f"{site.url}/history")
+        rows = visit.page.evaluate(HEIGHTS, ".ticks-of tbody tr")
+        assert rows and max(rows) <= MOST_ROW, rows
+        visit.page.goto(f"{site.url}/symbol/BTCUSD/M15")
+        visit.page.evaluate(MORE_ROWS)
+        rows = visit.page.evaluate(HEIGHTS, "#ticks tr")
+        assert len(rows) == 10 and max(rows) <= MOST_ROW, rows
+        assert visit.page.get_by_role("link", name="All ticks, with filters").is_visible()
+
+
+def test_every_page_of_the_desk_begins_at_the_same_edge(
+    browser: Browser, place: tuple[Backing, Simulated, Site]
+) -> None:
+    _, _, site = place
+    with Visit(browser, screen={"width": 1440, "height": 900}) as visit:
+        visit.enter(site)
+        lefts = {}
+        for name in ("signals", "costs", "models", "health", "profiles", "help"):
+            visit.page.goto(f"{site.url}/{name}")
+            lefts[name] = visit.page.evaluate(LEFT)
+        assert len(set(lefts.values())) == 1, lefts
+        visit.page.goto(f"{site.url}/models")
+        prose = visit.page.locator(".prose").bounding_box()
+        head = visit.page.locator("#paid-name").bounding_box()
+        assert prose and head and abs(prose["x"] - head["x"]) < 1
+
+
 def test_the_proposal_fits_a_phone(
     browser: Browser, place: tuple[Backing, Simulated, Site], scaled: Scale
 ) -> None:
