@@ -24,7 +24,7 @@ from torra.replay.voices import rules_voice
 
 BEGIN: Final = datetime(2024, 1, 1, tzinfo=UTC)
 DAY: Final = timedelta(days=1)
-DAYS: Final = 200
+DAYS: Final = 160
 EVERY: Final = 6
 """Hours between two ticks: what a seat reads changes once a day."""
 
@@ -97,6 +97,6 @@ def test_the_seat_that_reads_a_leading_series_is_found_and_its_placebo_is_not(
         for one in coefficients(seen.ticks, told)
         if (one.agent, one.vector, one.horizon) == ("fundamental", ALL, HORIZON)
     )
-    assert one.n >= 700
+    assert one.n >= 600
     assert one.estimate is not None
     assert (one.estimate.low > 0.0) == found
