@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypedDict
 
 from agents.feature_words import label_of
 from torra.evidence.news_digest import NewsSubject
-from torra.evidence.outside_numbers import MARKETS, SERIES, series_of
+from torra.evidence.outside_numbers import MARKETS, SERIES, SeriesRow, series_of
 from torra.evidence.outside_readings import (
     COT_CURRENCY,
     DERIVS,
@@ -165,12 +165,25 @@ def source_of(source: str | None) -> str:
 
 
 def name_of(series: str) -> str:
-    """Return what a series is called, with the currency that it is of."""
+    """Return what a series is called, with the currency or the symbol that it is of."""
     found = series_of(series)
     if found is None:
         return figures.clean(series, 40)
-    own = series.rpartition(".")[2] if series not in SERIES else ""
-    return found.says.replace("a currency", own)
+    if series in SERIES:
+        return found.says
+    own = series.rpartition(".")[2]
+    told = found.says.replace("a currency", own)
+    return told if found.own == "currency" else f"{told} of {own}"
+
+
+def series_title(series: str) -> str:
+    """Return a series as a title; the parts of a market's positions have the same."""
+    return _named(series).partition(" (")[0].removeprefix("the ")
+
+
+def series_amount(row: SeriesRow) -> str:
+    """Return a value of a series with its unit."""
+    return amount(row.value, _unit(row.name), None)
 
 
 def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool = False) -> str:
