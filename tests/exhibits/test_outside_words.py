@@ -261,8 +261,8 @@ def test_a_line_has_each_block_with_its_values_or_why_not() -> None:
     rows = at(("DGS2", 2, 4.25), ("DGS10", 2, 4.5))
     said = outside_words.in_a_line("EURUSD", told(PAIR, rows))
     assert said == (
-        "economy: Slope of the US yields (10 less 2 years) +0.25 percentage points (2026-02-12); "
-        "positions: nothing stored"
+        "economy: slope of the US yields (10 less 2 years) +0.25 percentage points (2026-02-12); "
+        "positions: nothing known"
     )
     assert outside_words.in_a_line("THING", told(SUBJECTS[""], [])) == (
         "nothing is read for this symbol"

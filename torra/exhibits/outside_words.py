@@ -61,17 +61,17 @@ REASONS: Final = {
 }
 """Why a number is not known, and what to do, by the status of its block."""
 
-BY_FILE: Final = "Nothing of it is stored: a file brings it, by torra outside import FILE."
+BY_FILE: Final = "Nothing of it was known: a file brings it, by torra outside import FILE."
 BY_EITHER: Final = (
-    "Nothing of it is stored: let {source} be asked (outside.sources of the profile), or bring a "
+    "Nothing of it was known: let {source} be asked (outside.sources of the profile), or bring a "
     "file by torra outside import FILE."
 )
-"""Why a number is not known of which nothing is stored: by a file alone, or by a publisher too."""
+"""Why a number is not known of which nothing was stored: by a file alone, or by a publisher too."""
 
 BRIEFLY: Final = {
     "available": "known",
     "off": "no source named",
-    "empty": "nothing stored",
+    "empty": "nothing known",
     "stale": "too old to count",
     "not_yet": "not answered yet",
     "rate_limited": "asked too often",
@@ -141,14 +141,17 @@ def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
 def in_a_line(symbol: str, told: Outside) -> str:
     """Return the blocks that a symbol reads, each with its newest values or why it has none."""
     numbers = [*_numbers(symbol, told)]
-    rows = [row for one in numbers if (row := _row(one, told)) is not None and not row["old"]]
-    parts = []
-    for block in dict.fromkeys(one.block for one in numbers):
-        known = [
-            f"{row['name']} {row['value']} ({row['day']})" for row in rows if row["block"] == block
-        ]
-        if known or block != "derivs" or len(numbers) == 1:
-            parts.append(f"{BLOCKS[block]}: {', '.join(known) or brief(told.statuses.get(block))}")
+    known: dict[Block, list[str]] = {one.block: [] for one in numbers}
+    for one in numbers:
+        row = _row(one, told)
+        if row is not None and not row["old"]:
+            known[one.block].append(f"{one.name} {row['value']} ({row['day']})")
+    parts = [
+        f"{BLOCKS[block]}: {', '.join(said) or brief(told.statuses.get(block))}"
+        for block, said in known.items()
+        # What only a file of one's own brings is no gap.
+        if said or block != "derivs" or len(known) == 1
+    ]
     return "; ".join(parts) or "nothing is read for this symbol"
 
 
