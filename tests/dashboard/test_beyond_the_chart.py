@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from agents.registry import AGENTS
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView, bars
+from torra.dashboard.record import citations, reasoning, surroundings
+from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.stream_reading import brief
-from torra.exhibits import outside_words
+from torra.exhibits import figures, outside_words
 
 STREAM = "/symbol/EURUSD/H1"
 TICK = f"{STREAM}/{bars('EURUSD', 'H1')[-1]['time']}"
@@ -118,3 +121,44 @@ def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:
     assert brief({"outside": KNOWN})["outside"] == KNOWN
     assert brief({"outside": None})["outside"] is None
     assert "outside" not in brief({})
+
+
+# --- the fundamental analyst ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "no company or macro evidence: company off, macro empty",
+            "(company: switched off: agents.include_news; economy: nothing known)",
+        ),
+        ("no company or macro evidence: empty", "(nothing known)"),
+        ("no sentiment evidence: news off, positions unreachable", "positions: not reached)"),
+        ("no news evidence: empty", "(no headline: "),
+        ("no macro evidence: of a kind", "no macro evidence: of a kind"),
+        ("no macro evidence: macro odd", "no macro evidence: macro odd"),
+    ],
+)
+def test_an_analyst_that_abstains_says_why_in_words(reason: str, said: str) -> None:
+    assert said in surroundings.plain_reason(reason)
+
+
+@pytest.mark.parametrize("role", AGENTS)
+def test_a_sitting_with_any_agent_is_shown_with_its_name(role: str) -> None:
+    """Every agent of the registry, in a seat that no mode has: no page breaks, each has a title."""
+    view = View("demo")
+    record = view.tick("EURUSD", "H1", TICK.rsplit("/", 1)[1])
+    assert record is not None
+    report = next(one for one in record["deliberation"]["reports"] if not one["abstained"])
+    told = {**report, "agent_id": role}
+    stranger = {**report, "agent_id": "brought_by_a_host"}
+    deliberation = {
+        **record["deliberation"],
+        "reports": [told, stranger],
+        "stages": [{"name": "analysts", "agents": [role, "brought_by_a_host"]}],
+    }
+    shown_tick = ShownTick.read({**record, "deliberation": deliberation})
+    titles = [one["title"] for one in reasoning.people(shown_tick)]
+    assert titles[:2] == [figures.title(role), "Brought by a host"]
+    assert citations.role_of(role) is not None
