@@ -136,6 +136,15 @@ def test_one_that_is_too_old_says_so_and_has_no_value() -> None:
     assert found["brief"] == "1 number known, 1 too old"
 
 
+def test_a_small_value_has_the_decimals_that_a_trader_would_say() -> None:
+    (small,) = at(("DGS2", 3, -0.6349))
+    assert outside_words.series_amount(small) == "−0.63 %"
+    (funding,) = at(("derivs.funding", 3, 0.0123))
+    assert outside_words.series_amount(funding) == "0.0123 %"
+    (many,) = at(("derivs.open_interest", 3, 123456.7))
+    assert outside_words.series_amount(many) == "123,457 contracts"
+
+
 def test_of_a_pair_that_quotes_the_euro_longs_are_told_as_shorts() -> None:
     names = [f"cot.eur.{part}" for part in ("long", "short", "open_interest")]
     rows = [*outside_series.rows(names, BEGIN, DAYS)]
@@ -201,8 +210,9 @@ def test_an_empty_store_is_told_once_with_the_command() -> None:
     assert found["brief"] == "nothing known" and found["rows"] == []
     own, fred, cftc = found["notes"]
     assert own == f"Not known: the 2-year yield of EUR (yield_2y.EUR). {outside_words.BY_FILE}"
-    assert "the 2-year US yield (DGS2), the 10-year US yield (DGS10)" in fred and "let fred" in fred
-    assert cftc.startswith("Not known: positions of leveraged funds in the euro. Nothing")
+    assert "the 2-year US yield (DGS2), the 10-year US yield (DGS10)" in fred
+    assert "Let fred be asked" in fred
+    assert cftc.startswith("Not known: positions of leveraged funds in the euro. Let cftc be")
     assert all("torra outside import FILE" in said for said in found["notes"])
 
 

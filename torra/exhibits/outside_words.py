@@ -61,12 +61,12 @@ REASONS: Final = {
 }
 """Why a number is not known, and what to do, by the status of its block."""
 
-BY_FILE: Final = "Nothing of it was known: a file brings it, by torra outside import FILE."
+BY_FILE: Final = "A file brings it: torra outside import FILE."
 BY_EITHER: Final = (
-    "Nothing of it was known: let {source} be asked (outside.sources of the profile), or bring a "
-    "file by torra outside import FILE."
+    "Let {source} be asked (outside.sources of the profile), or bring a file: "
+    "torra outside import FILE."
 )
-"""Why a number is not known of which nothing was stored: by a file alone, or by a publisher too."""
+"""What to do about a number of which nothing was stored."""
 
 BRIEFLY: Final = {
     "available": "known",
@@ -186,7 +186,7 @@ def series_title(series: str) -> str:
 
 def series_amount(row: SeriesRow) -> str:
     """Return a value of a series with its unit."""
-    return amount(row.value, _unit(row.name), None)
+    return _of_series(row.name, row.value)
 
 
 def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool = False) -> str:
@@ -330,16 +330,17 @@ def _too_old(one: _Number, old: Sequence[tuple[str, SeenSeries]]) -> str:
     if one.block == "cot":
         return _dated(old[0][1])
     return "; ".join(
-        f"{amount(row.value, _unit(name), None)} {_dated(row)}"
+        f"{_of_series(name, row.value)} {_dated(row)}"
         if len(one.series) == 1
-        else f"{name_of(name)} {amount(row.value, _unit(name), None)} {_dated(row)}"
+        else f"{name_of(name)} {_of_series(name, row.value)} {_dated(row)}"
         for name, row in old
     )
 
 
-def _unit(name: str) -> str:
+def _of_series(name: str, value: object) -> str:
+    """Return a value of a series; what only derivatives have is written by its size."""
     found = series_of(name)
-    return found.unit if found is not None else ""
+    return amount(value, found.unit if found else "", None if name.startswith("derivs.") else 2)
 
 
 def _dated(row: SeenSeries) -> str:
