@@ -55,6 +55,7 @@ def look(
         symbol=instance.symbol,
         price=float(row["close"]),
     )
+    spreads = edges.window.spreads(bars)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
     bundle = feature_bundle.build(
@@ -71,6 +72,7 @@ def look(
         bars=bars,
         news=news,
         events=events,
+        spreads=spreads,
     )
     score = ath_calculator.score(
         float(row["close"]),
@@ -100,4 +102,5 @@ def look(
         revision=revision,
         news=news,
         events=events,
+        spreads=spreads,
     )
