@@ -172,17 +172,11 @@ REPLIES: Final[Mapping[Shape, str]] = {
 """What each shape of reply looks like; `agents.debate.replies` reads them."""
 
 ASSET_NOTES: Final[Mapping[str, str]] = {
-    "gold": (
-        "gold is a safe haven and tends to move against the dollar and real yields; a calm chart "
-        "can turn with either."
-    ),
-    "index": (
-        "sectors in rotation carry an equity index; it moves against its volatility (VIX), so that "
-        "a high percentile is stress."
-    ),
+    "gold": "gold is a safe haven; a calm chart can turn within a bar.",
+    "index": "sectors in rotation carry an equity index; stress shows in wide bars first.",
     "oil": (
-        "oil answers inventories and geopolitics with gaps and spikes; a level or a trend says "
-        "more once a later bar confirms it."
+        "oil answers geopolitics with gaps and spikes; a level or a trend says more once a later "
+        "bar confirms it."
     ),
     "fx": (
         "a currency pair weighs two economies and often returns to its range; moves say more while "
@@ -198,6 +192,20 @@ ASSET_NOTES: Final[Mapping[str, str]] = {
     ),
 }
 """How to read the evidence of an asset class (DebateContext.asset): general, never an event."""
+
+NUMBER_NOTES: Final[Mapping[str, Mapping[str, str]]] = {
+    "gold": {
+        "macro.dollar": "gold tends to move against the dollar.",
+        "macro.real_yield": (
+            "gold moves against real yields while macro.real_yield_relation holds; where it broke, "
+            "they say nothing."
+        ),
+    },
+    "index": {"macro.vix": "an index moves against VIX; a high rank is stress."},
+    "oil": {"macro.inventories": "oil tends to fall as its stocks grow."},
+    "fx": {"macro.rate_gap": "a currency tends to rise as its yield does beside the other's."},
+}
+"""What is said of a number of an asset class, by the feature: only where that is listed."""
 
 WHERE: Final = "Symbol {symbol}, timeframe {timeframe}\nBar opened {bar_time}; known: up to {as_of}"
 ASSET: Final = "In general (no news): {note}"
@@ -281,8 +289,8 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
         task=(
             "Read the mood: the tone of the news, how many recent closes rose and on what share of "
             "the volume, the streak, the desk's own consensus. A mood carries while it spreads and "
-            "turns when it is stretched: say which it is. No feed of positions is wired: claim "
-            "none. " + ANALYST_TASK
+            "turns when it is stretched: say which it is. Where positions are listed, a crowded "
+            "side is one that may turn; where none are, claim none. " + ANALYST_TASK
         ),
         shape="report",
     ),
@@ -295,6 +303,16 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
             "risk_profile_change is positive where risk grows. " + ANALYST_TASK
         ),
         shape="news",
+    ),
+    "fundamental": Rubric(
+        title="fundamental analyst",
+        task=(
+            "Read what money and worth say of this symbol beside its chart: a company's figures, "
+            "yields, the dollar, VIX, stocks of oil, whichever are listed. A change says more than "
+            "a level, a rank more than either; slow numbers move a score little within a day. "
+            "What is not listed is not known: say so. " + ANALYST_TASK
+        ),
+        shape="report",
     ),
     "key_levels": Rubric(
         title="key levels analyst",
@@ -348,6 +366,7 @@ RUBRIC_VERSION: Final[str] = _version(
         ANALYST_TASK,
         REPLIES,
         ASSET_NOTES,
+        NUMBER_NOTES,
         RUBRICS,
     ),
     *(WHERE, ASSET, PICTURE, LISTED, REMEMBERED, REPORTED, SAID, SILENT, UNSCORED, CITED, ORDINAL),
@@ -492,7 +511,7 @@ def _user_lines(
         as_of=clean(context.as_of, 40),
     )
     if context.asset in ASSET_NOTES and rubric.shape != "ruling":
-        yield ASSET.format(note=ASSET_NOTES[context.asset])
+        yield ASSET.format(note=" ".join(_notes_on(context.asset, shown)))
     if context.picture is not None and (role is None or role.picture):
         yield PICTURE
     yield LISTED
@@ -510,6 +529,12 @@ def _user_lines(
         yield from _quoted(context, "news", (_headline(item, context) for item in headlines))
     if context.reports:
         yield from _report_lines(context, rubric, shown)
+
+
+def _notes_on(asset: str, shown: Mapping[str, Feature]) -> Iterator[str]:
+    """Yield what is said of an asset class: in general, and of its numbers that are listed."""
+    yield ASSET_NOTES[asset]
+    yield from (note for name, note in NUMBER_NOTES.get(asset, {}).items() if name in shown)
 
 
 def _note_lines(context: DebateContext, role: Role | None) -> Iterator[str]:

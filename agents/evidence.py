@@ -39,6 +39,9 @@ FUNDAMENTALS: Final = tuple(
     for name in ("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct")
 )
 
+OUTSIDE: Final = ("macro.", "cot.", "positioning.", "derivs.")
+"""Blocks of numbers from beside the chart."""
+
 CASE_EVIDENCE: Final = (
     "scores.",
     *(
@@ -52,6 +55,7 @@ CASE_EVIDENCE: Final = (
     "forecast.",
     "memory.",
     *FUNDAMENTALS,
+    *OUTSIDE,
     *MARKET_EVIDENCE,
     "host.",
 )
@@ -61,8 +65,25 @@ SOURCES: Final[Mapping[str, str]] = {
     "news": "source.news",
     "sentiment": "source.news",
     "fundamentals": "source.fundamentals",
+    "macro": "source.macro",
+    "cot": "source.cot",
+    "derivs": "source.derivs",
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
+
+SPOKEN: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("cot", "positioning", "derivs"), "sentiment"),
+    "fundamentals": "company",
+}
+"""What a block is called where an agent says that it has nothing, if not by its own name."""
+
+SOURCE_NAMES: Final[Mapping[str, str]] = {
+    "sentiment": "news",
+    "fundamentals": "company",
+    "cot": "positions",
+    "derivs": "derivatives",
+}
+"""What the source of a block is called, if not by the block's name."""
 
 NOTHING_WRONG: Final = "available"
 
@@ -80,7 +101,8 @@ def missing(role: Role, context: DebateContext) -> str:
     ):
         return ""
     blocks = tuple(dict.fromkeys(need.split(".", 1)[0] for need in role.needs))
-    lacking = f"no {' or '.join(blocks)} evidence"
+    named_for_people = dict.fromkeys(SPOKEN.get(block, block) for block in blocks)
+    lacking = f"no {' or '.join(named_for_people)} evidence"
     if why := _why(blocks, context.features):
         return f"{lacking}: {why}"
     parts = (need.partition(".")[2].rstrip("_") for need in role.needs)
@@ -144,9 +166,12 @@ def _needed(needs: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
 
 def _why(blocks: Iterable[str], features: Mapping[str, Feature]) -> str:
     """Return the words of the sources of some blocks, where they explain that nothing is there."""
-    found = (features.get(SOURCES.get(block, "")) for block in blocks)
-    words = dict.fromkeys(str(feature.value) for feature in found if feature and feature.value)
-    return ", ".join(word for word in words if word != NOTHING_WRONG)
+    found = {block: features.get(SOURCES.get(block, "")) for block in blocks}
+    words = {block: str(one.value) for block, one in found.items() if one and one.value}
+    wrong = {block: word for block, word in words.items() if word != NOTHING_WRONG}
+    if len({*wrong.values()}) > 1:
+        return ", ".join(f"{SOURCE_NAMES.get(block, block)} {wrong[block]}" for block in wrong)
+    return next(iter(wrong.values()), "")
 
 
 def _true(cited: Evidence, feature: Feature | None) -> bool:

@@ -161,6 +161,16 @@ def _positive(value: float, _: Mapping[str, Feature]) -> int:
     return _sign(value)
 
 
+def _negative(value: float, _: Mapping[str, Feature]) -> int:
+    return -_sign(value)
+
+
+def _while_it_holds(value: float, features: Mapping[str, Feature]) -> int | None:
+    """Return how a change of the real yield leans: against gold, while its own fit says so."""
+    found = features.get("macro.real_yield_relation")
+    return -_sign(value) if found is not None and found.value == "holds" else None
+
+
 def _from(middle: float) -> Lean:
     return lambda value, _: _sign(value - middle)
 
@@ -199,6 +209,11 @@ def _level(name: str) -> FeatureWords:
 
 def _sideless(name: str, high: str, low: str) -> FeatureWords:
     return FeatureWords(name, high, low)
+
+
+def _against(name: str, high: str, low: str) -> FeatureWords:
+    """Return the words of a number that leans down as it rises."""
+    return FeatureWords(name, high, low, _negative, falling=True)
 
 
 def _either(name: str, high: str, low: str, lean: Lean) -> FeatureWords:
@@ -322,6 +337,121 @@ _TECHNICAL: Final[Mapping[str, FeatureWords]] = {
     ),
 }  # fmt: skip
 
+_LEVELS: Final[Mapping[str, str]] = {
+    "real_yield": "the 10-year US real yield",
+    "breakeven": "the 10-year US breakeven inflation",
+    "yield_2y": "the 2-year US yield",
+    "yield_10y": "the 10-year US yield",
+    "slope": "the slope of the US yields (10 less 2 years)",
+    "dollar": "the broad dollar index",
+    "vix": "VIX",
+    "rate_gap": "the gap of the two currencies' 2-year yields",
+    "inventories": "the stocks of crude oil",
+    "earnings_yield": "the earnings yield of the index",
+}
+"""The levels of the block macro, by name."""
+
+_RISING: Final = ("breakeven", "rate_gap", "earnings_yield")
+_WEIGHING: Final = ("yield_2y", "yield_10y", "dollar", "vix", "inventories")
+"""Levels whose rise speaks for the symbols that read them, and against them."""
+
+_SPANS: Final[Mapping[str, str]] = {
+    "change_20": "over 20 trading days",
+    "change_60": "over 60 trading days",
+}
+
+
+def _changed(level: str, span: str) -> FeatureWords:
+    name = f"the change of {_LEVELS[level].removeprefix('the ')} {span}"
+    if level == "real_yield":
+        return FeatureWords(name, "it rises", "it falls", _while_it_holds, falling=True)
+    if level in _WEIGHING:
+        return _against(name, "it rises", "it falls")
+    if level in _RISING:
+        return FeatureWords(name, "it rises", "it falls", _positive)
+    return _sideless(name, "it rises", "it falls")
+
+
+_MACRO: Final[Mapping[str, FeatureWords]] = {
+    **{level: _sideless(name, "high", "low") for level, name in _LEVELS.items()},
+    **{
+        f"{level}_{change}": _changed(level, span)
+        for level in _LEVELS
+        for change, span in _SPANS.items()
+    },
+    **{
+        f"{level}_rank": _sideless(
+            f"the rank of {name.removeprefix('the ')} among its last three years",
+            "high for it", "low for it",
+        )
+        for level, name in _LEVELS.items()
+    },
+    "rate_gap": FeatureWords(
+        "the gap of the two currencies' 2-year yields", "the base currency pays more",
+        "it pays less", _positive,
+    ),
+    "real_yield_fit_r2": _sideless(
+        "how well gold has gone with the real yield for 250 days (R²)", "it has", "it has not"
+    ),
+    "real_yield_fit_slope": _sideless(
+        "the slope of gold against the real yield", "both rose together", "gold rose as it fell"
+    ),
+    "real_yield_relation": _sideless("whether gold still goes against the real yield", "", ""),
+}  # fmt: skip
+
+_DERIVS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "funding": ("the funding rate", "longs pay shorts", "shorts pay longs"),
+    "open_interest": ("the open interest", "much is open", "little is"),
+    "long_liquidations": ("the longs that were liquidated", "many", "few"),
+    "short_liquidations": ("the shorts that were liquidated", "many", "few"),
+    "dvol": ("the implied volatility", "swings are expected", "calm is"),
+    "put_call": ("the puts for a call", "protection is wanted", "it is not"),
+    "iv_slope": ("the slope of implied volatility", "the far one is dear", "the near one is"),
+    "skew_25d": ("the 25-delta skew", "calls are dear", "puts are"),
+}
+
+_OUTSIDE: Final[Mapping[str, FeatureWords]] = {
+    **{f"macro.{name}": words for name, words in _MACRO.items()},
+    "cot.net_pct": _either(
+        "the net longs of the CFTC's report", "the large traders are long", "they are short",
+        _positive,
+    ),
+    "cot.net_change_4w": FeatureWords(
+        "the change of those net longs over 4 weeks", "they bought", "they sold", _positive
+    ),
+    "cot.rank": _either(
+        "the rank of those net longs among three years", "crowded long", "crowded short",
+        _from(50.0),
+    ),
+    "positioning.fear_greed": _either(
+        "the fear and greed index", "greed", "fear", _from(50.0)
+    ),
+    "positioning.rank": _either(
+        "the rank of the positions among three years", "crowded long", "crowded short",
+        _from(50.0),
+    ),
+    "positioning.crowded": _sideless("the crowded side", "", ""),
+    **{
+        f"derivs.{name}": _either(*words, _positive) if name == "funding" else _sideless(*words)
+        for name, words in _DERIVS.items()
+    },
+    **{
+        f"derivs.{name}_rank": _either(
+            f"the rank of {words[0].removeprefix('the ')} among three years", words[1], words[2],
+            _from(50.0),
+        )
+        if name == "funding"
+        else _sideless(
+            f"the rank of {words[0].removeprefix('the ')} among three years", words[1], words[2]
+        )
+        for name, words in _DERIVS.items()
+    },
+    "source.macro": _sideless("the state of the yields and their like", "", ""),
+    "source.cot": _sideless("the state of the CFTC's report", "", ""),
+    "source.derivs": _sideless("the state of the derivatives' numbers", "", ""),
+}  # fmt: skip
+"""Numbers from beside the chart (torra.evidence.outside_readings)."""
+
 _OTHERS: Final[Mapping[str, FeatureWords]] = {
     "forecast.drift_pct": FeatureWords(
         "the forecast of the trend", "it drifts up", "it drifts down", _positive
@@ -429,6 +559,7 @@ FEATURES: Final[Mapping[str, FeatureWords]] = {
     },
     **{f"technical.{name}": words for name, words in _TECHNICAL.items()},
     **_OTHERS,
+    **_OUTSIDE,
 }
 """Every feature of a bundle, by id; the features of single headlines are not among them."""
 

@@ -16,6 +16,7 @@ from agent_config import GATE_ID, MAX_AGENTS, QUORUM_FROM, AgentSettings
 from . import (
     bear_researcher,
     bull_researcher,
+    fundamental_agent,
     key_levels_agent,
     momentum_agent,
     news_agent,
@@ -42,6 +43,7 @@ AGENTS: Final[Mapping[str, Agent]] = {
         technical_agent,
         sentiment_agent,
         news_agent,
+        fundamental_agent,
         key_levels_agent,
         momentum_agent,
         bull_researcher,

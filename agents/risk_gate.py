@@ -25,7 +25,7 @@ from .contracts import (
     GateRuling,
     Role,
 )
-from .evidence import number
+from .evidence import OUTSIDE, number
 
 SHOWN_DECIMALS: Final = 4
 """Decimals with which a prompt shows the rules' numbers."""
@@ -54,6 +54,7 @@ ROLE: Final = Role(
         "spread.",
         "memory.",
         "events.",
+        *OUTSIDE,
         VOLATILITY,
         "technical.adx14",
         "technical.plus_di",

@@ -153,6 +153,7 @@ def _ids(*names: str) -> tuple[str, ...]:
 _ATR: Final = "{:.1f} ATR"
 _FINE_ATR: Final = "{:.2f} ATR"
 _POINTS: Final = "{:.1f} points"
+_OF_YIELD: Final = "{:.2f} percentage points"
 _STRETCHED: Final = "and such stretches often snap back"
 
 _SUPPORT: Final = Saying(
@@ -283,6 +284,56 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         )
         for kind in EVENT_CLASSES
     },
+    ("cot.net_change_4w",): Saying(
+        "the large traders' net longs rose {n} of the open interest in four weeks",
+        "so they stand behind buyers", _size, "{:.1f} %", least=0.5,
+    ),
+    ("cot.rank",): Saying(
+        "the large traders' net longs rank high at {n} of 100", "so they back buyers", _itself,
+        "{:.0f}", "the large traders' net longs rank high at {n} of 100",
+        "and a crowded side often turns", middle=50.0, least=5.0, least_faded=20.0,
+    ),
+    ("positioning.fear_greed",): Saying(
+        "the fear and greed index is high at {n} of 100", "so the mood carries buyers", _itself,
+        "{:.0f}", "the fear and greed index is high at {n} of 100", _STRETCHED,
+        middle=50.0, least=5.0, least_faded=20.0,
+    ),
+    ("derivs.funding_rank",): Saying(
+        "the funding rate ranks high at {n} of 100", "so money backs buyers", _itself, "{:.0f}",
+        "the funding rate ranks high at {n} of 100", "and a crowded side often turns",
+        middle=50.0, least=5.0, least_faded=20.0,
+    ),
+    ("macro.real_yield_change_20", "macro.real_yield_fit_r2", "macro.real_yield_fit_slope"): Saying(
+        "the 10-year real yield fell {n} in 20 trading days", "and gold still goes against it",
+        _size, _OF_YIELD, least=0.02,
+    ),
+    ("macro.breakeven_change_20",): Saying(
+        "expected inflation rose {n} in 20 trading days", "so money backs buyers", _size,
+        _OF_YIELD, least=0.02,
+    ),
+    ("macro.dollar_change_20",): Saying(
+        "the dollar fell {n} in 20 trading days", "so the price in dollars has the wind of buyers",
+        _size, "{:.1f} %", least=0.2,
+    ),
+    ("macro.yield_10y_change_20",): Saying(
+        "the 10-year yield fell {n} in 20 trading days", "so money backs buyers", _size,
+        _OF_YIELD, least=0.02,
+    ),
+    ("macro.vix_change_20",): Saying(
+        "VIX fell {n} in 20 trading days", "so the mood carries buyers", _size, _POINTS, least=0.5
+    ),
+    ("macro.rate_gap_change_20",): Saying(
+        "the base currency's yield rose {n} against the other's in 20 trading days",
+        "so money backs buyers", _size, _OF_YIELD, least=0.02,
+    ),
+    ("macro.inventories_change_20",): Saying(
+        "the stocks of crude oil fell {n} in four weeks", "so supply backs buyers", _size,
+        "{:.1f} %", least=0.3,
+    ),
+    ("fundamentals.revenue_growth_pct",): Saying(
+        "revenue rose {n} against the year before", "so the company backs buyers", _size,
+        "{:.1f} %", least=0.5,
+    ),
     _ids("close", "fib_382", "fib_618", "atr14"): Saying(
         "the close is {n} above both Fibonacci retracements", "so buyers hold the swing",
         _outside, _ATR, line=1, line_name="a Fibonacci retracement",

@@ -1,8 +1,8 @@
 """The sentiment analyst: reads the mood of the market for all four scores.
 
-Mood is the tone of the news, and what closes, volume and the desk's own consensus say of it; no
-feed of positions is wired. It abstains when none of that is there. It knows nothing of the other
-agents.
+Mood is the tone of the news, what closes, volume and the desk's own consensus say of it, and how
+others are positioned where that is known. It abstains when none of that is there. It knows nothing
+of the other agents.
 """
 
 from __future__ import annotations
@@ -14,14 +14,23 @@ from scoring_rubric import build_interpretive_prompt
 from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
 from .evidence import MARKET_EVIDENCE, missing
 
+POSITIONS: Final = ("cot.", "positioning.", "derivs.")
+"""How others are positioned."""
+
 ROLE: Final = Role(
     id="sentiment",
     title="sentiment analyst",
     kind="analyst",
     tier="quick",
     focus=dict.fromkeys(VECTORS, "secondary"),
-    needs=("sentiment.news", "sentiment.up_bars", "sentiment.up_volume", "sentiment.streak"),
-    evidence=("scores.", "sentiment.", "memory.", "technical.volume_ratio", *MARKET_EVIDENCE),
+    needs=(
+        *(f"sentiment.{name}" for name in ("news", "up_bars", "up_volume", "streak")),
+        *POSITIONS,
+    ),
+    evidence=(
+        *("scores.", "sentiment.", *POSITIONS, "macro.vix_rank", "memory."),
+        *("technical.volume_ratio", *MARKET_EVIDENCE),
+    ),
 )
 
 

@@ -35,6 +35,7 @@ from torra.config import (
     SymbolSpec,
 )
 from torra.dashboard import description
+from torra.evidence.outside_numbers import SERIES
 from torra.profiles.fields import EXACT, literals
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
 from torra.verdict.deny_reasons import deny_table, guard_table
@@ -70,6 +71,9 @@ VENDOR_TITLES = {
 }
 BY_HAND = ("<!-- by hand: begin -->\n", "<!-- by hand: end -->\n")
 """What stands between these lines of docs/models.md is kept as it is."""
+
+SERIES_TABLE = ("<!-- series: begin -->\n", "<!-- series: end -->\n")
+OWN_NAME = {"": "", "symbol": " (`.SYMBOL`)", "currency": "`.EUR`"}
 
 COLUMNS = "| key | default | limits | meaning |\n|---|---|---|---|\n"
 
@@ -134,6 +138,20 @@ def render_models_docs(by_hand: str = "\n") -> str:
     return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
 
 
+def series_table(page: str) -> str:
+    """Return docs/outside.md with the table of the series as the code has them."""
+    begin, end = SERIES_TABLE
+    head, _, rest = page.partition(begin)
+    _, _, tail = rest.partition(end)
+    rows = "".join(
+        f"| `{name}`{OWN_NAME[one.own]} | {one.says} | {one.unit} | {one.valid.days} d "
+        f"| {one.source} |\n"
+        for name, one in SERIES.items()
+    )
+    columns = "| series | what it is | unit | valid | from |\n|---|---|---|---|---|\n"
+    return f"{head}{begin}{columns}{rows}{end}{tail}"
+
+
 def render_agents_docs(by_hand: str = "\n") -> str:
     """Return docs/agents.md around the part that is written by hand."""
     parts = [AGENTS_HEAD, _focus_table()]
@@ -160,6 +178,8 @@ def write() -> None:
     (ROOT / "docs" / "profiles.md").write_text(render_profile_docs(), encoding="utf-8")
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
+    outside = ROOT / "docs" / "outside.md"
+    outside.write_text(series_table(outside.read_text("utf-8")), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
     dependencies.PAGE.write_text(dependencies.render(), encoding="utf-8")
     transcripts.PAGE.write_text(transcripts.render(), encoding="utf-8")

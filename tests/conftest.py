@@ -30,7 +30,7 @@ from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
 from tests.examples import examples
 from tests.tries import EXCUSED, Tries, without_full_collections
-from tests.worlds.scored_once import scored_once
+from tests.worlds.scored_once import Kept, scored_once
 from torra.feeds import sample
 
 pytest_plugins = ("pytester",)
@@ -201,13 +201,13 @@ def _cleared_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _bars_are_scored_once(request: pytest.FixtureRequest) -> Iterator[None]:
+def bars_are_scored_once(request: pytest.FixtureRequest) -> Iterator[Kept | None]:
     """By day let every desk share what the same bars came to; at night each scores for itself.
 
     A scorer that a test changes scores anew.
     """
-    with nullcontext() if scale_of(request.config) >= 1.0 else scored_once():
-        yield
+    with nullcontext() if scale_of(request.config) >= 1.0 else scored_once() as kept:
+        yield kept
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ class Later:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        """Whoever collects tests looks at every global, and asks for names such as __test__."""
-        if name.startswith("__"):
+        """Whoever collects tests asks every global for names such as __test__ and _mock_name."""
+        if name.startswith("_"):
             raise AttributeError(name)
         return getattr(importlib.import_module(self._name), name)

@@ -233,6 +233,17 @@ class NewsSettings(Section):
         return self
 
 
+class OutsideSettings(Section):
+    """Where numbers from beside the chart come from (docs/outside.md)."""
+
+    sources: tuple[Literal["fred", "cftc", "file"], ...] = Field(
+        ("file",),
+        strict=False,
+        description="who is asked for yields, the dollar, VIX and positions; file = what was read "
+        "with torra outside import; empty = no agent sees such a number",
+    )
+
+
 class EventSettings(Section):
     """Scheduled events; the windows around them are in `gate`."""
 
@@ -267,6 +278,7 @@ class Profile(Section):
     agents: AgentSettings = AgentSettings()
     news: NewsSettings = NewsSettings()
     events: EventSettings = EventSettings()
+    outside: OutsideSettings = OutsideSettings()
     execution: Literal["auto", "approve", "off"] = Field(
         "auto",
         description="who sends a signal: the desk, the desk after a person's yes, or nobody",

@@ -100,7 +100,7 @@ class Place:
         self.tokens = {scope: told["tokens"][scope] for scope in SCOPES}
         self.canaries = [
             *self.tokens.values(), told["key"], CHANNEL_KEY, STRANGER, *vendor_line.CANARIES,
-            *(value for name, value in environment.items() if name.endswith("_KEY")),
+            *(value for name, value in environment.items() if name.endswith(("_KEY", "_TOKEN"))),
         ]  # fmt: skip
 
     def leaks(self, text: str | bytes) -> list[str]:

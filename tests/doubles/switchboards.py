@@ -13,10 +13,11 @@ from agent_config import AgentSettings
 from agents.contracts import Completion, ModelUnavailable, Request
 from agents.debate import reply_shapes
 from agents.registry import AGENTS
-from torra.providers.vendors.openai_compatible import OpenAIAdapter
+from tests.later import Later
 from torra.providers.vendors.routing import RoutedProvider
 from torra.providers.vendors.switchboard import Switchboard
 
+openai_compatible = Later("torra.providers.vendors.openai_compatible")
 VENDORS = ("anthropic", "google", "openai_compatible")
 KEYS = {
     "ANTHROPIC_API_KEY": "canary-anthropic",
@@ -168,7 +169,7 @@ def _again(answer: Answer, environment: Mapping[str, str]) -> Bench:
         found.switchboard.unblock(vendor)
         if vendor in found.switchboard._adapters and vendor == "openai_compatible":
             adapter = found.switchboard._adapters[vendor].result(timeout=60)
-            assert isinstance(adapter, OpenAIAdapter)
+            assert isinstance(adapter, openai_compatible.OpenAIAdapter)
             adapter._worked.clear()
     return found
 

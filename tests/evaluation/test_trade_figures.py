@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import empyrical
 import numpy as np
 import pytest
 
+from tests.later import Later
 from tests.worlds.arm_trades import RISK, arm_of, coin, shows_no_gaps, trade
 from tests.worlds.observed import START, plain_tick, quiet_ticks
 from torra.evaluation.account_curve import (
@@ -30,6 +30,8 @@ from torra.evaluation.trade_figures import (
     overlap,
     profit_factor,
 )
+
+empyrical = Later("empyrical")
 
 
 def rng() -> np.random.Generator:

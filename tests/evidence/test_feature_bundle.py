@@ -153,7 +153,7 @@ EXPECTED = {
             *("revenue_growth_pct", "net_margin_pct"),
         )
     ),
-    *(f"source.{name}" for name in ("news", "events", "fundamentals")),
+    *(f"source.{name}" for name in ("news", "events", "fundamentals", "macro", "cot", "derivs")),
     *(f"source.events_{name}_min" for name in ("ahead", "behind")),
 }
 FED = ("events.", "news.", "sentiment.", "fundamentals.", "source.events_", "spread.")
@@ -221,6 +221,7 @@ def test_without_feeds_the_bundle_is_whole_and_says_so() -> None:
         "source.events": "off",
         **dict.fromkeys(("source.events_ahead_min", "source.events_behind_min")),
         "source.fundamentals": "off",
+        **dict.fromkeys(("source.macro", "source.cot", "source.derivs"), "off"),
     }
 
 

@@ -477,7 +477,7 @@ class Hasty(Vendor):
 def test_the_thread_survives_whatever_happens(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("news_collector.LONGEST_PAUSE_S", 0.05)
+    monkeypatch.setattr("torra.collecting.asking.LONGEST_PAUSE_S", 0.05)
     vendor = Hasty(OK, spacing=0.0)
     collector = running(vendor)
     until(lambda: vendor.asked)

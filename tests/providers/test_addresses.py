@@ -131,6 +131,17 @@ def test_the_key_travels_as_each_vendor_wants_it() -> None:
     assert address("openai_compatible", KEYS).headers() == {"authorization": "Bearer canary-openai"}
 
 
+def test_who_answers_without_a_key_is_sent_none_but_the_one_that_is_there() -> None:
+    token = {"TORRA_CFTC_APP_TOKEN": "canary-token", "TORRA_FRED_CUSTOM_KEY": "canary-own"}
+    assert address("fred", token).key == "" and address("fred", token).official
+    assert address("cftc", {}).key == "" and address("cftc", token).key == "canary-token"
+    there = {**token, "TORRA_CFTC_BASE_URL": "http://127.0.0.1:9/resource/"}
+    assert address("cftc", there).key == "" and not address("cftc", there).official
+    assert address("cftc", {**there, "TORRA_CFTC_CUSTOM_KEY": "own"}).key == "own"
+    with pytest.raises(ConfigError, match="TORRA_FRED_BASE_URL"):
+        address("fred", {"TORRA_FRED_BASE_URL": "http://example.org/graph"})
+
+
 def test_this_machine_is_known_by_name_and_number() -> None:
     assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.8.9.1", "::1")))
     assert not any(map(is_loopback, ("", "0.0.0.0", "::", "10.0.0.1", "localhost.example.com")))

@@ -176,6 +176,22 @@ OWN_IN_TREND: dict[str, dict[str, dict[str, tuple[float, float]]]] = {
             "sentiment__up_bars": (0.4, 0.6),
             "sentiment__up_volume": (0.4, 0.6),
             "sentiment__streak": (-3.0, 3.0),
+            "cot__net_change_4w": (-4.0, 4.0),
+            "cot__rank": (20.0, 80.0),
+            "positioning__fear_greed": (20.0, 80.0),
+            "derivs__funding_rank": (20.0, 80.0),
+        }
+        for vector in VECTORS
+    },
+    "fundamental": {
+        vector: {
+            "macro__breakeven_change_20": (-0.2, 0.2),
+            "macro__dollar_change_20": (2.0, -2.0),
+            "macro__yield_10y_change_20": (0.3, -0.3),
+            "macro__vix_change_20": (5.0, -5.0),
+            "macro__rate_gap_change_20": (-0.2, 0.2),
+            "macro__inventories_change_20": (3.0, -3.0),
+            "fundamentals__revenue_growth_pct": (-20.0, 20.0),
         }
         for vector in VECTORS
     },
@@ -226,6 +242,23 @@ def test_price_beyond_both_retracements_leans_its_way() -> None:
     assert below < between == 0 < above
 
 
+@pytest.mark.parametrize(
+    ("r2", "slope", "heard"), [(0.5, -0.1, True), (0.29, -0.1, False), (0.5, 0.1, False)]
+)
+def test_gold_hears_the_real_yield_while_its_fit_holds(
+    r2: float, slope: float, heard: bool
+) -> None:
+    role = AGENTS["fundamental"].role
+    fit = {"macro__real_yield_fit_r2": r2, "macro__real_yield_fit_slope": slope}
+    for change in (-0.3, 0.3):
+        report = said(request(role, MARKET | named({"macro__real_yield_change_20": change, **fit})))
+        assert report.abstained is not heard
+        if heard:
+            moved = report.adjustments["momentum"]
+            assert moved is not None
+            assert moved * change < 0.0
+
+
 def test_every_reader_is_tried_above() -> None:
     for role, vectors in OWN_IN_TREND.items():
         for vector, rows in vectors.items():
@@ -233,7 +266,7 @@ def test_every_reader_is_tried_above() -> None:
             for reader in TABLES[role]:
                 if reader.vector == vector and reader not in READERS:
                     reads = {name.split(".")[-1] for name in reader.reads}
-                    assert reads & (own | {"fib_382", "close"}), reader
+                    assert reads & (own | {"fib_382", "close", "real_yield_fit_r2"}), reader
     tried = {
         name.replace("__", ".").split(".")[-1] for rows in UP_IN_TREND.values() for name in rows
     }

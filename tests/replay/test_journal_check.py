@@ -29,12 +29,18 @@ from torra.replay.rerun.inputs_then import LEFT
 from torra.tick import record as tick_record
 from torra.tick.rules_version import RULES, RULES_VERSION
 
+KNOWN_OUTSIDE = ("macro.rate_gap_change_20", "macro.slope", "cot.net_pct", "derivs.funding")
+
 
 @pytest.fixture(scope="module")
 def days(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
-    """The home of a desk that lived through three days of much."""
+    """The home of a desk that lived through three days of much.
+
+    What was known from beside the chart is deleted: the records alone must do.
+    """
     home = tmp_path_factory.mktemp("days")
     stored_days.live(home, scaled(stored_days.DAYS, 12))
+    forget_outside(home)
     return home
 
 
@@ -75,6 +81,21 @@ def sql(home: Path, text: str, *values: object) -> list[Any]:
         return db.execute(text, values).fetchall()
 
 
+def forget_outside(home: Path) -> None:
+    """Delete all that is stored from beside the chart, and leave the tables as Torra made them."""
+    with closing(sqlite3.connect(home / "torra.db")) as db, db:
+        for table in ("series", "facts"):
+            guards = db.execute(
+                "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?",
+                (table,),
+            ).fetchall()
+            for name, _ in guards:
+                db.execute(f"DROP TRIGGER {name}")
+            db.execute(f"DELETE FROM {table}")
+            for _, made in guards:
+                db.execute(made)
+
+
 def change(home: Path, text: str, *values: object) -> None:
     with closing(sqlite3.connect(home / "torra.db")) as db, db:
         assert db.execute(text, values).rowcount > 0, text
@@ -106,8 +127,10 @@ def test_the_desk_lived_through_much(days: Path) -> None:
     assert some("SELECT 1 FROM trading_config GROUP BY instance HAVING count(*) > 1")
     for what in (
         "$.news.items[0]", "$.events.to_next", "$.before.path[0]",
+        *(f'$.outside.numbers."{name}"' for name in KNOWN_OUTSIDE),
     ):  # fmt: skip
         assert some(f"SELECT 1 FROM journal WHERE json_extract(record, '{what}') IS NOT NULL"), what
+    assert not some("SELECT 1 FROM series"), "the numbers stand in the records alone"
     shadow = "json_extract(agent_deliberation, '$.flags') LIKE '%shadow%'"
     assert some(f"SELECT 1 FROM sentiment WHERE {shadow}")
     assert some("SELECT 1 FROM journal WHERE json_extract(record, '$.execution') = 'off'")

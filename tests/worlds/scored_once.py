@@ -1,8 +1,13 @@
-"""Bars that were scored before have their scores still: three fifths of a tick are its scoring."""
+"""Bars that were scored before have their scores still: three fifths of a tick are its scoring.
+
+The newest row of a tick's bars is kept, and the indicators of the tables that were asked for of
+late. Both are looked up by every number of the bars.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -10,39 +15,75 @@ from typing import Any, Final
 import pandas as pd
 
 import technical_calculator
+from torra.market import structure
 from torra.replay.rerun import edges_then
 from torra.tick import bar_window
 
 MOST: Final = 5_000
 """Rows that are kept; then all are forgotten."""
 
+TABLES: Final = 50
+"""Tables whose indicators are kept: the one that was not asked for longest goes first."""
+
+
+class Kept:
+    """What is known, and whether the scorer is still the one that it is known of."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, dict[str, float]] = {}
+        self.tables: OrderedDict[bytes, technical_calculator.Columns] = OrderedDict()
+        self.forgotten = False
+        """All bars are scored anew: for the tests of the scorer itself."""
+        self._own = {module: dict(vars(module)) for module in (technical_calculator, structure)}
+
+    def usable(self) -> bool:
+        """Tell whether no test has changed something of the scorer."""
+        return not self.forgotten and all(
+            vars(module).get(name) is value
+            for module, own in self._own.items()
+            for name, value in own.items()
+        )
+
 
 @contextmanager
-def scored_once() -> Iterator[None]:
+def scored_once() -> Iterator[Kept]:
     """Score the same bars once for all ticks, unless a test has changed something of the scorer."""
-    score, known = bar_window.last_row, dict[bytes, dict[str, float]]()
-    own = dict(vars(technical_calculator))
-
-    def changed() -> bool:
-        now = vars(technical_calculator)
-        return any(now.get(name) is not value for name, value in own.items())
+    score, indicators = bar_window.last_row, technical_calculator._indicators
+    users: tuple[Any, ...] = (bar_window, edges_then)
 
     def last_row(frame: pd.DataFrame) -> Mapping[str, float]:
-        if changed():
+        if not kept.usable():
             return score(frame)
-        columns = [*technical_calculator.BAR_COLUMNS]
-        bars = hashlib.sha256(frame[columns].to_numpy(dtype=float).tobytes()).digest()
-        if bars not in known:
-            if len(known) >= MOST:
-                known.clear()
-            known[bars] = score(frame)
-        return dict(known[bars])
+        bars = _digest(frame)
+        if bars not in kept.rows:
+            if len(kept.rows) >= MOST:
+                kept.rows.clear()
+            kept.rows[bars] = dict(score(frame))
+        return dict(kept.rows[bars])
 
-    users: tuple[Any, ...] = (bar_window, edges_then)
+    def looked_up(bars: pd.DataFrame) -> technical_calculator.Columns:
+        if not kept.usable():
+            return indicators(bars)
+        key = _digest(bars)
+        if key not in kept.tables:
+            kept.tables[key] = indicators(bars)
+            if len(kept.tables) > TABLES:
+                kept.tables.popitem(last=False)
+        kept.tables.move_to_end(key)
+        return dict(kept.tables[key])
+
     for user in users:
         user.last_row = last_row
+    technical_calculator._indicators = looked_up
+    kept = Kept()
     try:
-        yield
+        yield kept
     finally:
+        technical_calculator._indicators = indicators
         for user in users:
             user.last_row = score
+
+
+def _digest(frame: pd.DataFrame) -> bytes:
+    columns = [*technical_calculator.BAR_COLUMNS]
+    return hashlib.sha256(frame[columns].to_numpy(dtype=float).tobytes()).digest()

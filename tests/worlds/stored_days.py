@@ -2,7 +2,8 @@
 
 Four instances, on bars of 15 minutes and of an hour: a desk of three that trades on paper, the
 desk of eight with headlines and a calendar, one that looks on and is shown a chart, one whose
-signals a person approves. Models answer well, badly, late or not at all; bars come late or are
+signals a person approves. Yields and positions are known from beside the chart, and change day by
+day. Models answer well, badly, late or not at all; bars come late or are
 corrected; wakes come late or not for hours; the desk is halted, fails once, and starts again with
 other settings. It begins with a warm-up.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from instance_database import Database
-from tests.worlds import desks, journals
+from tests.worlds import desks, journals, outside_series
 from torra.clock import Simulated, iso, parse
 from torra.config import Instance, Profile, validate
 from torra.desk.outlook import Outlook
@@ -28,6 +29,7 @@ from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.tick import approval
 
+POSITIONS: Final = ("long", "short", "open_interest")
 DAYS: Final = 288
 """Closes of 15 minutes in three days."""
 
@@ -44,7 +46,18 @@ OUTSIDE: Final = {
     "news": {"sources": ["file"], "file": HEADLINES},
     "events": {"calendar": CALENDAR},
 }
-ONLOOKER: Final = {"agents": {"influence": "shadow", "picture": "rendered"}}
+ONLOOKER: Final = {
+    "agents": {
+        "active_agents": ["technical", "sentiment", "fundamental", "risk_gate"],
+        "influence": "shadow",
+        "picture": "rendered",
+    }
+}
+SERIES: Final = (
+    *("DGS2", "DGS10", "yield_2y.EUR", "fear_greed", "derivs.funding.BTCUSD"),
+    *(f"cot.{market}.{part}" for market in ("eur", "btc") for part in POSITIONS),
+)
+"""What is known from beside the chart."""
 
 BUDGET = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
 FULL = Instance(name="FULL", symbol="BTCUSD", timeframes=("M15", "H1"))
@@ -80,11 +93,19 @@ def live(home: Path, closes: int) -> None:
         desk = _desk(home, profiles, feed, voice)
         desk._hold_lease()
         if not first:
+            _know_from_outside(desk)
             list(desk.warm_up(desks.START, WARM_UP))
         voice.clock = desk.clock
         for number in range(first, last):
             _lead(desk, feed, number, half)
         desk.close()
+
+
+def _know_from_outside(desk: Desk) -> None:
+    """Store what is and will be known from beside the chart: each value counts from its release."""
+    begin = (desks.START - timedelta(days=400)).replace(hour=0, minute=0)
+    known = outside_series.rows(SERIES, begin, 420)
+    desk.database.store_series(known, desks.START - timedelta(days=1))
 
 
 def _lead(desk: Desk, feed: journals.Revising, number: int, half: int) -> None:
@@ -150,6 +171,7 @@ def _desk(
             setup,
             news=outlook.news(setup.instance, setup.profile),
             events=outlook.events(setup.instance, setup.profile),
+            outside=outlook.outside(setup.instance, setup.profile),
         )
         for name, setup in desk.setups.items()
     }

@@ -1,6 +1,6 @@
 """Whole tables of scores: a test that asks for the same bars again and again has them scored once.
 
-Beside `scored_once`, which knows the newest row alone.
+Beside `scored_once`, which looks up the indicators alone, and by day.
 """
 
 from __future__ import annotations

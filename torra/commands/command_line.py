@@ -31,6 +31,7 @@ from torra.commands.options import (
     on_terminal,
     print_json,
 )
+from torra.commands.outside import outside
 from torra.commands.profile import profile
 from torra.commands.replay import recompose, replay, sweep
 from torra.commands.standing import changed, scorecard, standing
@@ -65,7 +66,9 @@ def _typed(word: str, yes: bool) -> Callable[[Sequence[str]], None] | None:
 
 
 CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Run": ("run", "init", "import", "profile", "models", "token", "tick", "jobs"),
+    "Run": ("run", "init", "import", "profile", "models", "token", "tick", "jobs",
+        "outside",
+    ),
     "Decide": (
         "signals", "approve", "reject", "close", "stop", "flatten", "halt", "resume", "settle",
         "notices",
@@ -401,8 +404,8 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, models, notices, jobs, lookahead,
-    consistency,
+    replay, recompose, sweep, scorecard, standing, changed, money, models, notices, jobs, outside,
+    lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

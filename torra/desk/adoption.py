@@ -89,6 +89,8 @@ def fixed(before: Profile, after: Profile, users: Sequence[Instance]) -> list[st
         found.append("news")
     if before.agents.include_news != after.agents.include_news:
         found.append("agents.include_news")
+    if before.outside != after.outside:
+        found.append("outside.sources")
     if before.events != after.events:
         found.append("events.calendar")
     watched = before.agents.include_news or bool(before.events.calendar)
@@ -358,6 +360,7 @@ def _watched(outlook: Outlook, setups: Mapping[str, InstanceSetup]) -> dict[str,
             setup,
             news=outlook.news(setup.instance, setup.profile),
             events=outlook.events(setup.instance, setup.profile),
+            outside=outlook.outside(setup.instance, setup.profile),
         )
         for name, setup in setups.items()
     }

@@ -22,14 +22,18 @@ from torra.clock import System
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsSubject, NewsView
+from torra.evidence.outside_readings import Closes, OutsideView
 from torra.evidence.scheduled_events import EventView, around
 from torra.news.event_file import CalendarFile
+from torra.outside.shelf import SeriesShelf
+from torra.outside.sources import trouble_of
 from torra.trading_terms import CURRENCY
 
 if TYPE_CHECKING:
     from news_collector import Collector
 
 News = Callable[[datetime], NewsView]
+Outside = Callable[[datetime, Callable[[], Closes]], OutsideView]
 Events = Callable[[datetime, datetime], EventView]
 
 REFRESH_SECONDS: Final = 5.0
@@ -65,6 +69,7 @@ class Outlook:
         self._calendars: dict[Path, CalendarFile] = {}
         wanted = [profile for profile in profiles if profile.agents.include_news]
         self.collector = _collector(folder, database, environment, wanted, now) if wanted else None
+        self._shelves = {live: SeriesShelf(database, live=live) for live in (True, False)}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._looked = threading.Event()
@@ -98,6 +103,19 @@ class Outlook:
             return around(events, currencies, as_of, now, broken=broken)
 
         return around_moment
+
+    def outside(self, instance: Instance, profile: Profile) -> Outside | None:
+        """Return the function that gives an instance's outside numbers; None where none are read.
+
+        It reads what is stored, from memory: no source is asked. The days of the shipped sample lie
+        before anything was seen here, so on it a number counts from when the public could know it.
+        """
+        sources = profile.outside.sources
+        if not sources:
+            return None
+        subject, shelf = subject_of(instance, profile), self._shelves[instance.feed != "sample"]
+        trouble = trouble_of(sources)
+        return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
 
     def start(self) -> None:
         """Begin, or begin again, to collect headlines and to look after the calendars."""

@@ -630,6 +630,7 @@ class Desk:
             account=setup.account,
             news=setup.news,
             events=setup.events,
+            outside=setup.outside,
             route=None if setup.instance.bridge == "paper" else self._route,
             halted=self.kill_switch.engaged,
             on_error=self._halt_if_broken,

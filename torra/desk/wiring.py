@@ -360,6 +360,7 @@ def _setups(
             account=models.account(profiles[instance.id].agents, instance.profile),
             news=outlook.news(instance, profiles[instance.id]),
             events=outlook.events(instance, profiles[instance.id]),
+            outside=outlook.outside(instance, profiles[instance.id]),
         )
         for instance in settings.instances
     ]

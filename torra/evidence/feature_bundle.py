@@ -34,6 +34,7 @@ import math
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import pairwise, takewhile
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -44,6 +45,7 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
 from torra.evidence.news_digest import NewsStatus, NewsView
+from torra.evidence.outside_readings import BLOCKS, NO_OUTSIDE, OutsideView, kind_of
 from torra.evidence.scheduled_events import EventView
 from torra.market import regime as market_regime
 from torra.market.bar_view import BarView
@@ -137,6 +139,11 @@ NO_NEWS: Final = NewsView(NewsStatus.OFF)
 NO_EVENTS: Final = EventView()
 HEARD: Final = (NewsStatus.AVAILABLE, NewsStatus.EMPTY)
 """Statuses in which no headline means that there is none."""
+
+OUTSIDE_BLOCKS: Final = ("macro", "cot", "positioning", "derivs")
+"""Blocks of the outside numbers, in their order."""
+
+POSITIONS: Final = ("cot.", "positioning.", "derivs.")
 
 IN_FORCE: Final = ("available", "broken")
 """Statuses of a usable calendar; a broken one is used as it was last read well."""
@@ -279,6 +286,7 @@ def build(
     bars: BarView | pd.DataFrame | None = None,
     news: NewsView | None = None,
     events: EventView | None = None,
+    outside: OutsideView | None = None,
     host: Mapping[str, float] = NOTHING,
     known_at: datetime | None = None,
     spreads: SpreadView = NO_SPREADS,
@@ -289,10 +297,11 @@ def build(
     `bars_held` counts the bars behind the row, `bar_age` is how many bars ago the newest one
     closed, `memory` is the memory context, `digits` the decimals with which the symbol is quoted.
     `bars` are the bars behind the row, this one last; `news` and `events` what was known at
-    `as_of`, headlines of a host at `known_at`. None of the three: nothing is known. `spreads` is
-    what is known of the bars' own ones, `host` has a host's own numbers by name.
+    `as_of`, headlines of a host at `known_at`; `outside` the outside numbers known at `as_of`. None
+    of any of them: nothing is known. `spreads` is what is known of the bars' own ones, `host` has a
+    host's own numbers by name.
     """
-    headlines, calendar = news or NO_NEWS, events or NO_EVENTS
+    headlines, calendar, beside = news or NO_NEWS, events or NO_EVENTS, outside or NO_OUTSIDE
     view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
     _check_times(bar_time, timeframe, as_of, view, headlines, known_at or as_of)
     explained, regime = explain(row), market_regime.read(row)
@@ -307,9 +316,10 @@ def build(
         "memory": lambda: _memory(memory),
         "events": lambda: _events(calendar),
         "news": lambda: _news(headlines),
-        "sentiment": lambda: _mood(view, headlines),
+        "sentiment": lambda: _mood(view, headlines, beside),
         "fundamentals": lambda: _fundamentals(headlines),
-        "source": lambda: _sources(headlines, calendar),
+        **{block: partial(_outside, block, beside) for block in OUTSIDE_BLOCKS},
+        "source": lambda: _sources(headlines, calendar, beside),
         "host": lambda: _host(host),
     }
     return Bundle(
@@ -491,14 +501,17 @@ def _heard(view: NewsView) -> float | None:
     return float(view.unique) if view.unique or view.status in HEARD else None
 
 
-def _mood(bars: BarView | None, news: NewsView) -> Found:
+def _mood(bars: BarView | None, news: NewsView, outside: OutsideView) -> Found:
     """Yield the mood, as the last bars and the headlines show it.
 
     A close that did not change, and the volume of a bar that closed where it opened, count half to
     either side: a market that stands still is in neither mood, and upside down the shares are 1
-    less what they were. There is no feed of positions.
+    less what they were.
     """
-    yield "sentiment.positioning_available", 0.0, COUNT
+    positions = any(
+        value is not None for name, value in outside.numbers.items() if name.startswith(POSITIONS)
+    )
+    yield "sentiment.positioning_available", float(positions), COUNT
     yield "sentiment.news", news.score, SCORE
     yield "sentiment.news_items", _heard(news), COUNT
     up_bars, up_volume, streak = _moves(bars)
@@ -536,7 +549,14 @@ def _fundamentals(view: NewsView) -> Found:
         yield f"fundamentals.{name}", known[name], kind
 
 
-def _sources(news: NewsView, events: EventView) -> Found:
+def _outside(block: str, view: OutsideView) -> Found:
+    """Yield a block of the outside numbers: those that the symbol's asset class reads."""
+    for name, value in view.numbers.items():
+        if name.startswith(f"{block}."):
+            yield name, value, Kind(*kind_of(name))
+
+
+def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
     """Yield the status of each source, and the minutes that the gate compares with its windows.
 
     These minutes count from the tick, which may run later than the close: when an event is due is
@@ -547,6 +567,8 @@ def _sources(news: NewsView, events: EventView) -> Found:
     yield "source.events_ahead_min", events.ahead, MINUTES
     yield "source.events_behind_min", events.behind, MINUTES
     yield "source.fundamentals", str(news.fundamentals_status), WORD
+    for block in BLOCKS:
+        yield f"source.{block}", outside.statuses.get(block, str(NewsStatus.OFF)), WORD
 
 
 def _host(numbers: Mapping[str, float]) -> Found:

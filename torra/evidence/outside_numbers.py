@@ -67,6 +67,22 @@ class StoredRow(NamedTuple):
     number: int = 0
 
 
+class FactRow(NamedTuple):
+    """One figure of a company as it was reported: `begins` to `ends` is its period.
+
+    Of a figure that holds at a day, as total assets do, both are that day. Times are UTC.
+    """
+
+    ticker: str
+    figure: str
+    begins: datetime
+    ends: datetime
+    known_at: datetime
+    value: float
+    unit: str
+    source: str
+
+
 MARKETS: Final[Mapping[str, str]] = {
     "gold": "managed money in gold",
     "oil": "managed money in crude oil",

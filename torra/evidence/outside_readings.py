@@ -23,7 +23,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
-from torra.evidence.outside_numbers import SeriesThen, series_of
+from torra.evidence.outside_numbers import SERIES, SeriesThen, series_of
 
 THREE_YEARS: Final = timedelta(days=1096)
 """Over this long a value is ranked."""
@@ -81,6 +81,28 @@ LEVELS: Final[Mapping[str, Level]] = {
     "earnings_yield": Level(("index_earnings_yield",), _same, (1, 3)),
 }
 """Every number of the block macro; the series of the rate gap go by the pair's currencies."""
+
+LEVEL_UNITS: Final[Mapping[str, tuple[str, int]]] = {
+    **dict.fromkeys(
+        ("real_yield", "breakeven", "yield_2y", "yield_10y", "earnings_yield"), ("%", 3)
+    ),
+    **dict.fromkeys(("slope", "rate_gap"), ("pp", 3)),
+    **dict.fromkeys(("dollar", "vix"), ("points", 2)),
+    "inventories": ("million barrels", 1),
+    "real_yield_fit_r2": ("of 1", 4),
+}
+"""Unit and decimals of each level; a difference of percents is in percentage points (pp)."""
+
+LEVEL_CHANGES: Final[Mapping[str, tuple[str, int]]] = {
+    name: ("%", 3) if LEVELS[name].relative else ("points", 2) if name == "vix" else ("pp", 3)
+    for name in LEVELS
+}
+
+OTHER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
+    "cot.net_pct": ("% of open interest", 2),
+    "cot.net_change_4w": ("pp", 2),
+    "positioning.fear_greed": ("of 100", 1),
+}
 
 LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "gold": ("real_yield", "breakeven", "dollar"),
@@ -142,6 +164,19 @@ class Track(NamedTuple):
 
     ats: tuple[datetime, ...]
     values: tuple[float, ...]
+
+
+def kind_of(name: str) -> tuple[str, int]:
+    """Return unit and decimals of a feature of these blocks; of a word neither counts."""
+    block, _, rest = name.partition(".")
+    if rest == "rank" or rest.endswith("_rank"):
+        return "of 100", 2
+    if block == "derivs":
+        return SERIES[name].unit, 4
+    if block == "macro":
+        level, _, change_of = rest.partition("_change_")
+        return LEVEL_CHANGES[level] if change_of else LEVEL_UNITS.get(level, ("", 4))
+    return OTHER_UNITS.get(name, ("", 0))
 
 
 def series_for(subject: NewsSubject) -> tuple[str, ...]:

@@ -1,10 +1,7 @@
 """The sources of headlines: Finnhub, Alpha Vantage, and a file of JSON lines.
 
-A vendor is asked through its own client (Finnhub) or through requests (Alpha Vantage), over one
-kind of line. The line goes to the address that the environment names and nowhere else; it uses no
-proxy, follows no redirect, keeps no cookie, reads 2 MB of a reply at most, and cuts the connection
-at its deadline. The key is put into the request as it enters the socket: no URL that anybody could
-log or quote ever holds it. Where a reply quotes the key, in whatever spelling, it is struck out.
+A vendor is asked through its own client (Finnhub) or through requests (Alpha Vantage), over the
+line of torra.collecting.line. Where a reply quotes the key, in whatever spelling, it is struck out.
 
 `fetch` never raises: what goes wrong is a `NewsAnswer` with a status and words of ours. An item
 that cannot be read is dropped and counted; a reply that cannot be read is `broken`. Texts are cut,
@@ -17,28 +14,21 @@ seconds.
 
 from __future__ import annotations
 
-import io
 import logging
-import socket
 import stat
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
-from urllib.parse import quote
 
 import finnhub
 import requests
-import urllib3
-from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from agent_config import is_plug_in
 from news_collector import Vendor
 from torra.clock import System
+from torra.collecting.line import PLACEHOLDER, Line, answered
 from torra.config import NewsSettings
 from torra.errors import ConfigError
 from torra.evidence.news_digest import (
@@ -68,12 +58,7 @@ from torra.providers.vendors.addresses import SECRET, Address, address
 
 logger = logging.getLogger(__name__)
 
-MAX_REPLY_BYTES: Final = 2_000_000
 MAX_FILE_BYTES: Final = 64_000_000
-CONNECT_S: Final = 3.0
-"""A server that does not take a connection in this many seconds is down."""
-
-CHUNK: Final = 65_536
 FINNHUB_SPACING_S: Final = 1.1
 """Finnhub's free plan answers 60 requests a minute."""
 
@@ -93,8 +78,6 @@ THEME: Final = "theme."
 THEMES: Final = {"gold": "economy_monetary", "oil": "energy_transportation"}
 OTHER_THEME: Final = "financial_markets"
 """Alpha Vantage's topic by asset class; currencies, coins and companies are asked by ticker."""
-
-PLACEHOLDER: Final = "TORRA-PUTS-THE-KEY-HERE"
 
 
 class Described(NamedTuple):
@@ -213,7 +196,7 @@ class Finnhub(_Vendor):
         return _answered(lambda: self._ask(topic, now, seconds))
 
     def _ask(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
-        line = _Line(self._place, self._monotonic, seconds)
+        line = Line(self._place, self._monotonic, seconds)
         with finnhub.Client(PLACEHOLDER) as client:
             client.API_URL = self._place.base_url
             line.take(client._session)  # noqa: SLF001 - the client shows its session nowhere else
@@ -267,7 +250,7 @@ class AlphaVantage(_Vendor):
             "sort": "LATEST", "limit": str(MAX_ITEMS), "apikey": PLACEHOLDER,
         }  # fmt: skip
         with requests.Session() as session:
-            _Line(self._place, self._monotonic, seconds).take(session)
+            Line(self._place, self._monotonic, seconds).take(session)
             # The line keeps its own time; this one is for whoever reads the call.
             found = session.get(f"{self._place.base_url}/query", params=query, timeout=seconds)
             payload = self._veiled(found.json())
@@ -282,183 +265,13 @@ SOURCES: Final[Mapping[str, tuple[type[Finnhub | AlphaVantage], tuple[str, ...]]
 """The vendors that Torra asks itself, and the variables of which one must be set."""
 
 
-# --- the line -------------------------------------------------------------------------------------
-
-
-class _Trouble(Exception):
-    def __init__(self, status: NewsStatus, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-
-
 def _answered(ask: Callable[[], NewsAnswer]) -> NewsAnswer:
-    """Return the answer; of an exception only our own words or its type go on."""
-    try:
-        return ask()
-    except _Trouble as trouble:
-        return NewsAnswer(trouble.status, detail=trouble.detail)
-    except (finnhub.FinnhubRequestException, ValueError, RecursionError):
-        return NewsAnswer(NewsStatus.BROKEN, detail="the reply is not JSON")
-    except urllib3.exceptions.DecodeError:
-        return NewsAnswer(NewsStatus.BROKEN, detail="the reply's compression cannot be read")
-    except (OSError, urllib3.exceptions.HTTPError) as error:
-        return NewsAnswer(NewsStatus.UNREACHABLE, detail=f"no whole reply ({type(error).__name__})")
-    except Exception as error:  # noqa: BLE001 - a client may raise anything
-        return NewsAnswer(NewsStatus.BROKEN, detail=f"the client failed ({type(error).__name__})")
-
-
-class _Keyed:
-    """A connection that puts the key into the request line, below everything that logs.
-
-    The line gets hold of its socket before anything is sent over it.
-    """
-
-    key = ""
-    line: _Line
-
-    def _new_conn(self) -> socket.socket:
-        made: socket.socket = super()._new_conn()  # type: ignore[misc]
-        self.line.hold(made)
-        return made
-
-    def putrequest(self, method: str, url: str, *rest: Any, **more: Any) -> None:
-        """Send the request line."""
-        ours = url.replace(PLACEHOLDER, self.key)
-        super().putrequest(method, ours, *rest, **more)  # type: ignore[misc]
-
-
-class _Line(HTTPAdapter):
-    """One request to a vendor: bounded in time and size, and to its own address."""
-
-    def __init__(self, place: Address, monotonic: Callable[[], float], seconds: float) -> None:
-        self._place = place
-        self._monotonic = monotonic
-        self._until = monotonic() + seconds
-        self._lock = threading.Lock()
-        self._held: socket.socket | None = None
-        self._cut = False
-        # The collector alone decides when a vendor is asked again.
-        super().__init__(max_retries=0)
-
-    def take(self, session: requests.Session) -> None:
-        """Let a session use this line and nothing else."""
-        # No proxy and no password of the environment.
-        session.trust_env = False
-        session.proxies.clear()
-        # With no other adapter a request to any other address fails.
-        session.adapters.clear()
-        session.mount(f"{self._place.base_url}/", self)
-
-    def init_poolmanager(self, *place: Any, **how: Any) -> None:
-        """Make the pool of connections, which know the key."""
-        super().init_poolmanager(*place, **how)
-        key = quote(self._place.key, safe="")
-        ours = {"key": key, "line": self}
-        # urllib3 makes connections from classes, so each line has classes that know its key.
-        plain = type("Plain", (_Keyed, HTTPConnection), ours)
-        secure = type("Secure", (_Keyed, HTTPSConnection), ours)
-        self.poolmanager.pool_classes_by_scheme = {
-            "http": type("Http", (urllib3.HTTPConnectionPool,), {"ConnectionCls": plain}),
-            "https": type("Https", (urllib3.HTTPSConnectionPool,), {"ConnectionCls": secure}),
-        }
-
-    def send(
-        self,
-        request: requests.PreparedRequest,
-        stream: bool = False,  # noqa: ARG002 - what the session passes
-        timeout: Any = None,  # noqa: ARG002
-        verify: Any = True,
-        cert: Any = None,
-        proxies: Any = None,  # noqa: ARG002
-    ) -> requests.Response:
-        """Send a request and read its reply whole; raises _Trouble for one that is no success."""
-        # urllib3 refuses a time-out of 0.
-        left = max(0.1, self._until - self._monotonic())
-        deadline = threading.Timer(left, self.cut)
-        deadline.daemon = True
-        deadline.start()
-        try:
-            response = self._sent(request, (min(CONNECT_S, left), left), verify, cert)
-        except (OSError, urllib3.exceptions.HTTPError):
-            # A connection that was cut looks broken: say that it was the deadline.
-            self._check_deadline()
-            raise
-        finally:
-            deadline.cancel()
-            self.let_go()
-        self._check_deadline()
-        return response
-
-    def hold(self, made: socket.socket) -> None:
-        """Remember a connection, to cut it at the deadline: a time-out is for one silence only.
-
-        It is a second handle, which stays good whatever becomes of the first.
-        """
-        self.let_go()
-        with self._lock:
-            self._held = made.dup()
-
-    def let_go(self) -> None:
-        """Forget the connection."""
-        with self._lock:
-            if self._held is not None:
-                self._held.close()
-                self._held = None
-
-    def cut(self) -> None:
-        """End the connection, whoever reads from it and however slowly it drips."""
-        with self._lock:
-            self._cut = True
-            if self._held is not None:
-                with suppress(OSError):
-                    self._held.shutdown(socket.SHUT_RDWR)
-
-    def _check_deadline(self) -> None:
-        if self._cut:
-            raise _Trouble(NewsStatus.UNREACHABLE, "the reply took too long")
-
-    def _sent(
-        self, request: requests.PreparedRequest, limits: tuple[float, float], verify: Any, cert: Any
-    ) -> requests.Response:
-        # Streamed, so that the bound on its length comes before the memory.
-        response = super().send(request, stream=True, timeout=limits, verify=verify, cert=cert)
-        self._check_deadline()
-        raw = response.raw
-        try:
-            _check(response.status_code)
-            body = self._body(raw)
-        finally:
-            raw.close()
-        written = replace(self._place, key=quote(self._place.key, safe=""))
-        # The key may be quoted as it is and as a URL spells it.
-        response.raw = io.BytesIO(written.veiled(self._place.veiled(body)))
-        # JSON is UTF-8 unless the header names something else.
-        response.encoding = response.encoding or "utf-8"
-        return response
-
-    def _body(self, raw: Any) -> bytes:
-        found = bytearray()
-        # read1 returns what has come; read would wait for a whole chunk of a reply that drips.
-        while part := raw.read1(CHUNK, decode_content=True):
-            found += part
-            if len(found) > MAX_REPLY_BYTES:
-                raise _Trouble(NewsStatus.BROKEN, "the reply is too long")
-            if self._monotonic() > self._until:
-                raise _Trouble(NewsStatus.UNREACHABLE, "the reply took too long")
-        return bytes(found)
-
-
-def _check(status: int) -> None:
-    # Nothing else is a success: a redirect is not followed.
-    if status == 200:
-        return
-    if status == 429:
-        raise _Trouble(NewsStatus.RATE_LIMITED, "HTTP status 429")
-    if status in {401, 403}:
-        raise _Trouble(NewsStatus.REFUSED, f"HTTP status {status}")
-    kind = NewsStatus.UNREACHABLE if status >= 500 else NewsStatus.BROKEN
-    raise _Trouble(kind, f"HTTP status {status}")
+    """Return the answer, or why there is none."""
+    return answered(
+        ask,
+        lambda status, detail: NewsAnswer(status, detail=detail),
+        (finnhub.FinnhubRequestException,),
+    )
 
 
 # --- the file -------------------------------------------------------------------------------------

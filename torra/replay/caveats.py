@@ -87,6 +87,12 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
             f"Agents read {count(len(told.stored), 'headline')} of vendors, as this desk first saw "
             f"them, the first at {first}: before it they had none."
         )
+    if told.series:
+        names = sorted({one.row.name for one in told.series})
+        yield (
+            f"Outside numbers ({', '.join(names)}) count from the moment at which the public could "
+            "know them; a live desk has them from when it saw them itself, which may be later."
+        )
 
 
 def _of_the_calendar(plan: ReplayPlan, events: Sequence[ScheduledEvent]) -> str:

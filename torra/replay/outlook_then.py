@@ -24,10 +24,12 @@ from typing import Any, Final
 from instance_database import open_home
 from torra.clock import System, iso, parse
 from torra.config import Instance, Profile
-from torra.desk.outlook import Events, News, currencies_of, subject_of
+from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
+from torra.evidence.outside_numbers import SeriesRow, StoredRow
+from torra.evidence.outside_readings import THREE_YEARS, series_for
 from torra.evidence.scheduled_events import (
     EVERY_CURRENCY,
     REACH,
@@ -37,12 +39,19 @@ from torra.evidence.scheduled_events import (
 )
 from torra.home import DATABASE
 from torra.news.event_file import read_events
+from torra.outside.shelf import SeriesShelf
+from torra.outside.sources import trouble_of
 
 FILE: Final = "file"
 """The source of headlines that is a file."""
 
 GOES_ON: Final = "the calendar goes on"
 """Name of the event that stands for all that come long after a replay."""
+
+REACHES_BACK: Final = THREE_YEARS + timedelta(days=200)
+"""How long before a replay the days of series reach that a tick may read: a rank goes back three
+years, a change sixty days.
+"""
 
 TIMES: Final = ("published", "first_seen")
 
@@ -62,13 +71,15 @@ class OutlookThen:
     `events` are those of a calendar, oldest first, that a tick may see, and where more come after
     them one of no impact that says so (GOES_ON). `filed` are the headlines of the profile's file,
     `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
-    than the replay's.
+    than the replay's. `series` are the outside numbers that the desk has stored and the symbol
+    reads; they count from the moment at which the public could know them.
     """
 
     events: tuple[ScheduledEvent, ...] | None = None
     filed: tuple[NewsItem, ...] | None = None
     stored: tuple[NewsItem, ...] | None = None
     figures: tuple[Figures, ...] = ()
+    series: tuple[StoredRow, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -116,6 +127,15 @@ class OutlookThen:
 
         return around_moment
 
+    def outside_of(self, instance: Instance, profile: Profile) -> Outside | None:
+        """Return the function that gives the outside numbers; None where none are read."""
+        sources = profile.outside.sources
+        if not sources:
+            return None
+        shelf = SeriesShelf(_Series(self.series), live=False)
+        subject, trouble = subject_of(instance, profile), trouble_of(sources)
+        return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
+
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {
@@ -123,6 +143,8 @@ class OutlookThen:
             "filed": _plain(self.filed),
             "stored": _plain(self.stored),
             "figures": _plain(self.figures),
+            # In rows: a replay of years has thousands.
+            **({"series": [_row(one) for one in self.series]} if self.series else {}),
         }
 
     @classmethod
@@ -136,6 +158,7 @@ class OutlookThen:
             tuple(
                 Figures(parse(row["first_seen"]), row["values"]) for row in told.get("figures", ())
             ),
+            tuple(_stored_row(row) for row in told.get("series", ())),
         )
 
 
@@ -154,14 +177,15 @@ def read_outlook(
     if profile.events.calendar:
         currencies_of(instance, profile)
         events = _around_replay(read_events(home / profile.events.calendar), begin, end)
+    series = _series_of_desk(home, instance, profile, begin, end)
     if not profile.agents.include_news:
-        return OutlookThen(events)
+        return OutlookThen(events, series=series)
     # No tick looks farther back (news_collector.Collector.latest).
     since = begin - timedelta(hours=profile.news.max_age_hours) - 2 * EARLY
     filed = _of_file(home, profile, since, end) if FILE in profile.news.sources else None
     vendors = _vendors(profile)
     if not vendors:
-        return OutlookThen(events, filed)
+        return OutlookThen(events, filed, series=series)
     stored, figures = _of_desk(home, instance, profile, since, end)
     missing = [name for name in vendors if not any(_source(item) == name for item in stored)]
     if missing:
@@ -170,7 +194,7 @@ def read_outlook(
             f"{iso(end)}: this desk has stored no headline of it. Write headlines of then into a "
             "file (news.sources file, docs/news.md), or set agents.include_news false"
         )
-    return OutlookThen(events, filed, stored, figures)
+    return OutlookThen(events, filed, stored, figures, series)
 
 
 def _around_replay(
@@ -216,6 +240,22 @@ def _of_desk(
     finally:
         database.close()
     return items, tuple(Figures(moment, values) for moment, values in rows if moment <= end)
+
+
+def _series_of_desk(
+    home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
+) -> tuple[StoredRow, ...]:
+    """Return the outside numbers that the desk has stored and a tick may read."""
+    if not profile.outside.sources or not (home / DATABASE).exists():
+        return ()
+    names = series_for(subject_of(instance, profile))
+    database = open_home(home)
+    try:
+        rows = database.series_rows(names) if names else []
+    finally:
+        database.close()
+    since = begin - REACHES_BACK
+    return tuple(one for one in rows if one.row.known_at <= end and one.row.at >= since)
 
 
 # --- what the collector is handed -----------------------------------------------------------------
@@ -271,6 +311,22 @@ class _Tables:
         return dict(known[-1]) if known else {}
 
 
+class _Series:
+    """The stored outside numbers, in memory (torra.outside.shelf.SeriesTables)."""
+
+    def __init__(self, rows: Sequence[StoredRow]) -> None:
+        self._rows = rows
+
+    def newest_series(self) -> int:
+        """Return how many rows there are: no more will come."""
+        return len(self._rows)
+
+    def series_rows(self, names: Sequence[str], after: int = 0) -> list[StoredRow]:
+        """Return the rows of some series."""
+        del after
+        return [one for one in self._rows if one.row.name in names]
+
+
 # --- as JSON --------------------------------------------------------------------------------------
 
 
@@ -285,6 +341,18 @@ def _plain(rows: Sequence[Any] | None) -> list[dict[str, Any]] | None:
 
 def _event(row: Mapping[str, Any]) -> ScheduledEvent:
     return ScheduledEvent(**{**row, "time": parse(row["time"])})
+
+
+def _row(one: StoredRow) -> list[Any]:
+    row = one.row
+    times = (row.at, row.known_at, one.first_seen)
+    return [row.name, *map(iso, times), row.value, row.source, one.number]
+
+
+def _stored_row(told: Sequence[Any]) -> StoredRow:
+    name, at, known_at, first_seen, value, source, number = told
+    row = SeriesRow(name, parse(at), parse(known_at), value, source)
+    return StoredRow(row, parse(first_seen), number)
 
 
 def _item(row: Mapping[str, Any]) -> NewsItem:

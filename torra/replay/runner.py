@@ -224,6 +224,7 @@ def _steps(run: _Run) -> Iterator[int]:
         account=run.voice.account,
         news=course.outlook.news_of(course.instance, run.profile),
         events=course.outlook.events_of(course.instance, run.profile),
+        outside=course.outlook.outside_of(course.instance, run.profile),
         debater=run.voice.debater,
         recording=False,
     )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -73,6 +73,17 @@ BEFORE_ALL: Final = ""
 class BarStore(SpreadStore):
     """Bars of every stream."""
 
+    def daily_closes(
+        self, instance: str, timeframe: str, first: date, last: date
+    ) -> list[tuple[date, float]]:
+        """Return the close of each day's last bar, from `first` to `last`; days are of UTC."""
+        rows = self._rows(
+            "SELECT substr(bar_time, 1, 10) AS day, max(bar_time), close FROM "  # noqa: S608
+            f"({NEWEST_REVISIONS}) GROUP BY day ORDER BY day",
+            instance, timeframe, first.isoformat(), last.isoformat() + AFTER_ALL,
+        )  # fmt: skip
+        return [(date.fromisoformat(row["day"]), row["close"]) for row in rows]
+
     def store_bars(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
         """Store the bars of a frame that are new or changed; return how many bars were new.
 
@@ -107,8 +118,10 @@ class BarStore(SpreadStore):
                 [(instance, timeframe, bar[0], revisions[bar[0]], *bar[1:], at) for bar in fresh],
             )
             self._keep_spreads(instance, timeframe, _known_spreads(frame, times), revisions)
-            if fresh:
+            if again:
                 self._settle_records(instance, timeframe, fresh[0][0])
+            elif fresh:  # what they only extend has no bar after them that would need a look
+                self._add_records(instance, timeframe, [bar for bar in fresh if bar[5] >= 0])
         return sum(bar[0] not in known for bar in fresh)
 
     def withdraw_others(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
@@ -304,22 +317,27 @@ class BarStore(SpreadStore):
         return float(row[kind.price]) if row else None
 
     def _settle_records(self, instance: str, timeframe: str, first: str) -> None:
-        """Find the bars from `first` on that set a new high or a new low."""
+        """Find the bars from `first` on that set a new high or a new low, and forget what did."""
         later = self.connection().conn.execute(
             NEWEST_REVISIONS + "ORDER BY bar_time",
             (instance, timeframe, first, AFTER_ALL),
         )
-        bars = [(bar_time, high, low) for bar_time, _, _, high, low, *_ in later]
+        bars = [(bar_time, *prices) for bar_time, _, *prices in later]
         for kind in (HIGHS, LOWS):
             self._change(
                 f"DELETE FROM {kind.name} "  # noqa: S608
                 "WHERE instance = ? AND timeframe = ? AND bar_time >= ?",
                 instance, timeframe, first,
             )  # fmt: skip
-            # What is left in the table lies before `first`: the record that the new bars must beat.
-            record = self._record(kind, instance, timeframe, first)
+        self._add_records(instance, timeframe, bars)
+
+    def _add_records(self, instance: str, timeframe: str, bars: Sequence[Stored]) -> None:
+        """Add those of a stream's last bars that set a new high or a new low."""
+        for kind in (HIGHS, LOWS):
+            # What is in the table lies before the bars: the record that they must beat.
+            record = self._record(kind, instance, timeframe, AFTER_ALL)
             found = []
-            for bar_time, high, low in bars:
+            for bar_time, _, high, low, *_ in bars:
                 price = high if kind is HIGHS else low
                 if record is None or (price > record if kind is HIGHS else price < record):
                     record = price

@@ -9,31 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from torra.clock import parse
 from torra.evidence.news_digest import rounded_up
-from torra.evidence.outside_numbers import SeriesRow, StoredRow
+from torra.evidence.outside_numbers import FactRow, SeriesRow, StoredRow
 from torra.store.connection import Store, stamp
 
 ROWS_AT_ONCE: Final = 200
 """Rows of one transaction: a tick that wants to write must not wait for years of a series."""
-
-
-class FactRow(NamedTuple):
-    """One figure of a company as it was reported: `begins` to `ends` is its period.
-
-    Of a figure that holds at a day, as total assets do, both are that day. Times are UTC.
-    """
-
-    ticker: str
-    figure: str
-    begins: datetime
-    ends: datetime
-    known_at: datetime
-    value: float
-    unit: str
-    source: str
 
 
 class SeriesStore(Store):

@@ -8,10 +8,11 @@ looks rows up; the rows are the same, because every indicator is causal and sett
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime, timedelta
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -24,11 +25,16 @@ from torra.bridges.paper import Bar
 from torra.clock import duration, iso
 from torra.config import Instance
 from torra.errors import DataUnavailable
+from torra.evidence.outside_readings import Closes
 from torra.feeds import door
 from torra.feeds.protocol import Feed
 from torra.market import spreads
 from torra.market.bar_view import BarArrays, BarView
 from torra.market.spreads import SpreadView
+
+DAY: Final = timedelta(days=1)
+CLOSES_DAYS: Final = timedelta(days=420)
+"""Days whose closes a fit may need: 250 that have both a close and a value beside it."""
 
 PRICES: Final = ("open", "high", "low", "close")
 """The columns that the paper bridge reads."""
@@ -61,6 +67,10 @@ class Window(Protocol):
         """Return the bars that opened after `after`, oldest first, for the paper bridge."""
         ...
 
+    def daily_closes(self, as_of: datetime) -> Closes:
+        """Return the closes of the whole days before that of `as_of`, CLOSES_DAYS of them."""
+        ...
+
 
 class LiveWindow:
     """The newest bars of a feed, checked at the door and stored."""
@@ -69,6 +79,17 @@ class LiveWindow:
         self._instance = instance
         self._feed = feed
         self._database = database
+        self._closes: tuple[date | None, Closes] = (None, ())
+
+    def daily_closes(self, as_of: datetime) -> Closes:
+        """Return the closes of all stored bars; they are read once a day."""
+        day = as_of.date()
+        if self._closes[0] != day:
+            first, last = day - CLOSES_DAYS, day - DAY
+            longest = max(self._instance.timeframes, key=duration)
+            found = self._database.daily_closes(self._instance.id, longest, first, last)
+            self._closes = day, found
+        return self._closes[1]
 
     def bars(self, timeframe: str, as_of: datetime) -> BarView:
         """Fetch and check the newest bars; raises DataUnavailable."""
@@ -141,6 +162,15 @@ class HistoryWindow:
             with suppress(DataUnavailable):
                 self._streams[name] = _Stream(name, frame)
 
+    def daily_closes(self, as_of: datetime) -> Closes:
+        """Look the closes up."""
+        if not self._streams:
+            return ()
+        days, closes = self._streams[max(self._streams, key=duration)].daily
+        day = as_of.date()
+        first, last = bisect_left(days, day - CLOSES_DAYS), bisect_left(days, day)
+        return list(zip(days[first:last], closes[first:last], strict=True))
+
     @property
     def times(self) -> Mapping[str, pd.DatetimeIndex]:
         """The bar times of every stream that can be looked up."""
@@ -201,6 +231,13 @@ class _Stream:
         self._prices = list(
             zip(*(self.shelf.column(name).tolist() for name in PRICES), strict=True)
         )
+
+    @cached_property
+    def daily(self) -> tuple[list[date], list[float]]:
+        """The days of the history and the close of each one's last bar."""
+        closes = self.shelf.frame["close"]
+        found = dict(zip(pd.DatetimeIndex(closes.index).date, closes.tolist(), strict=True))
+        return [*found], [*found.values()]
 
     def position(self, as_of: datetime) -> int:
         """Return how many bars are closed at `as_of`, the newest of them at that very moment."""

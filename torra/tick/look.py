@@ -58,6 +58,9 @@ def look(
     spreads = edges.window.spreads(bars)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
+    outside = (
+        edges.outside(as_of, lambda: edges.window.daily_closes(as_of)) if edges.outside else None
+    )
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,
@@ -73,6 +76,7 @@ def look(
         news=news,
         events=events,
         spreads=spreads,
+        outside=outside,
     )
     score = ath_calculator.score(
         float(row["close"]),
@@ -103,4 +107,5 @@ def look(
         news=news,
         events=events,
         spreads=spreads,
+        outside=outside,
     )

@@ -28,6 +28,7 @@ from torra.clock import iso, parse
 from torra.config import Instance, Profile
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
+from torra.evidence.outside_readings import OutsideView, Seen
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.market.bar_view import BarView
 from torra.market.spreads import NO_SPREADS, SpreadView
@@ -76,6 +77,7 @@ class TickInputs:
     news: NewsView | None = None
     events: EventView | None = None
     spreads: SpreadView = NO_SPREADS
+    outside: OutsideView | None = None
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
 
@@ -181,6 +183,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "news": None if inputs.news is None else told_news(inputs.news),
         "events": None if inputs.events is None else told_events(inputs.events),
         "spreads": None if inputs.spreads == NO_SPREADS else asdict(inputs.spreads),
+        "outside": None if inputs.outside is None else told_outside(inputs.outside),
         "skipped": None,
     }
 
@@ -289,6 +292,30 @@ def events_then(told: Mapping[str, Any]) -> EventView:
 def spreads_then(told: Mapping[str, Any] | None) -> SpreadView:
     """Return the view of spreads that a record holds; records of before have none."""
     return SpreadView(**told) if told else NO_SPREADS
+
+
+def told_outside(view: OutsideView) -> dict[str, Any]:
+    """Return what a tick knew of the outside numbers, by value: a rerun needs no store of them."""
+    return {
+        "numbers": dict(view.numbers),
+        "statuses": dict(view.statuses),
+        "seen": {
+            name: {**seen._asdict(), "at": iso(seen.at), "known_at": iso(seen.known_at)}
+            for name, seen in view.seen.items()
+        },
+    }
+
+
+def outside_then(told: Mapping[str, Any]) -> OutsideView:
+    """Return the view of the outside numbers that a record holds."""
+    return OutsideView(
+        told["numbers"],
+        told["statuses"],
+        {
+            name: Seen(**{**row, "at": parse(row["at"]), "known_at": parse(row["known_at"])})
+            for name, row in told["seen"].items()
+        },
+    )
 
 
 def _identity(inputs: TickInputs) -> dict[str, Any]:

@@ -463,6 +463,24 @@ class Events(RecordPart):
     events: tuple[EventRecord, ...] = ()
 
 
+class SeenSeries(RecordPart):
+    """The newest value of an outside series that a tick saw, and since when it was known."""
+
+    value: Number = None
+    at: Word = None
+    known_at: Word = None
+    source: Word = None
+    stale: Flag = False
+
+
+class Outside(RecordPart):
+    """What was known from beside the chart: features by id, why a block has none, the series."""
+
+    numbers: dict[str, Value] = {}
+    statuses: dict[str, Word] = {}
+    seen: dict[str, SeenSeries] = {}
+
+
 class Skipped(RecordPart):
     """Why a tick was not run: a word and a sentence."""
 
@@ -600,6 +618,7 @@ class TickRecord(DecisionRecord):
     regime: RegimeRecord | None = None
     news: News | None = None
     spreads: SpreadsTold | None = None
+    outside: Outside | None = None
     together: Numbers = {}
     apart: Words = ()
     skipped: Skipped | None = None

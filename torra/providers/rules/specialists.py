@@ -1,10 +1,10 @@
 """The rules' tables for the agents that are shown something of their own.
 
-Sentiment and news have tables of their own; key levels and momentum add to the common one. Mood and
-news are no measure of a score but an overlay on it (`OVERLAYS`): they move it towards themselves,
-never past themselves, and never back because they are weaker than it is. The ordinals of the news
-are arithmetic over the items' scores, ages and classes; no headline is read. Reverse every score,
-and every reading and ordinal is reversed; relevance alone stays.
+Sentiment, news and the fundamental analyst have tables of their own; key levels and momentum add to
+the common one. Mood, news and worth are no measure of a score but an overlay on it (`OVERLAYS`):
+they move it towards themselves, never past themselves, and never back because they are weaker than
+it is. The ordinals of the news are arithmetic over the items' scores, ages and classes; no headline
+is read. Reverse every score, and every reading and ordinal is reversed; relevance alone stays.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agents.contracts import ORDINALS, VECTORS, Feature
+from torra.evidence.outside_readings import FIT_R2
 from torra.providers.rules.readings import (
     READERS,
     Reader,
@@ -25,7 +26,7 @@ from torra.providers.rules.readings import (
     technical,
 )
 
-OVERLAYS: Final = frozenset({"sentiment", "news"})
+OVERLAYS: Final = frozenset({"sentiment", "news", "fundamental"})
 """Agents whose evidence lies over the scores and does not measure them."""
 
 TONE: Final = 0.3
@@ -74,6 +75,84 @@ MOOD: Final = tuple(
         ),
     )
 )
+
+CROWD: Final = 30.0
+"""Points of a rank above 50 that count as clearly crowded."""
+
+POSITIONS: Final = tuple(
+    reader
+    for vector in VECTORS
+    for reader in (
+        Reader(
+            vector,
+            ("cot.net_change_4w",),
+            lambda change: squash(change, 5.0),
+            trend=0.3,
+            range=0.1,
+        ),
+        Reader(
+            vector,
+            ("cot.rank",),
+            lambda ranked: squash(ranked - 50.0, CROWD),
+            trend=0.1,
+            range=-0.4,
+        ),
+        Reader(
+            vector,
+            ("positioning.fear_greed",),
+            lambda greed: squash(greed - 50.0, CROWD),
+            trend=0.1,
+            range=-0.4,
+        ),
+        Reader(
+            vector,
+            ("derivs.funding_rank",),
+            lambda ranked: squash(ranked - 50.0, CROWD),
+            trend=0.1,
+            range=-0.3,
+        ),
+    )
+)
+"""How others are positioned: followed in a trend, faded in a range where they are crowded."""
+
+
+def _real_yield(change: float, r2: float, slope: float) -> float:
+    """Return the lean of the real yield's change; 0 where gold no longer goes with it."""
+    return -squash(change, 0.25) if r2 >= FIT_R2 and slope < 0.0 else 0.0
+
+
+def _worth(*reads: str, unit: float = 1.0, weight: float, way: float = 1.0) -> tuple[Reader, ...]:
+    """Return a reader of a change for each vector: one unit of it is clear."""
+    return tuple(
+        Reader(vector, reads, lambda change: way * squash(change, unit), weight, weight)
+        for vector in VECTORS
+    )
+
+
+WORTH: Final = (
+    *(
+        Reader(
+            vector,
+            tuple(f"macro.real_yield_{part}" for part in ("change_20", "fit_r2", "fit_slope")),
+            _real_yield,
+            trend=0.6,
+            range=0.6,
+            sparse=True,
+        )
+        for vector in VECTORS
+    ),
+    *_worth("macro.breakeven_change_20", unit=0.15, weight=0.3),
+    *_worth("macro.dollar_change_20", unit=1.5, weight=0.5, way=-1.0),
+    *_worth("macro.yield_10y_change_20", unit=0.3, weight=0.4, way=-1.0),
+    *_worth("macro.vix_change_20", unit=5.0, weight=0.4, way=-1.0),
+    *_worth("macro.rate_gap_change_20", unit=0.2, weight=0.6),
+    *_worth("macro.inventories_change_20", unit=3.0, weight=0.5, way=-1.0),
+    *_worth("fundamentals.revenue_growth_pct", unit=20.0, weight=0.3),
+)
+"""What money and worth say: changes over 20 trading days, and a company's growth.
+
+The units are what such a change is usually like within a month; ours, by judgement.
+"""
 
 CLASSES: Final[Mapping[str, float]] = {
     "earnings": 0.5,
@@ -159,7 +238,8 @@ OSCILLATORS: Final = (
 )
 
 TABLES: Final[Mapping[str, tuple[Reader, ...]]] = {
-    "sentiment": MOOD,
+    "sentiment": (*MOOD, *POSITIONS),
+    "fundamental": WORTH,
     "news": TIDINGS,
     "key_levels": (*READERS, *LEVELS),
     "momentum": (*READERS, *OSCILLATORS),

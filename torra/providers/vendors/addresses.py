@@ -2,9 +2,9 @@
 
 `TORRA_ANTHROPIC_BASE_URL`, `TORRA_GOOGLE_BASE_URL` and `TORRA_OPENAI_BASE_URL` point a vendor at
 another server, such as a model on this machine. A server that is not the vendor's never sees the
-vendor's key: it gets a dummy, or `TORRA_ANTHROPIC_CUSTOM_KEY` and its like where that is set. Plain
-http is for this machine only. Whatever does not fit is a ConfigError that names the variable and
-never quotes a key.
+vendor's key: it gets a dummy, or `TORRA_ANTHROPIC_CUSTOM_KEY` and its like where that is set. Who
+answers without a key is sent none unless there is one. Plain http is for this machine only.
+Whatever does not fit is a ConfigError that names the variable and never quotes a key.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ class _Vendor(NamedTuple):
     base_url: str
     hosts: frozenset[str]
     keys: tuple[str, ...]
+    """Variables that may hold the key; none: no key is ever sent."""
+    must: bool = True
+    """Whether it answers nobody without a key."""
 
 
 _VENDORS: Final[Mapping[str, _Vendor]] = {
@@ -65,6 +68,20 @@ _VENDORS: Final[Mapping[str, _Vendor]] = {
         "https://www.alphavantage.co",
         frozenset(("www.alphavantage.co", "alphavantage.co")),
         ("ALPHAVANTAGE_API_KEY",),
+    ),
+    "fred": _Vendor(
+        "FRED",
+        "https://fred.stlouisfed.org/graph",
+        frozenset(("fred.stlouisfed.org",)),
+        (),
+        must=False,
+    ),
+    "cftc": _Vendor(
+        "CFTC",
+        "https://publicreporting.cftc.gov/resource",
+        frozenset(("publicreporting.cftc.gov",)),
+        ("TORRA_CFTC_APP_TOKEN",),
+        must=False,
     ),
 }
 
@@ -199,7 +216,9 @@ def _address_variable(known: _Vendor) -> str:
 
 
 def _key_names(known: _Vendor, *, official: bool) -> tuple[str, ...]:
-    return known.keys if official else (f"TORRA_{known.word}_CUSTOM_KEY",)
+    if official or not known.keys:
+        return known.keys
+    return (f"TORRA_{known.word}_CUSTOM_KEY",)
 
 
 def _key(known: _Vendor, environment: Mapping[str, str], *, official: bool) -> str:
@@ -212,6 +231,8 @@ def _key(known: _Vendor, environment: Mapping[str, str], *, official: bool) -> s
         if len(key) > MAX_KEY or not key.isascii() or not key.isprintable() or " " in key:
             raise ConfigError(f"{name} is not a key: it has a blank or another odd sign in it")
         return key
+    if not known.must:
+        return ""
     if not official:
         return DUMMY_KEY
     raise ConfigError(

@@ -23,6 +23,7 @@ from torra.bridges.paper import Bar
 from torra.clock import Simulated, parse
 from torra.config import Instance
 from torra.evidence.news_digest import NewsView
+from torra.evidence.outside_readings import Closes, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
 from torra.market.spreads import SpreadView
@@ -30,7 +31,7 @@ from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick.bar_window import last_row
 from torra.tick.ladder import Rung
-from torra.tick.record import events_then, news_then, spreads_then
+from torra.tick.record import events_then, news_then, outside_then, spreads_then
 
 LADDER: Final = "ladder:"
 """Prefix of the flag with the rung of a tick whose profile could not pay for its whole desk."""
@@ -87,6 +88,11 @@ class Then:
         """Return the spreads that the tick saw, whatever is stored of them now."""
         del bars
         return spreads_then(self._record.get("spreads"))
+
+    def daily_closes(self, as_of: datetime) -> Closes:
+        """Return none: the record has what was read from them."""
+        del as_of
+        return ()
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars that the paper bridge lived through at that tick."""
@@ -181,6 +187,14 @@ def news_of_then(
         return None
     items = source.news_items([row["id"] for row in told["items"]])
     return lambda _: news_then(told, items)
+
+
+def outside_of_then(
+    record: Mapping[str, Any],
+) -> Callable[[datetime, Callable[[], Closes]], OutsideView] | None:
+    """Return a function that gives the tick's own view of the outside numbers."""
+    told = record.get("outside")
+    return None if told is None else lambda _as_of, _closes: outside_then(told)
 
 
 def events_of_then(record: Mapping[str, Any]) -> Callable[[datetime, datetime], EventView] | None:

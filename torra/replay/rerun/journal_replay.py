@@ -36,6 +36,7 @@ from torra.replay.rerun.edges_then import (
     ThenRoute,
     events_of_then,
     news_of_then,
+    outside_of_then,
 )
 from torra.replay.rerun.inputs_then import InputsThen, Left, NotAgain, Spoilt, inputs_then
 from torra.replay.rerun.replay_store import JournalDatabase, Step, steps_of
@@ -253,6 +254,7 @@ def _again(
         picture=lambda: source.picture(record["picture"]) if record.get("picture") else None,
         news=news_of_then(source, record),
         events=events_of_then(record),
+        outside=outside_of_then(record),
         route=None if instance.bridge == "paper" else ThenRoute(),
         promoted=lambda: SHADOW not in told.flags,
         together=record["together"],

@@ -201,6 +201,7 @@ def _tick(
         account=account,
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),
+        outside=outlook.outside(instance, profile),
         promoted=lambda: database.agents_promoted(fingerprint(profile)),
     )
     # Paid agents are asked on the tick of the trial alone.

@@ -1,0 +1,228 @@
+"""What each asset class reads from beside the chart, and what it does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agents.feature_words import FEATURES
+from agents.fundamental_agent import ROLE as FUNDAMENTAL
+from agents.sentiment_agent import POSITIONS
+from tests.worlds import outside_series
+from torra.evidence import outside_readings as readings
+from torra.evidence.news_digest import NewsSubject
+from torra.evidence.outside_numbers import SERIES, SeriesHistory, SeriesThen, StoredRow, series_of
+
+DAY = timedelta(days=1)
+AS_OF = datetime(2026, 11, 20, 23, tzinfo=UTC)
+BEGIN = datetime(2023, 10, 2, tzinfo=UTC)
+DAYS = (AS_OF - BEGIN).days + 1
+SUBJECTS = {
+    "gold": NewsSubject("XAUUSD", "gold", currencies=("USD",)),
+    "index": NewsSubject("US500", "index", currencies=("USD",)),
+    "fx": NewsSubject("EURUSD", "fx", currencies=("EUR", "USD")),
+    "oil": NewsSubject("WTI", "oil", currencies=("USD",)),
+    "stock": NewsSubject("ACME", "stock", "ACME", ("USD",)),
+    "crypto": NewsSubject("BTCUSD", "crypto", currencies=("USD",)),
+    "": NewsSubject("THING"),
+}
+Then = Callable[[str], SeriesThen | None]
+
+
+def then_of(rows: list[StoredRow], as_of: datetime = AS_OF) -> Then:
+    histories: dict[str, SeriesHistory] = {}
+    for one in rows:
+        histories.setdefault(one.row.name, SeriesHistory(live=False)).add([one])
+    return lambda name: histories[name].then(as_of) if name in histories else None
+
+
+def whole(subject: NewsSubject, seed: int = 1) -> Then:
+    names = readings.series_for(subject)
+    made = list(outside_series.stored(outside_series.rows(names, BEGIN, DAYS, seed)))
+    histories = {name: SeriesHistory(live=False) for name in names}
+    for name, history in histories.items():
+        history.add(one for one in made if one.row.name == name)
+    return lambda name: histories[name].then(AS_OF) if name in histories else None
+
+
+def nothing(_: str) -> None:
+    return None
+
+
+def made(**values: list[tuple[int, float]]) -> Then:
+    """Return series of (days before AS_OF, value)."""
+    found = {
+        name: SeriesThen(
+            tuple((AS_OF - days * DAY).replace(hour=0) for days, _ in pairs),
+            tuple(value for _, value in pairs),
+            AS_OF,
+            "made",
+        )
+        for name, pairs in values.items()
+    }
+    return found.get
+
+
+def numbers(subject: NewsSubject, then: Then, as_of: datetime = AS_OF) -> Mapping[str, Any]:
+    return readings.read(subject, then, as_of).numbers
+
+
+# --- by asset class -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asset", SUBJECTS)
+def test_each_class_reads_its_own_and_no_other(asset: str) -> None:
+    found = numbers(SUBJECTS[asset], whole(SUBJECTS[asset]))
+    wanted = readings.LEVELS_OF.get(asset, ())
+    levels = {name.removeprefix("macro.") for name in found if name.startswith("macro.")}
+    assert {name for name in levels if name in readings.LEVELS} == set(wanted)
+    assert any(name.startswith("cot.") for name in found) == bool(
+        readings.market_of(SUBJECTS[asset])
+    )
+
+
+@pytest.mark.parametrize("asset", SUBJECTS)
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("prefixes", [("macro.",), POSITIONS], ids=["fundamental", "sentiment"])
+def test_without_sources_every_number_is_unknown(
+    asset: str, there: bool, prefixes: tuple[str, ...]
+) -> None:
+    subject = SUBJECTS[asset]
+    found = numbers(subject, whole(subject) if there else nothing)
+    known = {name for name, value in found.items() if value is not None}
+    mine = {name for name in known if name.startswith(prefixes)}
+    reads = asset in readings.LEVELS_OF if prefixes == ("macro.",) else bool(asset)
+    assert bool(mine) == (there and reads)
+    assert "macro." in FUNDAMENTAL.needs
+
+
+@pytest.mark.parametrize("asset", SUBJECTS)
+def test_every_feature_has_words(asset: str) -> None:
+    for name in numbers(SUBJECTS[asset], whole(SUBJECTS[asset])):
+        assert name in FEATURES
+        unit, decimals = readings.kind_of(name)
+        assert decimals in range(5)
+        assert unit or FEATURES[name].high == "" or name.endswith("slope"), name
+
+
+def test_a_pair_reads_the_yields_of_its_currencies() -> None:
+    then = made(DGS2=[(1, 4.0)], **{"yield_2y.EUR": [(1, 2.5)], "yield_2y.GBP": [(1, 4.5)]})
+    assert numbers(SUBJECTS["fx"], then)["macro.rate_gap"] == -1.5
+    cross = NewsSubject("EURGBP", "fx", currencies=("EUR", "GBP"))
+    assert numbers(cross, then)["macro.rate_gap"] == -2.0
+    assert (
+        numbers(NewsSubject("USDJPY", "fx", currencies=("USD", "JPY")), then)["macro.rate_gap"]
+        is None
+    )
+
+
+def test_where_the_euro_is_quoted_its_longs_are_shorts() -> None:
+    rows = [(7 * n + 3, float(n % 5)) for n in reversed(range(60))]
+    then = made(
+        **{
+            "cot.eur.long": [(days, 100.0 + value) for days, value in rows],
+            "cot.eur.short": [(days, 90.0) for days, _ in rows],
+            "cot.eur.open_interest": [(days, 1000.0) for days, _ in rows],
+        }
+    )
+    base = numbers(SUBJECTS["fx"], then)
+    quoted = numbers(NewsSubject("GBPEUR", "fx", currencies=("GBP", "EUR")), then)
+    assert base["cot.net_pct"] == pytest.approx(1.0)
+    for name in ("cot.net_pct", "cot.net_change_4w"):
+        assert quoted[name] == pytest.approx(-base[name])
+    assert quoted["cot.rank"] == pytest.approx(100.0 - base["cot.rank"])
+
+
+def test_a_symbols_own_series_stands_before_the_one_for_all() -> None:
+    then = made(**{"fear_greed": [(1, 20.0)], "fear_greed.BTCUSD": [(1, 80.0)]})
+    assert numbers(SUBJECTS["crypto"], then)["positioning.fear_greed"] == 80.0
+    assert numbers(SUBJECTS["stock"], then)["positioning.fear_greed"] == 20.0
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+def test_changes_and_ranks_against_hand_made_values() -> None:
+    pairs = [(n, float(n)) for n in reversed(range(1, 401))]
+    found = numbers(SUBJECTS["index"], made(VIXCLS=pairs, DGS2=pairs, DGS10=[(1, 5.0)]))
+    assert found["macro.vix"] == 1.0
+    assert found["macro.vix_change_20"] == -20.0
+    assert found["macro.vix_change_60"] == -60.0
+    assert found["macro.vix_rank"] == pytest.approx(100.0 * 0.5 / 400)
+    assert found["macro.slope"] == 4.0
+    assert found["macro.slope_rank"] is None
+
+
+def test_the_dollar_moves_in_percent() -> None:
+    found = numbers(SUBJECTS["gold"], made(DTWEXBGS=[(n, 100.0 + n) for n in range(30, 0, -1)]))
+    assert found["macro.dollar_change_20"] == pytest.approx(100.0 * (101 - 121) / 121)
+    assert found["macro.dollar_change_60"] is None
+
+
+@pytest.mark.parametrize(("age", "known"), [(10, True), (11, False)])
+def test_a_value_that_is_too_old_is_unknown(age: int, known: bool) -> None:
+    as_of = AS_OF.replace(hour=0)
+    view = readings.read(SUBJECTS["index"], made(VIXCLS=[(age, 20.0)]), as_of)
+    assert (view.numbers["macro.vix"] is not None) == known
+    assert view.seen["VIXCLS"].stale != known
+    assert view.statuses["macro"] == ("available" if known else "stale")
+
+
+@pytest.mark.parametrize(("days", "known"), [(249, False), (250, True)])
+def test_a_rank_needs_250_days(days: int, known: bool) -> None:
+    found = readings.rank(
+        readings.Track(
+            tuple(BEGIN + n * DAY for n in range(days + 1)),
+            tuple(float(n) for n in range(days + 1)),
+        )
+    )
+    assert (found is not None) == known
+
+
+def closes(slope: float, noise: float, days: int = 300) -> tuple[Then, list[tuple[date, float]]]:
+    """Return a real yield and prices whose log goes with it, beside a wave that does not."""
+    pairs = [(n, math.sin(n / 9.0)) for n in range(days, 0, -1)]
+    prices = [
+        (
+            (AS_OF - n * DAY).date(),
+            2000.0 * math.exp(slope * value + noise * math.sin(n * 1.7)),
+        )
+        for n, value in pairs
+    ]
+    return made(DFII10=pairs), prices
+
+
+@pytest.mark.parametrize(
+    ("slope", "noise", "days", "said"),
+    [
+        (-0.05, 0.0, 300, "holds"),
+        (-0.05, 0.5, 300, "broke"),
+        (0.05, 0.0, 300, "broke"),
+        (-0.05, 0.0, 249, None),
+    ],
+)
+def test_gold_reads_the_real_yield_while_its_own_fit_holds(
+    slope: float, noise: float, days: int, said: str | None
+) -> None:
+    then, prices = closes(slope, noise, days)
+    found = readings.read(SUBJECTS["gold"], then, AS_OF, closes=lambda: prices).numbers
+    assert found["macro.real_yield_relation"] == said
+    if said == "holds":
+        assert found["macro.real_yield_fit_r2"] == pytest.approx(1.0)
+        assert found["macro.real_yield_fit_slope"] == pytest.approx(slope)
+
+
+def test_a_file_of_ones_own_has_every_name_it_may_have() -> None:
+    for name, series in SERIES.items():
+        if series.own == "currency":
+            assert series_of(name) is None
+            assert series_of(f"{name}.EUR") is series
+            assert series_of(f"{name}.eur") is None
+        else:
+            assert series_of(name) is series
+        assert (series_of(f"{name}.BTCUSD") is series) == (series.own == "symbol")
+    assert series_of("unheard") is None

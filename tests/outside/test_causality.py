@@ -1,0 +1,175 @@
+"""Nothing that became known later changes what a tick read from beside the chart.
+
+A world has revised values, late releases and values that this desk saw late. It is cut at a random
+moment; everything that was not known then is replaced by noise, and what is read at the cut must be
+the same, on a live desk and in a replay. Leaks that are planted here must be found.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.evidence.test_outside_readings import SUBJECTS
+from tests.worlds import outside_series
+from torra.evidence import outside_numbers
+from torra.evidence.outside_numbers import SeriesHistory, StoredRow
+from torra.evidence.outside_readings import OutsideView, series_for
+from torra.outside.shelf import SeriesShelf
+
+DAY = timedelta(days=1)
+BEGIN = datetime(2022, 3, 1, tzinfo=UTC)
+DAYS = 700
+ASSETS = ("gold", "index", "fx", "oil", "crypto")
+
+
+class Rows:
+    """A table of series in memory."""
+
+    def __init__(self, rows: list[StoredRow]) -> None:
+        self.rows = rows
+
+    def newest_series(self) -> int:
+        return max(one.number for one in self.rows)
+
+    def series_rows(self, names: Any, after: int = 0) -> list[StoredRow]:
+        return [one for one in self.rows if one.row.name in names and one.number > after]
+
+
+def world(asset: str, seed: int) -> list[StoredRow]:
+    """Return the rows of a class: some revised, some released late, some seen late."""
+    chance = random.Random(f"{asset} {seed}")
+    found = []
+    for one in outside_series.stored(
+        outside_series.rows(series_for(SUBJECTS[asset]), BEGIN, DAYS, seed)
+    ):
+        row = one.row
+        if chance.random() < 0.05:
+            row = row._replace(known_at=row.known_at + chance.randrange(1, 47) * DAY)
+        seen = row.known_at + chance.choice((0, 0, 0, 1, 9)) * DAY
+        found.append(StoredRow(row, seen, one.number))
+        if chance.random() < 0.05:
+            later = row.known_at + chance.randrange(1, 90) * DAY
+            revised = row._replace(value=row.value * 1.1, known_at=later)
+            found.append(StoredRow(revised, later, 100_000 + one.number))
+    return found
+
+
+def noise(rows: list[StoredRow], as_of: datetime, seed: int, *, live: bool) -> list[StoredRow]:
+    """Replace what was not known at a moment."""
+    chance = random.Random(seed)
+
+    def late(one: StoredRow) -> bool:
+        return one.row.known_at > as_of or (live and one.first_seen > as_of)
+
+    return [
+        one._replace(row=one.row._replace(value=chance.uniform(1.0, 1e6))) if late(one) else one
+        for one in rows
+        if not late(one) or chance.random() < 0.8
+    ]
+
+
+def read(rows: list[StoredRow], asset: str, as_of: datetime, *, live: bool) -> OutsideView:
+    shelf = SeriesShelf(Rows(rows), live=live)
+    return shelf.latest(SUBJECTS[asset], as_of, trouble=str)
+
+
+def differing(cuts: int, assets: Mapping[str, list[StoredRow]]) -> int:
+    """Return at how many of so many random cuts the future changed what was read."""
+    chance = random.Random(cuts)
+    found = 0
+    for number in range(cuts):
+        asset, live = ASSETS[number % len(ASSETS)], bool(number % 2)
+        as_of = BEGIN + chance.randrange(400 * 24, DAYS * 24) * timedelta(hours=1)
+        rows = assets[asset]
+        then = read(rows, asset, as_of, live=live)
+        assert any(value is not None for value in then.numbers.values())
+        found += then != read(noise(rows, as_of, number, live=live), asset, as_of, live=live)
+    return found
+
+
+@pytest.fixture(scope="module")
+def worlds() -> Mapping[str, list[StoredRow]]:
+    return {asset: world(asset, 3) for asset in ASSETS}
+
+
+def test_no_byte_moves_of_what_was_known(
+    worlds: Mapping[str, list[StoredRow]],
+    scaled: Callable[..., int],
+    record_property: Callable[[str, object], None],
+) -> None:
+    cuts = scaled(1_000, 10)
+    assert differing(cuts, worlds) == 0
+    record_property("seen", f"{cuts} cuts, no number moved")
+
+
+def test_a_value_that_is_used_on_its_own_day_is_found(
+    worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_once(_: SeriesHistory, one: StoredRow) -> Any:
+        return one.row.at, one.row.known_at, one.number, one.row
+
+    monkeypatch.setattr(outside_numbers.SeriesHistory, "_moment", at_once)
+    assert differing(10, worlds) > 0
+
+
+def test_a_live_desk_that_forgets_its_first_sight_is_found(
+    worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def as_published(_: SeriesHistory, one: StoredRow) -> Any:
+        return one.row.known_at, one.row.known_at, one.number, one.row
+
+    monkeypatch.setattr(outside_numbers.SeriesHistory, "_moment", as_published)
+    assert differing(10, worlds) > 0
+
+
+def test_a_history_that_gives_the_newest_revision_is_found(
+    worlds: Mapping[str, list[StoredRow]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = SeriesHistory.then
+
+    def newest(self: SeriesHistory, as_of: datetime) -> Any:
+        found, last = whole(self, as_of), whole(self, BEGIN + 9 * DAYS * DAY)
+        if found is None or last is None:
+            return found
+        today = dict(zip(last.ats, last.values, strict=True))
+        return found._replace(values=tuple(today[at] for at in found.ats))
+
+    monkeypatch.setattr(SeriesHistory, "then", newest)
+    assert differing(10, worlds) > 0
+
+
+def test_what_is_stored_later_is_read_without_reading_all_again() -> None:
+    rows = sorted(world("gold", 5), key=lambda one: one.number)
+    table = Rows(rows[:300])
+    shelf = SeriesShelf(table, live=False)
+    as_of = BEGIN + DAYS * DAY
+    shelf.latest(SUBJECTS["gold"], as_of, trouble=str)
+    asked: list[int] = []
+    whole = table.series_rows
+
+    def counted(names: Any, after: int = 0) -> list[StoredRow]:
+        asked.append(after)
+        return whole(names, after)
+
+    table.series_rows = counted  # type: ignore[method-assign]
+    table.rows = rows
+    later = shelf.latest(SUBJECTS["gold"], as_of, trouble=str)
+    assert later == read(rows, "gold", as_of, live=False)
+    shelf.latest(SUBJECTS["gold"], as_of, trouble=str)
+    assert len(asked) == 1
+    assert asked[0] > 0
+
+
+def test_a_store_that_fails_costs_the_numbers_and_no_tick() -> None:
+    class Broken(Rows):
+        def newest_series(self) -> int:
+            raise OSError("gone")
+
+    view = SeriesShelf(Broken([]), live=True).latest(SUBJECTS["gold"], BEGIN, trouble=str)
+    assert set(view.statuses.values()) == {"broken"}
+    assert not view.numbers

@@ -1,0 +1,153 @@
+"""Files of series and of company figures: a value, or a reason with its line."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from torra.errors import ConfigError
+from torra.evidence.outside_numbers import FactRow, SeriesRow
+from torra.outside import tables
+
+SERIES = "name,at,known_at,value\n"
+FACTS = "ticker,figure,begins,ends,known_at,value,unit\n"
+GOOD = "DGS2,2026-02-12,2026-02-13T22:00:00Z,4.25"
+FACT = "ACME,net_income,2025-10-01,2025-12-31,2026-02-05T21:30:00Z,1.5e9,USD"
+
+
+def read(folder: Path, text: str | bytes) -> tables.Table[SeriesRow] | tables.Table[FactRow]:
+    path = folder / "made.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return tables.read(path)
+
+
+def test_a_series_is_read(tmp_path: Path) -> None:
+    found = read(tmp_path, SERIES + GOOD + "\n")
+    assert not found.faults
+    assert found.rows == (
+        SeriesRow(
+            "DGS2",
+            datetime(2026, 2, 12, tzinfo=UTC),
+            datetime(2026, 2, 13, 22, tzinfo=UTC),
+            4.25,
+            "made.csv",
+        ),
+    )
+
+
+def test_a_companys_figure_is_read(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, FACTS + FACT).rows
+    assert isinstance(row, FactRow)
+    assert (row.ticker, row.figure, row.value, row.unit) == ("ACME", "net_income", 1.5e9, "USD")
+
+
+def test_columns_may_stand_in_any_order_and_a_mark_before_them(tmp_path: Path) -> None:
+    text = "\ufeffValue, Name ,known_at,at\n4.25,DGS2,2026-02-13T23:00:00+01:00,2026-02-12\n\n"
+    (row,) = read(tmp_path, text).rows
+    assert row.value == 4.25
+    assert row.known_at == datetime(2026, 2, 13, 22, tzinfo=UTC)
+
+
+def test_a_day_of_release_means_its_end(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, SERIES + "DGS2,2026-02-12,2026-02-13,4.25").rows
+    assert row.known_at == datetime(2026, 2, 13, 23, 59, 59, tzinfo=UTC)
+
+
+def test_part_of_a_second_makes_nothing_known_earlier(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, SERIES + "DGS2,2026-02-12,2026-02-13T22:00:00.001Z,4.25").rows
+    assert row.known_at == datetime(2026, 2, 13, 22, 0, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("dgs2,2026-02-12,2026-02-13,4", "write DGS2"),
+        ("MADE,2026-02-12,2026-02-13,4", "torra outside lists the names"),
+        ("yield_2y,2026-02-12,2026-02-13,4", "such as yield_2y.EUR"),
+        ("DGS2,12.02.2026,2026-02-13,4", "write 2026-02-13"),
+        ("DGS2,2026-02-12,2026-02-13T22:00:00,4", "add Z for UTC"),
+        ("DGS2,2026-02-12,,4", "known_at is empty"),
+        ("DGS2,2026-02-12,2026-02-11,4", "before what the value is about"),
+        ("DGS2,0001-01-01,2026-02-11,4", "lies outside of 1900 to 2200"),
+        ("DGS2,2026-02-12,2026-02-13,", "is no number"),
+        ("DGS2,2026-02-12,2026-02-13,nan", "is no number"),
+        ("DGS2,2026-02-12,2026-02-13,1_000", "is no number"),
+        ("DGS2,2026-02-12,2026-02-13,1e16", "is no number"),
+        ("DGS2,2026-02-12,2026-02-13", "it has 3 values, the header 4"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_line(tmp_path: Path, line: str, reason: str) -> None:
+    found = read(tmp_path, f"{SERIES}{GOOD}\n{line}\n{GOOD}\n")
+    assert len(found.rows) == 2
+    (fault,) = found.faults
+    assert fault.line == 3
+    assert reason in fault.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (FACT.replace("ACME", "acme"), "such as AAPL"),
+        (FACT.replace("net_income", "Net Income"), "such as net_income"),
+        (FACT.replace("USD", "US$"), "such as USD"),
+        (FACT.replace("2025-10-01", "2026-10-01"), "it begins after it ends"),
+    ],
+)
+def test_a_figure_that_cannot_be_read_is_named(tmp_path: Path, line: str, reason: str) -> None:
+    (fault,) = read(tmp_path, f"{FACTS}{line}\n").faults
+    assert reason in fault.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"", "has the columns"),
+        (b"date,value\n1,2\n", "a table of series has name, at, known_at, value"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"name,at,known_at,value,value\n", "has the columns"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused(tmp_path: Path, text: bytes, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.csv cannot be read"):
+        tables.read(tmp_path / "none.csv")
+
+
+def test_too_long_a_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MAX_ROWS", 2)
+    with pytest.raises(ConfigError, match="more than 2 lines"):
+        read(tmp_path, SERIES + f"{GOOD}\n" * 3)
+    monkeypatch.setattr(tables, "MAX_BYTES", 10)
+    with pytest.raises(ConfigError, match="is larger than"):
+        read(tmp_path, SERIES)
+
+
+@pytest.mark.parametrize(("header", "good"), [(SERIES, GOOD), (FACTS, FACT)])
+def test_every_malformed_row_gives_a_value_or_a_reason(
+    tmp_path: Path, scaled: Callable[..., int], header: str, good: str
+) -> None:
+    chance = random.Random(11)
+    signs = ["", *',"\0-9e.TZ \t=;é٣\u202e']
+    count, rows = scaled(10_000, 300), []
+    for _ in range(count):
+        cells = list(good)
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(cells) + 1)
+            cells[at : at + chance.randint(0, 2)] = chance.choice(signs)
+        rows.append("".join(cells))
+    found = read(tmp_path, header + "".join(f"{row}\n" for row in rows))
+    assert len(found.rows) + len(found.faults) == count
+    assert len({fault.line for fault in found.faults}) == len(found.faults)
+    for row in found.rows:
+        assert row.known_at >= (row.at if isinstance(row, SeriesRow) else row.ends)
+    assert all(fault.reason and "\n" not in fault.reason for fault in found.faults)
+    assert len(found.rows) > count // 100
+    assert len(found.faults) > count // 4

@@ -1,0 +1,150 @@
+"""Series and facts only grow, and are read as they were known."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from instance_database import Database
+from tests.worlds import desks, outside_series
+from torra.errors import StoreUnavailable
+from torra.evidence.outside_numbers import FactRow, SeriesHistory, SeriesRow, StoredRow
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
+ROW = SeriesRow("DGS2", MONDAY, MONDAY + DAY + timedelta(hours=22), 4.1, "fred")
+FACT = FactRow("ACME", "revenue", MONDAY - 90 * DAY, MONDAY, NOON, 5e9, "USD", "facts.csv")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    found = desks.open_database(tmp_path)
+    yield found
+    found.close()
+
+
+def test_a_row_comes_back_as_it_was_stored(database: Database) -> None:
+    assert database.store_series([ROW], NOON) == 1
+    assert database.series_rows(["DGS2"]) == [StoredRow(ROW, NOON, 1)]
+    assert database.newest_series() == 1
+
+
+def test_what_is_said_again_is_stored_once(database: Database) -> None:
+    database.store_series([ROW], NOON)
+    assert database.store_series([ROW], NOON + DAY) == 0
+    assert database.series_rows(["DGS2"])[0].first_seen == NOON
+
+
+def test_a_first_sight_is_rounded_up(database: Database) -> None:
+    database.store_series([ROW], NOON + timedelta(milliseconds=1))
+    assert database.series_rows(["DGS2"])[0].first_seen == NOON + timedelta(seconds=1)
+
+
+def test_a_revision_is_known_from_its_first_sight_on(database: Database) -> None:
+    database.store_series([ROW], NOON)
+    revised = ROW._replace(value=4.2)
+    assert database.store_series([revised], NOON + DAY) == 1
+    found = [one.row for one in database.series_rows(["DGS2"])]
+    assert found == [ROW, revised._replace(known_at=NOON + DAY)]
+
+
+def test_a_revision_of_a_file_has_the_moment_of_the_file(database: Database) -> None:
+    revised = ROW._replace(value=4.2, known_at=ROW.known_at + DAY)
+    assert database.store_series([ROW, revised], NOON, stamped=True) == 2
+    assert [one.row for one in database.series_rows(["DGS2"])] == [ROW, revised]
+
+
+def test_rows_beyond_a_number_are_read_alone(database: Database) -> None:
+    rows = [ROW._replace(at=MONDAY - n * DAY) for n in range(5)]
+    database.store_series(rows, NOON)
+    assert [one.number for one in database.series_rows(["DGS2"], after=3)] == [4, 5]
+    assert database.series_rows(["DGS10"]) == []
+
+
+@pytest.mark.parametrize("table", ["series", "facts"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {} SET value = 9",
+        "DELETE FROM {}",
+        "INSERT OR REPLACE INTO {} SELECT * FROM {}",
+    ],
+)
+def test_no_statement_changes_what_was_known(
+    database: Database, tmp_path: Path, table: str, statement: str
+) -> None:
+    database.store_series([ROW], NOON)
+    database.store_facts([FACT], NOON)
+    with (
+        sqlite3.connect(tmp_path / "torra.db") as db,
+        pytest.raises(sqlite3.IntegrityError, match="stays as it is"),
+    ):
+        db.execute(statement.format(table, table))
+
+
+def test_facts_come_back_as_they_were_known(database: Database) -> None:
+    later = FACT._replace(value=6e9, known_at=NOON + DAY)
+    assert database.store_facts([FACT, later, FACT], NOON) == 2
+    assert database.facts_of("ACME", NOON) == [FACT]
+    assert database.facts_of("ACME", NOON + DAY) == [FACT, later]
+    assert database.facts_of("OTHER", NOON) == []
+
+
+def test_a_store_that_fails_says_so(database: Database) -> None:
+    database.close()
+    with pytest.raises(StoreUnavailable):
+        database.store_series([ROW], NOON)
+
+
+# --- what was known at a moment -------------------------------------------------------------------
+
+
+def known(rows: list[StoredRow], as_of: datetime, *, live: bool) -> dict[datetime, float]:
+    """Return the same by a slow way of its own: each day's value that was known last."""
+    found: dict[datetime, tuple[datetime, int, float]] = {}
+    for one in rows:
+        if one.row.known_at <= as_of and (not live or one.first_seen <= as_of):
+            held = found.get(one.row.at)
+            if held is None or (one.row.known_at, one.number) >= held[:2]:
+                found[one.row.at] = (one.row.known_at, one.number, one.row.value)
+    return {at: value for at, (_, _, value) in sorted(found.items())}
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_history_gives_what_was_known_in_any_order(live: bool) -> None:
+    chance = random.Random(7)
+    plain = outside_series.stored(outside_series.rows(["DGS2"], MONDAY - 60 * DAY, 60))
+    revised = [
+        StoredRow(
+            one.row._replace(value=one.row.value + 1.0, known_at=one.row.known_at + n * DAY),
+            one.first_seen + chance.randrange(9) * DAY,
+            1000 + n,
+        )
+        for n, one in enumerate(chance.sample(plain, 20))
+    ]
+    rows = [*plain, *revised]
+    chance.shuffle(rows)
+    history = SeriesHistory(live=live)
+    history.add(rows[:30])
+    history.add(rows[20:])
+    for _ in range(200):
+        as_of = MONDAY - chance.randrange(70 * 24) * timedelta(hours=1) + 20 * DAY
+        found, wanted = history.then(as_of), known(rows, as_of, live=live)
+        told = {} if found is None else dict(zip(found.ats, found.values, strict=True))
+        assert told == wanted
+
+
+def test_nothing_known_is_none() -> None:
+    history = SeriesHistory(live=True)
+    assert history.then(NOON) is None
+    history.add([StoredRow(ROW, NOON, 1)])
+    assert history.then(NOON - timedelta(seconds=1)) is None
+    found = history.then(NOON)
+    assert found is not None
+    assert (found.at, found.value, found.known_at) == (ROW.at, ROW.value, ROW.known_at)

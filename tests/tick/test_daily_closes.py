@@ -1,0 +1,71 @@
+"""The closes of whole days: the same from a store, live, and from a history, in a replay."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pandas as pd
+
+from tests.worlds import desks
+from tests.worlds.price_series import walk
+from torra.config import Instance
+from torra.feeds.frame import FrameFeed
+from torra.tick.bar_window import CLOSES_DAYS, HistoryWindow, LiveWindow
+
+GOLD = Instance(symbol="XAUUSD", timeframes=("M15", "H1"), feed="store")
+BEGIN = datetime(2025, 1, 2, tzinfo=UTC)
+
+
+def hours(days: int) -> pd.DataFrame:
+    made = walk(days * 24, seed=4)
+    return made.set_axis(pd.date_range(BEGIN, periods=len(made), freq="h", name="time"))
+
+
+def test_live_and_replay_have_the_same_closes(tmp_path: Path) -> None:
+    frame = hours(500)
+    database = desks.open_database(tmp_path)
+    try:
+        database.store_bars("XAUUSD", "H1", frame)
+        live = LiveWindow(GOLD, FrameFeed({"H1": frame}), database)
+        history = HistoryWindow({"H1": frame})
+        for as_of in (
+            BEGIN + timedelta(days=40, hours=9),
+            BEGIN + timedelta(days=460),
+            BEGIN + timedelta(days=460, hours=23),
+        ):
+            found = list(live.daily_closes(as_of))
+            assert found == list(history.daily_closes(as_of))
+            assert found[-1][0] == as_of.date() - timedelta(days=1)
+            assert len(found) == min((as_of - BEGIN).days, CLOSES_DAYS.days)
+            for day, close in (found[0], found[-1]):
+                last = pd.Timestamp(day, tz=UTC) + timedelta(hours=23)
+                assert close == frame.loc[last, "close"]
+    finally:
+        database.close()
+
+
+def test_a_bar_of_the_day_itself_changes_no_close(tmp_path: Path) -> None:
+    frame = hours(30)
+    as_of = BEGIN + timedelta(days=20, hours=12)
+    later = frame.copy()
+    later.loc[later.index >= pd.Timestamp(as_of.date(), tz=UTC), ["open", "close"]] *= 1.01
+    later["high"] = later[["open", "high", "close"]].max(axis=1)
+    later["low"] = later[["open", "low", "close"]].min(axis=1)
+    found = [HistoryWindow({"H1": one}).daily_closes(as_of) for one in (frame, later)]
+    assert found[0] == found[1]
+    assert found[0][-1][0] == date(2025, 1, 21)
+
+
+def test_a_corrected_and_a_withdrawn_bar_count_as_they_are_now(tmp_path: Path) -> None:
+    frame = hours(3)
+    database = desks.open_database(tmp_path)
+    try:
+        database.store_bars("XAUUSD", "H1", frame)
+        corrected = frame.iloc[[23]].copy()
+        corrected["close"] = corrected["low"]
+        database.store_bars("XAUUSD", "H1", corrected)
+        (first, *_) = database.daily_closes("XAUUSD", "H1", BEGIN.date(), date(2025, 1, 4))
+        assert first == (BEGIN.date(), float(corrected["close"].iloc[0]))
+    finally:
+        database.close()

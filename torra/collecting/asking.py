@@ -1,0 +1,411 @@
+"""When sources are asked: at their own pace, on threads of their own, and not again for a while.
+
+`Asking` is what collectors have in common: who collects says what an answer is (`_without`), what
+becomes of it (`_kept`), and perhaps how a question is put (`_question`) and what else is to be done
+on a thread (`_loops`). `start` runs a thread that asks each source about each topic at that
+source's pace. Every question is asked by a thread of its own and given up after `fetch_seconds`,
+however slowly the answer drips in. While MAX_ABANDONED given-up questions of a source are still
+alive, that source is not asked. After a failure the next question waits longer. Nothing here
+raises: what went wrong is a status.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Generic, Protocol, TypeVar
+
+from torra.evidence.news_digest import NewsStatus
+
+FETCH_SECONDS: Final = 10.0
+"""An answer that is not whole after this time is given up."""
+
+MAX_ABANDONED: Final = 2
+"""Given-up questions of a source that may be alive: one that hangs does not fill the process."""
+
+CLOSE_SECONDS: Final = 1.5
+"""How long `close` waits for the threads."""
+
+LATE_PACES: Final = 5
+"""A source that has not answered for this many of its paces counts as unreachable."""
+
+SHORTEST_PAUSE_S: Final = 0.05
+LONGEST_PAUSE_S: Final = 30.0
+"""Bounds of the pause between two looks at what is due."""
+
+WAITS_S: Final[Mapping[NewsStatus, tuple[float, float]]] = {
+    NewsStatus.RATE_LIMITED: (60.0, 3600.0),
+    NewsStatus.UNREACHABLE: (30.0, 900.0),
+    NewsStatus.BROKEN: (60.0, 900.0),
+    NewsStatus.REFUSED: (3600.0, 3600.0),
+}
+"""Seconds to the next question after a first failure, doubled with every further one, and at most.
+"""
+
+WHOLE_SOURCE: Final = frozenset((NewsStatus.RATE_LIMITED, NewsStatus.UNREACHABLE))
+"""Failures that concern all topics of a source."""
+
+WORKING: Final = frozenset((NewsStatus.AVAILABLE, NewsStatus.EMPTY))
+
+Place = tuple[str, str]
+"""A source and one of its topics, by name."""
+
+Loop = Callable[[threading.Event], None]
+
+
+class Answer(Protocol):
+    """What came of a question."""
+
+    @property
+    def status(self) -> NewsStatus:
+        """How it went."""
+        ...
+
+    @property
+    def detail(self) -> str:
+        """More of it, in our words."""
+        ...
+
+    @property
+    def items(self) -> Sized:
+        """What it brought."""
+        ...
+
+    @property
+    def dropped(self) -> int:
+        """How much of it could not be used."""
+        ...
+
+
+A = TypeVar("A", bound=Answer)
+
+
+class Source(Protocol):
+    """Who is asked."""
+
+    @property
+    def spacing(self) -> float:
+        """Seconds between two questions of any kind."""
+        ...
+
+    def every(self, topic: str) -> float:
+        """Return the seconds between two questions about a topic."""
+        ...
+
+
+@dataclass(slots=True)
+class _SourceState:
+    """The state of a source as a whole: no question before `opens`."""
+
+    opens: float = 0.0
+    failures: int = 0
+    trouble: NewsStatus | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """The state of one topic of one source, to be shown.
+
+    `asked` is the desk's time of the last question; `items` and `dropped` count the last answer;
+    `detail` is in our words. A status without an answer for LATE_PACES is `unreachable`.
+    """
+
+    source: str
+    topic: str
+    status: NewsStatus = NewsStatus.NOT_YET
+    detail: str = ""
+    asked: datetime | None = None
+    items: int = 0
+    dropped: int = 0
+    failures: int = 0
+    due: float = 0.0
+
+
+class Asking(Generic[A]):
+    """Asks in its own threads; any thread may look at the status.
+
+    `now` is the desk's clock, `monotonic` counts real seconds. `about` says in the log and in the
+    names of threads what is collected.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        *,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        fetch_seconds: float,
+        about: str,
+        log: logging.Logger,
+    ) -> None:
+        self._paces: Mapping[str, Source] = sources
+        self._now = now
+        self._monotonic = monotonic
+        self._fetch_seconds = fetch_seconds
+        self._about = about
+        self._log = log
+        self._lock = threading.Lock()
+        self._round = threading.Lock()
+        self._states: dict[Place, TopicState] = {}
+        self._sources = {name: _SourceState() for name in sources}
+        self._abandoned: dict[str, list[threading.Thread]] = {}
+        self._asking = threading.Event()
+        self._wake = threading.Event()
+        self._closed = False
+        self._rest: threading.Event | None = None
+        self._threads: list[threading.Thread] = []
+
+    # --- what a collector says of itself ----------------------------------------------------------
+
+    def _question(self, source: str, topic: str) -> A:
+        """Ask a source about a topic; runs on a thread of its own and may raise."""
+        raise NotImplementedError
+
+    def _kept(self, source: str, topic: str, answer: A) -> A:
+        """Store what an answer brought; return it without what was refused. May not raise."""
+        raise NotImplementedError
+
+    def _without(self, status: NewsStatus, detail: str) -> A:
+        """Return an answer that brings nothing."""
+        raise NotImplementedError
+
+    def _loops(self) -> Iterable[tuple[str, Loop]]:
+        """Return the names of further threads, and what runs on them until a rest."""
+        return ()
+
+    # --- beginning and end ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to ask, or again after a rest; the threads end with `close` or the process."""
+        with self._lock:
+            if self._closed or self._rest is not None:
+                return
+            rest = self._rest = threading.Event()
+            self._threads = []
+            try:
+                for name, loop in ((self._about, self._ask_on), *self._loops()):
+                    self._begin(name, loop, rest)
+            except RuntimeError:
+                self._log.warning(
+                    "no %s are collected: the machine starts no more threads", self._about
+                )
+                rest.set()
+                self._rest = None
+
+    def _begin(self, name: str, loop: Loop, rest: threading.Event) -> None:
+        thread = threading.Thread(target=loop, args=(rest,), name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def rest(self) -> None:
+        """Stop asking at once: give up the open question, and do not store its answer.
+
+        What was collected stays, and `start` asks again.
+        """
+        with self._lock:
+            rest, self._rest = self._rest, None
+        if rest is not None:
+            rest.set()
+            self._wake.set()
+            self._asking.set()
+
+    def close(self) -> None:
+        """Stop asking for ever, and wait a moment for the threads."""
+        self._closed = True
+        self.rest()
+        self._asking.set()
+        end = self._monotonic() + CLOSE_SECONDS
+        for thread in self._threads:
+            # All threads share one wait.
+            thread.join(max(0.0, end - self._monotonic()))
+
+    def poll(self) -> None:
+        """Ask every topic that is due, once at most; never raises."""
+        with self._going_on():
+            self._ask_round(self._rest or threading.Event())
+
+    def status(self) -> tuple[TopicState, ...]:
+        """Return the state of every topic; `due` is in seconds from now.
+
+        Reads nothing but memory.
+        """
+        with self._lock:
+            now = self._monotonic()
+            return tuple(
+                replace(self._shown(state), due=max(0.0, self._opens(state) - now))
+                for _, state in sorted(self._states.items())
+            )
+
+    def _watch(self, places: Iterable[Place]) -> None:
+        """Ask about these from now on; the lock is held. Two who want the same share a topic."""
+        for place in places:
+            self._states.setdefault(place, TopicState(*place))
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def _ask_on(self, rest: threading.Event) -> None:
+        while not rest.is_set():
+            # Before the round: what is asked for meanwhile shortens the next pause.
+            self._wake.clear()
+            pause = LONGEST_PAUSE_S
+            with self._going_on():
+                self._ask_round(rest)
+                pause = self._pause()
+            if not rest.is_set():
+                self._wake.wait(pause)
+
+    def _ask_round(self, rest: threading.Event) -> None:
+        # `poll` and the thread must not ask the same topic at the same time.
+        with self._round:
+            for place in self._due():
+                # An answer of this very round may have closed the source.
+                if self._monotonic() < self._sources[place[0]].opens:
+                    continue
+                answer = self._ask(*place, rest)
+                if self._closed or rest.is_set() or answer is None:
+                    return
+                self._settle(place, self._kept(*place, answer))
+
+    def _pause(self) -> float:
+        with self._lock:
+            now = self._monotonic()
+            waits = [self._opens(state) - now for state in self._states.values()]
+        return min(max(min(waits, default=LONGEST_PAUSE_S), SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
+
+    def _opens(self, state: TopicState) -> float:
+        return max(state.due, self._sources[state.source].opens)
+
+    def _shown(self, state: TopicState) -> TopicState:
+        """Return a topic's state as it is shown: without an answer for long, it is unreachable."""
+        last = self._last(state)
+        if last.status not in WORKING or self._monotonic() <= state.due + self._patience(state):
+            return last
+        return replace(state, status=NewsStatus.UNREACHABLE, detail="no answer for a long time")
+
+    def _last(self, state: TopicState) -> TopicState:
+        """Return how a topic's last question ended, or its source's."""
+        whole = self._sources[state.source]
+        if whole.trouble is None:
+            return state
+        return replace(state, status=whole.trouble, detail=whole.detail)
+
+    def _patience(self, state: TopicState) -> float:
+        """Return the seconds that a topic's next answer may be late; topics take turns."""
+        pace = self._paces[state.source]
+        # Topics take turns: twelve of them, at one question an hour, take half a day.
+        turns = sum(1 for source, _ in self._states if source == state.source)
+        return LATE_PACES * max(pace.every(state.topic), pace.spacing * turns)
+
+    def _due(self) -> list[Place]:
+        """Return what is due, the longest overdue first."""
+        with self._lock:
+            now = self._monotonic()
+            due = [place for place, state in self._states.items() if self._opens(state) <= now]
+            return sorted(due, key=lambda place: (self._states[place].due, place))
+
+    def _ask(self, source: str, topic: str, rest: threading.Event) -> A | None:
+        """Return a source's answer; None when collecting ends before it comes."""
+        hanging = [thread for thread in self._abandoned.get(source, ()) if thread.is_alive()]
+        self._abandoned[source] = hanging
+        # A thread cannot be ended from outside: rather ask no more than fill the process.
+        if len(hanging) >= MAX_ABANDONED:
+            return self._without(NewsStatus.UNREACHABLE, "too many questions hang")
+        box: list[A] = []
+        # `rest` sets this event too, and so ends the wait at once.
+        done = self._asking = threading.Event()
+        thread = threading.Thread(
+            target=self._fetch,
+            args=(source, topic, box, done),
+            name=f"{self._about}-fetch",
+            daemon=True,
+        )
+        # A rest from before this event was in place could not set it.
+        if self._closed or rest.is_set():
+            return None
+        try:
+            thread.start()
+        except RuntimeError:
+            told = "the machine starts no more threads"
+            return self._without(NewsStatus.UNREACHABLE, told)
+        done.wait(self._fetch_seconds)
+        if box:
+            return box[0]
+        hanging.append(thread)
+        if self._closed or rest.is_set():
+            return None
+        told = f"no whole answer in {self._fetch_seconds:g} s"
+        return self._without(NewsStatus.UNREACHABLE, told)
+
+    def _fetch(self, source: str, topic: str, box: list[A], done: threading.Event) -> None:
+        try:
+            box.append(self._question(source, topic))
+        except Exception as error:  # noqa: BLE001 - the words of an exception may hold a URL
+            box.append(self._without(NewsStatus.BROKEN, f"it failed ({type(error).__name__})"))
+        finally:
+            done.set()
+
+    def _settle(self, place: Place, answer: A) -> None:
+        """Note how a question ended, and when the next one may be asked."""
+        source, topic = place
+        pace = self._paces[source]
+        moment, asked = self._monotonic(), self._now()
+        of_all = answer.status in WHOLE_SOURCE
+        with self._lock:
+            old, whole = self._states[place], self._sources[source]
+            before, where = _health(self._last(old)), source if whole.trouble else ""
+            failed = answer.status not in WORKING
+            failures = old.failures + 1 if failed else 0
+            wait = pace.every(topic)
+            whole.opens = moment + pace.spacing
+            if of_all:
+                whole.failures += 1
+                wait = _wait(answer.status, whole.failures)
+                whole.opens = moment + max(pace.spacing, wait)
+                whole.trouble, whole.detail = answer.status, answer.detail
+            else:
+                wait = _wait(answer.status, failures) if failed else wait
+                whole.failures, whole.trouble, whole.detail = 0, None, ""
+            self._states[place] = TopicState(
+                source,
+                topic,
+                # The trouble is the source's: the topic keeps what it last said itself.
+                status=old.status if of_all else answer.status,
+                detail=old.detail if of_all else answer.detail,
+                asked=asked,
+                items=len(answer.items),
+                dropped=answer.dropped,
+                failures=failures,
+                due=moment + wait,
+            )
+            after = _health(self._last(self._states[place]))
+        if after != before:
+            where = source if of_all else where or f"{source}, {topic}"
+            said = f"{answer.status}, {answer.detail}" if answer.detail else answer.status
+            self._log.warning("%s of %s: %s", self._about, where, said)
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Let nothing end a thread; the words of an exception may hold a URL."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001
+            told = type(error).__name__
+            self._log.warning("collecting %s stumbled (%s) and goes on", self._about, told)
+
+
+def _health(state: TopicState) -> tuple[NewsStatus | None, str]:
+    """Return what is worth a line in the log when it changes."""
+    if state.status in WORKING:
+        return None, state.detail
+    return (None, "") if state.status is NewsStatus.NOT_YET else (state.status, "")
+
+
+def _wait(status: NewsStatus, failures: int) -> float:
+    first, longest = WAITS_S[status]
+    # Bounded: a power of 1,024 or more is no float any more.
+    return min(longest, first * 2.0 ** min(failures - 1, 20))

@@ -1,0 +1,258 @@
+"""`torra outside`: which numbers from beside the chart are known, since when, and from where.
+
+`torra outside import FILE` reads a table of one's own into the store, whole or not at all; `torra
+outside check FILE` only says what stands in it. A mistake is one line and exit code 2.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from torra.commands.cli_errors import plainly
+from torra.commands.options import SpelledGroup, print_json
+from torra.commands.terminal import say
+from torra.home import DATABASE
+
+if TYPE_CHECKING:
+    from torra.evidence.outside_numbers import FactRow, SeriesRow
+    from torra.outside.tables import Table
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+MOST_FAULTS: Final = 20
+"""Lines with a fault that are shown; all are counted."""
+
+MOST_VALUES: Final = 20
+"""Values of a series that are shown, the newest."""
+
+NOTHING: Final = (
+    "Nothing is stored yet, so no agent sees a number from beside the chart. Import a file with "
+    "`torra outside import FILE`, or name fred or cftc in the profile's outside.sources "
+    "(docs/outside.md)."
+)
+
+
+class SeriesGroup(SpelledGroup):
+    """A group whose word that is no command is the name of a series."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the first word; of the name of a series the one that shows it."""
+        from torra.evidence.outside_numbers import SERIES, series_of  # noqa: PLC0415
+
+        if args and args[0] not in self.commands:
+            like = {name.lower(): name for name in SERIES}
+            name = like.get(args[0].lower(), args[0])
+            if series_of(name) is not None:
+                return "show", show, [name, *args[1:]]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=SeriesGroup, invoke_without_command=True, subcommand_metavar="[NAME | COMMAND]")
+@as_json_option
+@click.pass_context
+@plainly
+def outside(context: click.Context, /, as_json: bool) -> None:
+    """Show the numbers from beside the chart, since when they are known; of a NAME its values."""
+    if context.invoked_subcommand is not None:
+        return
+    rows = _told(context.obj)
+    if as_json:
+        print_json({"series": rows, "names": _names()})
+    elif not rows:
+        say(NOTHING)
+    else:
+        say("\n".join(map(_line, rows)))
+
+
+@click.command("show")
+@click.argument("name")
+@as_json_option
+@click.pass_obj
+@plainly
+def show(home: Path, /, name: str, as_json: bool) -> None:
+    """Show the newest values of a series, as they were known."""
+    from torra.clock import iso  # noqa: PLC0415
+    from torra.evidence.outside_numbers import series_of  # noqa: PLC0415
+
+    found = _rows(home, [name])
+    newest = sorted(found, key=lambda one: (one.row.at, one.row.known_at))[-MOST_VALUES:]
+    values = [
+        {
+            "at": iso(one.row.at),
+            "value": one.row.value,
+            "known_at": iso(one.row.known_at),
+            "first_seen": iso(one.first_seen),
+            "source": one.row.source,
+        }
+        for one in newest
+    ]
+    series = series_of(name)
+    what = "" if series is None else series.says
+    if as_json:
+        print_json({"name": name, "says": what, "values": values, "stored": len(found)})
+        return
+    if not values:
+        say(f"{name}, {what}: nothing is stored.")
+        return
+    unit = "" if series is None else series.unit
+    say(f"{name}, {what}, in {unit}: {len(found):,} values are stored, the newest last.")
+    for value in values:
+        say(
+            f"{value['at'][:10]}  {value['value']:>14,.4f}  known {value['known_at']}, "
+            f"seen here {value['first_seen']}, from {value['source']}"
+        )
+
+
+@outside.command("check")
+@click.argument("file", type=click.Path(path_type=Path))
+@as_json_option
+@click.pass_obj
+@plainly
+def check(_home: Path, /, file: Path, as_json: bool) -> None:
+    """Say what stands in a file of series or company figures; store nothing."""
+    from torra.outside import tables  # noqa: PLC0415
+
+    found = tables.read(file)
+    if as_json:
+        print_json(_document(found))
+    else:
+        say(f"{file}: {_counted(found)}.")
+        _say_faults(found)
+    sys.exit(2 if found.faults else 0)
+
+
+@outside.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--skip-faults", is_flag=True, help="Leave out the lines that cannot be read.")
+@as_json_option
+@click.pass_obj
+@plainly
+def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> None:
+    """Store a file of series or company figures; a line with a fault stores nothing at all."""
+    from instance_database import open_home  # noqa: PLC0415
+    from torra.clock import System  # noqa: PLC0415
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.errors import ConfigError  # noqa: PLC0415
+    from torra.evidence.outside_numbers import SeriesRow  # noqa: PLC0415
+    from torra.outside import tables  # noqa: PLC0415
+
+    found = tables.read(file)
+    if found.faults and not skip_faults:
+        raise ConfigError(
+            f"{file}, {found.faults[0]}. Nothing was stored: mend the "
+            f"{_lines(len(found.faults))}, or leave out what cannot be read with --skip-faults"
+        )
+    load_desk(home)
+    database = open_home(home)
+    try:
+        now = System().real_now()
+        series = [row for row in found.rows if isinstance(row, SeriesRow)]
+        facts = [row for row in found.rows if not isinstance(row, SeriesRow)]
+        stored = database.store_series(series, now, stamped=True)
+        stored += database.store_facts(facts, now)
+    finally:
+        database.close()
+    if as_json:
+        print_json({**_document(found), "stored": stored})
+    else:
+        known = len(found.rows) - stored
+        more = f"; {known:,} were known already" if known else ""
+        say(f"{file}: {stored:,} values are stored{more}. A running desk reads them at once.")
+        _say_faults(found)
+
+
+def _told(home: Path) -> list[dict[str, Any]]:
+    """Return what is stored of every series, with its words."""
+    from instance_database import open_home  # noqa: PLC0415
+    from torra.clock import System, iso, parse  # noqa: PLC0415
+    from torra.config import load_desk  # noqa: PLC0415
+    from torra.evidence.outside_numbers import series_of  # noqa: PLC0415
+
+    if not (home / DATABASE).is_file():
+        load_desk(home)  # a home without a database stays without one
+        return []
+    database = open_home(home)
+    try:
+        rows = database.series_told()
+    finally:
+        database.close()
+    now = System().real_now()
+    told = []
+    for row in rows:
+        series = series_of(row["name"])
+        if series is not None:
+            age = now - parse(row["at"])
+            told.append(
+                {
+                    **row,
+                    "says": series.says,
+                    "unit": series.unit,
+                    "age_days": round(age.total_seconds() / 86_400, 1),
+                    "stale": age > series.valid,
+                    "now": iso(now),
+                }
+            )
+    return told
+
+
+def _rows(home: Path, names: Sequence[str]) -> list[Any]:
+    from instance_database import open_home  # noqa: PLC0415
+    from torra.config import load_desk  # noqa: PLC0415
+
+    if not (home / DATABASE).is_file():
+        load_desk(home)
+        return []
+    database = open_home(home)
+    try:
+        return database.series_rows(names)
+    finally:
+        database.close()
+
+
+def _line(row: dict[str, Any]) -> str:
+    old = ", too old to count now" if row["stale"] else ""
+    return (
+        f"{row['name']}, {row['says']}: {row['value']:,.4g} {row['unit']} of {row['at'][:10]}, "
+        f"known since {row['known_at']}, from {row['source']}; {row['rows']:,} values since "
+        f"{row['first'][:10]}{old}."
+    )
+
+
+def _names() -> list[dict[str, str]]:
+    from torra.evidence.outside_numbers import SERIES  # noqa: PLC0415
+
+    return [
+        {"name": name, "says": one.says, "unit": one.unit, "source": one.source, "own": one.own}
+        for name, one in SERIES.items()
+    ]
+
+
+def _counted(found: Table[SeriesRow] | Table[FactRow]) -> str:
+    good, bad = len(found.rows), len(found.faults)
+    read = f"{good:,} {'value' if good == 1 else 'values'} can be read"
+    return f"{read}, {_lines(bad)} cannot" if bad else f"{read}, all of it"
+
+
+def _lines(count: int) -> str:
+    return f"{count:,} {'line' if count == 1 else 'lines'}"
+
+
+def _say_faults(found: Table[SeriesRow] | Table[FactRow]) -> None:
+    for fault in found.faults[:MOST_FAULTS]:
+        say(str(fault))
+    if len(found.faults) > MOST_FAULTS:
+        say(f"and {len(found.faults) - MOST_FAULTS:,} more")
+
+
+def _document(found: Table[SeriesRow] | Table[FactRow]) -> dict[str, Any]:
+    return {
+        "rows": len(found.rows),
+        "faults": [{"line": fault.line, "reason": fault.reason} for fault in found.faults],
+    }

@@ -1,0 +1,1 @@
+"""Numbers from beside the chart: macro series, positions, files of one's own."""

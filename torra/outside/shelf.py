@@ -1,0 +1,115 @@
+"""What a tick reads of the outside series: kept in memory, taken from the store when it has grown.
+
+A desk has one shelf. A tick asks `latest`, which looks with one small question whether the store
+has new rows, reads those alone, and works anew only what they change. It waits for no network and
+no file. Nothing is raised: a store that cannot be read gives a view that says `broken`, and the
+agents abstain.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from typing import Final, Protocol
+
+from torra.evidence.news_digest import NewsStatus, NewsSubject
+from torra.evidence.outside_numbers import SeriesHistory, SeriesThen, StoredRow
+from torra.evidence.outside_readings import (
+    BLOCKS,
+    Closes,
+    OutsideView,
+    Piece,
+    pieces,
+    series_for,
+    view,
+)
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[tuple[SeriesThen | None, ...], date]
+"""What the pieces of a subject are made of: what is known of its series, and the day."""
+
+BROKEN: Final = OutsideView(statuses=dict.fromkeys(BLOCKS, str(NewsStatus.BROKEN)))
+
+
+class SeriesTables(Protocol):
+    """The table of series (torra.store.series.SeriesStore)."""
+
+    def newest_series(self) -> int:
+        """Return the number of the newest row, 0 without one."""
+        ...
+
+    def series_rows(self, names: Sequence[str], after: int = 0) -> list[StoredRow]:
+        """Return the rows of some series beyond a number."""
+        ...
+
+
+class SeriesShelf:
+    """The series of a store as a tick may see them; any thread may ask.
+
+    With `live` a value counts from its first sight at this desk, as in a replay it does not.
+    """
+
+    def __init__(self, tables: SeriesTables, *, live: bool) -> None:
+        self._tables = tables
+        self._live = live
+        self._lock = threading.Lock()
+        self._read: dict[str, int] = {}
+        self._histories: dict[str, SeriesHistory] = {}
+        self._worked: dict[NewsSubject, tuple[Key, tuple[Piece, ...]]] = {}
+
+    def latest(
+        self,
+        subject: NewsSubject,
+        as_of: datetime,
+        *,
+        closes: Callable[[], Closes] = tuple,
+        trouble: Callable[[str], str],
+    ) -> OutsideView:
+        """Return what was known at `as_of` (torra.evidence.outside_readings.read); never raises."""
+        try:
+            names = series_for(subject)
+            self._refresh(names)
+            then = {name: self._histories[name].then(as_of) for name in names}
+            worked = self._pieces(subject, then, as_of, closes)
+            return view(worked, subject, then.get, as_of, trouble)
+        except Exception as error:  # noqa: BLE001 - a tick goes on without outside numbers
+            logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
+            return BROKEN
+
+    def _refresh(self, names: Iterable[str]) -> None:
+        """Read the rows that were stored since the last look."""
+        with self._lock:
+            newest = self._tables.newest_series()
+            behind = [name for name in names if self._read.get(name, -1) < newest]
+            if not behind:
+                return
+            after = min(self._read.get(name, 0) for name in behind)
+            rows = self._tables.series_rows(behind, after)
+            for name in behind:
+                history = self._histories.setdefault(name, SeriesHistory(live=self._live))
+                history.add(one for one in rows if one.row.name == name)
+                self._read[name] = newest
+
+    def _pieces(
+        self,
+        subject: NewsSubject,
+        then: dict[str, SeriesThen | None],
+        as_of: datetime,
+        closes: Callable[[], Closes],
+    ) -> tuple[Piece, ...]:
+        key = (tuple(then.values()), as_of.date())
+        held = self._worked.get(subject)
+        if held is not None and _same(held[0], key):
+            return held[1]
+        worked = pieces(subject, then.get, closes)
+        self._worked[subject] = (key, worked)
+        return worked
+
+
+def _same(one: Key, other: Key) -> bool:
+    """Tell whether two keys are of the very same values; the values themselves are long."""
+    pairs = zip(one[0], other[0], strict=True)
+    return one[1] == other[1] and all(first is second for first, second in pairs)

@@ -1,0 +1,224 @@
+"""Reads series.csv and facts.csv: outside numbers that a person brings, with `known_at`.
+
+    series.csv   name, at, known_at, value
+    facts.csv    ticker, figure, begins, ends, known_at, value, unit
+
+`read` never raises for what stands in a file: a line that cannot be read is a fault with its number
+and the reason, and the others are rows. A file that cannot be read at all, has no such columns or
+more than MAX_ROWS lines raises ConfigError. `known_at` is when the public could know the value; a
+day there means its last second in UTC, so that nothing is known too early. A time of day without a
+zone is refused. docs/outside.md has the names.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from torra.errors import ConfigError
+from torra.evidence.outside_numbers import SERIES, FactRow, SeriesRow, series_of
+from torra.regular_files import read_regular
+
+MAX_BYTES: Final = 64_000_000
+MAX_ROWS: Final = 500_000
+"""A file above either is no table of outside numbers."""
+
+SHOWN: Final = 40
+"""Characters of a wrong value that a fault quotes."""
+
+LARGEST: Final = 1e15
+"""No figure of a market or a company is larger."""
+
+FIRST_DAY: Final = date(1900, 1, 1)
+LAST_DAY: Final = date(2200, 1, 1)
+
+SERIES_COLUMNS: Final = ("name", "at", "known_at", "value")
+FACT_COLUMNS: Final = ("ticker", "figure", "begins", "ends", "known_at", "value", "unit")
+
+TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.\-]{0,14}")
+FIGURE: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+UNIT: Final = re.compile(r"[A-Za-z%/ ]{0,16}")
+
+Row = TypeVar("Row")
+
+
+class Fault(NamedTuple):
+    """A line that cannot be read: its number, counted from 1 with the header, and why."""
+
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Row]):
+    """What a file holds: the rows that can be read, and the lines that cannot."""
+
+    rows: tuple[Row, ...]
+    faults: tuple[Fault, ...]
+
+
+class _Wrong(Exception):
+    """Raised for a value that cannot be taken, with the reason."""
+
+
+def read(path: Path) -> Table[SeriesRow] | Table[FactRow]:
+    """Return what a file of series or facts holds, told apart by its header."""
+    try:
+        held = read_regular(path, MAX_BYTES + 1)
+        text = held.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: save it as CSV in UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    if len(held) > MAX_BYTES:
+        raise ConfigError(f"{path} is larger than {MAX_BYTES // 1_000_000} MB: split it")
+    first, *lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    try:
+        header = tuple(name.strip().lower() for name in _cells(first))
+    except _Wrong as wrong:
+        raise ConfigError(f"{path}: its first line cannot be read: {wrong}") from wrong
+    if len(lines) > MAX_ROWS:
+        raise ConfigError(f"{path} has more than {MAX_ROWS:,} lines: split it")
+    if sorted(header) == sorted(SERIES_COLUMNS):
+        return _read(path, lines, header, _series)
+    if sorted(header) == sorted(FACT_COLUMNS):
+        return _read(path, lines, header, _fact)
+    raise ConfigError(
+        f"{path} has the columns {_quoted(', '.join(header))}; a table of series has "
+        f"{', '.join(SERIES_COLUMNS)}, one of a company's figures {', '.join(FACT_COLUMNS)}"
+    )
+
+
+def _read(
+    path: Path,
+    lines: Iterable[str],
+    header: tuple[str, ...],
+    make: Callable[[Mapping[str, str], str], Row],
+) -> Table[Row]:
+    rows, faults = [], []
+    for number, line in enumerate(lines, start=2):
+        if not line.strip(" \t,"):
+            continue
+        try:
+            rows.append(make(_by_name(header, _cells(line)), path.name))
+        except _Wrong as wrong:
+            faults.append(Fault(number, str(wrong)))
+    return Table(tuple(rows), tuple(faults))
+
+
+def _cells(line: str) -> list[str]:
+    """Return the values of one line: a stray quotation mark must not swallow those after it."""
+    try:
+        return next(csv.reader([line.replace("\0", "\N{REPLACEMENT CHARACTER}")]), [])
+    except csv.Error as error:
+        raise _Wrong(f"it cannot be read as CSV ({error})") from error
+
+
+def _by_name(header: tuple[str, ...], cells: list[str]) -> Mapping[str, str]:
+    if len(cells) != len(header):
+        raise _Wrong(f"it has {len(cells)} values, the header {len(header)}")
+    return dict(zip(header, (cell.strip() for cell in cells), strict=True))
+
+
+def _series(told: Mapping[str, str], source: str) -> SeriesRow:
+    name = told["name"]
+    if series_of(name) is None:
+        raise _Wrong(f"name {_quoted(name)} is no series; {_near(name)}")
+    at = _begin("at", told["at"])
+    return SeriesRow(name, at, _known(told["known_at"], at), _number(told["value"]), source)
+
+
+def _fact(told: Mapping[str, str], source: str) -> FactRow:
+    for name, shape in (("ticker", TICKER), ("figure", FIGURE), ("unit", UNIT)):
+        if not shape.fullmatch(told[name]):
+            raise _Wrong(f"{name} {_quoted(told[name])} cannot be taken: {_SHAPES[name]}")
+    begins, ends = _begin("begins", told["begins"]), _begin("ends", told["ends"])
+    if begins > ends:
+        raise _Wrong("it begins after it ends")
+    known = _known(told["known_at"], ends)
+    return FactRow(
+        told["ticker"], told["figure"], begins, ends, known, _number(told["value"]),
+        told["unit"], source,
+    )  # fmt: skip
+
+
+_SHAPES: Final = {
+    "ticker": "capital letters, digits, . and -, such as AAPL",
+    "figure": "small letters, digits and _, such as net_income",
+    "unit": "letters, such as USD or shares",
+}
+
+
+def _near(name: str) -> str:
+    """Return what a wrong name may have meant, or where the names stand."""
+    stem = name.rpartition(".")[0] or name
+    found = SERIES.get(name) or SERIES.get(stem)
+    if found is not None and found.own == "currency":
+        return f"write the currency after it, such as {name.partition('.')[0]}.EUR"
+    like = [known for known in SERIES if known.lower() == name.lower()]
+    return f"write {like[0]}" if like else "torra outside lists the names"
+
+
+def _moment(column: str, text: str) -> datetime | date:
+    try:
+        day = date.fromisoformat(text) if len(text) <= len("2026-01-01") else None
+        found = day or datetime.fromisoformat(text)
+    except ValueError as error:
+        raise _Wrong(
+            f"{column} {_quoted(text)} is no time: write 2026-02-13 or 2026-02-13T21:00:00Z"
+        ) from error
+    if isinstance(found, datetime):
+        if found.tzinfo is None:
+            raise _Wrong(f"{column} {_quoted(text)} has no zone: add Z for UTC, or +01:00")
+        try:
+            found = found.astimezone(UTC)
+        except OverflowError as error:
+            raise _Wrong(f"{column} {_quoted(text)} lies outside of all time") from error
+    plain = found.date() if isinstance(found, datetime) else found
+    if not FIRST_DAY <= plain <= LAST_DAY:
+        raise _Wrong(
+            f"{column} {_quoted(text)} lies outside of {FIRST_DAY.year} to {LAST_DAY.year}"
+        )
+    return found
+
+
+def _begin(column: str, text: str) -> datetime:
+    found = _moment(column, text)
+    return found if isinstance(found, datetime) else datetime.combine(found, time(), UTC)
+
+
+def _known(text: str, about: datetime) -> datetime:
+    if not text:
+        raise _Wrong("known_at is empty: a value without the moment of its release is no evidence")
+    found = _moment("known_at", text)
+    if not isinstance(found, datetime):
+        found = datetime.combine(found, time(), UTC) + timedelta(days=1, seconds=-1)
+    if found < about:
+        raise _Wrong("known_at lies before what the value is about")
+    return found.replace(microsecond=0) + timedelta(seconds=bool(found.microsecond))
+
+
+def _number(text: str) -> float:
+    # Python would read 1_000 and full-width digits as well.
+    plain = text.isascii() and "_" not in text
+    try:
+        found = float(text) if plain else math.nan
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found) or abs(found) > LARGEST:
+        raise _Wrong(f"value {_quoted(text)} is no number: write digits with a point, such as 4.25")
+    return found
+
+
+def _quoted(text: str) -> str:
+    cut = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return ascii(cut)
