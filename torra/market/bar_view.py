@@ -32,10 +32,11 @@ class BarArrays:
         self.frame = frame
         self.names = [name for name in frame.columns if name != SPREAD]
         self.spreads: NDArray[np.float64] | None = None
-        bars = frame
-        if len(self.names) < len(frame.columns):
-            bars, self.spreads = frame[self.names], frame[SPREAD].to_numpy(dtype=np.float64)
-        self.numbers: NDArray[np.float64] = np.ascontiguousarray(bars.to_numpy(dtype=np.float64))
+        numbers: NDArray[np.float64] = frame.to_numpy(dtype=np.float64)
+        if len(self.names) < numbers.shape[1]:
+            at = list(frame.columns).index(SPREAD)
+            numbers, self.spreads = np.delete(numbers, at, axis=1), numbers[:, at].copy()
+        self.numbers: NDArray[np.float64] = np.ascontiguousarray(numbers)
         # pandas indexes come in several units; asi8 means microseconds only after this.
         self.times: NDArray[np.int64] = index.as_unit("us").asi8
         self.moments: list[datetime] = list(index.to_pydatetime())

@@ -20,9 +20,9 @@ door (torra.feeds) decides whether bars may be used at all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -95,8 +95,7 @@ class BarStore(SpreadStore):
         if not bars:
             return 0
         with self.transaction():
-            rows = self._stored(instance, timeframe, bars[0][0], bars[-1][0])
-            stored = [row[:-1] for row in rows]
+            stored = self._stored(instance, timeframe, bars[0][0], bars[-1][0])
             known = {bar[0] for bar in stored}
             if stored == bars[: len(stored)]:  # what every tick but the first finds
                 fresh = bars[len(stored) :]
@@ -110,14 +109,15 @@ class BarStore(SpreadStore):
             again = bool(fresh) and fresh[0][0] <= newest
             later = self._next_revision(instance, timeframe) if again else 0
             at = self._moment()
-            revisions = {row[0]: row[-1] for row in rows}
-            revisions |= {bar[0]: later if bar[0] <= newest else 0 for bar in fresh}
             # `_add` would refuse what is not finite; `_as_rows` has done so for all bars at once.
             self.connection().conn.executemany(
                 "INSERT INTO bars VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [(instance, timeframe, bar[0], revisions[bar[0]], *bar[1:], at) for bar in fresh],
+                [
+                    (instance, timeframe, bar[0], later if bar[0] <= newest else 0, *bar[1:], at)
+                    for bar in fresh
+                ],
             )
-            self._keep_spreads(instance, timeframe, _known_spreads(frame, times), revisions)
+            self._keep_spreads(instance, timeframe, _known_spreads(frame, times))
             if again:
                 self._settle_records(instance, timeframe, fresh[0][0])
             elif fresh:  # what they only extend has no bar after them that would need a look
@@ -286,12 +286,11 @@ class BarStore(SpreadStore):
         )  # fmt: skip
         return None if row is None else row["revision"]
 
-    def _stored(self, instance: str, timeframe: str, first: str, last: str) -> list[Any]:
-        """Return the bars of a range, each with its revision, in the order of times and those."""
+    def _stored(self, instance: str, timeframe: str, first: str, last: str) -> list[Stored]:
+        """Return the bars of a range in the order of their times and revisions."""
         found = self.connection().conn.execute(
-            "SELECT bar_time, open, high, low, close, volume, revision FROM bars "
-            "WHERE instance = ? AND timeframe = ? AND bar_time BETWEEN ? AND ? "
-            "ORDER BY bar_time, revision",
+            "SELECT bar_time, open, high, low, close, volume FROM bars WHERE instance = ? "
+            "AND timeframe = ? AND bar_time BETWEEN ? AND ? ORDER BY bar_time, revision",
             (instance, timeframe, first, last),
         )
         return list(found)
@@ -360,9 +359,8 @@ def _known_spreads(frame: pd.DataFrame, times: Sequence[str]) -> dict[str, float
     found, _ = spreads.of_frame(frame)
     if found is None:
         return {}
-    return {
-        time: one for time, one in zip(times, found.tolist(), strict=True) if not math.isnan(one)
-    }
+    there = ~np.isnan(found)
+    return dict(zip(compress(times, there), found[there].tolist(), strict=True))
 
 
 def _as_rows(frame: pd.DataFrame, texts: Sequence[str]) -> list[Stored]:
