@@ -670,7 +670,7 @@ def test_the_prompt_of_the_single_model_is_not_refused_either() -> None:
 
 
 def test_numbers_from_beside_the_chart_are_left_out_where_there_is_no_room() -> None:
-    blocks = {"macro": 60, "cot": 40, "derivs": 90, "spread": 20}
+    blocks = {"macro": 90, "cot": 80, "derivs": 120, "spread": 20}
     many = {
         f"{block}.number_{n:03d}": n + 0.5 for block, most in blocks.items() for n in range(most)
     }
