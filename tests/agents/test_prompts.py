@@ -685,9 +685,11 @@ def test_numbers_from_beside_the_chart_are_left_out_where_there_is_no_room() -> 
     assert len((asked.system + asked.user).encode()) <= MAX_PROMPT_BYTES
     kept = {name for name in many if name in asked.features}
     assert kept == {name for name in many if f"\n{name} = " in asked.user}
-    # Whole blocks go in their order, and of the last one its end.
-    left = {block: sum(name.startswith(block) for name in kept) for block in blocks}
-    assert left["derivs"] == 0 < left["macro"]
+    # The first block in the order loses its end, and the others nothing.
+    left = {block: sorted(name for name in kept if name.startswith(block)) for block in blocks}
+    assert left["derivs"] == [f"derivs.number_{n:03d}" for n in range(len(left["derivs"]))]
+    assert 0 < len(left["derivs"]) < blocks["derivs"]
+    assert len(left["cot"]) == blocks["cot"] and len(left["macro"]) == blocks["macro"]
     gone = sum(blocks.values()) - blocks["spread"] - len(kept)
     assert f"({gone} numbers from beside the chart are left out: no room)" in asked.user
     assert "shortened:fundamental" not in record.flags
