@@ -30,6 +30,7 @@ from torra.collecting.asking import (
     LONGEST_PAUSE_S,
     MAX_ABANDONED,
     SHORTEST_PAUSE_S,
+    TROUBLES,
     WAITS_S,
     WHOLE_SOURCE,
     WORKING,
@@ -83,16 +84,6 @@ FILE_LOOK_S: Final = 5.0
 
 OLDEST: Final = timedelta(days=30)
 """Items older than this are not stored: no setting lets them count."""
-
-TROUBLES: Final = (
-    NewsStatus.REFUSED,
-    NewsStatus.RATE_LIMITED,
-    NewsStatus.UNREACHABLE,
-    NewsStatus.BROKEN,
-    NewsStatus.NO_FILE,
-    NewsStatus.NOT_YET,
-)
-"""The status when no source works: the first of these that was found."""
 
 ALL_LATER: Final = "all items are later than the desk's clock"
 ALL_OLD: Final = f"all items are older than {OLDEST.days} days"

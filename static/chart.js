@@ -6,7 +6,7 @@
 // close of one tick, with the lines that its arguments cite.
 
 import { joined, merged } from "./bars.js";
-import { OVER, SCORES, candleOptions, colour, toneColour } from "./lines.js";
+import { OVER, SCORES, candleOptions, colour, titlesOf, toneColour } from "./lines.js";
 import { marked, markersOf, point } from "./markers.js";
 import { chosen } from "./prefs.js";
 import { write } from "./times.js";
@@ -143,8 +143,12 @@ function fillOver(data) {
   for (const name of wanted) {
     const columns = data.over[name];
     if (!columns) continue;
-    if (!drawn.over.has(name)) drawn.over.set(name, columns.map((_, place) => overLine(name, place)));
-    drawn.over.get(name).forEach((series, column) => series.setData(pointsOf(data, columns[column])));
+    if (!drawn.over.has(name)) drawn.over.set(name, columns.map(() => overLine(name)));
+    const titles = titlesOf(name, columns);
+    drawn.over.get(name).forEach((series, column) => {
+      series.setData(pointsOf(data, columns[column]));
+      series.applyOptions({ title: titles[column] });
+    });
   }
   drawn.volume.setData(wanted.has("volume") ? volumeOf(data) : []);
 }
@@ -162,16 +166,15 @@ function volumeOf(data) {
   });
 }
 
-function overLine(name, place) {
-  const { title, tone, style } = OVER[name];
+function overLine(name) {
+  const { tone, style } = OVER[name];
   return drawn.chart.addSeries(library.LineSeries, {
     color: colour(tone),
     lineStyle: library.LineStyle[style],
     lineWidth: 1,
     priceLineVisible: false,
-    lastValueVisible: place === 0,
+    lastValueVisible: true,
     crosshairMarkerVisible: false,
-    title: place === 0 ? title : "",
     priceFormat: { type: "price", precision: last.digits, minMove: 10 ** -last.digits },
     autoscaleInfoProvider: () => null, // a line far away does not flatten the candles
   });

@@ -10,16 +10,25 @@ export const SCORES = {
   ath: { title: "REC", tone: "muted", style: "Dotted" },
 };
 
-// The lines over the price: each with a dash of its own and a title at its end, besides a colour.
+// The lines over the price: each with a dash of its own and titles at its ends, besides a colour: of
+// two edges the lower one's first.
 export const OVER = {
-  mean20: { title: "20", tone: "link", style: "Solid" },
-  mean50: { title: "50", tone: "warn", style: "Solid" },
-  mean200: { title: "200", tone: "alert", style: "Solid" },
-  bollinger: { title: "BB", tone: "muted", style: "Dashed" },
-  cloud: { title: "cloud", tone: "note", style: "Dotted" },
-  levels: { title: "S/R", tone: "ink", style: "LargeDashed" },
-  swings: { title: "swing", tone: "edge", style: "SparseDotted" },
+  mean20: { titles: ["20"], tone: "link", style: "Solid" },
+  mean50: { titles: ["50"], tone: "warn", style: "Solid" },
+  mean200: { titles: ["200"], tone: "alert", style: "Solid" },
+  bollinger: { titles: ["BB low", "BB high"], tone: "muted", style: "Dashed" },
+  cloud: { titles: ["cloud bottom", "cloud top"], tone: "note", style: "Dotted" },
+  levels: { titles: ["support", "resistance"], tone: "ink", style: "LargeDashed" },
+  swings: { titles: ["swing low", "swing high"], tone: "edge", style: "SparseDotted" },
 };
+
+// Returns the title of each column of a line: which edge of the cloud is the upper one changes.
+export function titlesOf(name, columns) {
+  const [low, high] = OVER[name].titles;
+  if (columns.length < 2) return [low];
+  const [first, second] = columns.map((values) => values.findLast((value) => value !== null) ?? 0);
+  return first > second ? [high, low] : [low, high];
+}
 
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

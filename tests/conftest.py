@@ -28,8 +28,10 @@ from hypothesis import settings
 from tests import ROOT
 from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
+from tests.doubles.lent_browser import lent
 from tests.examples import examples
 from tests.tries import EXCUSED, Tries, without_full_collections
+from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
 from torra.feeds import sample
 
@@ -208,6 +210,20 @@ def bars_are_scored_once(request: pytest.FixtureRequest) -> Iterator[Kept | None
     """
     with nullcontext() if scale_of(request.config) >= 1.0 else scored_once() as kept:
         yield kept
+
+
+@pytest.fixture(autouse=True, scope="session")
+def databases_are_made_once(request: pytest.FixtureRequest) -> Iterator[Made | None]:
+    """By day let new databases begin as a copy of one; at night the steps make each of them."""
+    with nullcontext() if scale_of(request.config) >= 1.0 else made_once() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _browser_is_lent() -> Iterator[None]:
+    """Close the browser that the tests of pages borrowed, when the last of all tests is done."""
+    yield
+    lent.close()
 
 
 @pytest.fixture(autouse=True)

@@ -219,6 +219,61 @@ def test_the_chart_of_a_tick_draws_what_its_arguments_cite(look: Callable[..., A
     assert page.is_visible("text=Who said what")
 
 
+EDGES = """
+const drawnLines = [];
+window.edges = () => drawnLines.map((series) => {
+  const { title, lastValueVisible } = series.options();
+  const values = series.data().map((point) => point.value).filter((value) => value !== undefined);
+  return [title, lastValueVisible, values.at(-1)];
+});
+const library = window.LightweightCharts;
+window.LightweightCharts = {
+  ...library,
+  createChart: (...given) => {
+    const chart = library.createChart(...given);
+    const add = chart.addSeries.bind(chart);
+    chart.addSeries = (kind, ...more) => {
+      const series = add(kind, ...more);
+      if (kind === library.LineSeries) drawnLines.push(series);
+      return series;
+    };
+    return chart;
+  },
+};
+"""
+"""Goes before the chart's module and keeps the lines that it draws."""
+
+
+def test_both_edges_of_a_line_say_which_they_are(look: Callable[..., Any]) -> None:
+    def probe(response: Response) -> Response:
+        if request.path.endswith("/chart.js"):
+            response.direct_passthrough = False
+            # a block of its own: the module has names of its own
+            response.set_data(b"{" + EDGES.encode() + b"}" + response.get_data())
+        return response
+
+    newest = bars("BTCUSD", "M15")[-1]["time"]
+    page = look(ScriptedView("full"), f"/symbol/BTCUSD/M15/{newest}", probe).page
+    page.wait_for_selector("#chart canvas")
+    for line in ("20-bar mean", "Bollinger bands", "Cloud", "Support, resistance", "Swings"):
+        page.get_by_label(line).check()
+    found = {title: value for title, shown, value in page.evaluate("window.edges()") if shown}
+    assert "20" in found
+    for low, high in (
+        ("BB low", "BB high"),
+        ("cloud bottom", "cloud top"),
+        ("support", "resistance"),
+        ("swing low", "swing high"),
+    ):
+        assert found[low] <= found[high], found
+    turned = page.evaluate(
+        "async () => (await import(new URL('lines.js', "
+        "document.querySelector('script[src*=\"chart.js\"]').src))).titlesOf('cloud', "
+        "[[1, 3], [2, 2]])"
+    )
+    assert turned == ["cloud top", "cloud bottom"]
+
+
 def test_a_chart_scrolls_back_to_the_first_bar_and_no_farther(look: Callable[..., Any]) -> None:
     page = look(ScriptedView("full"), "/symbol/BTCUSD/M15").page
     page.wait_for_selector("#chart canvas")

@@ -56,8 +56,8 @@ WORDS = """() => {
   }
   return words;
 }"""
-HEAD, CHECKS, LADDER, PANEL, ACTIONS = (
-    ".decide > header", ".risk", ".ladder", "#panel-name", "[data-approve]",
+HEAD, CHECKS, LADDER, CHART, PANEL, ACTIONS = (
+    ".decide > header", ".risk", ".ladder", "#chart", "#panel-name", "[data-approve]",
 )  # fmt: skip
 
 
@@ -95,8 +95,9 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         page = visit.page
         page.goto(f"{site.url}/approvals/{sid}")
         placed = {name: (top, end) for name, top, end in page.evaluate(
-            PLACES, [HEAD, CHECKS, LADDER, PANEL, ACTIONS])}  # fmt: skip
+            PLACES, [HEAD, CHECKS, LADDER, CHART, PANEL, ACTIONS])}  # fmt: skip
         assert all(end is not None and end <= DESK["height"] for _, end in placed.values()), placed
+        assert placed[CHART][0] < placed[LADDER][1], "the chart lies beside the levels"
         assert page.evaluate(WORDS) <= WORDS_ABOVE_THE_FOLD
         page.keyboard.press("a")
         assert page.evaluate("document.activeElement.matches('[data-approve]')")
@@ -118,6 +119,85 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
         assert backing.database.signal(other) is None
         page.goto(f"{site.url}/approvals")
         assert page.locator(f"a[href$='{other}']").count() <= 1
+
+
+BOXES = """() => [...document.querySelectorAll("main .scroll")]
+  .filter((box) => box.clientWidth)
+  .map((box) => {
+    const panel = box.closest(".card").getBoundingClientRect(), own = box.getBoundingClientRect();
+    return [
+      own.left >= panel.left && own.right <= panel.right,
+      box.scrollWidth - box.clientWidth,
+      getComputedStyle(box).backgroundAttachment,
+    ];
+  })"""
+
+
+def test_the_trades_stay_in_their_panel_at_any_width(
+    browser: Browser, place: tuple[Backing, Simulated, Site]
+) -> None:
+    """Where the table is wider it scrolls by itself, with its edge in shadow; no page does."""
+    _, _, site = place
+    scrolled = set()
+    with Visit(browser, screen=DESK) as visit:
+        visit.enter(site)
+        visit.page.goto(f"{site.url}/trades")
+        assert visit.page.locator(".listing tbody tr").count() > 0
+        for width in (320, 390, 600, 740, 800, 900, 980, 1000, 1080, 1100, 1366, 1440, 1920):
+            visit.page.set_viewport_size({"width": width, "height": 900})
+            assert visit.overhang() == 0, width
+            halt = visit.page.locator(".top .halt button").bounding_box()
+            assert halt and halt["x"] + halt["width"] <= width, width
+            for within, over, edge in visit.page.evaluate(BOXES):
+                assert within, width
+                assert "local" in edge and "scroll" in edge
+                scrolled |= {width} if over > 0 else set()
+    assert 800 in scrolled and not scrolled & {390, 1366, 1440, 1920}
+
+
+LEFT = """() => Math.round(Math.min(...[...document.querySelectorAll("main :is(h1, h2, p, li)")]
+  .filter((one) => one.checkVisibility()).map((one) => one.getBoundingClientRect().left)))"""
+HEIGHTS = """(rows) => [...document.querySelectorAll(rows)]
+  .map((row) => Math.round(row.getBoundingClientRect().height)).filter(Boolean)"""
+MORE_ROWS = """() => {
+  const body = document.getElementById("ticks");
+  while (body.rows.length < 30) body.append(body.rows[0].cloneNode(true));
+}"""
+MOST_ROW = 130
+"""Pixels of a tick in a list on a phone: three lines, of which the last may be two."""
+
+
+def test_a_phone_lists_a_tick_in_three_lines_and_ten_of_a_symbol(
+    browser: Browser, place: tuple[Backing, Simulated, Site]
+) -> None:
+    _, _, site = place
+    with Visit(browser, screen=PHONE) as visit:
+        visit.enter(site)
+        visit.page.goto(f"{site.url}/history")
+        rows = visit.page.evaluate(HEIGHTS, ".ticks-of tbody tr")
+        assert rows and max(rows) <= MOST_ROW, rows
+        visit.page.goto(f"{site.url}/symbol/BTCUSD/M15")
+        visit.page.evaluate(MORE_ROWS)
+        rows = visit.page.evaluate(HEIGHTS, "#ticks tr")
+        assert len(rows) == 10 and max(rows) <= MOST_ROW, rows
+        assert visit.page.get_by_role("link", name="All ticks, with filters").is_visible()
+
+
+def test_every_page_of_the_desk_begins_at_the_same_edge(
+    browser: Browser, place: tuple[Backing, Simulated, Site]
+) -> None:
+    _, _, site = place
+    with Visit(browser, screen={"width": 1440, "height": 900}) as visit:
+        visit.enter(site)
+        lefts = {}
+        for name in ("signals", "costs", "models", "health", "profiles", "help"):
+            visit.page.goto(f"{site.url}/{name}")
+            lefts[name] = visit.page.evaluate(LEFT)
+        assert len(set(lefts.values())) == 1, lefts
+        visit.page.goto(f"{site.url}/models")
+        prose = visit.page.locator(".prose").bounding_box()
+        head = visit.page.locator("#paid-name").bounding_box()
+        assert prose and head and abs(prose["x"] - head["x"]) < 1
 
 
 def test_the_proposal_fits_a_phone(

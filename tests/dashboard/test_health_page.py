@@ -307,7 +307,8 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None
         asked=None, items=0, dropped=0, failures=3, due=30.0,
     )  # fmt: skip
     collector = SimpleNamespace(status=lambda: (state,))
-    desk = SimpleNamespace(outlook=SimpleNamespace(collector=collector), setups=pages.desk.setups)
+    outlook = SimpleNamespace(collector=collector)
+    desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups=pages.desk.setups)
     behind: Any = SimpleNamespace(desk=desk)
     found = {one.name: one for one in health_checks.news(behind, Overview())}
     assert found["news finnhub crypto"].level == "warn"

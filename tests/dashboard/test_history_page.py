@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,8 +18,11 @@ from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders
 from tests.worlds.demo_view import ScriptedView
+from torra.clock import iso, parse
 from torra.dashboard.screens import history
 from torra.dashboard.view.backing import Backing
+from torra.exhibits import figures
+from torra.store.connection import TickKey
 from torra.verdict.deny_reasons import DenyReason
 
 Get = Callable[..., Any]
@@ -157,6 +161,63 @@ def test_the_file_has_what_the_page_is_narrowed_to(many: tuple[Any, Get]) -> Non
     rows = list(csv.DictReader(io.StringIO(answer.get_data(as_text=True))))
     want = wanted(stored(database), {"only": "changed", "timeframe": "M15"})
     assert [row["bar_time"] for row in rows] == [row["bar_time"] for row in want]
+
+
+def test_closes_without_a_tick_are_told_with_the_ticks_of_their_time(
+    get: Get, backing: Backing
+) -> None:
+    newest, *_, oldest = stored(backing.database)
+    assert "without a tick" not in get("/history").get_data(as_text=True)
+    after = parse(newest["close_time"])
+    quarter, before = timedelta(minutes=15), parse(oldest["close_time"]) - timedelta(days=1)
+    skipped = [after + quarter, after + 2 * quarter, before]
+    keys = [TickKey("BTCUSD", "M15", close - quarter) for close in skipped]
+    reasons = [("no_bar", "x"), ("no_bar", "x"), ("missed", "y")]
+    epoch = backing.database._row("SELECT max(epoch) AS epoch FROM ticks")
+    assert epoch is not None
+    told = dict(zip(keys, reasons, strict=True))
+    assert backing.database.skip_ticks(told, epoch["epoch"]) == 3
+    text = get("/history").get_data(as_text=True)
+    words = " ".join(Page(text).words)
+    assert "3 closes without a tick in this time" in words
+    last = f"from {figures.moment(iso(skipped[0]))} to {figures.moment(iso(skipped[1]))}"
+    assert f"2 closes skipped, no_bar: {last}" in words
+    assert f"1 close skipped, missed: {figures.moment(iso(before))}" in words
+    page = get(text.split('details class="missing">')[1].split('href="')[1].split('"')[0])
+    assert "This tick was skipped" in page.get_data(as_text=True)
+    for query, number in (("instance=BTCUSD", 3), ("timeframe=H1", 0), ("only=opened", 0),
+                          ("verdict=HOLD", 0), (f"from={newest['close_time'][:10]}", 2),
+                          ("limit=1", 2)):  # fmt: skip
+        answer = get(f"/api/v1/history?{query}").get_json()
+        assert sum(row["count"] for row in answer["skipped"]) == number, query
+    seen, place = 0, ""
+    while place is not None:
+        answer = get(f"/api/v1/history?limit=3&before={place}").get_json()
+        seen, place = seen + sum(row["count"] for row in answer["skipped"]), answer["next"]
+    assert seen == 3
+
+
+def test_the_closes_of_a_page_are_looked_at_up_to_a_bound(
+    get: Get, backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    found = type(backing.database).closes_without_tick
+
+    def look(self: Any, first: str, last: str, *, most: int) -> Any:
+        asked.append(most)
+        return found(self, first, last, most=most)
+
+    monkeypatch.setattr(type(backing.database), "closes_without_tick", look)
+    get("/history?instance=nobody&from=2000-01-01")
+    assert asked == [history.LOOKED_AT]
+
+
+def test_the_mark_of_changed_verdicts_says_what_it_leaves_out(get: Get) -> None:
+    text = " ".join(Page(get("/history?only=changed").get_data(as_text=True)).words)
+    assert (
+        "those on which agents changed only the size or the order are in “What agents changed”"
+        in text
+    )
 
 
 def test_too_many_ticks_of_some_days_are_listed_and_not_counted(

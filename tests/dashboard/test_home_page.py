@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,12 @@ def test_trades_are_marked_at_the_bar_in_which_they_were_made() -> None:
     assert str(cells["i0.bought"]["set"]["d"]).startswith("M15 ")
     assert str(cells["i0.left"]["set"]["d"]).startswith("M22 ")
     assert cells["i0.sold"]["set"]["d"] == ""
+
+
+def test_what_is_counted_down_and_what_is_paid_is_said() -> None:
+    page = get("/")
+    assert "next bar: " in page.text
+    assert re.search(r"Cost of models this hour \$[\d.]+ of \$[\d.]+ allowed", page.text)
 
 
 def test_every_symbol_has_a_row_on_the_page_symbols() -> None:

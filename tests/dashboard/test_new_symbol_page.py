@@ -18,6 +18,7 @@ from tests.doubles.visitors import bearer
 from tests.worlds import desks
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.config import Instance
+from torra.market.broker_clock import USUAL
 
 FORM = {"source": "files", "symbol": "XAUUSD", "broker": "XAUUSD", "as.XAUUSD_M15.csv": "M15"}
 NUMBERS = {
@@ -120,6 +121,42 @@ def test_a_mistake_stands_beside_its_field_and_nothing_is_lost(pages: Pages) -> 
     assert (found["digits"], found["capital"], found["lot_max"]) == ("two", "much <b>", "50")
     assert 'id="f-digits-fault"' in answer.text
     assert 'aria-describedby="f-digits-fault"' in answer.text
+
+
+def file_of(pages: Pages, lines: list[str]) -> None:
+    path = pages.backing.home / "uploads" / "XAUUSD_M15.csv"
+    path.write_text("\n".join(lines) + "\n")
+
+
+def asks_clock(answer: Any) -> str:
+    """Require a refusal that asks for the clock beside its field; return what it says."""
+    assert answer.status_code == 422
+    check_structure(Page(answer.text))
+    assert 'aria-describedby="f-clock-fault"' in answer.text
+    for clock in USUAL:
+        assert f'<option value="{clock}"></option>' in answer.text.split('id="f-clocks"')[1]
+    assert "1 field needs attention" in Page(answer.text).text
+    return str(unescape(answer.text.split('id="f-clock-fault">')[1].split("<")[0]))
+
+
+def test_an_export_of_metatrader_is_asked_for_its_clock_before_anything_is_shown(
+    pages: Pages,
+) -> None:
+    head = "<DATE>\t<TIME>\t<OPEN>\t<HIGH>\t<LOW>\t<CLOSE>\t<TICKVOL>\t<VOL>\t<SPREAD>"
+    rows = [f"2021.11.08\t{hour:02d}:00:00\t1\t1\t1\t1\t5\t0\t3" for hour in range(20)]
+    file_of(pages, [head, *rows])
+    told = asks_clock(post(pages, "symbols/check", **{**ALL, "as.XAUUSD_M15.csv": "H1"}))
+    assert "XAUUSD_M15.csv is an export of MetaTrader 5" in told and "new_york+7" in told
+    given = {**ALL, "as.XAUUSD_M15.csv": "H1", "clock": "new_york+7"}
+    assert post(pages, "symbols/check", **given).status_code == 200
+
+
+def test_a_file_that_is_refused_late_for_its_clock_asks_for_it_too(pages: Pages) -> None:
+    rows = [f"2099-11-08T{hour:02d}:00:00Z,1,1,1,1,5" for hour in range(20)]
+    file_of(pages, ["time,open,high,low,close,volume", *rows])
+    sent = fields(post(pages, "symbols/check", **{**ALL, "as.XAUUSD_M15.csv": "H1"}).text)
+    told = asks_clock(post(pages, "symbols", **sent))
+    assert "which is not yet: give the clock of the file in Clock of the files" in told
 
 
 def test_what_was_changed_meanwhile_is_shown_again(pages: Pages) -> None:

@@ -78,9 +78,10 @@ def test_evidence_is_counted_as_the_table_below_counts_it() -> None:
 
 def test_beside_a_verdict_without_an_order_stands_that_there_is_none() -> None:
     bare: dict[str, Any] = {"signals": [], "signal": None, "proposed": [], "action": "HOLD"}
+    bare["memory"] = {"position": "SHORT"}
     for verdict, reason, says in (
         ("BUY", "SIZE_ZERO", "no order"),
-        ("SELL", "POSITION_HELD", "position kept"),
+        ("SELL", "POSITION_HELD", "short kept"),
         ("HOLD", "THRESHOLD", ""),
         ("BUY", "AWAITS_APPROVAL", ""),
     ):
@@ -88,6 +89,12 @@ def test_beside_a_verdict_without_an_order_stands_that_there_is_none() -> None:
         assert story_cards.no_order(shown) == says
     kept = facts(record(**bare, verdict="SELL", reason="POSITION_HELD"))
     assert (kept["Size"].value, kept["At risk"].value) == ("No new order", "Nothing new")
+    assert kept["Size"].more == "the short stays"
+    unknown = record(**{**bare, "memory": {}}, verdict="SELL", reason="POSITION_HELD")
+    assert story_cards.no_order(unknown) == "position kept"
+    assert facts(unknown)["Size"].more == "the open position stays"
+    same = record(**bare, verdict="SELL", l1_verdict="SELL", reason="POSITION_HELD")
+    assert story_cards.without(same, None)[0] == "The same: short kept"
     order = {"kind": "open", "side": "BUY", "lots": 0.05, "entry": 60_000.0, "stop": 59_000.0}
     assert not story_cards.no_order(record(verdict="BUY", signals=[order]))
 

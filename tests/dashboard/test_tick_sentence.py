@@ -64,6 +64,18 @@ def test_a_tile_says_only_what_it_does_not_show() -> None:
     bought = "Buys 0.06 lots of BTCUSD on M15: the consensus +0.53 reaches +0.50; L1 agrees."
     assert home_cells.brief(bought) == bought
     assert home_cells.brief("") == ""
+    pulled = whole.removesuffix(".") + "; H1 of 2021-10-27 05:00 UTC (−0.13) pulls the other way."
+    assert home_cells.brief(pulled) == (
+        "The agents lean down; without them the same; H1 pulls the other way."
+    )
+    kept = "Keeps the long in EURUSD on H1, open for 3 bars: the consensus +0.65 reaches the buy "
+    kept += "threshold +0.50; on balance the agents agree."
+    assert home_cells.brief(kept) == (
+        "Keeps the long, open for 3 bars; on balance the agents agree."
+    )
+    assert home_cells.brief(
+        "Keeps the short in EURUSD on H1: consensus −0.65; no agent was heard."
+    ) == ("Keeps the short; no agent was heard.")
 
 
 def test_a_sentence_from_a_store_is_cleaned_and_hidden_where_there_is_none() -> None:

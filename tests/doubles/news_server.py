@@ -38,6 +38,7 @@ class NewsServer(Loopback):
         super().__init__(_Conversation)
         self.said = said or Said()
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.headers: list[dict[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -62,6 +63,7 @@ class _Conversation(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
         self.server.asked.append((parts.path, query))
         said = self.server.said
         if callable(said):

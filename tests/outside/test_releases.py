@@ -6,10 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from tests import ROOT
 from torra.outside.releases import (
     FIRST_REPORT,
     GAPS,
     POSTPONED,
+    UNANNOUNCED,
     business_day_after,
     cot_known_at,
     federal_holidays,
@@ -192,6 +194,19 @@ def test_what_is_uncertain_is_unknown() -> None:
     assert cot_known_at(FIRST_REPORT) is not None
     # No report is about a day without a market.
     assert cot_known_at(day("2026-11-22")) is None and cot_known_at(day("2026-12-25")) is None
+
+
+def test_the_page_tells_of_every_gap_and_every_single_report() -> None:
+    page = (ROOT / "docs" / "outside.md").read_text(encoding="utf-8")
+    for first, last in GAPS:
+        reports = [first + number * DAY for number in range((last - first).days + 1)]
+        inside = sum(1 for about in reports if about in POSTPONED)
+        (line,) = (line for line in page.split("\n") if line.startswith(f"| {first} to {last} |"))
+        weeks = (last - first).days // 7 + 1
+        assert line.endswith(f"| {weeks - inside} |"), line
+    alone = {about for about in POSTPONED if not any(a <= about <= b for a, b in GAPS)}
+    for about in alone | UNANNOUNCED:
+        assert str(about) in page, about
 
 
 def test_the_table_only_delays() -> None:

@@ -18,6 +18,7 @@ from tests.tick.test_shadow import VOICES, go_on, records
 from tests.worlds import desks, journals
 from torra.tick.sentence import (
     CAUSES,
+    MOST_TOLD,
     MOST_WORDS,
     Finished,
     Order,
@@ -202,15 +203,15 @@ def test_every_deny_reason_has_its_words() -> None:
     assert all(len(words.split()) <= 7 for words in CAUSES.values())
 
 
-def check(text: str) -> None:
+def check(text: str, most: int = MOST_WORDS) -> None:
     """Require one short sentence without any code."""
     # a page has a few words more for L1 than the record
     longer = 2 * text.count("the bars alone carry") + text.count("the bars and")
-    assert len(text.split()) - longer <= MOST_WORDS, text
+    assert len(text.split()) - longer <= most, text
     assert text.endswith(".") and not re.search(r"\.\s|\n|[!?]", text), text
     assert "_" not in text and not re.search(r"[\u0370-\u03ff]", text), text
     capitals = set(re.findall(r"\b[A-Z][A-Z0-9]+\b", text))
-    assert capitals <= {"BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "L1"}, text
+    assert capitals <= {"BTCUSD", "EURUSD", "XAUUSD", "M15", "H1", "H4", "L1", "UTC"}, text
 
 
 scores = st.none() | st.floats(-1, 1) | st.sampled_from((0.5, -0.5, 0.49999999, -0.00000001))
@@ -235,6 +236,18 @@ any_record = st.fixed_dictionaries(
         "l1_verdict": st.none() | verdicts | st.just("odd_word"),
         "consensus": scores,
         "l1_consensus": scores,
+        "composite": scores,
+        "composites": st.dictionaries(
+            st.sampled_from(("M15", "H1", "H4")),
+            st.fixed_dictionaries(
+                {
+                    "composite": scores,
+                    "close_time": st.sampled_from(("2021-10-27T05:00:00Z", "odd")),
+                    "fresh": st.booleans(),
+                }
+            ),
+        ),
+        "as_of": st.just("2021-10-27T05:45:00Z"),
         "thresholds": st.fixed_dictionaries(
             {"buy": st.sampled_from((0.5, 0.02, 0.123456)), "sell": st.sampled_from((0.5, 0.3))}
         ),
@@ -246,6 +259,20 @@ any_record = st.fixed_dictionaries(
         "gate": st.fixed_dictionaries({"veto": st.booleans()}),
         "flags": st.lists(st.sampled_from((LEAN_AGAINST, "odd_flag")), max_size=2),
         "source_type": st.sampled_from([*map(str, SourceType), "", "ODD_ONE"]),
+        "memory": st.fixed_dictionaries(
+            {
+                "position": st.sampled_from(("LONG", "SHORT", "FLAT", 3)),
+                "open_positions": st.lists(
+                    st.fixed_dictionaries(
+                        {
+                            "direction": st.sampled_from(("LONG", "SHORT", None)),
+                            "age_ticks": st.sampled_from((0, 1, 120, 0.5, True)),
+                        }
+                    ),
+                    max_size=2,
+                ),
+            }
+        ),
         "deliberation": st.fixed_dictionaries(
             {
                 "flags": st.lists(st.sampled_from(("shadow", "budget", "late:bull")), max_size=2),
@@ -260,7 +287,7 @@ def test_any_record_has_one_short_sentence_in_words(scaled: Callable[..., int]) 
     @settings(max_examples=scaled(10_000, least=100), deadline=None)
     @given(any_record)
     def short(record: dict[str, Any]) -> None:
-        check(told(TickRecord.read(record)))
+        check(told(TickRecord.read(record)), MOST_TOLD)
 
     short()
 
@@ -388,9 +415,102 @@ def test_a_sentence_says_what_its_record_holds(kind: str, tmp_path: Path, scaled
     for record in found:
         # whoever has only the record makes the same of it
         again = TickRecord.read({**record, "sentence": None})
-        assert told(again) == in_words_of_now(record["sentence"])
+        stored = TickRecord.read(record)
+        assert told(again) == told(stored)
+        if record["reason"] != "POSITION_HELD" and "earlier" not in record["sentence"]:
+            said = in_words_of_now(record["sentence"]).removesuffix(".")
+            assert told(stored).startswith(said)
         looked_on = "the agents only looked on" in record["sentence"]
         assert looked_on == (kind == "shadow")
+
+
+def kept(**more: Any) -> str:
+    """Return what is told of a tick that kept its position."""
+    tick = {
+        "reason": "POSITION_HELD",
+        "verdict": "BUY",
+        "sentence": "Keeps the open position in BTCUSD on M15: x.",
+        "memory": {
+            "position": "LONG",
+            "open_positions": [{"direction": "LONG", "pnl": 4.1, "age_ticks": 3}],
+        },
+    }
+    return told(TickRecord.read(tick | more)).removesuffix(" in BTCUSD on M15: x.")
+
+
+def test_a_kept_position_is_told_with_its_side_and_age() -> None:
+    assert kept() == "Keeps the long in BTCUSD on M15, open for 3 bars: x."
+    short = [{"direction": "SHORT", "age_ticks": age} for age in (1, 4)]
+    memory = {"position": "SHORT", "open_positions": short}
+    once = "Keeps the short in BTCUSD on M15, open for 1 bar: x."
+    assert kept(verdict="SELL", memory=memory) == once
+    # a profile may keep what stands against the verdict
+    assert kept(memory=memory) == once
+    # a timeframe of the same close may have turned it meanwhile
+    assert kept(memory=memory, together={"H1": 0.2}) == "Keeps the open position"
+    assert kept(memory={"position": "FLAT", "open_positions": []}) == "Keeps the open position"
+    new = {"position": "LONG", "open_positions": [{"direction": "LONG", "age_ticks": 0}]}
+    assert kept(memory=new) == "Keeps the long in BTCUSD on M15, opened within this bar: x."
+    for odd in ([], [{"direction": "LONG"}], [{"direction": "LONG", "age_ticks": -1}], ["x"], 3):
+        assert kept(memory={"position": "LONG", "open_positions": odd}) == "Keeps the long"
+    assert told(TickRecord.read({"sentence": "Keeps the open position: x."})).startswith(
+        "Keeps the open position"
+    )
+
+
+PULLED: Final[dict[str, Any]] = {
+    "sentence": "Does nothing in BTCUSD on M15: x.",
+    "timeframe": "M15",
+    "as_of": "2021-10-27T05:45:00Z",
+    "verdict": "HOLD",
+    "source_type": "AGENT_BUDGET",
+    "composite": 0.2,
+    "consensus": -0.1,
+    "thresholds": {"buy": 0.5, "sell": 0.5},
+    "deliberation": {"panel": {"push": 0.03}},
+}
+AN_HOUR: Final = {"composite": -0.3, "close_time": "2021-10-27T05:00:00Z", "fresh": True}
+
+
+def pulled(**more: Any) -> str:
+    """Return what is told of a tick whose bar and agents lean up, while H1's composite is below."""
+    of = {"M15": {"composite": 0.2, "close_time": PULLED["as_of"], "fresh": True}, "H1": AN_HOUR}
+    return told(TickRecord.read({**PULLED, "composites": of, **more}))
+
+
+def test_an_earlier_composite_against_this_bar_is_told() -> None:
+    whole = (
+        "Does nothing in BTCUSD on M15: x; H1 of 2021-10-27 05:00 UTC (−0.30) pulls the other way."
+    )
+    assert pulled() == whole
+    # this bar alone would reach the threshold
+    assert pulled(composite=0.6, consensus=0.2) == whole
+    silent: tuple[dict[str, Any], ...] = (
+        {"consensus": 0.1},
+        {"composite": -0.1},
+        {"composites": {"H1": {**AN_HOUR, "composite": 0.1}}},
+        {"composites": {"H1": {**AN_HOUR, "fresh": False}}},
+        {"composites": {"H1": {**AN_HOUR, "close_time": PULLED["as_of"]}}},
+        {"composites": {"H1": {**AN_HOUR, "close_time": "odd"}}},
+        {"composites": {"H1": AN_HOUR, "H4": AN_HOUR}},
+        {"deliberation": {"panel": {"push": -0.03}}},
+        {"deliberation": {"panel": {"push": 0.03}, "flags": ["shadow"]}},
+        {"deliberation": {}},
+        {"source_type": "LEGACY"},
+    )
+    for more in silent:
+        assert pulled(**more) == PULLED["sentence"], more
+
+
+def test_earlier_answers_are_told_with_their_timeframe() -> None:
+    said = "Does nothing: agents' earlier answers prevented the sell verdict."
+    named = (
+        "Does nothing: the H1 agents' answers of 2021-10-27 05:00 UTC prevented the sell verdict."
+    )
+    assert pulled(sentence=said) == named
+    assert pulled(sentence=said, composites={"H1": AN_HOUR, "H4": AN_HOUR}) == said
+    long = said.replace("nothing", "nothing " * MOST_TOLD)
+    assert pulled(sentence=long) == long
 
 
 def test_a_stored_sentence_of_before_is_told_in_words_of_now() -> None:

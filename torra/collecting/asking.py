@@ -51,6 +51,16 @@ WHOLE_SOURCE: Final = frozenset((NewsStatus.RATE_LIMITED, NewsStatus.UNREACHABLE
 
 WORKING: Final = frozenset((NewsStatus.AVAILABLE, NewsStatus.EMPTY))
 
+TROUBLES: Final = (
+    NewsStatus.REFUSED,
+    NewsStatus.RATE_LIMITED,
+    NewsStatus.UNREACHABLE,
+    NewsStatus.BROKEN,
+    NewsStatus.NO_FILE,
+    NewsStatus.NOT_YET,
+)
+"""The status when no source works: the first of these that was found."""
+
 Place = tuple[str, str]
 """A source and one of its topics, by name."""
 

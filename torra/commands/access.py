@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 ADDRESS: Final = "http://127.0.0.1:5000"
 """Address of the pages when no desk has noted another."""
 
+NOT_TOLD: Final = (
+    "No desk has told its port here yet: the links have the usual one. A desk that starts now "
+    "tells it within seconds: ask again then, or put the one of --port there."
+)
+
 SCHEMES: Final = ("http://", "https://")
 BY_COMMAND_LINE: Final = "command line"
 MAY: Final = {
@@ -82,14 +87,19 @@ def token(
         if given is not None and not given.strip():
             raise ConfigError(f"{option} is empty: give a person's name, as in {option} Anna")
     place = served_at(home) if address is None else address
-    document = tokens(home, place, new=new, name=name, scope=scope, revoked=revoke)
+    document = tokens(home, place or ADDRESS, new=new, name=name, scope=scope, revoked=revoke)
     if name is not None:
         document["tokens"] = [
             row for row in document["tokens"] if same_name(row.get("name", ""), name)
         ]
     elif scope:
         document["tokens"] = [row for row in document["tokens"] if row["scope"] == scope]
-    say(json.dumps(document, indent=2) if as_json else token_table(document))
+    if as_json:
+        say(json.dumps(document, indent=2))
+        return
+    say(token_table(document))
+    if not place:
+        say(NOT_TOLD)
 
 
 @click.command()
@@ -108,14 +118,17 @@ def audit(home: Path, /, verify: bool, as_json: bool, **asked: Any) -> None:
 
 
 def served_at(home: Path) -> str:
-    """Return the address that the desk of a home has noted for its pages; never raises."""
+    """Return the address that the desk of a home has noted for its pages, "" where it has not.
+
+    Never raises.
+    """
     try:
         told = json.loads(read_regular(home / PAGES))["address"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return ADDRESS
+        return ""
     # The address is printed as a link with a token in it: only a plain one is.
     plain = isinstance(told, str) and told.isprintable() and told.startswith(SCHEMES)
-    return told if plain else ADDRESS
+    return told if plain else ""
 
 
 def tell_address(home: Path, address: str) -> None:

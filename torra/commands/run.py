@@ -33,6 +33,7 @@ from torra.desk import start_check, wiring
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
 from torra.feeds.protocol import stream_state
+from torra.home import DATABASE
 from torra.replay import uploads
 from torra.replay.job_kinds import KINDS
 
@@ -89,6 +90,8 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop.tell)
     told: list[str] = []
+    if pages:
+        _begin(home, address, say)
     halted = start_check.check(home, told.append)
     desk, settings = wiring.open_desk(home, KINDS)
     with suppress(ConfigError):  # without the folder a desk runs all the same; its page says so
@@ -119,6 +122,18 @@ def run(home: Path, address: PagesAddress, *, pages: bool, say: Callable[[str], 
     finally:
         if not desk.close():
             os._exit(0)  # a tick still waits for somebody: the next start takes its claim over
+
+
+def _begin(home: Path, address: PagesAddress, say: Callable[[str], None]) -> None:
+    """Say of a port that browsers refuse it; note it for `torra token` where a desk ran before.
+
+    At a first start it is noted with the database: a note alone would look like a lost one.
+    """
+    if why := server.refused_by_browsers(address.port):
+        say(f"warning: {why}")
+    if address.port and server.is_local(address.host) and (home / DATABASE).is_file():
+        server.check_port(address.host, address.port)
+        _note(home, _shown(address.host, address.port))
 
 
 def _halted(desk: Desk) -> str:
@@ -196,15 +211,20 @@ def _listen(
 
 
 def _told(listener: Any, address: PagesAddress, names: Sequence[str], home: Path) -> str:
-    """Return the address of the pages, and note it for `torra token`.
-
-    A home that cannot be written keeps no desk from running: the command then names the default.
-    """
+    """Return the address of the pages, and note it for `torra token`."""
     named = address.host if server.is_local(address.host) else names[0]
-    port = getattr(listener, "effective_port", address.port)
-    shown = f"http://{f'[{named}]' if ':' in named else named}:{port}"
+    shown = _shown(named, getattr(listener, "effective_port", address.port))
+    _note(home, shown)
+    return shown
+
+
+def _shown(named: str, port: int) -> str:
+    return f"http://{f'[{named}]' if ':' in named else named}:{port}"
+
+
+def _note(home: Path, shown: str) -> None:
+    """Note the address; a home that cannot be written keeps no desk from running."""
     try:
         access_commands.tell_address(home, shown)
     except OSError as error:
         logging.getLogger(__name__).warning("torra token will not know the pages' port: %s", error)
-    return shown

@@ -24,6 +24,17 @@ from torra.errors import ConfigError
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 5000
+REFUSED_PORTS: Final = frozenset(
+    (
+        1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
+        102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389,
+        427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636,
+        989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665,
+        6666, 6667, 6668, 6669, 6679, 6697, 10080,
+    )
+)  # fmt: skip
+"""Ports that browsers refuse for http (Fetch standard, section 2.9, "bad port")."""
+
 LAST_PORT: Final = 65535
 THREADS: Final = 16
 MOST_BYTES: Final = 320 << 10
@@ -87,6 +98,17 @@ def open_server(
 def check_port(host: str, port: int, *, allow_remote: bool = False) -> None:
     """Raise ConfigError now if `serve` could not have this address; nothing stays open."""
     _bound(host, port, allow_remote=allow_remote).close()
+
+
+def refused_by_browsers(port: int) -> str:
+    """Return what to say of a port that no browser opens, and which to take; "" for all others."""
+    if port not in REFUSED_PORTS:
+        return ""
+    other = next(one for one in range(port, LAST_PORT) if one not in REFUSED_PORTS)
+    return (
+        f"no browser opens port {port}: it belongs to another service (ERR_UNSAFE_PORT). Start "
+        f"with another, such as --port {max(other, DEFAULT_PORT)}"
+    )
 
 
 def trusted_names(named: Sequence[str], *, allow_remote: bool) -> tuple[str, ...]:

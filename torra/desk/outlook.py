@@ -1,18 +1,19 @@
-"""Headlines and scheduled events of a desk: collected and read beside its ticks.
+"""Headlines, outside numbers and scheduled events of a desk: collected and read beside its ticks.
 
-There is one Outlook per process. A tick is handed two functions, `news` and `events`. Both read
-only what is in memory or in the database, and return what was known at the moment that is asked
-for. news_collector collects headlines on a thread of its own, from `start` to `rest` or `close`;
-where no profile wants headlines it is not even imported. Calendars are read strictly when they are
-opened. From `start` to `close` one thread reads changed calendars again, so that a tick never waits
-for a disk. Settings that are wrong raise ConfigError before anything starts.
+There is one Outlook per process. A tick is handed three functions, `news`, `outside` and `events`.
+They read only what is in memory or in the database, and return what was known at the moment that is
+asked for. news_collector collects headlines and torra.outside.collector series, each on threads of
+its own, from `start` to `rest` or `close`; what no profile wants is not even imported. Calendars
+are read strictly when they are opened. From `start` to `close` one thread reads changed calendars
+again, so that a tick never waits for a disk. Settings that are wrong raise ConfigError before
+anything starts.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,8 @@ from torra.clock import System
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsSubject, NewsView
-from torra.evidence.outside_readings import Closes, OutsideView
+from torra.evidence.outside_numbers import series_of
+from torra.evidence.outside_readings import Closes, OutsideView, series_for
 from torra.evidence.scheduled_events import EventView, around
 from torra.news.event_file import CalendarFile
 from torra.outside.shelf import SeriesShelf
@@ -31,6 +33,7 @@ from torra.trading_terms import CURRENCY
 
 if TYPE_CHECKING:
     from news_collector import Collector
+    from torra.outside.collector import SeriesCollector
 
 News = Callable[[datetime], NewsView]
 Outside = Callable[[datetime, Callable[[], Closes]], OutsideView]
@@ -41,6 +44,9 @@ REFRESH_SECONDS: Final = 5.0
 
 FIRST_SECONDS: Final = 1.0
 """Longest wait of a start for the first look: a desk that stood by for days may have old ones."""
+
+PUBLISHERS: Final = ("fred", "cftc")
+"""Sources of outside numbers that are asked; a file is imported."""
 
 CLOSE_SECONDS: Final = 1.0
 """Longest wait of a close for the thread; one that hangs at a dead drive is left behind."""
@@ -67,8 +73,11 @@ class Outlook:
     ) -> None:
         self._folder = folder
         self._calendars: dict[Path, CalendarFile] = {}
-        wanted = [profile for profile in profiles if profile.agents.include_news]
+        told = [*profiles]
+        wanted = [profile for profile in told if profile.agents.include_news]
         self.collector = _collector(folder, database, environment, wanted, now) if wanted else None
+        asked = {name for one in told for name in one.outside.sources} & {*PUBLISHERS}
+        self.series = _series(database, environment, asked, now) if asked else None
         self._shelves = {live: SeriesShelf(database, live=live) for live in (True, False)}
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -107,14 +116,17 @@ class Outlook:
     def outside(self, instance: Instance, profile: Profile) -> Outside | None:
         """Return the function that gives an instance's outside numbers; None where none are read.
 
-        It reads what is stored, from memory: no source is asked. The days of the shipped sample lie
-        before anything was seen here, so on it a number counts from when the public could know it.
+        It reads what is stored, from memory: no tick asks a source. The days of the shipped sample
+        lie before anything was seen here, so on it a number counts from its release.
         """
         sources = profile.outside.sources
         if not sources:
             return None
         subject, shelf = subject_of(instance, profile), self._shelves[instance.feed != "sample"]
-        trouble = trouble_of(sources)
+        series = self.series
+        if series is not None:
+            series.watch(name for name in series_for(subject) if _published(name, sources))
+        trouble = trouble_of(sources, series.trouble) if series else trouble_of(sources)
         return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
 
     def start(self) -> None:
@@ -122,8 +134,8 @@ class Outlook:
         with self._lock:
             if self._ended.is_set():
                 return
-            if self.collector is not None:
-                self.collector.start()
+            for collector in self._collectors():
+                collector.start()
             if self._calendars and self._thread is None:
                 self._thread = threading.Thread(target=self._look, name="calendars", daemon=True)
                 self._thread.start()
@@ -134,17 +146,21 @@ class Outlook:
     def rest(self) -> None:
         """Ask no vendor until the next start: this desk stands by. Calendars are still read."""
         with self._lock:
-            if self.collector is not None and not self._ended.is_set():
-                self.collector.rest()
+            if not self._ended.is_set():
+                for collector in self._collectors():
+                    collector.rest()
 
     def close(self) -> None:
         """Stop collector and thread for good."""
         self._ended.set()
         with self._lock:
-            if self.collector is not None:
-                self.collector.close()
+            for collector in self._collectors():
+                collector.close()
             if self._thread is not None:
                 self._thread.join(CLOSE_SECONDS)
+
+    def _collectors(self) -> list[Collector | SeriesCollector]:
+        return [one for one in (self.collector, self.series) if one is not None]
 
     def refresh(self) -> None:
         """Read the calendars that have changed; never raises."""
@@ -194,6 +210,26 @@ def subject_of(instance: Instance, profile: Profile) -> NewsSubject:
         currencies=_currencies(instance.symbol, profile),
         terms=spec.news_terms,
     )
+
+
+def _published(name: str, sources: Collection[str]) -> bool:
+    """Tell whether a series is that of a publisher whom the settings name."""
+    found = series_of(name)
+    return found is not None and found.source in sources
+
+
+def _series(
+    database: Database,
+    environment: Mapping[str, str],
+    asked: Collection[str],
+    now: Callable[[], datetime],
+) -> SeriesCollector:
+    # Here, because the line to a publisher takes a while to import.
+    from torra.outside.collector import SeriesCollector  # noqa: PLC0415
+    from torra.outside.publishers import open_publishers  # noqa: PLC0415
+
+    publishers = {name: one for name, one in open_publishers(environment).items() if name in asked}
+    return SeriesCollector(publishers, database, now=now, monotonic=System().monotonic)
 
 
 def _collector(

@@ -24,6 +24,9 @@ ARM_WORDS: Final[Mapping[str, str]] = {
     **{name: f"{name} desk" for name in MODES},
     "pivotal": "budget desk, asked only where it could matter",
     "outage": "budget desk without an answer",
+    "outside": "desk with outside numbers",
+    "no_outside": "desk without outside numbers",
+    "outside_shifted": "desk with old outside numbers (placebo)",
     "final": "this desk",
     "recomposed": "desk as changed",
 }

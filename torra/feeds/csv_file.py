@@ -64,6 +64,9 @@ ENCODINGS: Final = (
 )
 """The mark at the beginning of a text, and its encoding."""
 
+HEAD: Final = 4
+"""Bytes at the beginning of a text that tell an export of MetaTrader 5, a mark included."""
+
 PACKED: Final = ((b"\x1f\x8b", "gzip"), (b"PK\x03\x04", "zip"))
 """The mark at the beginning of a packed file, and what packed it."""
 
@@ -111,6 +114,11 @@ TERMINAL_MARK: Final = "<"
 """What the header of MetaTrader 5's export begins with: <DATE>."""
 
 TICK_COLUMNS: Final = {"bid", "ask"}
+
+
+def is_export(head: bytes) -> bool:
+    """Tell by a text's first HEAD bytes whether it is an export of MetaTrader 5, with <DATE>."""
+    return b"<" in head[:HEAD]
 
 
 def read_bars(path: Path, *, clock: str | None) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from torra.clock import System, iso
-from torra.config import Profile, has_desk
+from torra.config import OutsideSettings, Profile, has_desk
 from torra.errors import ConfigError, StoreUnavailable
 from torra.evidence.scheduled_events import EventView
 from torra.home import DATABASE
@@ -104,7 +104,10 @@ class Opened:
             self._promotions = Promotions(database, lambda: ())
             # Headlines are the host's; of the desk's outlook only the calendar is read.
             quiet = self._profile.model_copy(
-                update={"agents": self._profile.agents.model_copy(update={"include_news": False})}
+                update={
+                    "agents": self._profile.agents.model_copy(update={"include_news": False}),
+                    "outside": OutsideSettings(sources=()),
+                }
             )
             self._outlook = Outlook(
                 self._home, database, dict(os.environ), [quiet], now=System().real_now

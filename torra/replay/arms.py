@@ -12,6 +12,10 @@ its placebo:
 The rules of the gate hold in a placebo as in every arm. A model's veto stays with the words that it
 came with, and so does what the agents left of an opening's size: a placebo that traded larger than
 its source would lose to it, or beat it, by its size alone. An unknown arm raises ConfigError.
+
+Three arms tell whether numbers from beside the chart are worth anything: a desk with a fundamental
+analyst that reads them, the same desk without them, and a placebo that reads each series as it was
+SHIFT before.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ from agents.debate.deliberation import score_chart_shape
 from agents.debate.panel import NEUTRAL, Agreement
 from agents.registry import AGENTS
 from torra.clock import iso
-from torra.config import Profile
+from torra.config import OutsideSettings, Profile
 from torra.errors import ConfigError
 from torra.evaluation import wording
 from torra.evaluation.observations import ArmSeen, Four, TickSeen, four
@@ -64,8 +68,9 @@ class Arm:
 
     `voice`: nobody is asked, the whole desk is, the scorer alone, every call fails, or a placebo
     speaks. `agents` are changes to the profile's section agents; `placebo` says how the words of
-    the reference are used. `whole` are the source types of a tick on which everybody spoke who
-    should have; empty where nobody should.
+    the reference are used, `outside` which numbers from beside the chart the agents read. `whole`
+    are the source types of a tick on which everybody spoke who should have; empty where nobody
+    should.
     """
 
     name: str
@@ -73,12 +78,21 @@ class Arm:
     voice: Literal["nobody", "desk", "scorer", "outage", "placebo"] = "desk"
     agents: Mapping[str, Any] = field(default_factory=dict)
     placebo: Placebo | None = None
+    outside: Literal["known", "none", "shifted"] = "known"
     whole: frozenset[SourceType] = frozenset()
+
+    @property
+    def is_placebo(self) -> bool:
+        """Whether it is there to be no better than chance."""
+        return self.placebo is not None or self.outside == "shifted"
 
     def profile(self, profile: Profile) -> Profile:
         """Return the profile with which this arm runs; its agents always count (influence full)."""
         settings = profile.agents.model_copy(update={"influence": "full", **self.agents})
-        return profile.model_copy(update={"agents": settings})
+        changes: dict[str, Any] = {"agents": settings}
+        if self.outside == "none":
+            changes["outside"] = OutsideSettings(sources=())
+        return profile.model_copy(update=changes)
 
 
 ANALYSTS: Final = tuple(
@@ -89,6 +103,17 @@ SMALL: Final = next(iter(MODES))
 """The cheapest desk: arms that are about something else run on it."""
 
 SMALL_DESK: Final = {**DESK, "mode": SMALL}
+
+READERS: Final = {
+    **SMALL_DESK,
+    "active_agents": (
+        *("technical", "sentiment", "fundamental"),
+        *("bull_researcher", "bear_researcher", GATE_ID),
+    ),
+}
+"""The desk whose analysts read the numbers from beside the chart."""
+
+CUSTOM: Final = frozenset({SourceType.AGENT_CUSTOM})
 
 ARMS: Final[Mapping[str, Arm]] = {
     arm.name: arm
@@ -106,7 +131,7 @@ ARMS: Final[Mapping[str, Arm]] = {
             "analysts and the gate, no debate",
             "desk",
             {"active_agents": ANALYSTS},
-            whole=frozenset({SourceType.AGENT_CUSTOM}),
+            whole=CUSTOM,
         ),
         *(
             Arm(
@@ -126,6 +151,29 @@ ARMS: Final[Mapping[str, Arm]] = {
             whole=frozenset({SourceType(MODES[SMALL].complete), SourceType.AGENT_SKIPPED}),
         ),
         Arm("outage", f"the {SMALL} desk, and every call fails", "outage", SMALL_DESK),
+        Arm(
+            "outside",
+            "a desk that reads numbers from beside the chart",
+            "desk",
+            READERS,
+            whole=CUSTOM,
+        ),
+        Arm(
+            "no_outside",
+            "that desk without those numbers",
+            "desk",
+            READERS,
+            outside="none",
+            whole=CUSTOM,
+        ),
+        Arm(
+            "outside_shifted",
+            "that desk with numbers of long before",
+            "desk",
+            READERS,
+            outside="shifted",
+            whole=CUSTOM,
+        ),
         *(
             Arm(f"placebo_{kind}", f"the reference arm's words, {kind}", "placebo", {}, kind)
             for kind in PLACEBOS
@@ -134,7 +182,8 @@ ARMS: Final[Mapping[str, Arm]] = {
 }
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "placebo": tuple(f"placebo_{kind}" for kind in PLACEBOS)
+    "placebo": tuple(f"placebo_{kind}" for kind in PLACEBOS),
+    "beside": ("outside", "no_outside", "outside_shifted"),
 }
 """Names that stand for several arms."""
 

@@ -21,6 +21,7 @@ from torra.evaluation.wording import count, percent, signed, the_arm, upper_firs
 from torra.evidence.scheduled_events import EVERY_CURRENCY, ScheduledEvent
 from torra.providers.recorded import NAME as RECORDED
 from torra.replay.arms import ARMS
+from torra.replay.outlook_then import SHIFT
 from torra.replay.replaying import ReplayPlan
 
 PAPER: Final = (
@@ -41,7 +42,7 @@ NO_REPLY: Final = "the journal holds no reply for these requests"
 
 def caveats(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> list[str]:
     """Return the sentences above the figures of a replay."""
-    own = [arm for arm in seen if not (arm.name in ARMS and ARMS[arm.name].placebo)]
+    own = [arm for arm in seen if not (arm.name in ARMS and ARMS[arm.name].is_placebo)]
     return [
         conditions(plan),
         *of_the_openings(own, plan.profile),
@@ -92,6 +93,11 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
         yield (
             f"Outside numbers ({', '.join(names)}) count from the moment at which the public could "
             "know them; a live desk has them from when it saw them itself, which may be later."
+        )
+    if told.short_series and any(arm.outside == "shifted" for arm in plan.arms):
+        yield (
+            f"Too short for the placebo, which reads each series as it was {SHIFT.days} days "
+            f"before: {', '.join(told.short_series)}."
         )
 
 

@@ -48,7 +48,10 @@ FILE: Final = "file"
 GOES_ON: Final = "the calendar goes on"
 """Name of the event that stands for all that come long after a replay."""
 
-REACHES_BACK: Final = THREE_YEARS + timedelta(days=200)
+SHIFT: Final = timedelta(weeks=36)
+"""How much older the series of the placebo are: at least 250 days, and on the same weekday."""
+
+REACHES_BACK: Final = THREE_YEARS + timedelta(days=200) + SHIFT
 """How long before a replay the days of series reach that a tick may read: a rank goes back three
 years, a change sixty days.
 """
@@ -135,6 +138,22 @@ class OutlookThen:
         shelf = SeriesShelf(_Series(self.series), live=False)
         subject, trouble = subject_of(instance, profile), trouble_of(sources)
         return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
+
+    def with_older_series(self) -> OutlookThen:
+        """Return it with every series as it was SHIFT before: a placebo that reads no less.
+
+        A series that is shorter than that is left out.
+        """
+        rows = (one for one in self.series if one.row.name not in self.short_series)
+        return replace(self, series=tuple(map(_shifted, rows)))
+
+    @property
+    def short_series(self) -> tuple[str, ...]:
+        """Names of the series that do not reach back far enough to be shifted."""
+        days: dict[str, list[datetime]] = {}
+        for one in self.series:
+            days.setdefault(one.row.name, []).append(one.row.at)
+        return tuple(sorted(name for name, ats in days.items() if max(ats) - min(ats) <= SHIFT))
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -341,6 +360,11 @@ def _plain(rows: Sequence[Any] | None) -> list[dict[str, Any]] | None:
 
 def _event(row: Mapping[str, Any]) -> ScheduledEvent:
     return ScheduledEvent(**{**row, "time": parse(row["time"])})
+
+
+def _shifted(one: StoredRow) -> StoredRow:
+    row = one.row._replace(at=one.row.at + SHIFT, known_at=one.row.known_at + SHIFT)
+    return one._replace(row=row, first_seen=one.first_seen + SHIFT)
 
 
 def _row(one: StoredRow) -> list[Any]:

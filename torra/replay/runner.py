@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -153,6 +153,8 @@ def run_arm(
     raises, ConfigError for a damaged checkpoint.
     """
     tell, alike = on_ticks or _nobody, shared or Shared()
+    if arm.outside == "shifted":
+        course = replace(course, outlook=course.outlook.with_older_series())
     run = _begun(course, arm.profile(profile), voice, checkpoint, alike)
     tell(run.at)
     ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])

@@ -45,9 +45,6 @@ FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 """The name of a file of bars."""
 
 ENDINGS: Final = (".csv", ".csv.gz")
-HEAD: Final = 4
-"""Bytes at the beginning of a text, behind its mark, that tell an export of MetaTrader 5."""
-
 MOST_NAMED: Final = 100
 LONGEST: Final = 60
 """Characters of a name that are kept, before its ending."""
@@ -169,7 +166,7 @@ def _named(called: str) -> tuple[str, str]:
 def _checked(path: Path, called: str) -> str:
     """Return what a file of bars holds; raises ConfigError, by its own name, for what is none."""
     # Not before a file is there: a page alone must not load what reads bars.
-    from torra.feeds.csv_file import unpacked  # noqa: PLC0415
+    from torra.feeds.csv_file import HEAD, is_export, unpacked  # noqa: PLC0415
     from torra.replay.shards.history import load  # noqa: PLC0415
 
     clock = None
@@ -177,7 +174,7 @@ def _checked(path: Path, called: str) -> str:
         packed = path.name.endswith(".gz")
         head = unpacked(path, MOST_UNPACKED) if packed else read_regular(path, HEAD)
         # An export of MT5 needs a clock to be read at all; the replay asks which it is.
-        clock = USUAL[0] if b"<" in head[:HEAD] else None
+        clock = USUAL[0] if is_export(head) else None
         history = load(path.parent, called, [str(path)], clock=clock)
     except ConfigError as error:
         said = str(error).replace(str(path), called).replace(path.name, called)

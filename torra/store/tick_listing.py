@@ -54,6 +54,12 @@ TOLD: Final = (
     "JOIN sentiment s ON s.id = c.sentiment_id "
     "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key"
 )
+WITHOUT_TICK: Final = (
+    "SELECT instance, timeframe, bar_time, close_time, reason FROM ("
+    "SELECT instance, timeframe, bar_time, close_time, state, reason FROM ticks "
+    "INDEXED BY ticks_close WHERE close_time >= ? AND close_time < ? "
+    "ORDER BY close_time DESC LIMIT ?) WHERE state = 'skipped'"
+)
 
 
 class TickKind(NamedTuple):
@@ -107,6 +113,27 @@ class TickListingStore(Store):
                 json.dumps([*torra_keys]),
             )
         )
+
+    def closes_without_tick(self, first: str, last: str, *, most: int) -> list[dict[str, Any]]:
+        """Return the skipped closes in [first, last) (ISO 8601), by stream and reason.
+
+        Of each: how many (`count`), the oldest and the newest close, and the newest one's bar time.
+        Only the newest `most` closes of any state are looked at, however many there are.
+        """
+        found: dict[tuple[str, str, str], dict[str, Any]] = {}
+        for instance, timeframe, bar_time, close_time, reason in self._tuples(
+            WITHOUT_TICK, first, last, most
+        ):
+            one = found.setdefault(
+                (instance, timeframe, reason),
+                {
+                    "instance": instance, "timeframe": timeframe, "reason": reason,
+                    "bar_time": bar_time, "newest": close_time, "count": 0,
+                },
+            )  # fmt: skip
+            # newest first
+            one["count"], one["oldest"] = one["count"] + 1, close_time
+        return [*found.values()]
 
     def ticks_of_kinds(
         self, kinds: Collection[int], *, begin: str = "", before: Place = AFTER_ALL, limit: int

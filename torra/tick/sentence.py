@@ -4,7 +4,8 @@
     agree.
 
 At most MOST_WORDS words, made of the values of a finished tick by code, so that no model tells how
-its own word counted. It says what was decided, not what became of it: an order may still be
+its own word counted. What is stored stays; `told` says it as a page does now, with what else the
+record holds. It says what was decided, not what became of it: an order may still be
 refused. Names of codes and components stay out. Pure functions; a tick of which verdict or action
 is not known has no sentence.
 """
@@ -19,12 +20,14 @@ from typing import Final, NamedTuple
 
 from agents.contracts import SCORE_DECIMALS, SourceType
 from agents.debate.panel import DIRECTIONS
+from torra import clock
 from torra.tick.tick_record import (
     EXECUTION_OFF,
     HOSTED,
     LEAN_AGAINST,
     PROPOSED,
     SHADOW,
+    Composite,
     ProposedOrder,
     SignalRecord,
     TickRecord,
@@ -32,6 +35,18 @@ from torra.tick.tick_record import (
 from torra.verdict.deny_reasons import DenyReason
 
 MOST_WORDS: Final = 40
+
+EARLIER: Final = "agents' earlier answers"
+"""Answers on other ticks, of which the consensus is as well; a page names the timeframe."""
+
+MOST_TOLD: Final = 50
+"""Words of a sentence with what a page adds to it from the rest of the record."""
+
+HELD: Final = "POSITION_HELD"
+"""Reason of a tick that keeps the position as it is."""
+
+KEEPS: Final = "Keeps the open position"
+"""How the stored sentence of such a tick begins; a page names the side."""
 
 UNASKED: Final = ("budget", "not_asked")
 """Flags of a debate to which nobody was asked."""
@@ -47,6 +62,8 @@ CLOSED: Final[Mapping[str, str]] = MappingProxyType({"SELL": "long", "BUY": "sho
 """What an order of this side closes."""
 
 TURNED: Final[Mapping[str, str]] = MappingProxyType({"BUY": "long", "SELL": "short"})
+SIDES: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
+"""The side of a position, as the memory of a tick names it."""
 
 _R = DenyReason
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
@@ -106,7 +123,7 @@ WHY_HELD: Final[Mapping[str, str]] = MappingProxyType(
     {
         **CAUSES,
         "THRESHOLD": "no threshold is reached",
-        "POSITION_HELD": "the open position stays",
+        HELD: "the open position stays",
     }
 )
 """Why a tick ordered nothing, by the reason of its action: a check's cause, or none was needed."""
@@ -159,10 +176,53 @@ def told(record: TickRecord) -> str:
 
     Empty where they make none: of a skipped tick, or one that is not stored.
     """
-    if record.sentence:
-        return in_words_of_now(record.sentence)
-    known = finished(record)
-    return in_words_of_now(sentence(known)) if known else ""
+    if not (said := record.sentence or ""):
+        known = finished(record)
+        said = sentence(known) if known else ""
+    return _with_others(_with_side(in_words_of_now(said), record), record)
+
+
+def held_side(record: TickRecord) -> str:
+    """Return the side of the position that a tick kept, "long" or "short"; "" where none is told.
+
+    The memory of a tick has the position as it stood at the look. One on the other side than the
+    verdict is kept where a profile keeps it; a timeframe that closed with the tick may have turned
+    it since.
+    """
+    if record.reason != HELD:
+        return ""
+    stood = SIDES.get(str(record.memory.get("position")), "")
+    alone = not record.together and not record.apart
+    return stood if alone or stood == TURNED.get(str(record.verdict)) else ""
+
+
+def held_since(record: TickRecord) -> str:
+    """Return since when the kept position is open, as far as the record tells; else "".
+
+    The memory of a tick knows the age of a position in bars, and nothing of one that another tick
+    of the same close opened.
+    """
+    open_then = record.memory.get("open_positions")
+    for one in open_then if isinstance(open_then, list) else ():
+        if not isinstance(one, dict) or one.get("direction") != held_side(record).upper():
+            continue
+        age = one.get("age_ticks")
+        if not isinstance(age, int) or isinstance(age, bool) or age < 0:
+            return ""
+        return f"open for {age} bar{'' if age == 1 else 's'}" if age else "opened within this bar"
+    return ""
+
+
+def _with_side(said: str, record: TickRecord) -> str:
+    """Return a sentence of a kept position with its side, and since when it is open."""
+    side = held_side(record)
+    if not side or not said.startswith(KEEPS):
+        return said
+    head, colon, tail = said.removeprefix(KEEPS).partition(":")
+    since = held_since(record)
+    long = f"Keeps the {side}{head}, {since}{colon}{tail}"
+    fits = since and len(long.split()) <= MOST_TOLD
+    return long if fits else f"Keeps the {side}{head}{colon}{tail}"
 
 
 def in_words_of_now(said: str) -> str:
@@ -214,6 +274,64 @@ def _said(tick: Finished, brief: int) -> str:
     return f"{_done(tick, brief)}: {standing}{_agents(tick, brief)}."
 
 
+def other_timeframe(record: TickRecord) -> tuple[str, Composite] | None:
+    """Return the one other timeframe of which the consensus is; None without, and with several."""
+    found = [
+        (name, one)
+        for name, one in record.composites.items()
+        if name != record.timeframe and one.fresh and one.composite is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _with_others(said: str, record: TickRecord) -> str:
+    """Return a sentence that names the other timeframe where that moved the consensus.
+
+    Agents' answers on other ticks are those of that timeframe; and an earlier composite of it may
+    pull the consensus back from the side that this bar and its agents are on.
+    """
+    other = other_timeframe(record)
+    when = _written(other[1].close_time) if other else ""
+    if other is None or not when:
+        return said
+    name = other[0]
+    if EARLIER in said:
+        long = said.replace(EARLIER, f"the {name} agents' answers of {when}")
+    elif (shown := _against(record, other[1])) and said.endswith("."):
+        long = f"{said[:-1]}; {name} of {when} ({shown}) pulls the other way."
+    else:
+        return said
+    return long if len(long.split()) <= MOST_TOLD else said
+
+
+def _against(record: TickRecord, other: Composite) -> str:
+    """Return the composite that stands against this bar, as it is written; "" where none does.
+
+    This bar's composite and its agents on balance are on one side, the earlier composite is on the
+    other, and takes the consensus across zero or away from a threshold that this bar alone reaches.
+    """
+    push, pulled = record.deliberation.panel.push or 0.0, other.composite or 0.0
+    own, mean = record.composite or 0.0, record.consensus or 0.0
+    if record.deliberation.in_shadow or record.source_type == SourceType.LEGACY:
+        return ""
+    earlier = _written(other.close_time) < _written(record.as_of)
+    if not earlier or own * push <= 0.0 or pulled * push >= 0.0:
+        return ""
+    limit = record.thresholds.buy if push > 0 else record.thresholds.sell
+    lost = limit is not None and abs(own) >= limit > abs(mean)
+    if mean * push > 0.0 and not lost:
+        return ""
+    return BELOW_ZERO.sub("\u2212", number(round(pulled, FEWEST_DECIMALS)))
+
+
+def _written(moment: str | None) -> str:
+    """Return a stored time as pages write it, and their switch of times reads it."""
+    try:
+        return clock.parse(str(moment)).strftime("%Y-%m-%d %H:%M UTC")
+    except ValueError:
+        return ""
+
+
 # --- what it did ----------------------------------------------------------------------------------
 
 
@@ -260,8 +378,8 @@ def _nothing(tick: Finished, where: str, brief: int) -> str:
         return f"Sends no order for {where}, as execution is off"
     if tick.denied:
         return f"Does not {VERBS[tick.verdict]} {where}, as {_cause(tick, brief)}"
-    if tick.reason == "POSITION_HELD":
-        return f"Keeps the open position in {where}"
+    if tick.reason == HELD:
+        return f"{KEEPS} in {where}"
     return f"Sends no order for {where}"
 
 
@@ -376,7 +494,7 @@ def _silent(tick: Finished) -> str:
 def _earlier(tick: Finished) -> str:
     """Return how answers on other ticks, which the consensus holds, changed this verdict."""
     done = "made" if tick.verdict in DIRECTIONS else "prevented"
-    return f", yet agents' earlier answers {done} {_call(tick)}"
+    return f", yet {EARLIER} {done} {_call(tick)}"
 
 
 def _made(tick: Finished, brief: int) -> str:
@@ -386,7 +504,7 @@ def _made(tick: Finished, brief: int) -> str:
     said = f"{who} {done} {_call(tick)}"
     if _of_others(tick):
         lean = "up" if (tick.push or 0.0) > 0 else "down"
-        said = f"agents' earlier answers {done} {_call(tick)}, though this bar's lean {lean}"
+        said = f"{EARLIER} {done} {_call(tick)}, though this bar's lean {lean}"
     elif tick.against:
         said += ", though their words lean against it"
     alone, limits = tick.l1_consensus, _limits(tick)

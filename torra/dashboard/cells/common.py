@@ -17,7 +17,7 @@ from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.feeds.sample import SHOWN_AS, TRUE_YEARS
 from torra.store.hosted import FEED
-from torra.tick.sentence import in_words_of_now
+from torra.tick import sentence
 from torra.tick.tick_record import DecisionRecord, ThresholdsRecord, TickRecord
 
 Cells = dict[str, Cell]
@@ -68,7 +68,7 @@ def verdict_cells(key: str, latest: TickRecord | None, link: TickLink) -> Cells:
         return cells | bar_cells(f"{key}.consensus", None, None)
     address = link(str(latest.instance), str(latest.timeframe), str(latest.bar_time))
     consensus, l1 = latest.consensus, latest.l1_consensus
-    said = figures.clean(in_words_of_now(latest.sentence or ""), SENTENCE)
+    said = figures.clean(sentence.told(latest) if latest.sentence else "", SENTENCE)
     told: Cells = {
         "verdict": state_cell(latest.verdict),
         "l1_verdict": state_cell(latest.l1_verdict),

@@ -199,6 +199,13 @@ NOTHING_DONE: Final = re.compile(
 )
 """The sentence of a tick that held because no threshold was reached."""
 
+KEPT: Final = re.compile(
+    r"(Keeps the \w+) in \S+ on \S+(, [^:]*)?: (?:the )?consensus [^;]*; (.+)", re.DOTALL
+)
+"""The sentence of a tick that kept its position: the tile has symbol, verdict and distance."""
+
+PULLS: Final = re.compile(r"; (\w+) of [^;]* UTC \([^)]*\) pulls the other way")
+
 ALIKE: Final = re.compile(r", and without (?:agents|them) it would hold too")
 
 
@@ -233,6 +240,9 @@ def tile(key: str, instance: ShownInstance) -> Cells:
 
 def brief(sentence: str) -> str:
     """Return a tick's sentence without what its tile shows already: symbol, verdict, distance."""
+    sentence = PULLS.sub(r"; \1 pulls the other way", sentence)
+    if kept := KEPT.match(sentence):
+        return f"{kept[1]}{kept[2] or ''}; {kept[3]}"
     found = NOTHING_DONE.match(sentence)
     if found is None:
         return sentence

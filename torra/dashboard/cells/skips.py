@@ -46,7 +46,7 @@ def text(event: Skip, timeframe: str) -> str:
     if event.count == 1:
         return _one_text(event)
     first, last = (close_of(time, timeframe) for time in (event.oldest, event.bar_time))
-    return _run_text(event.reason, event.count, first, last)
+    return run_text(event.reason, event.count, first, last)
 
 
 def tone(skip: Skip) -> str:
@@ -67,7 +67,8 @@ def _folded(run: Sequence[Skip]) -> Skip:
     return run[0].model_copy(update={"count": len(run), "oldest": run[-1].bar_time})
 
 
-def _run_text(reason: str | None, count: int, first: str | None, last: str | None) -> str:
+def run_text(reason: str | None, count: int, first: str | None, last: str | None) -> str:
+    """Return how many closes were skipped, why, and from which to which close."""
     closes = "1 close" if count == 1 else f"{count} closes"
     told = f"{closes} skipped, {figures.clean(reason, 60)}"
     if count == 1:

@@ -132,7 +132,6 @@ def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
         "desk.alarms": words(_alarms(desk.alarms)),
         "banner.demo": showing(desk.demo),
         "banner.stands": showing(desk.stands),
-        "desk.stands": _stands(desk.stands),
         "banner.standby": showing(desk.role == "STANDBY"),
         "banner.reducing": showing(trading == "REDUCING"),
         "banner.halted": showing(trading == "HALTED"),
@@ -140,12 +139,6 @@ def strip(told: Strip | Mapping[str, JsonValue]) -> Cells:
         "desk.blocks": words(_blocks(desk.blocks)),
         "desk.reason": words(figures.clean(desk.trading_reason, 300) or "no reason was given"),
     }
-
-
-def _stands(seconds: float | None) -> Cell:
-    """Return for how long the demo's clock stands still at most, counted down by the browser."""
-    left = seconds or 0.0
-    return words(figures.countdown(left)) | {"set": {"data-countdown": round(left, 1)}}
 
 
 def _waiting(number: int | None) -> Cell:

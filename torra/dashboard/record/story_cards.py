@@ -16,6 +16,7 @@ from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
+from torra.tick.sentence import HELD, held_side, held_since
 from torra.tick.tick_record import (
     PROPOSED,
     AgreementTold,
@@ -42,9 +43,6 @@ TOWARDS: Final = {"BUY": 1.0, "SELL": -1.0}
 ALONE: Final = {"BUY": "A buy", "SELL": "A sell", "HOLD": "No trade"}
 """What the bars alone asked for, where nobody can tell what it would have come to."""
 
-HELD: Final = "POSITION_HELD"
-"""Reason of a tick whose verdict is on the side of the position that is open."""
-
 NAMED: Final = 3
 """Agents, and facts of the evidence, that a card names; of more it gives the number."""
 
@@ -67,7 +65,9 @@ def no_order(record: ShownTick) -> str:
     ordered = record.written or record.proposed or record.reason == PROPOSED
     if record.verdict not in VERBS or ordered or record.hosted is not None:
         return ""
-    return "position kept" if record.reason == HELD else "no order"
+    if record.reason != HELD:
+        return "no order"
+    return f"{held_side(record) or 'position'} kept"
 
 
 def side_of(record: ShownTick) -> str:
@@ -193,11 +193,11 @@ def _size(record: ShownTick) -> Fact:
     if opening is None:
         if orders:
             return Fact("Size", "A close")
-        kept = record.reason == HELD
-        return (
-            Fact("Size", "No new order", "the open position stays")
-            if kept
-            else Fact("Size", "No order")
+        if record.reason != HELD:
+            return Fact("Size", "No order")
+        since = f", {told}" if (told := held_since(record)) else ""
+        return Fact(
+            "Size", "No new order", f"the {held_side(record) or 'open position'} stays{since}"
         )
     agreed, gate = _agreed(record), record.gate.multiplier
     sure = 1.0 if agreed is None or record.deliberation.in_shadow else agreed.conviction
@@ -290,7 +290,7 @@ def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str
         return (
             "The same trade"
             if traded
-            else "The same: position kept"
+            else f"The same: {held_side(record) or 'position'} kept"
             if kept
             else "No trade either",
             f"The bars alone stood at {l1}, which is {alone} too.",

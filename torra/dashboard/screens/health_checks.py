@@ -343,7 +343,9 @@ def _answers(calls: Sequence[CallRow]) -> Iterator[tuple[str, str]]:
 
 def news(behind: Backing, overview: Overview) -> Iterator[Sign]:
     """Yield the collector's topics if this process has one, and the state in the newest ticks."""
-    collector = getattr(getattr(behind.desk, "outlook", None), "collector", None)
+    # A page of another process looks at a desk without a roster.
+    outlook = getattr(getattr(behind.desk, "roster", None), "outlook", None)
+    collector = getattr(outlook, "collector", None)
     states = collector.status() if collector is not None else ()
     for state in states:
         level = NEWS.get(str(state.status), "warn")

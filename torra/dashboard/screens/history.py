@@ -18,7 +18,7 @@ from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
 from torra.clock import TIMEFRAMES
-from torra.dashboard.cells import symbol_cells
+from torra.dashboard.cells import skips, symbol_cells
 from torra.dashboard.cells.common import action_cell, state_cell, words
 from torra.dashboard.cells.shown import ListedTick
 from torra.dashboard.doors.routes import Fields, Route
@@ -45,6 +45,12 @@ MOST: Final = 200
 COUNTED: Final = 50_000
 """Ticks of a range of days up to which each choice tells its count: more take too long."""
 
+LOOKED_AT: Final = 3_000
+"""Closes of a page's time among which those without a tick are looked for."""
+
+ONLY_STREAMS: Final = frozenset(("instance", "timeframe"))
+"""What a close without a tick has as well: it has no verdict, and nothing was done."""
+
 VETOES: Final = frozenset((DenyReason.GATE_VETO, DenyReason.GATE_CANNOT_OPEN))
 DENIALS: Final = frozenset(DenyReason)
 OPENED: Final = ("OPEN_BUY", "OPEN_SELL", "REVERSE")
@@ -64,8 +70,8 @@ MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
 MEANINGS: Final = {
     "opened": "ticks that ordered a position by themselves; those that asked you are proposed",
     "proposed": "ticks that asked a person to approve an order",
-    "changed": "ticks whose verdict is not the one of the bars alone; “What agents changed” also "
-    "has those on which the size or the order differs",
+    "changed": "ticks whose verdict is not the one of the bars alone; those on which agents "
+    "changed only the size or the order are in “What agents changed”",
     "vetoed": "ticks on which the gate stopped an opening",
     "denied": "ticks on which a check stopped an order, the gate's vetoes among them",
     "degraded": "ticks on which some agents gave no answer, or all",
@@ -177,6 +183,16 @@ class HistoryLine:
     cost: str
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Closes of a stream without a tick, of one reason; `address` is the newest one's page."""
+
+    stream: str
+    closes: int
+    told: str
+    address: str
+
+
 def history_page() -> str:
     """Show the ticks that are asked for, newest first, with the choices and their counts."""
     desk = desk_view().desk()
@@ -203,7 +219,9 @@ def history_page() -> str:
             name: (label, _choices(name, asked, kinds, counts)) for name, label in LABELS.items()
         },
         known={name: request.args.get(name, "")[:10] for name in ("from", "to")},
+        meaning=MEANINGS.get(asked.mark, ""),
         lines=[_line(row) for row in rows],
+        missing=[_missing(row) for row in _without_tick(database, asked, rows, older)],
         older=_address(before=older) if older else None,
         newest=_address() if asked.before != AFTER_ALL else None,
         file=_address(".ticks_csv"),
@@ -223,6 +241,10 @@ def api_history() -> ResponseReturnValue:
     return jsonify(
         ticks=[
             without_bytes({key: row[key] for key in row if key != "sentiment_id"}) for row in rows
+        ],
+        skipped=[
+            without_bytes({key: row[key] for key in row})
+            for row in _without_tick(database, asked, rows, older)
         ],
         next=older,
         count=None if counts is None else _sum(asked, kinds, counts),
@@ -273,6 +295,31 @@ def _listed(
     )
     shown = rows[: asked.limit]
     return shown, "|".join(map(str, _place_of(shown[-1]))) if len(rows) > asked.limit else None
+
+
+def _without_tick(
+    database: Database, asked: Asked, rows: Sequence[Mapping[str, Any]], older: str | None
+) -> list[dict[str, Any]]:
+    """Return the closes without a tick in the time of a page, by stream and reason.
+
+    None where the list is narrowed by what such a close does not have.
+    """
+    if asked.mark or not ONLY_STREAMS.issuperset(asked.only):
+        return []
+    first = str(rows[-1]["close_time"]) if older else asked.begin
+    found = database.closes_without_tick(first, asked.place[0], most=LOOKED_AT)
+    fits = [row for row in found if all(row[name] == asked.only[name] for name in asked.only)]
+    return sorted(fits, key=lambda row: (str(row["newest"]), str(row["instance"])), reverse=True)
+
+
+def _missing(row: Mapping[str, Any]) -> Missing:
+    number, named = int(row["count"]), (str(row["instance"]), str(row["timeframe"]))
+    return Missing(
+        stream=figures.clean(" ".join(named), 80),
+        closes=number,
+        told=skips.run_text(row["reason"], number, row["oldest"], row["newest"]),
+        address=tick_link(*named, str(row["bar_time"])),
+    )
 
 
 def _counts(

@@ -25,6 +25,7 @@ from torra.dashboard.view.commanding import CommandOutcome, command, wants_json,
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
+from torra.market.broker_clock import USUAL
 
 if TYPE_CHECKING:
     from torra.desk.setup.adding import Addition, Place
@@ -90,6 +91,7 @@ class Form:
     known: str
     second: bool
     from_files: bool
+    clocks: tuple[str, ...] = USUAL
 
 
 def new_symbol() -> str:

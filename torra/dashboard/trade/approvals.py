@@ -80,7 +80,8 @@ class Queue:
 class ShownProposal:
     """A proposal with everything that may change while its page is open.
 
-    `fills` says when its order is filled on paper, "" where it is or where nobody can tell.
+    `fills` says when its order is filled on paper, "" where it is or where nobody can tell; the
+    cell p.booked counts down to when that is booked.
     `preview` is how approving would end now, None with `trouble` where that cannot be told;
     `typing` is whether the size must be typed.
     """
@@ -327,12 +328,15 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
         cells |= proposals.typed(preview)
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
     line, standing = _ended(row), proposals.standing(row, known.now())
+    fills, booked = _fills(line.signal, instance)
+    if fills:
+        cells |= {"p.booked": proposals.until_booked(booked)}
     went = line.signal.state if line.signal else ""
     return ShownProposal(
         stored=stored,
         row=row,
         line=line,
-        fills=_fills(line.signal, instance),
+        fills=fills,
         cells=cells,
         version=" ".join((standing, figures.clean(row.reason, 100), *outcome, went)),
         preview=preview,
@@ -345,23 +349,23 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
     )
 
 
-def _fills(signal: SignalRow | None, instance: Instance | None) -> str:
+def _fills(signal: SignalRow | None, instance: Instance | None) -> tuple[str, float]:
     """Return when an order on paper is filled: at the next bar's open, booked as that bar closes.
 
-    "" where it is filled, was refused, or goes to a broker, who says so himself.
+    Beside the words stand the real seconds until then. "" where it is filled, was refused, or goes
+    to a broker, who says so himself.
     """
     if signal is None or instance is None or instance.route != "paper":
-        return ""
+        return "", 0.0
     if signal.state not in (*UNDER_WAY, "WAITING") or not signal.decided_at:
-        return ""
+        return "", 0.0
     shortest, clock = instance.shortest, backing().desk.clock
     opens = floor(parse(signal.decided_at), shortest) + duration(shortest)
     booked = opens + duration(shortest)
     # By its pace alone: right after a decision a demo's clock still stands for a moment.
     left = (booked - clock.now()).total_seconds() / (clock.rate or 1.0)
-    when = f", in about {figures.span(round(left))}" if left > 0 else ""
     bar = f"{shortest} bar of {figures.moment(iso(opens))}"
-    return f"On paper it fills at the open of the {bar}, and is booked as that bar closes{when}."
+    return f"On paper it fills at the open of the {bar}, and is booked as that bar closes", left
 
 
 def _terms(

@@ -174,6 +174,11 @@ def left(seconds: float) -> Cell:
     }
 
 
+def until_booked(seconds: float) -> Cell:
+    """Return the cell of the real time until an order on paper is booked, counted down likewise."""
+    return {**left(seconds), "tone": "", "title": "real time until it is booked"}
+
+
 # --- 1: the header line ---------------------------------------------------------------------------
 
 

@@ -89,10 +89,8 @@ def brief(record: Json) -> Json:
     deliberation, news = _mapping(record.get("deliberation")), _mapping(record.get("news"))
     return {
         **{name: record[name] for name in BRIEF if name in record},
-        # made here for an older record: what is kept of it is too little
-        "sentence": sentence.in_words_of_now(str(stored))
-        if (stored := record.get("sentence"))
-        else sentence.told(TickRecord.read(record)),
+        # told here: what is kept of the record is too little for it
+        "sentence": sentence.told(TickRecord.read(record)),
         "news": {"status": news.get("status")} if news else None,
         "features": [
             item

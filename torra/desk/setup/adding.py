@@ -39,8 +39,9 @@ from torra.desk.setup.bar_sources import STORED
 from torra.desk.setup.desk_plan import DeskPlan, differing, weights
 from torra.desk.setup.wishes import EXECUTIONS, NEW, Wish, Wrong
 from torra.errors import ConfigError, no_key_twice
-from torra.feeds.csv_file import unpacked
+from torra.feeds.csv_file import HEAD, is_export, unpacked
 from torra.home import DESK, DESK_BEFORE, UPLOADS
+from torra.market.broker_clock import USUAL
 from torra.regular_files import lies, read_regular
 from torra.store.bars import BarStore
 from torra.whole_files import write_whole
@@ -59,6 +60,12 @@ PORT: Final = 5001
 
 CHANGED: Final = (
     "{path} was changed since this was shown, and nothing was written: look at it once more"
+)
+
+
+ASKS_CLOCK: Final = (
+    "is an export of MetaTrader 5, and its times are of the broker's clock: choose it here, at "
+    f"most brokers {USUAL[0]}"
 )
 
 
@@ -169,7 +176,7 @@ def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
         raise Wrong("symbol", f"the desk watches {wish.symbol} already")
     if wish.source.key == STORED:
         _refuse_missing_bars(wish, stored)
-    _refuse_large(place, wish)
+    _refuse_files(place, wish)
     notes: list[str] = []
     profile = None if wish.profile != NEW else _profile(place, wish, notes)
     instance = _instance(wish)
@@ -184,7 +191,8 @@ def plan(place: Place, wish: Wish, stored: BarStore | None) -> Addition:
     )
 
 
-def _refuse_large(place: Place, wish: Wish) -> None:
+def _refuse_files(place: Place, wish: Wish) -> None:
+    """Refuse a file that is too large, and one of which nobody said on whose clock it is."""
     for name in wish.files.values():
         path = place.uploads / name
         with suppress(OSError):
@@ -194,11 +202,15 @@ def _refuse_large(place: Place, wish: Wish) -> None:
                     f"{name} is larger than {LARGEST_FILE // 1_000_000} MB: import it with torra "
                     "import, then take bars that were imported already",
                 )
-        if path.suffix == ".gz":
-            try:
-                unpacked(path, LARGEST_FILE)
-            except ConfigError as error:
-                raise Wrong("files", _of_file(str(error), place.uploads)) from error
+        try:
+            packed = path.suffix == ".gz"
+            head = unpacked(path, LARGEST_FILE) if packed else read_regular(path, HEAD)
+        except ConfigError as error:
+            raise Wrong("files", _of_file(str(error), place.uploads)) from error
+        except OSError:
+            continue  # the import says what is wrong with it
+        if is_export(head) and not wish.clock:
+            raise Wrong("clock", f"{name} {ASKS_CLOCK}")
 
 
 def _refuse_missing_bars(wish: Wish, stored: BarStore | None) -> None:
@@ -322,7 +334,9 @@ def write(
                 most=LARGEST_FILE,
             )  # fmt: skip
         except ConfigError as error:
-            raise Wrong("files", _of_file(str(error), place.uploads)) from error
+            # what a clock would mend is asked where the clock is asked
+            field = "clock" if "--clock" in str(error) else "files"
+            raise Wrong(field, _of_file(str(error), place.uploads)) from error
         told.append(
             f"{done['bars']:,} bars of {wish.symbol} {timeframe}, {done['from']} to {done['to']}"
         )

@@ -39,9 +39,9 @@ from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.record import TickResult
-from torra.tick.sentence import in_words_of_now
+from torra.tick.sentence import told
 from torra.tick.spending import Purse
-from torra.tick.tick_record import LEAN_AGAINST, PanelTold
+from torra.tick.tick_record import LEAN_AGAINST, PanelTold, TickRecord
 from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
 
@@ -375,7 +375,7 @@ def table(record: Mapping[str, Any]) -> str:
     """Return the record as a table for a terminal."""
     return "\n".join(
         [
-            in_words_of_now(record["sentence"]),
+            told(TickRecord.read(record)),
             "",
             *_heading(record),
             *_vectors(record),

@@ -1,0 +1,281 @@
+"""What publishers send is read by the names of its columns: a value, or a reason with its line."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.conftest import Scale
+from tests.doubles.outside_server import week
+from torra.collecting.line import Trouble
+from torra.evidence.news_digest import NewsStatus
+from torra.evidence.outside_numbers import CFTC, FRED, MARKETS, SERIES
+from torra.outside import cftc, fred
+from torra.outside.answers import ALL_LATER, MAX_REASONS, NO_RELEASE, SeriesAnswer
+from torra.outside.releases import cot_known_at, fred_known_at
+
+NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
+S = NewsStatus
+
+
+def table(*lines: str, head: str = "observation_date,DGS10") -> bytes:
+    return "\n".join((head, *lines, "")).encode()
+
+
+def of_fred(*lines: str, **more: str) -> SeriesAnswer:
+    return fred.read("DGS10", table(*lines, **more), NOW)
+
+
+def of_cftc(*rows: Any, market: str = "gold") -> SeriesAnswer:
+    return cftc.read(market, json.loads(json.dumps(rows)), NOW)
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+# --- FRED -----------------------------------------------------------------------------------------
+
+
+def test_a_table_is_read_by_its_names() -> None:
+    found = of_fred("2026-02-05,4.21", "2026-02-06,.", "2026-02-09,", "2026-02-10,-0.5")
+    assert [(row.at, row.value) for row in found.items] == [
+        (moment("2026-02-05"), 4.21), (moment("2026-02-10"), -0.5),
+    ]  # fmt: skip
+    assert found.items[0].known_at == moment("2026-02-06 22:00")
+    assert {(row.name, row.source) for row in found.items} == {("DGS10", "fred")}
+    assert (found.status, found.dropped, found.detail) == (S.AVAILABLE, 0, "")
+    turned = of_fred("4.21,2026-02-05", "-0.5,2026-02-10", head="DGS10,observation_date")
+    old = of_fred("2026-02-05,4.21\r", "2026-02-10,-0.5\r", head="\ufeffDATE,DGS10\r")
+    assert turned.items == old.items == found.items
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "",
+        "observation_date",
+        "observation_date,DGS2",
+        "observation_date,DGS10,DGS2",
+        "day,DGS10",
+        "DGS10,DGS10",
+        "observation_date;DGS10",
+        "<!DOCTYPE html><html>",
+        '{"error": "no"}',
+        '"observation_date,DGS10',
+    ],
+)
+def test_what_is_not_two_columns_is_refused(head: str) -> None:
+    with pytest.raises(Trouble) as refused:
+        of_fred("2026-02-05,4.21", head=head)
+    assert refused.value.status is S.BROKEN
+    assert refused.value.detail == "the reply is not the table of a day and DGS10"
+
+
+def test_another_encoding_is_refused() -> None:
+    with pytest.raises(Trouble, match="not UTF-8"):
+        fred.read("DGS10", "observation_date,DGS10\n".encode("utf-16"), NOW)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("2026-02-06", "not two columns"),
+        ("2026-02-06,4.2,1", "not two columns"),
+        ('2026-02-06,"4.2', "not two columns"),
+        ("2026-02-30,4.2", "'2026-02-30' is no day"),
+        ("06/02/2026,4.2", "'06/02/2026' is no day"),
+        ("0000-01-01,4.2", "'0000-01-01' is no day"),
+        ("\u0662026-02-06,4.2", "is no day"),
+        ("2026-02-06,nan", "'nan' is no value"),
+        ("2026-02-06,1e5", "'1e5' is no value"),
+        ("2026-02-06,4,2", "not two columns"),
+        ("2026-02-06,#N/A", "'#N/A' is no value"),
+        ("2026-02-06," + "9" * 400, "is no value"),
+        ("2026-02-05,4.22", "2026-02-05 was told before, with another value"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_told_with_its_number(line: str, reason: str) -> None:
+    found = of_fred("2026-02-05,4.21", line, "2026-02-10,4.3")
+    assert found.reasons[0].startswith("line 3: ") and reason in found.reasons[0]
+    assert found.items[-1].value == 4.3 and found.dropped >= 1
+    assert found.detail == found.reasons[0] and found.status is S.AVAILABLE
+
+
+def test_a_day_that_is_told_twice_counts_once_or_not_at_all() -> None:
+    assert len(of_fred("2026-02-05,4.21", "2026-02-05,4.21").items) == 1
+    found = of_fred("2026-02-05,4.21", "2026-02-05,4.22", "2026-02-05,4.21")
+    assert found.items == () and found.status is S.BROKEN and found.dropped == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "detail"),
+    [
+        ((), S.EMPTY, ""),
+        (("2026-02-05,.",), S.EMPTY, ""),
+        (("2026-02-14,4.2", "9999-12-31,4.2"), S.EMPTY, ALL_LATER),
+        (("x,y", "2026-02-06"), S.BROKEN, "line 2: 'x' is no day"),
+    ],
+)
+def test_no_value_has_a_reason(lines: tuple[str, ...], status: NewsStatus, detail: str) -> None:
+    found = of_fred(*lines)
+    assert (found.items, found.status, found.detail) == ((), status, detail)
+
+
+def test_of_many_reasons_some_are_kept_and_all_are_counted() -> None:
+    found = of_fred("2026-02-05,4.21", *["x"] * 500)
+    assert len(found.reasons) == MAX_REASONS and found.dropped == 500
+
+
+# --- the CFTC -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("market", MARKETS)
+def test_a_week_of_each_market_is_three_series(market: str) -> None:
+    found = of_cftc(week(market, "2026-02-03", long=7, short=5, interest=90), market=market)
+    values = {row.name: row.value for row in found.items}
+    assert values == {
+        f"cot.{market}.long": 7, f"cot.{market}.short": 5, f"cot.{market}.open_interest": 90,
+    }  # fmt: skip
+    assert {*values} <= {*SERIES}
+    assert {row.at for row in found.items} == {moment("2026-02-03")}
+    assert {row.known_at for row in found.items} == {moment("2026-02-06 20:30")}
+    assert {row.source for row in found.items} == {"cftc"}
+
+
+def test_the_vocabulary_is_whole() -> None:
+    assert {*cftc.SERIES} == {*CFTC} and {*cftc.MARKETS} == {*MARKETS}
+    assert {fred.Fred.topic_of(None, name) for name in (*FRED, *CFTC)} == {*FRED, None}
+    assert {cftc.Cftc.topic_of(None, name) for name in (*FRED, *CFTC)} == {*MARKETS, None}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"cftc_contract_market_code": "084691"}, "cftc_contract_market_code is not 088691"),
+        ({"cftc_contract_market_code": None}, "cftc_contract_market_code is not 088691"),
+        ({"m_money_positions_long_all": None}, "m_money_positions_long_all is no count"),
+        ({"m_money_positions_short_all": "1.5"}, "m_money_positions_short_all is no count"),
+        ({"m_money_positions_short_all": "-4"}, "m_money_positions_short_all is no count"),
+        ({"open_interest_all": True}, "open_interest_all is no count"),
+        ({"open_interest_all": [1000]}, "open_interest_all is no count"),
+        ({"open_interest_all": "299"}, "more positions than open_interest_all"),
+        ({"report_date_as_yyyy_mm_dd": "2026-02-30T00:00:00.000"}, "is no day"),
+        ({"report_date_as_yyyy_mm_dd": "02/03/2026"}, "is no day"),
+        ({"report_date_as_yyyy_mm_dd": 20260203}, "is no day"),
+        ({"report_date_as_yyyy_mm_dd": "2026-01-27T00:00:00.000"}, "told before, with another"),
+    ],
+)
+def test_a_week_that_cannot_be_read_is_told_with_its_row(
+    change: dict[str, Any], reason: str
+) -> None:
+    bad = {**week("gold", "2026-02-03"), **change}
+    found = of_cftc(week("gold", "2026-01-27", long=301), bad, week("gold", "2026-01-20"))
+    assert found.reasons[0].startswith("row 2: ") and reason in found.reasons[0]
+    assert found.items[0].at == moment("2026-01-20") and found.status is S.AVAILABLE
+
+
+@pytest.mark.parametrize("row", [None, 5, "text", [], True, [[]]])
+def test_what_is_no_row_is_refused(row: Any) -> None:
+    found = of_cftc(week("gold", "2026-01-20"), row)
+    assert found.reasons == ("row 2: not an object",) and len(found.items) == 3
+
+
+@pytest.mark.parametrize("payload", [None, {}, {"error": True, "message": "no"}, "text", 5, True])
+def test_what_is_no_list_is_refused(payload: Any) -> None:
+    with pytest.raises(Trouble, match="no list of weeks") as refused:
+        cftc.read("gold", payload, NOW)
+    assert refused.value.status is S.BROKEN
+
+
+def test_numbers_may_come_as_numbers() -> None:
+    row = {**week("gold", "2026-01-27"), "open_interest_all": 1000}
+    row["m_money_positions_long_all"] = "300.0"
+    assert of_cftc(row).items == of_cftc(week("gold", "2026-01-27")).items
+
+
+def test_a_week_whose_release_nobody_knows_is_left_out_and_counted() -> None:
+    gap = [week("gold", f"2013-10-{day:02}") for day in (8, 15, 22, 29)]
+    found = of_cftc(*gap, week("gold", "2013-10-01"), week("gold", "2013-09-24"))
+    assert (found.left_out, found.dropped, found.reasons) == (4, 4, ())
+    assert [row.known_at for row in found.items[::3]] == [
+        moment("2013-09-27 19:30"), moment("2013-10-26 04:00"),
+    ]  # fmt: skip
+    alone = of_cftc(*gap)
+    assert (alone.status, alone.detail, alone.dropped) == (S.EMPTY, NO_RELEASE, 4)
+
+
+# --- many -----------------------------------------------------------------------------------------
+
+SIGNS = "0123456789-.,;\"' \t\x00\ufeff\u2028eEnaNTZ:/+_é"
+
+
+def _broken(text: str, chance: random.Random) -> str:
+    """Damage a text at some places."""
+    signs = list(text)
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        at = chance.randrange(len(signs) + 1)
+        what = chance.randrange(4)
+        if what == 0:
+            signs[at:at] = chance.choice(SIGNS)
+        elif what == 1:
+            del signs[at : at + chance.choice((1, 3, 20))]
+        elif what == 2:
+            signs[at : at + 1] = chance.choice(SIGNS)
+        else:
+            signs[at:at] = signs[at : at + 4] * chance.choice((1, 50))
+    return "".join(signs).replace("\n", " ")
+
+
+def _line(chance: random.Random) -> SeriesAnswer:
+    line = _broken("2026-02-06,4.25", chance)
+    found = fred.read("DGS10", table("2026-02-03,4.1", line, "2026-02-10,4.3"), NOW)
+    days = [row for row in found.items if row.value not in (4.1, 4.3)]
+    for row in days:
+        assert row.known_at == fred_known_at("DGS10", row.at.date()) and row.at <= NOW
+    missing = not line.strip() or line.split(",")[-1].strip() in {"", "."}
+    if not found.reasons and len(found.items) == 2 and not missing:
+        assert found.dropped == 1 or line.split(",")[-1].strip() in {"4.1", "4.3"}, line
+    assert all(reason.startswith("line ") for reason in found.reasons)
+    return found
+
+
+JUNK: tuple[Any, ...] = (
+    None, True, -1, 1.5, 10**30, "", " 5", "5 ", "٣", "1e3", "NaN", [], {}, "x" * 5000, "1" * 13,
+)  # fmt: skip
+
+
+def _row(chance: random.Random) -> SeriesAnswer:
+    row = week("vix", "2026-01-27")
+    for column in chance.sample([*row], chance.choice((1, 1, 2, 3))):
+        if chance.random() < 0.2:
+            del row[column]
+        elif chance.random() < 0.5:
+            row[column] = chance.choice(JUNK)
+        else:
+            row[column] = _broken(str(row[column]), chance)
+    found = cftc.read("vix", [week("vix", "2026-01-20"), row], NOW)
+    for one in found.items:
+        assert one.known_at == cot_known_at(one.at.date()) and 0 <= one.value < 1e12
+    assert len(found.items) in (0, 3, 6)
+    if len(found.items) < 6:
+        assert found.dropped >= 1, row
+    if found.reasons:
+        assert found.reasons[0].startswith("row 2: ")
+    return found
+
+
+@pytest.mark.parametrize("make", [_line, _row])
+def test_ten_thousand_malformed_rows_give_a_value_or_a_reason(
+    make: Callable[[random.Random], SeriesAnswer], scaled: Scale
+) -> None:
+    kinds = set()
+    for case in range(scaled(10_000, 600)):
+        found = make(random.Random(case))
+        kinds.add((found.status, bool(found.reasons), len(found.items)))
+    assert len(kinds) > 2, "values as well as reasons"

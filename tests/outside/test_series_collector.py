@@ -1,0 +1,512 @@
+"""When series are asked for, what is stored of them and from when it counts, and how it ends."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import Database
+from tests.doubles.news_server import Said
+from tests.doubles.outside_server import OutsideServer, week, weekdays
+from tests.house.test_floors import MODULES, targets
+from tests.tries import Tries, until
+from tests.worlds.stores import Hand, open_database
+from torra.collecting.asking import LATE_PACES, MAX_ABANDONED, WAITS_S
+from torra.errors import StoreUnavailable
+from torra.evidence.news_digest import NewsStatus
+from torra.evidence.outside_numbers import CFTC, FRED, SeriesHistory, SeriesRow
+from torra.outside.answers import ALL_LATER, SeriesAnswer
+from torra.outside.collector import OVERLAP, SeriesCollector
+from torra.outside.publisher import EVERY_S, SPACING_S
+from torra.outside.publishers import open_publishers
+
+NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
+HOUR = 3600.0
+S = NewsStatus
+OK = SeriesAnswer(S.EMPTY)
+
+
+def row(day: str, known: str, value: float = 4.25, name: str = "DGS10") -> SeriesRow:
+    at, known_at = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (day, known))
+    return SeriesRow(name, at, known_at, value, "fred")
+
+
+THURSDAY = row("2026-02-05", "2026-02-06 22:00")
+
+
+class Publisher:
+    """A publisher that gives the answers of a list; the last one repeats. A topic is a series."""
+
+    official = True
+    host = "here"
+
+    def __init__(self, *answers: Any, spacing: float = SPACING_S, every: float = EVERY_S) -> None:
+        self.answers = list(answers)
+        self.spacing = spacing
+        self.pace = every
+        self.asked: list[str] = []
+        self.since: list[date | None] = []
+        self.threads: set[str] = set()
+
+    def topic_of(self, name: str) -> str | None:
+        return name if name in FRED else None
+
+    def every(self, topic: str) -> float:
+        return self.pace
+
+    def fetch(
+        self, topic: str, now: datetime, seconds: float, since: date | None = None
+    ) -> SeriesAnswer:
+        self.asked.append(topic)
+        self.since.append(since)
+        self.threads.add(threading.current_thread().name)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        found = answer() if callable(answer) else answer
+        return SeriesAnswer(S.AVAILABLE, tuple(found)) if isinstance(found, list) else found
+
+
+class Table:
+    """The table in memory; `broken` makes it fail."""
+
+    def __init__(self) -> None:
+        self.rows: list[SeriesRow] = []
+        self.seen: list[datetime] = []
+        self.threads: set[str] = set()
+        self.broken: Exception | None = None
+
+    def store_series(self, rows: Iterable[SeriesRow], first_seen: datetime) -> int:
+        self.threads.add(threading.current_thread().name)
+        if self.broken:
+            raise self.broken
+        self.rows += rows
+        self.seen.append(first_seen)
+        return len(self.rows)
+
+
+def at(server: OutsideServer | None = None) -> dict[str, Any]:
+    """Both publishers, on a server."""
+    return {**open_publishers(server.environment if server else {})}
+
+
+class Desk:
+    """A collector with clocks that are set by hand."""
+
+    def __init__(
+        self, store: Any = None, *, names: Iterable[str] = ("DGS10",), **publishers: Any
+    ) -> None:
+        self.store = store or Table()
+        self.now = Hand(NOON)
+        self.seconds = 1000.0
+        how = {"fetch_seconds": publishers.pop("fetch_seconds", 10.0)}
+        self.collector = SeriesCollector(
+            publishers, self.store, now=self.now, monotonic=lambda: self.seconds, **how
+        )
+        self.collector.watch(names)
+
+    def later(self, seconds: float) -> Desk:
+        self.seconds += seconds
+        self.now.pass_by(seconds)
+        self.collector.poll()
+        return self
+
+    def status(self) -> NewsStatus:
+        return self.collector.status_of("DGS10")
+
+
+# --- when -----------------------------------------------------------------------------------------
+
+
+def test_each_series_is_asked_every_six_hours_and_the_publisher_not_too_fast() -> None:
+    fred = Publisher(OK)
+    desk = Desk(fred=fred, names=("DGS10", "DGS2"))
+    desk.later(0)
+    assert fred.asked == ["DGS10"]
+    desk.later(1.9)
+    assert fred.asked == ["DGS10"]
+    desk.later(0.2)
+    assert fred.asked == ["DGS10", "DGS2"]
+    desk.later(6 * HOUR - 3)
+    assert len(fred.asked) == 2
+    desk.later(1).later(2.1)
+    assert fred.asked == ["DGS10", "DGS2"] * 2
+
+
+def test_the_parts_of_a_market_are_one_question_and_strangers_none() -> None:
+    desk = Desk(names=(), **at())
+    desk.collector.watch(("cot.gold.long", "cot.gold.short", "derivs.dvol.BTCUSD", "DGS2", "x"))
+    places = [(state.source, state.topic) for state in desk.collector.status()]
+    assert places == [("cftc", "gold"), ("fred", "DGS2")]
+    assert desk.collector.status_of("cot.gold.open_interest") is S.NOT_YET
+    for name in ("cot.oil.long", "DGS10", "derivs.dvol.BTCUSD"):
+        assert desk.collector.status_of(name) is S.OFF
+
+
+def test_a_day_asks_no_more_than_it_says() -> None:
+    """Both publishers with all that there is: four times a day each."""
+    with OutsideServer() as server:
+        desk = Desk(names=(*FRED, *CFTC), **at(server))
+        for _ in range(24 * 30):
+            desk.later(120)
+        asked = [query.get("id") or query["$where"][:40] for _, query in server.asked]
+    assert len(set(asked)) == 12
+    # 404 for FRED's empty tables is a failure, which is tried again sooner, and not too soon.
+    markets = [one for one in asked if one.startswith("cftc")]
+    assert {markets.count(one) for one in markets} == {4}
+    assert all(4 <= asked.count(name) <= 24 * 4 + 4 for name in FRED)
+
+
+def test_at_first_the_history_is_asked_for_and_later_what_is_new() -> None:
+    friday = row("2026-02-06", "2026-02-09 22:00")
+    fred = Publisher([THURSDAY, friday], SeriesAnswer(S.BROKEN), [friday], [THURSDAY], OK)
+    desk = Desk(fred=fred)
+    for _ in range(6):
+        desk.later(EVERY_S)
+    first = friday.at.date() - OVERLAP
+    assert fred.since == [None, *[first] * 5], "it never goes back"
+
+
+def test_what_could_not_be_stored_is_asked_for_again() -> None:
+    fred = Publisher([THURSDAY])
+    desk = Desk(fred=fred)
+    desk.store.broken = StoreUnavailable("locked at https://host/?token=CANARY")
+    desk.later(0)
+    assert desk.status() is S.BROKEN
+    assert desk.collector.status()[0].detail == "what came could not be stored"
+    desk.store.broken = None
+    desk.later(WAITS_S[S.BROKEN][0])
+    assert desk.status() is S.AVAILABLE and fred.since == [None, None]
+    assert desk.store.rows == [THURSDAY]
+
+
+@pytest.mark.parametrize("status", sorted(WAITS_S))
+def test_after_a_failure_the_next_question_waits_longer(status: NewsStatus) -> None:
+    fred = Publisher(SeriesAnswer(status))
+    desk = Desk(fred=fred).later(0)
+    first, longest = WAITS_S[status]
+    wait = first
+    for count in range(1, 9):
+        assert len(fred.asked) == count and desk.status() is status
+        desk.later(wait - 0.5)
+        assert len(fred.asked) == count
+        desk.later(0.5)
+        wait = min(longest, wait * 2)
+
+
+def test_a_refusal_rests_one_series_and_a_rate_limit_its_publisher() -> None:
+    refused = Publisher(SeriesAnswer(S.REFUSED), OK)
+    desk = Desk(fred=refused, names=("DGS10", "DGS2")).later(0).later(30)
+    assert refused.asked == ["DGS10", "DGS2"]
+    assert [state.status for state in desk.collector.status()] == [S.REFUSED, S.EMPTY]
+    limited = Publisher(SeriesAnswer(S.RATE_LIMITED))
+    desk = Desk(fred=limited, names=("DGS10", "DGS2")).later(0).later(30)
+    assert limited.asked == ["DGS10"]
+    assert {state.status for state in desk.collector.status()} == {S.RATE_LIMITED}
+
+
+# --- what is stored -------------------------------------------------------------------------------
+
+
+def known(store: Database, name: str = "DGS10", *, live: bool = True) -> SeriesHistory:
+    history = SeriesHistory(live=live)
+    history.add(store.series_rows([name]))
+    return history
+
+
+def test_a_first_sight_is_rounded_up_and_the_rule_says_when_it_was_known(tmp_path: Path) -> None:
+    store = open_database(tmp_path)
+    desk = Desk(store, fred=Publisher([THURSDAY]))
+    desk.now.pass_by(0.25)
+    desk.later(0).later(EVERY_S)
+    (kept,) = store.series_rows(["DGS10"])
+    assert kept.row == THURSDAY and kept.first_seen == NOON + timedelta(seconds=1)
+    assert known(store).then(NOON) is None
+    assert known(store).then(NOON + timedelta(seconds=1)).value == 4.25
+    assert known(store, live=False).then(THURSDAY.known_at).value == 4.25
+    store.close()
+
+
+def test_what_is_handed_to_the_store_is_a_whole_second() -> None:
+    desk = Desk(fred=Publisher([THURSDAY]))
+    desk.now.pass_by(0.25)
+    desk.later(0)
+    assert desk.store.seen == [NOON + timedelta(seconds=1)]
+
+
+def test_a_revision_is_known_when_it_was_first_seen(tmp_path: Path) -> None:
+    store = open_database(tmp_path)
+    desk = Desk(store, fred=Publisher([THURSDAY], [THURSDAY._replace(value=4.31)]))
+    desk.later(0).later(EVERY_S)
+    after = NOON + timedelta(seconds=EVERY_S)
+    for live in (True, False):
+        history = known(store, live=live)
+        assert history.then(after - timedelta(seconds=1)).value == 4.25
+        assert history.then(after).value == 4.31
+    store.close()
+
+
+def test_what_came_late_is_known_when_it_was_first_seen() -> None:
+    """No table has this postponement: the publisher was asked after its hour, and had nothing."""
+    friday = row("2026-02-06", "2026-02-09 22:00")
+    monday = row("2026-02-09", "2026-02-10 22:00")
+    desk = Desk(fred=Publisher([THURSDAY, monday], [THURSDAY, friday, monday]))
+    desk.later(0).later(EVERY_S)
+    late = NOON + timedelta(seconds=EVERY_S)
+    assert desk.store.rows[2:] == [THURSDAY, friday._replace(known_at=late), monday]
+
+
+def test_what_came_in_time_keeps_the_hour_of_its_rule() -> None:
+    thursday = row("2026-02-12", "2026-02-13 22:00")
+    desk = Desk(fred=Publisher([THURSDAY], [THURSDAY, thursday]))
+    desk.later(0).later(2 * EVERY_S)
+    assert desk.store.rows[-1] == thursday, "asked at noon, before its hour, and again at midnight"
+    assert desk.store.seen[-1] > thursday.known_at
+
+
+def test_a_desk_that_slept_does_not_call_it_late() -> None:
+    """It was not asking: it cannot tell, and the rule holds."""
+    later = row("2026-02-18", "2026-02-19 22:00")
+    desk = Desk(fred=Publisher([THURSDAY], [THURSDAY, later]))
+    desk.later(0).later(30 * 86_400)
+    assert desk.store.rows[-1] == later
+
+
+def test_a_week_without_a_release_is_counted_and_not_stored(tmp_path: Path) -> None:
+    store = open_database(tmp_path)
+    with OutsideServer() as server:
+        server.weeks = [week("gold", f"2017-{day}") for day in ("01-10", "01-17", "03-14")]
+        desk = Desk(store, names=("cot.gold.long",), **at(server))
+        desk.later(0).later(EVERY_S)
+        assert len(store.series_rows(["cot.gold.long"])) == 2
+        assert "2017-01-31" in server.asked[1][1]["$where"], "the second question begins later"
+        assert desk.collector.left_out("cot.gold.short") == 1
+        assert desk.collector.left_out("cot.oil.long") == desk.collector.left_out("x") == 0
+    store.close()
+
+
+def test_a_clock_of_another_year_takes_no_row_of_the_future() -> None:
+    with OutsideServer() as server:
+        server.days["DGS10"] = dict.fromkeys(weekdays("2026-02-02", 5), "4.2")
+        desk = Desk(**at(server))
+        desk.now.moment = datetime(2021, 11, 10, tzinfo=UTC)
+        desk.later(0)
+        state = desk.collector.status()[0]
+        assert (state.status, state.detail, state.dropped) == (S.EMPTY, ALL_LATER, 5)
+        assert desk.store.rows == []
+
+
+def test_two_desks_store_one_row(tmp_path: Path) -> None:
+    store = open_database(tmp_path)
+    Desk(store, fred=Publisher([THURSDAY])).later(0)
+    Desk(store, fred=Publisher([THURSDAY])).later(60)
+    assert len(store.series_rows(["DGS10"])) == 1
+    store.close()
+
+
+def test_both_publishers_fill_the_store(tmp_path: Path) -> None:
+    store = open_database(tmp_path)
+    with OutsideServer() as server:
+        server.days = {name: dict.fromkeys(weekdays("2025-12-01", 50), "4.25") for name in FRED}
+        tuesdays = ("2026-01-27", "2026-02-03", "2026-02-10")
+        server.weeks = [
+            week(market, day)
+            for market in ("gold", "oil", "eur", "sp500", "vix", "btc")
+            for day in tuesdays
+        ]
+        desk = Desk(store, names=(*FRED, *CFTC), **at(server))
+        for _ in range(13):
+            desk.later(SPACING_S)
+    assert {state.status for state in desk.collector.status()} == {S.AVAILABLE}
+    assert len(store.series_rows(FRED)) == 6 * 50 and len(store.series_rows(CFTC)) == 18 * 3
+    # On Friday at noon the count of Tuesday is stored, and not known before half past three.
+    gold = known(store, "cot.gold.long", live=False)
+    assert gold.then(NOON).at == datetime(2026, 2, 3, tzinfo=UTC)
+    published = datetime(2026, 2, 13, 20, 30, tzinfo=UTC)
+    assert gold.then(published - timedelta(seconds=1)).at == datetime(2026, 2, 3, tzinfo=UTC)
+    assert gold.then(published).at == datetime(2026, 2, 10, tzinfo=UTC)
+    store.close()
+
+
+# --- how it stands --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (None, S.AVAILABLE),
+        (Said(b"observation_date,DGS10\n"), S.EMPTY),
+        (Said(b"", code=429), S.RATE_LIMITED),
+        (Said(b"", code=403), S.REFUSED),
+        (Said(b"", code=503), S.UNREACHABLE),
+        (Said(b"<html>"), S.BROKEN),
+    ],
+)
+def test_each_status_has_its_word(said: Said | None, status: NewsStatus) -> None:
+    with OutsideServer() as server:
+        server.days["DGS10"] = {"2026-02-05": "4.25"}
+        if said is not None:
+            server.play(said)
+        desk = Desk(**at(server))
+        assert desk.status() is S.NOT_YET and desk.collector.status_of("DGS2") is S.OFF
+        assert desk.later(0).status() is status
+        (state,) = desk.collector.status()
+        assert state.items == len(desk.store.rows) == (status is S.AVAILABLE)
+
+
+def test_a_publisher_has_a_trouble_until_one_series_answers() -> None:
+    desk = Desk(fred=Publisher(SeriesAnswer(S.BROKEN), SeriesAnswer(S.REFUSED), OK))
+    assert desk.collector.trouble("fred") == "not_yet" and desk.collector.trouble("cftc") == ""
+    desk.later(0)
+    assert desk.collector.trouble("fred") == "broken"
+    desk.collector.watch(["DGS2"])
+    desk.later(SPACING_S)
+    assert desk.collector.trouble("fred") == "refused"
+    desk.later(EVERY_S)
+    assert desk.collector.trouble("fred") == ""
+
+
+def test_a_status_without_an_answer_grows_old() -> None:
+    desk = Desk(fred=Publisher(OK)).later(0)
+    desk.seconds += EVERY_S + LATE_PACES * EVERY_S
+    assert desk.status() is S.EMPTY
+    desk.seconds += 1
+    assert desk.status() is S.UNREACHABLE
+
+
+def test_each_change_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    broken = SeriesAnswer(S.BROKEN, detail="the reply is not JSON")
+    fred = Publisher(OK, broken, broken, OSError("https://host/?token=CANARY"), OK)
+    desk = Desk(fred=fred)
+    caplog.set_level(logging.DEBUG, "torra.outside.collector")
+    for _ in range(6):
+        desk.later(EVERY_S)
+    assert [record.getMessage() for record in caplog.records] == [
+        "series of fred, DGS10: broken, the reply is not JSON",
+        "series of fred, DGS10: empty",
+    ]
+
+
+# --- slowness, threads and the end ----------------------------------------------------------------
+
+
+def test_a_publisher_that_hangs_is_given_up_and_their_number_is_bounded() -> None:
+    gate = threading.Event()
+    hangs, works = Publisher(lambda: [THURSDAY] if gate.wait(30) else []), Publisher(OK)
+    desk = Desk(fetch_seconds=0.02, fred=hangs)
+    for _ in range(MAX_ABANDONED + 3):
+        desk.later(2000)
+    assert len(hangs.asked) == MAX_ABANDONED and desk.status() is S.UNREACHABLE
+    workers = list(desk.collector._abandoned["fred"])
+    gate.set()
+    for worker in workers:
+        worker.join(5)
+    assert desk.store.rows == [], "what comes late is not stored"
+    hangs.answers = works.answers
+    assert desk.later(4000).status() is S.EMPTY
+
+
+def running(fred: Publisher, store: Any = None) -> SeriesCollector:
+    collector = SeriesCollector(
+        {"fred": fred}, store or Table(), now=Hand(NOON), monotonic=time.monotonic
+    )
+    collector.watch(["DGS10"])
+    collector.start()
+    return collector
+
+
+def test_its_threads_ask_and_store_and_no_other(tries: Tries) -> None:
+    fred, store = Publisher([THURSDAY], spacing=0.0, every=0.0), Table()
+    for attempt in tries():
+        collector = running(fred, store)
+        until(lambda: len(store.seen) > 2)
+        began = time.monotonic()
+        collector.close()
+        with attempt:
+            assert time.monotonic() - began < 1.0
+        assert not any(thread.is_alive() for thread in collector._threads)
+    assert (fred.threads, store.threads) == ({"series-fetch"}, {"series"})
+
+
+def test_a_collector_that_rests_asks_nobody_and_can_be_woken() -> None:
+    fred = Publisher([THURSDAY], spacing=0.0, every=0.0)
+    collector = running(fred)
+    until(lambda: fred.asked)
+    threads = list(collector._threads)
+    collector.rest()
+    for thread in threads:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in threads)
+    count = len(fred.asked)
+    assert collector.status_of("DGS10") is not S.OFF
+    collector.start()
+    collector.start()
+    assert len(collector._threads) == 1
+    until(lambda: len(fred.asked) > count)
+    collector.close()
+    collector.start()
+    assert not any(thread.is_alive() for thread in collector._threads)
+
+
+def test_a_rest_gives_up_what_is_under_way() -> None:
+    gate = threading.Event()
+    fred, store = Publisher(lambda: [THURSDAY] if gate.wait(30) else []), Table()
+    collector = running(fred, store)
+    until(lambda: fred.asked)
+    (thread,) = collector._threads
+    collector.rest()
+    thread.join(5)
+    assert not thread.is_alive()
+    (asker,) = collector._abandoned["fred"]
+    gate.set()
+    asker.join(5)
+    assert store.rows == [] and collector._since == {}
+    collector.close()
+
+
+# --- no tick enters it ----------------------------------------------------------------------------
+
+COLLECTING = ("torra/outside", "torra/collecting", "news_collector", "torra/news")
+
+
+def reached(start: str, into: Any = targets) -> set[str]:
+    """Return every module that one leads to."""
+    found, todo = set(), [start]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += into(name)
+    return found
+
+
+def enters(start: str, into: Any = targets) -> set[str]:
+    return {name for name in reached(start, into) if name.startswith(COLLECTING)}
+
+
+TICK = sorted(
+    name
+    for name in MODULES
+    if name == "torra_trader" or name.startswith(("torra/tick/", "agents/", "agent_framework"))
+)
+
+
+def test_no_tick_thread_can_call_it() -> None:
+    """What a tick runs leads to no collector, however far: it reads what is in the store."""
+    assert len(TICK) > 20
+    assert {name: enters(name) for name in TICK if enters(name)} == {}
+
+
+def test_a_tick_that_would_call_it_is_found() -> None:
+    def planted(name: str) -> frozenset[str]:
+        more = {"torra/outside/collector"} if name == "torra/tick/look" else set()
+        return targets(name) | more
+
+    assert "torra/outside/collector" in enters("torra_trader", planted)

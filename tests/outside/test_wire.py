@@ -1,0 +1,261 @@
+"""FRED and the CFTC on the loopback, with every fault that a host has: a word, and no exception.
+
+What is asked, and where, is the publishers' own; no proxy is used, no redirect followed, 2 MB at
+most are read, the deadline is kept, and the token goes out in its header and is nowhere else.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.doubles.news_server import NewsServer, Said
+from tests.doubles.outside_server import CSV, HTML, OutsideServer, week, weekdays
+from tests.tries import Tries
+from torra.collecting.line import MAX_REPLY_BYTES
+from torra.errors import ConfigError
+from torra.evidence.news_digest import NewsStatus
+from torra.outside.answers import SeriesAnswer
+from torra.outside.cftc import PAGE
+from torra.outside.publishers import open_publishers
+
+NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
+TOKEN = "CANARY-7f3a/9c+1d=5e"
+S = NewsStatus
+TOPICS = {"fred": "DGS10", "cftc": "gold"}
+PATIENT = 8.0
+
+
+@pytest.fixture
+def server() -> Iterator[OutsideServer]:
+    with OutsideServer() as made:
+        made.days["DGS10"] = dict.fromkeys(weekdays("2026-01-05", 25), "4.25")
+        made.weeks = [week("gold", f"2026-{day}") for day in ("01-20", "01-27", "02-03")]
+        made.weeks.append(week("oil", "2026-02-03", long=999))
+        yield made
+
+
+def ask(server: OutsideServer, source: str, seconds: float = PATIENT, **more: Any) -> SeriesAnswer:
+    environment = {**server.environment, "TORRA_CFTC_CUSTOM_KEY": TOKEN}
+    return open_publishers(environment)[source].fetch(TOPICS[source], NOW, seconds, **more)
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+def test_fred_is_asked_for_a_series_since_a_day(server: OutsideServer) -> None:
+    found = ask(server, "fred")
+    assert (found.status, len(found.items), found.dropped) == (S.AVAILABLE, 25, 0)
+    assert server.asked == [("/graph/fredgraph.csv", {"id": "DGS10", "cosd": "2016-02-13"})]
+    later = ask(server, "fred", since=date(2026, 1, 30))
+    assert len(later.items) == 6 and server.asked[1][1]["cosd"] == "2026-01-30"
+    assert server.headers[0]["user-agent"] == "Torra"
+
+
+def test_the_cftc_is_asked_for_a_market_in_one_page(server: OutsideServer) -> None:
+    found = ask(server, "cftc")
+    assert (found.status, len(found.items), found.dropped) == (S.AVAILABLE, 9, 0)
+    ((path, query),) = server.asked
+    assert path == "/resource/72hh-3qpy.json"
+    assert query == {
+        "$select": "report_date_as_yyyy_mm_dd,cftc_contract_market_code,open_interest_all,"
+        "m_money_positions_long_all,m_money_positions_short_all",
+        "$where": "cftc_contract_market_code='088691' AND "
+        "report_date_as_yyyy_mm_dd>='2016-02-13T00:00:00.000'",
+        "$order": "report_date_as_yyyy_mm_dd DESC",
+        "$limit": str(PAGE),
+    }
+    later = ask(server, "cftc", since=date(2026, 1, 27))
+    assert len(later.items) == 6
+    assert PAGE > 10 * 53
+
+
+@pytest.mark.parametrize(
+    ("market", "report"),
+    [("oil", "72hh-3qpy"), ("eur", "gpe5-46if"), ("sp500", "gpe5-46if"), ("btc", "gpe5-46if")],
+)
+def test_each_market_stands_in_its_report(server: OutsideServer, market: str, report: str) -> None:
+    server.weeks = [week(market, "2026-01-27", long=11, short=12, interest=13)]
+    found = open_publishers(server.environment)["cftc"].fetch(market, NOW, PATIENT)
+    assert [row.value for row in found.items] == [11, 13, 12]  # long, open interest, short
+    assert server.asked[0][0] == f"/resource/{report}.json"
+
+
+def test_their_own_addresses_are_known() -> None:
+    found = open_publishers({})
+    assert {name: one.host for name, one in found.items()} == {
+        "fred": "fred.stlouisfed.org", "cftc": "publicreporting.cftc.gov",
+    }  # fmt: skip
+    assert all(one.official and one.spacing == 2.0 for one in found.values())
+    assert {one.every("x") for one in found.values()} == {6 * 3600.0}
+
+
+@pytest.mark.parametrize("word", ["FRED", "CFTC"])
+def test_a_bad_address_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match=f"TORRA_{word}_BASE_URL"):
+        open_publishers({f"TORRA_{word}_BASE_URL": "http://example.org/x"})
+    with pytest.raises(ConfigError, match="TORRA_CFTC_APP_TOKEN") as refused:
+        open_publishers({"TORRA_CFTC_APP_TOKEN": "CANARY with blanks"})
+    assert "CANARY" not in str(refused.value)
+
+
+# --- the token ------------------------------------------------------------------------------------
+
+
+def test_the_token_goes_out_in_its_header_and_is_nowhere_else(
+    server: OutsideServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("", "urllib3", "requests", "urllib3.connectionpool"):
+        caplog.set_level(logging.DEBUG, name or None)
+    rows = json.dumps([TOKEN, {**week("gold", "2026-02-03"), "open_interest_all": TOKEN}])
+    found = ask(server.play(Said(rows.encode())), "cftc")
+    assert server.headers[-1]["x-app-token"] == TOKEN
+    assert "CANARY" not in repr(server.asked)
+    told = [f"{record.getMessage()} {record.args!r}" for record in caplog.records]
+    assert told and "CANARY" not in f"{found!r} {told!r}"
+    ask(server.mend(), "fred")
+    assert "CANARY" not in repr(server.headers[-1])
+
+
+def test_without_a_token_there_is_no_header(server: OutsideServer) -> None:
+    publishers = open_publishers({**server.environment, "TORRA_CFTC_APP_TOKEN": "CANARY-12345"})
+    assert publishers["cftc"].fetch("gold", NOW, PATIENT).status is S.AVAILABLE
+    assert "x-app-token" not in server.headers[0] and "CANARY" not in repr(server.headers)
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+WHOLE = {
+    "fred": b"observation_date,DGS10\n2026-02-05,4.21\n2026-02-06,4.25\n",
+    "cftc": json.dumps([week("gold", "2026-01-27"), week("gold", "2026-02-03")]).encode(),
+}
+OTHER_COLUMNS = {
+    "fred": WHOLE["fred"].replace(b"DGS10", b"value"),
+    "cftc": WHOLE["cftc"].replace(b"m_money_positions_long_all", b"managed_money_long"),
+}
+BIG = b"x" * 10_000_000
+PACKED = {"content-encoding": "gzip"}
+FAULTS: dict[str, tuple[Said, NewsStatus]] = {
+    "hang": (Said(how="hang"), S.UNREACHABLE),
+    "header_drip": (Said(how="header_drip"), S.UNREACHABLE),
+    "reset": (Said(how="reset"), S.UNREACHABLE),
+    "html": (Said(HTML, headers={"content-type": "text/html"}), S.BROKEN),
+    "nothing": (Said(b""), S.BROKEN),
+    "noise": (Said(b"\x00\xff\xfe" * 50), S.BROKEN),
+    "long": (Said(BIG), S.BROKEN),
+    "bomb": (Said(gzip.compress(BIG, mtime=0), headers=PACKED), S.BROKEN),
+    "not_packed": (Said(b"plain", headers=PACKED), S.BROKEN),
+    "deep": (Said(b"[" * 100_000), S.BROKEN),
+    "no_content": (Said(b"", code=204), S.BROKEN),
+    "moved": (Said(b"", code=301, headers={"location": "/graph/other"}), S.BROKEN),
+    "bad_request": (Said(b'{"message": "no"}', code=400), S.BROKEN),
+    "unauthorized": (Said(HTML, code=401), S.REFUSED),
+    "forbidden": (Said(HTML, code=403), S.REFUSED),
+    "not_found": (Said(HTML, code=404), S.BROKEN),
+    "too_many": (Said(b"", code=429), S.RATE_LIMITED),
+    "server_error": (Said(HTML, code=500), S.UNREACHABLE),
+    "bad_gateway": (Said(b"", code=502), S.UNREACHABLE),
+    "unavailable": (Said(b"[]", code=503), S.UNREACHABLE),
+}
+SLOW = frozenset(("hang", "header_drip"))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("source", TOPICS)
+def test_a_fault_has_its_word(server: OutsideServer, source: str, fault: str, tries: Tries) -> None:
+    said, status = FAULTS[fault]
+    for attempt in tries():
+        server.play(said)
+        seconds, began = (0.3 if fault in SLOW else PATIENT), time.monotonic()
+        found = ask(server, source, seconds)
+        assert (found.status, found.items) == (status, ()), found
+        assert found.detail and "http:" not in found.detail and len(server.asked) <= 1
+        with attempt:
+            assert time.monotonic() - began < seconds + 1.5
+
+
+@pytest.mark.parametrize("source", TOPICS)
+@pytest.mark.parametrize("how", ["short", "midway", "drip"])
+def test_a_reply_that_is_not_whole_is_no_answer(
+    server: OutsideServer, source: str, how: str
+) -> None:
+    """Half a table would be a table, and half a number a number."""
+    seconds = 0.3 if how == "drip" else PATIENT
+    found = ask(server.play(Said(WHOLE[source], how=how)), source, seconds)
+    assert (found.status, found.items) == (S.UNREACHABLE, ())
+    assert ask(server.play(Said(WHOLE[source])), source).status is S.AVAILABLE
+
+
+@pytest.mark.parametrize("source", TOPICS)
+def test_other_columns_are_refused(server: OutsideServer, source: str) -> None:
+    found = ask(server.play(Said(OTHER_COLUMNS[source])), source)
+    assert (found.status, found.items) == (S.BROKEN, ()) and found.detail
+
+
+@pytest.mark.parametrize(
+    ("source", "body"), [("fred", b"observation_date,DGS10\n"), ("cftc", b"[]")]
+)
+def test_an_answer_without_a_row_is_empty(server: OutsideServer, source: str, body: bytes) -> None:
+    assert ask(server.play(Said(body)), source).status is S.EMPTY
+
+
+def test_a_packed_table_is_read(server: OutsideServer) -> None:
+    packed = Said(gzip.compress(WHOLE["fred"], mtime=0), headers={**CSV, **PACKED})
+    assert len(ask(server.play(packed), "fred").items) == 2
+
+
+def test_two_megabytes_are_read_and_no_more(server: OutsideServer) -> None:
+    assert MAX_REPLY_BYTES == 2_000_000
+    room = MAX_REPLY_BYTES - len(WHOLE["fred"])
+    assert ask(server.play(Said(WHOLE["fred"] + b"\n" * room)), "fred").status is S.AVAILABLE
+    found = ask(server.play(Said(WHOLE["fred"] + b"\n" * (room + 1))), "fred")
+    assert (found.status, found.detail) == (S.BROKEN, "the reply is too long")
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("source", TOPICS)
+def test_no_redirect_is_followed(server: OutsideServer, source: str, code: int) -> None:
+    with OutsideServer() as elsewhere:
+        for target in (elsewhere, server):
+            location = f"{target.url}/graph/fredgraph.csv?id=DGS10&cosd=2026-01-01"
+            server.play(Said(b"", code=code, headers={"location": location}))
+            assert ask(server, source).status is S.BROKEN
+            assert len(server.asked) == 1 and elsewhere.asked == []
+
+
+def test_no_proxy_is_used(server: OutsideServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with NewsServer() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_address[1]}")
+        for source in TOPICS:
+            assert ask(server, source).status is S.AVAILABLE
+        assert len(server.asked) == 2 and proxy.asked == []
+
+
+def test_a_host_that_is_not_there_is_unreachable() -> None:
+    with OutsideServer() as gone:
+        environment = gone.environment
+    for source, publisher in open_publishers(environment).items():
+        found = publisher.fetch(TOPICS[source], NOW, PATIENT)
+        assert found.status is S.UNREACHABLE and found.detail.startswith("no whole reply")
+
+
+def test_ten_years_come_in_one_reply(server: OutsideServer) -> None:
+    """And leave room under the 2 MB."""
+    server.days["DTWEXBGS"] = dict.fromkeys(weekdays("2015-12-01", 2660), "120.1234")
+    tuesdays = (date(2016, 1, 5) + timedelta(days=7 * number) for number in range(527))
+    server.weeks = [week("gold", day.isoformat(), interest=999_999) for day in tuesdays]
+    publishers = open_publishers(server.environment)
+    dollar = publishers["fred"].fetch("DTWEXBGS", NOW, PATIENT)
+    assert len(dollar.items) > 2_550 and dollar.dropped == 0
+    gold = publishers["cftc"].fetch("gold", NOW, PATIENT)
+    weeks = len(gold.items) // 3
+    # Some Mondays were counted, and are Tuesdays in this table: in a gap those are left out.
+    assert weeks + gold.left_out == 521 and gold.left_out == gold.dropped
