@@ -377,6 +377,7 @@ RUBRIC_VERSION: Final[str] = _version(
         ASSET,
         PICTURE,
         LISTED,
+        *LEFT_OUT,
         MISSING,
         REMEMBERED,
         REPORTED,
