@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
     compiled_rules.share()
     Flask.jinja_options = {"bytecode_cache": CompiledTemplates(), "undefined": NobodyGave}
     settings.register_profile(
-        "daily", derandomize=True, database=None, deadline=None, max_examples=40
+        "daily", derandomize=True, database=None, deadline=None, max_examples=25
     )
     settings.register_profile("nightly", deadline=None, print_blob=True)
     examples.whole = scale_of(config) >= 1.0
