@@ -68,11 +68,11 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = {
     BUDGET.id: EAGER,
     FULL.id: {**EAGER, **OUTSIDE},
     LOOKS_ON.id: ONLOOKER,
-    # The others hold much by then. Its agents look on: that it proposes hangs on no prompt.
+    # The others hold much by then.
     ASKS.id: {
         **EAGER,
         "execution": "approve",
-        "agents": {"influence": "shadow"},
+        "agents": {"active_agents": ["technical", "sentiment", "risk_gate"]},
         "risk": {"exposure_cap_pct": 900.0, "account_leverage_cap": 100.0},
     },
 }
