@@ -257,7 +257,8 @@ class Database(
         streams = self._rows("SELECT DISTINCT instance, timeframe FROM record_highs")
         for row in streams:
             last = stamp(as_of - duration(row["timeframe"]))
-            for table in ("bars", "record_highs", "record_lows"):
+            # A spread goes after its bar: beside it, it stays.
+            for table in ("bars", "spreads", "record_highs", "record_lows"):
                 self._change(
                     f"DELETE FROM {table} WHERE instance = ? AND timeframe = ? "  # noqa: S608
                     "AND bar_time > ?",

@@ -214,6 +214,9 @@ PICTURE: Final = (
     "evidence only."
 )
 LISTED: Final = "Evidence:"
+MISSING: Final = "({count} numbers from beside the chart are left out: no room)"
+LEFT_OUT: Final = ("derivs.", "positioning.", "cot.", "spread.", "macro.")
+"""Blocks of which a prompt that is too long lists less, in this order."""
 REMEMBERED: Final = "Memory:"
 REPORTED: Final = "Reports of other agents:"
 SAID: Final = "{agent}: {numbers}; confidence {confidence}{flags}"
@@ -369,7 +372,21 @@ RUBRIC_VERSION: Final[str] = _version(
         NUMBER_NOTES,
         RUBRICS,
     ),
-    *(WHERE, ASSET, PICTURE, LISTED, REMEMBERED, REPORTED, SAID, SILENT, UNSCORED, CITED, ORDINAL),
+    *(
+        WHERE,
+        ASSET,
+        PICTURE,
+        LISTED,
+        *LEFT_OUT,
+        MISSING,
+        REMEMBERED,
+        REPORTED,
+        SAID,
+        SILENT,
+        UNSCORED,
+        CITED,
+        ORDINAL,
+    ),
     *(HEADLINES, WORD, OPENED, CLOSED, SECOND_LOOK, ITS_CITATIONS),
     *(REASONING_CHARS, POINT_CHARS, POINTS, CITATIONS, NOTE_CHARS, PLAIN_UNIT, str(_SHOWN_MEMORY)),
 )
@@ -393,6 +410,31 @@ def build_interpretive_prompt(context: DebateContext, role: Role | None = None) 
         shape=rubric.shape,
         evidence=tuple(shown),
     )
+
+
+def shortened(prompt: Prompt, most: int) -> Prompt:
+    """Return a prompt that lists as many numbers from beside the chart as fit into `most` bytes.
+
+    They are left out block by block in the order of LEFT_OUT, the last of a block first; where none
+    is left the prompt may still be too long. The text says how many are missing.
+    """
+    spare = [
+        name for block in LEFT_OUT for name in reversed(prompt.evidence) if name.startswith(block)
+    ]
+    gone: set[str] = set()
+    lines = prompt.user.split("\n")
+    size = len(prompt.system.encode()) + len(prompt.user.encode()) + len(MISSING.format(count=999))
+    while spare and size > most:
+        name = spare.pop(0)
+        place = next((at for at, line in enumerate(lines) if line.startswith(f"{name} = ")), None)
+        if place is not None:
+            size -= len(lines.pop(place).encode()) + 1
+            gone.add(name)
+    if not gone:
+        return prompt
+    lines.insert(lines.index(LISTED) + 1, MISSING.format(count=len(gone)))
+    kept = tuple(name for name in prompt.evidence if name not in gone)
+    return replace(prompt, user="\n".join(lines), evidence=kept)
 
 
 def shown_features(context: DebateContext, role: Role | None = None) -> dict[str, Feature]:

@@ -466,6 +466,17 @@ _OTHERS: Final[Mapping[str, FeatureWords]] = {
     "market.day_of_week": _sideless("the day", "", ""),
     "market.regime": FeatureWords("the kind of market", "", "", _positive),
     "market.triage": _sideless("what is odd about the bar", "", ""),
+    "spread.available": _sideless("the feed's own spread", "it is known", "it is not known"),
+    "spread.last": _sideless("the spread of the bar", "trading is dear", "trading is cheap"),
+    "spread.last_atr": _sideless(
+        "the spread of the bar in ATR", "trading is dear", "trading is cheap"
+    ),
+    "spread.mean_atr": _sideless(
+        "the mean spread of 20 bars in ATR", "trading is dear", "trading is cheap"
+    ),
+    "spread.percentile": _sideless(
+        "the spread's rank among the last 500 bars", "dear for this market", "cheap for it"
+    ),
     "memory.markov_state": FeatureWords("the state of the desk's consensus", "", "", _positive),
     "memory.state_duration": _sideless("how long that state lasts", "it is old", "it is new"),
     "memory.trend_direction": FeatureWords("the way of the consensus", "", "", _positive),

@@ -51,6 +51,7 @@ ROLE: Final = Role(
         "scores.",
         "gate.",
         "market.",
+        "spread.",
         "memory.",
         "events.",
         *OUTSIDE,

@@ -24,7 +24,15 @@ ROLE: Final = Role(
         "structure": "primary",
     },
     needs=("technical",),
-    evidence=("scores.", "component.", "technical.", "forecast.", *SURROUNDINGS, "host."),
+    evidence=(
+        "scores.",
+        "component.",
+        "technical.",
+        "forecast.",
+        "spread.",
+        *SURROUNDINGS,
+        "host.",
+    ),
     picture=True,
 )
 

@@ -28,10 +28,13 @@ from hypothesis import settings
 from tests import ROOT
 from tests.doubles import compiled_rules
 from tests.doubles.compiled_templates import CompiledTemplates, NobodyGave
+from tests.doubles.lent_browser import lent
 from tests.examples import examples
 from tests.tries import EXCUSED, Tries, without_full_collections
+from tests.worlds.made_once import Made, made_once
 from tests.worlds.scored_once import Kept, scored_once
-from torra.feeds import sample
+from torra.feeds import csv_file, sample
+from torra.replay.shards import history
 
 pytest_plugins = ("pytester",)
 
@@ -65,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     compiled_rules.share()
     Flask.jinja_options = {"bytecode_cache": CompiledTemplates(), "undefined": NobodyGave}
     settings.register_profile(
-        "daily", derandomize=True, database=None, deadline=None, max_examples=40
+        "daily", derandomize=True, database=None, deadline=None, max_examples=25
     )
     settings.register_profile("nightly", deadline=None, print_blob=True)
     examples.whole = scale_of(config) >= 1.0
@@ -181,15 +184,21 @@ def tries(record_property: Callable[[str, object], None]) -> Iterator[Tries]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _sample_is_read_once() -> Iterator[None]:
-    """Let every desk share the bars that are shipped; files of a test are read each time."""
-    read = sample._load
-    shipped = cache(read)
+    """Let desks and replays share the bars that are shipped; files of a test are read each time."""
+    read, read_file = sample._load, csv_file.read_file
+    shipped, shipped_file = cache(read), cache(read_file)
 
     def load(path: Path) -> pd.DataFrame:
         return shipped(path) if path.parent == ROOT / "sample_data" else read(path)
 
+    def of_a_replay(path: Path, *, clock: str | None) -> pd.DataFrame:
+        if path.parent == ROOT / "sample_data":
+            return shipped_file(path, clock=clock).copy()
+        return read_file(path, clock=clock)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "_load", load)
+        patch.setattr(history, "read_file", of_a_replay)
         yield
 
 
@@ -208,6 +217,20 @@ def bars_are_scored_once(request: pytest.FixtureRequest) -> Iterator[Kept | None
     """
     with nullcontext() if scale_of(request.config) >= 1.0 else scored_once() as kept:
         yield kept
+
+
+@pytest.fixture(autouse=True, scope="session")
+def databases_are_made_once(request: pytest.FixtureRequest) -> Iterator[Made | None]:
+    """By day let new databases begin as a copy of one; at night the steps make each of them."""
+    with nullcontext() if scale_of(request.config) >= 1.0 else made_once() as made:
+        yield made
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _browser_is_lent() -> Iterator[None]:
+    """Close the browser that the tests of pages borrowed, when the last of all tests is done."""
+    yield
+    lent.close()
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
-from scoring_rubric import request_hash, second_look, visible
+from scoring_rubric import request_hash, second_look, shortened, visible
 
 from ..contracts import (
     SIDES,
@@ -132,6 +132,7 @@ class ProviderLine:
     calls: list[Call] = field(default_factory=list)
     given: dict[str, AgentReport] = field(default_factory=dict)
     _extra: int = 0
+    _shortened: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, role: Role, context: DebateContext, stage: Stage) -> Ask:
@@ -212,13 +213,18 @@ class ProviderLine:
             return standing
 
     def looks(self) -> tuple[str, ...]:
-        """Return what became of every second look, as flags."""
+        """Return what became of every second look, and whose evidence was cut short, as flags."""
         with self._lock:
             looks = [call for call in self.calls if call.look]
+            cut = {f"shortened:{name}" for name in self._shortened}
         told = {True: "second_look", False: "first_look_stands"}
-        return tuple(
-            sorted(f"{told[call.status == 'ok']}:{call.request.role.id}" for call in looks)
-        )
+        found = {f"{told[call.status == 'ok']}:{call.request.role.id}" for call in looks}
+        return tuple(sorted(found | cut))
+
+    def shorten(self, role: str) -> None:
+        """Note that an agent was shown less evidence than there is: its prompt was too long."""
+        with self._lock:
+            self._shortened.add(role)
 
     def records(self) -> tuple[CallRecord, ...]:
         """Return what is known of every request by now, in a stable order."""
@@ -292,6 +298,7 @@ class _Exchange:
         look: bool = False,
     ) -> T:
         """Ask one model once, after `delay` seconds; raises ModelUnavailable and only that."""
+        prompt = self._fitting(prompt)
         request = self._request(prompt, delay)
         call = self._line.open(request, self._stage, look=look)
         try:
@@ -315,12 +322,25 @@ class _Exchange:
             and not self._final
         )
 
-    def _request(self, prompt: Prompt, delay: float) -> Request:
+    @property
+    def _unread(self) -> bool:
+        """Whether nobody reads the prompt's text."""
+        return self._line.inline and self._role.kind != "scorer"
+
+    def _fitting(self, prompt: Prompt) -> Prompt:
+        """Return the prompt, or as much of it as may be sent."""
         if not isinstance(prompt, Prompt):
             raise ModelUnavailable("refused", f"{type(prompt).__name__} is no prompt")
-        unread = self._line.inline and self._role.kind != "scorer"
-        if not unread and _bytes(prompt.system) + _bytes(prompt.user) > MAX_PROMPT_BYTES:
+        if self._unread or _size(prompt) <= MAX_PROMPT_BYTES:
+            return prompt
+        prompt = shortened(prompt, MAX_PROMPT_BYTES)
+        if _size(prompt) > MAX_PROMPT_BYTES:
             raise ModelUnavailable("refused", f"a prompt of more than {MAX_PROMPT_BYTES} bytes")
+        self._line.shorten(self._role.id)
+        return prompt
+
+    def _request(self, prompt: Prompt, delay: float) -> Request:
+        unread = self._unread
         if self._over():
             raise ModelUnavailable("deadline", "no time is left")
         if self._attempts >= REQUESTS_PER_AGENT:
@@ -423,6 +443,10 @@ def _later(write: Callable[[], str]) -> str:
             return ""
 
     return later(written)
+
+
+def _size(prompt: Prompt) -> int:
+    return _bytes(prompt.system) + _bytes(prompt.user)
 
 
 def _bytes(text: str) -> int:

@@ -669,6 +669,32 @@ def test_the_prompt_of_the_single_model_is_not_refused_either() -> None:
     assert len(whole(build_interpretive_prompt(about)).encode()) <= MAX_PROMPT_BYTES
 
 
+def test_numbers_from_beside_the_chart_are_left_out_where_there_is_no_room() -> None:
+    blocks = {"macro": 90, "cot": 80, "derivs": 120, "spread": 20}
+    many = {
+        f"{block}.number_{n:03d}": n + 0.5 for block, most in blocks.items() for n in range(most)
+    }
+    agents = ("technical", "fundamental", "bull_researcher", "bear_researcher", "risk_gate")
+    provider = Scripted()
+    record = debate(
+        provider, about=context(features=many), config=settings(active_agents=agents, mode="budget")
+    )
+    assert not record.failures
+    assert "shortened:bull_researcher" in record.flags
+    (asked,) = (one for one in provider.requests if one.role.id == "bull_researcher")
+    assert len((asked.system + asked.user).encode()) <= MAX_PROMPT_BYTES
+    kept = {name for name in many if name in asked.features}
+    assert kept == {name for name in many if f"\n{name} = " in asked.user}
+    # The first block in the order loses its end, and the others nothing.
+    left = {block: sorted(name for name in kept if name.startswith(block)) for block in blocks}
+    assert left["derivs"] == [f"derivs.number_{n:03d}" for n in range(len(left["derivs"]))]
+    assert 0 < len(left["derivs"]) < blocks["derivs"]
+    assert len(left["cot"]) == blocks["cot"] and len(left["macro"]) == blocks["macro"]
+    gone = sum(blocks.values()) - blocks["spread"] - len(kept)
+    assert f"({gone} numbers from beside the chart are left out: no room)" in asked.user
+    assert "shortened:fundamental" not in record.flags
+
+
 def test_a_prompt_that_is_too_long_is_refused_before_the_call() -> None:
     many = {f"technical.indicator_with_a_long_name_{n}": float(n) for n in range(900)}
     provider = Scripted()

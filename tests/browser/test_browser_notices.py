@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.doubles.browser import WITH_WINDOWS, Site, Visit, chromium, needs_browser, unfold
+from tests.doubles.browser import WITH_WINDOWS, Site, Visit, chromium_alone, needs_browser, unfold
 from tests.doubles.visitors import ACCESS
 from tests.worlds.desk_pages import Pages, open_pages
 from torra.dashboard.app import create_app
@@ -53,7 +53,7 @@ HEARD = """() => document.addEventListener("torra:changed", (event) => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium(WITH_WINDOWS) as opened:
+    with chromium_alone(WITH_WINDOWS) as opened:
         yield opened
 
 

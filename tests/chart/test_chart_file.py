@@ -39,7 +39,7 @@ NOW = CLOSE + timedelta(seconds=4)
 def drawn(kind: str = "PNG", width: int = 640, height: int = 480) -> bytes:
     noise = np.random.default_rng(5).integers(0, 256, (32, 32, 3), dtype=np.uint8)
     file = io.BytesIO()
-    Image.fromarray(noise).resize((width, height)).save(file, kind)
+    Image.fromarray(noise).resize((width, height)).save(file, kind, compress_level=1)
     return file.getvalue()
 
 

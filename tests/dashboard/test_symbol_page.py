@@ -289,7 +289,7 @@ def test_the_chart_can_be_worked_with_keys_and_leads_to_ticks() -> None:
     for key in ("ArrowLeft", "ArrowRight", "Home", "End", "Enter"):
         assert key in script
     for name in (*price_lines.LINES, *chart_data.LINES):
-        assert re.search(rf"^  {name}: {{ title: ", looks, re.MULTILINE)
+        assert re.search(rf"^  {name}: {{ titles?: ", looks, re.MULTILINE)
 
 
 def test_lanes_are_made_once_for_page_and_cells() -> None:

@@ -1,8 +1,9 @@
 """Pages in a real browser: Chromium by Playwright, over a waitress on the loopback.
 
-`chromium()` opens one browser (a test module keeps it in a fixture: while it is open, this thread
-belongs to it); `Site` serves an app; `Visit` is one person's look at it, and collects what no page
-may do: errors on the console, breaches of the policy, exceptions, requests to another host.
+`chromium()` lends the browser of this process (a test module keeps it in a fixture: while it is
+borrowed, this thread belongs to it); `Site` serves an app; `Visit` is one person's look at it, and
+collects what no page may do: errors on the console, breaches of the policy, exceptions, requests to
+another host.
 TORRA_CHROMIUM names another binary. Without any browser the tests are skipped, unless
 TORRA_REQUIRE_BROWSER is set: then they fail.
 """
@@ -15,7 +16,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Self
@@ -24,6 +25,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.doubles import loopback
+from tests.doubles.lent_browser import lent
 from tests.doubles.visitors import ACCESS
 from torra.dashboard.server import open_server
 
@@ -80,8 +82,13 @@ def only_nightly(scaled: Any) -> None:
         pytest.skip("looked at nightly: make nightly")
 
 
+def chromium() -> AbstractContextManager[Any]:
+    """Borrow the browser of this process: BROWSER, with no page open."""
+    return lent.lend(chromium_alone)
+
+
 @contextmanager
-def chromium(binary: str | None = None) -> Iterator[Any]:
+def chromium_alone(binary: str | None = None) -> Iterator[Any]:
     """Open a browser, BROWSER unless another is named; it is gone with the block."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  takes a third of a second
 

@@ -128,6 +128,7 @@ EXPECTED = {
         )
     ),
     "technical.gap_pct",
+    *(f"spread.{name}" for name in ("available", "last", "last_atr", "mean_atr", "percentile")),
     *(
         f"memory.{name}"
         for name in (
@@ -155,7 +156,7 @@ EXPECTED = {
     *(f"source.{name}" for name in ("news", "events", "fundamentals", "macro", "cot", "derivs")),
     *(f"source.events_{name}_min" for name in ("ahead", "behind")),
 }
-FED = ("events.", "news.", "sentiment.", "fundamentals.", "source.events_")
+FED = ("events.", "news.", "sentiment.", "fundamentals.", "source.events_", "spread.")
 """Blocks that are fed from outside, or from the bars behind the row."""
 
 
@@ -213,6 +214,7 @@ def test_without_feeds_the_bundle_is_whole_and_says_so() -> None:
         "news.available": 0,
         "sentiment.positioning_available": 0,
         "fundamentals.available": 0,
+        "spread.available": 0,
     }
     assert {name: found[name] for name in found if name.startswith("source.")} == {
         "source.news": "off",

@@ -1,4 +1,4 @@
-"""Whatever comes after a tick changes nothing that the tick said: bars, news and fundamentals.
+"""Whatever comes after a tick changes nothing that it said: bars, spreads, news, fundamentals.
 
 A world is a history of bars and a database of headlines and figures, those of the future among
 them, read as a desk reads them: HistoryWindow, Collector.latest, feature_bundle, and a full desk of
@@ -40,6 +40,7 @@ from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsSubject, view
 from torra.evidence.scheduled_events import ScheduledEvent, around
 from torra.market import structure as market_structure
+from torra.market.bar_view import BarView
 from torra.providers.rules.provider import RulesProvider
 from torra.store.news import NewsStore
 from torra.tick.bar_window import HistoryWindow
@@ -141,9 +142,16 @@ def tell(world: World, chance: np.random.Generator, start: int, end: int, name: 
         world.database.store_fundamentals(SUBJECT.ticker, figures(chance), at)
 
 
+def with_spreads(bars: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return the bars with the spread that a broker may have had; one in forty is not known."""
+    chance = np.random.default_rng(seed)
+    spreads = np.round(bars["close"].to_numpy() * chance.uniform(1e-5, 1e-3, len(bars)), 2)
+    return bars.assign(spread=np.where(chance.random(len(bars)) > 0.025, spreads, np.nan))
+
+
 SERIES: dict[str, Callable[[], pd.DataFrame]] = {
-    "BTCUSD_M15": lambda: sample("BTCUSD_M15").iloc[4000:4700],
-    "walk": lambda: walk(700, 31, flat=(400, 425)),
+    "BTCUSD_M15": lambda: with_spreads(sample("BTCUSD_M15").iloc[4000:4700], 3),
+    "walk": lambda: with_spreads(walk(700, 31, flat=(400, 425)), 4),
 }
 
 
@@ -205,6 +213,7 @@ def ask(world: World, window: HistoryWindow, at: int) -> Said:
         bars=bars,
         news=news,
         events=around(calendar, SUBJECT.currencies, as_of),
+        spreads=window.spreads(bars),
     )
     return said(bundle, debate(bundle, as_of), window.records("M15", as_of))
 
@@ -246,6 +255,7 @@ def noised(bars: pd.DataFrame, cut: int, chance: np.random.Generator) -> pd.Data
     if chance.random() < 0.125:
         return bars.iloc[: cut + 1]
     noise = walk(len(bars), int(chance.integers(1 << 30))) * float(chance.choice([0.01, 1, 50]))
+    noise = with_spreads(noise, int(chance.integers(1 << 30)))
     changed = bars.copy()
     changed.iloc[cut + 1 :] = noise.iloc[cut + 1 :].to_numpy()
     return changed
@@ -313,6 +323,7 @@ def test_the_cases_see_news_fundamentals_and_all_eight_agents(world: World) -> N
         assert "id='news.item.5', value='Acme" in one.features
         assert "id='fundamentals.available', value=1.0" in one.features
         assert "id='sentiment.up_bars', value=0." in one.features
+        assert "id='spread.percentile', value=None" not in one.features
         assert "abstained=True" not in one.spoken
 
 
@@ -413,6 +424,17 @@ def test_an_item_that_is_told_anew_is_found(world: World, monkeypatch: pytest.Mo
     stored = NewsStore.store_news
     monkeypatch.setattr(NewsStore, "store_news", overwrite)
     assert found(world, "features")
+
+
+@one_world
+def test_spreads_ranked_in_the_whole_history_are_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def whole(view: BarView) -> Any:
+        return view._shelf.spreads
+
+    monkeypatch.setattr(BarView, "spreads", property(whole))
+    assert found(world, "features", "prompts")
 
 
 @one_world

@@ -75,7 +75,7 @@ def grid(timeframe: str, start: datetime, end: datetime) -> list[datetime]:
 def test_bars_come_as_the_door_wants_them(desk: Desk, timeframe: str) -> None:
     desk.fill(timeframe, grid(timeframe, NOON - 800 * duration(timeframe), NOON))
     frame = desk.bars(timeframe, NOON)
-    assert list(frame.columns) == ["open", "high", "low", "close", "volume"]
+    assert list(frame.columns) == ["open", "high", "low", "close", "volume", "spread"]
     assert frame.index.name == "time"
     assert str(times_of(frame).tz) == "UTC"
     assert len(frame) == 750
@@ -219,7 +219,7 @@ def test_a_terminal_without_bars_gives_an_empty_frame(desk: Desk) -> None:
     for limit in (750, None):
         frame = desk.bars("M15", NOON, limit)
         assert len(frame) == 0
-        assert list(frame.columns) == ["open", "high", "low", "close", "volume"]
+        assert list(frame.columns) == ["open", "high", "low", "close", "volume", "spread"]
 
 
 def test_a_time_that_the_server_never_shows_condemns_its_clock() -> None:

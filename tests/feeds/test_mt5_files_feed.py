@@ -87,10 +87,10 @@ def test_a_file_as_it_is_written(channel: Channel) -> None:
     assert frame.index.tolist() == [NOON, NOON + timedelta(minutes=15)]
     assert frame.index.name == "time" and str(times_of(frame).tz) == "UTC"
     assert frame.to_numpy().tolist() == [
-        [2062.94, 2064.31, 2062.1, 2063.55, 412.0],
-        [2063.55, 2063.9, 2061.0, 2061.2, 388.0],
+        [2062.94, 2064.31, 2062.1, 2063.55, 412.0, 0.28],
+        [2063.55, 2063.9, 2061.0, 2061.2, 388.0, 0.27],
     ]
-    assert list(frame.columns) == ["open", "high", "low", "close", "volume"]
+    assert list(frame.columns) == ["open", "high", "low", "close", "volume", "spread"]
     assert set(map(str, frame.dtypes)) == {"float64"}
     assert frame.attrs == {"clock": "new_york+7", "utc_offsets": ("+02:00",)}
     assert channel.feed.period() is None

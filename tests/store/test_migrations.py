@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from instance_database import Database
 from tests.conftest import Scale
 from tests.faults import old_schemas
 from tests.worlds import legacy_database
+from tests.worlds.made_once import Made
 from tests.worlds.stores import NOON, PROFILE, Hand, count, frame, open_database, save
 from torra.config import ROOT
 from torra.errors import ConfigError, StoreBroken
@@ -26,6 +28,17 @@ TABLES = {
     "sentiment", "chains", "journal", "instructions", "calls", "ticks", "bars", "record_highs",
     "signals", "signal_events", "latches", "paper_cursor", "lease", "desk_state", "trading_config",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _made_anew(databases_are_made_once: Made | None) -> Iterator[None]:
+    """Have every new database made by the steps."""
+    if databases_are_made_once is None:
+        yield
+        return
+    databases_are_made_once.forgotten = True
+    yield
+    databases_are_made_once.forgotten = False
 
 
 def legacy(folder: Path, rows: int = 50, **how: str) -> Path:
@@ -43,7 +56,7 @@ def backups(folder: Path) -> list[Path]:
 
 
 def test_a_fresh_database_has_everything_and_needs_no_backup(tmp_path: Path) -> None:
-    database = open_database(tmp_path)
+    database = Database.open(tmp_path / "torra.db", now=Hand())
     assert set(database.connection().table_names()) >= TABLES
     assert migrations.schema(database.connection()) == int(migrations.STEPS[-1][:4])
     assert backups(tmp_path) == []

@@ -72,6 +72,7 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = {
     ASKS.id: {
         **EAGER,
         "execution": "approve",
+        "agents": {"active_agents": ["technical", "sentiment", "risk_gate"]},
         "risk": {"exposure_cap_pct": 900.0, "account_leverage_cap": 100.0},
     },
 }

@@ -36,7 +36,7 @@ class Hand:
 
 
 @cache
-def _new() -> bytes:
+def new_database() -> bytes:
     """A database that was just made: making one anew takes ten times as long as copying it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "torra.db"
@@ -49,7 +49,7 @@ def open_database(folder: Path, now: Callable[[], datetime] | None = None, **how
     path = folder / "torra.db"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(_new())
+        path.write_bytes(new_database())
     return Database.open(path, now=now or Hand(), **how)
 
 

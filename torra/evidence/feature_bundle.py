@@ -22,6 +22,10 @@ Strangers wrote the values of `news.item.N` and of no other feature.
 Reads no clock and no file. Nothing in it is later than `as_of`: a bar that is not closed then, bars
 that do not end with it and a headline first seen later raise ValueError. So does a row of the
 warm-up.
+
+The block `spread` is of the bars' own spreads (torra.market.spreads): the last one, and the mean of
+20, in the ATR of the deciding bar. `market.spread_atr` stays the one that the profile assumes, by
+which every cost is reckoned.
 """
 
 from __future__ import annotations
@@ -46,6 +50,7 @@ from torra.evidence.scheduled_events import EventView
 from torra.market import regime as market_regime
 from torra.market.bar_view import BarView
 from torra.market.regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS, Regime
+from torra.market.spreads import NO_SPREADS, SpreadView
 
 HORIZON: Final = 4
 """Bars that the forecast looks ahead."""
@@ -284,6 +289,7 @@ def build(
     outside: OutsideView | None = None,
     host: Mapping[str, float] = NOTHING,
     known_at: datetime | None = None,
+    spreads: SpreadView = NO_SPREADS,
 ) -> Bundle:
     """Return the evidence of the bar that opened at `bar_time`.
 
@@ -292,7 +298,8 @@ def build(
     closed, `memory` is the memory context, `digits` the decimals with which the symbol is quoted.
     `bars` are the bars behind the row, this one last; `news` and `events` what was known at
     `as_of`, headlines of a host at `known_at`; `outside` the outside numbers known at `as_of`. None
-    of any of them: nothing is known. `host` has a host's own numbers by name.
+    of any of them: nothing is known. `spreads` is what is known of the bars' own ones, `host` has a
+    host's own numbers by name.
     """
     headlines, calendar, beside = news or NO_NEWS, events or NO_EVENTS, outside or NO_OUTSIDE
     view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
@@ -305,6 +312,7 @@ def build(
         "technical": lambda: _technical(row, price),
         "forecast": lambda: _forecast(row),
         "market": lambda: _market(row, spread, bars_held, bar_age, memory, view, regime),
+        "spread": lambda: _spreads(spreads, row["atr14"], price),
         "memory": lambda: _memory(memory),
         "events": lambda: _events(calendar),
         "news": lambda: _news(headlines),
@@ -437,6 +445,14 @@ def _spread_atr(spread: float | None, atr: float) -> float | None:
         return math.nan if math.isnan(atr) else 0.0
     # In a flat market any spread is wide, and the gate must see that.
     return min(spread / atr, MAX_SPREAD_ATR) if atr > 0.0 else MAX_SPREAD_ATR
+
+
+def _spreads(view: SpreadView, atr: float, price: Kind) -> Found:
+    yield "spread.available", float(view.last is not None), COUNT
+    yield "spread.last", view.last, price
+    yield "spread.last_atr", _spread_atr(view.last, atr), DISTANCE
+    yield "spread.mean_atr", _spread_atr(view.mean, atr), DISTANCE
+    yield "spread.percentile", view.percentile, OSCILLATOR
 
 
 def _range_atr(bars: BarView | None, atr: float) -> float | None:

@@ -17,6 +17,11 @@ hours, which follows the daylight saving dates of the USA. It jumps at 09:00 on 
   first and winter time second; one that stands there once is read as the first, unless a later time
   of that hour stands above it.
 
+The spread of a bar, a column `spread` or the last of eight without a header, is counted in points.
+The decimals of the prices tell the point (torra.feeds.points). A spread is never needed: where the
+point is not told, or a cell is no whole number of points, it is NaN, and
+`frame.attrs["no_spreads"]` says why.
+
 Both fall on a Sunday morning, when only round-the-clock markets trade. torra.market.broker_clock
 has the arithmetic. The offsets that were used are kept in `frame.attrs["utc_offsets"]`, the clock
 in `frame.attrs["clock"]`.
@@ -41,8 +46,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from torra.errors import ConfigError
+from torra.feeds import points
 from torra.feeds.protocol import COLUMNS
 from torra.market.broker_clock import KNOWN, UTC_CLOCK, ServerClock, ahead_of, offsets_used
+from torra.market.spreads import SPREAD
 from torra.regular_files import open_regular, read_regular
 
 STAMP: Final = r"^(\d{4})[-./](\d\d)[-./](\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d)?))?(Z|[+-]\d\d:\d\d)?$"
@@ -79,7 +86,7 @@ MEANINGS: Final = {
 }
 """Our names of columns whose headers, in small letters without <>, are other words."""
 
-BY_POSITION: Final = ("open", "high", "low", "close", "tick_volume", "real_volume", "spread")
+BY_POSITION: Final = ("open", "high", "low", "close", "tick_volume", "real_volume", SPREAD)
 """Columns after date and time where there is no header."""
 
 VOLUMES: Final = ("tick_volume", "volume", "real_volume")
@@ -90,6 +97,12 @@ Real volume is 0 for currencies and metals.
 
 WHEN: Final = ("time", "date")
 NEEDED: Final = COLUMNS[:-1]
+READ_FOR_POINT: Final = 2_500
+"""Newest bars whose prices tell the point."""
+
+NO_SPREADS: Final = "no_spreads"
+"""Name in the attributes of a frame of why spreads of the file are none."""
+
 NEEDS: Final = f"needs {', '.join((WHEN[0], *COLUMNS))}"
 """What every file must have: a time, four prices and a volume."""
 
@@ -111,8 +124,9 @@ def is_export(head: bytes) -> bool:
 def read_bars(path: Path, *, clock: str | None) -> pd.DataFrame:
     """Return the bars of a file, in its order, float64 on a UTC index of open times named "time".
 
-    `clock` names that of the times; None is UTC, and an error for MetaTrader 5's export. Times that
-    carry a zone of their own are taken at their word and want "utc". Raises ConfigError.
+    A file that has spreads gives a column of them, in units of the price. `clock` names that of the
+    times; None is UTC, and an error for MetaTrader 5's export. Times that carry a zone of their own
+    are taken at their word and want "utc". Raises ConfigError.
     """
     server = ServerClock.parse(UTC_CLOCK if clock is None else clock)
     sheet = _sheet(path)
@@ -126,7 +140,12 @@ def read_bars(path: Path, *, clock: str | None) -> pd.DataFrame:
     naive, zones = _times(sheet)
     index = _to_utc(sheet, naive, zones, server)
     columns = {name: _numbers(sheet, source) for name, source in sources.items()}
+    spreads, why = _spreads(sheet)
+    if spreads is not None:
+        columns[SPREAD] = spreads
     frame = pd.DataFrame(columns, index=index.rename("time"))
+    if why:
+        frame.attrs[NO_SPREADS] = why
     frame.attrs["clock"] = server.name
     frame.attrs["utc_offsets"] = offsets_used(naive, index)
     return frame
@@ -306,6 +325,26 @@ def _numbers(sheet: _Sheet, name: str) -> npt.NDArray[np.float64]:
         remedy = "write numbers with a dot, such as 1.2345" if cell.strip() else CUT_SHORT
         raise sheet.fault(broken, f"{name} is {cell!r}, not a number; {remedy}")
     return numbers
+
+
+def _spreads(sheet: _Sheet) -> tuple[npt.NDArray[np.float64] | None, str]:
+    """Return the spreads of a file in units of the price, None without the column, and a fault."""
+    names = sheet.cells.columns.to_list()
+    if names.count(SPREAD) != 1:
+        return None, f"it has the column {SPREAD} twice" if SPREAD in names else ""
+    newest = sheet.cells[list(NEEDED)].iloc[-READ_FOR_POINT:].to_numpy().ravel().tolist()
+    decimals = points.decimals_of(newest, terminal=sheet.of_terminal)
+    if decimals is None:
+        return None, "its prices do not tell how large a point is"
+    counted = np.array([_number(cell) for cell in sheet.column(SPREAD)])
+    # Of what is no whole number nobody knows the unit.
+    broken = ~np.isfinite(counted) | (counted < 0.0) | (counted != np.floor(counted))
+    if not broken.any():
+        return points.in_price(counted, decimals), ""
+    counted[broken] = np.nan
+    cell = sheet.column(SPREAD).iloc[int(np.argmax(broken))]
+    problem = f"{SPREAD} is {cell!r}, not a number of points; so are {int(broken.sum())} in all"
+    return points.in_price(counted, decimals), str(sheet.fault(broken, problem))
 
 
 def _number(cell: str) -> float:

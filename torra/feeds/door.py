@@ -12,6 +12,9 @@ market's steps are of any number of bars: even where a bar in a thousand traded,
 of them are even and a third divisible by three. So steps are told by their share, never by the
 commonest of them, and only where there are enough of them.
 
+A spread beside the bars (torra.market.spreads) is the one thing that may be wrong: it comes through
+as NaN, `attrs["spreads"]` says why, and no bar is refused for it.
+
 Why so strict: one NaN makes an RSI read 0.0 for ever, unsorted rows compute garbage in silence, and
 duplicate times make an indicator library raise in the middle of a tick.
 """
@@ -30,6 +33,7 @@ from technical_calculator import WARM_UP
 from torra.clock import EPOCH, duration
 from torra.errors import DataUnavailable
 from torra.feeds.protocol import COLUMNS
+from torra.market import spreads
 
 PRICES: Final = COLUMNS[:4]
 MAX_AGE_BARS: Final = 2.0
@@ -43,6 +47,9 @@ LONGER_SHARE: Final = 0.75
 
 STEPS_TOLD: Final = 100
 """Fewer steps say nothing; of 100, 75 are even by chance in one of three million thin series."""
+
+FAULTY: Final = "spreads"
+"""Name in the attributes of a checked frame of why spreads in it are none."""
 
 TICKS_PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """Resolution of a pandas time index."""
@@ -80,8 +87,8 @@ def check(
 ) -> pd.DataFrame:
     """Return the frame's five columns as float64 on a UTC index named "time", or refuse it.
 
-    Other columns are left out. Raises DataUnavailable (reason: a `Refusal`), and ValueError for a
-    timeframe that Torra does not know.
+    A column of spreads is a sixth; others are left out. Raises DataUnavailable (reason: a
+    `Refusal`), and ValueError for a timeframe that Torra does not know.
     """
     step = duration(timeframe)
     values = _values(frame)
@@ -92,7 +99,19 @@ def check(
         raise _refusal(Refusal.WRONG_STEP, f"{told} than {timeframe}")
     _check_values(index, values)
     _check_extent(index, step, as_of, minimum, max_age_bars)
-    return pd.DataFrame(values, index=index, columns=list(COLUMNS))
+    return _with_spreads(values, index, frame)
+
+
+def _with_spreads(values: Values, index: pd.DatetimeIndex, raw: pd.DataFrame) -> pd.DataFrame:
+    """Return bars with the spreads of the frame that they are of, and why some are none."""
+    found, why = spreads.of_frame(raw)
+    names = list(COLUMNS)
+    if found is not None:
+        values, names = np.column_stack([values, found]), [*names, spreads.SPREAD]
+    checked = pd.DataFrame(values, index=index, columns=names)
+    if why:
+        checked.attrs[FAULTY] = why
+    return checked
 
 
 def _values(frame: pd.DataFrame) -> Values:
@@ -113,7 +132,7 @@ def _values(frame: pd.DataFrame) -> Values:
 
 
 def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFrame:
-    """Return only the sound bars of a history, whatever stands between them.
+    """Return only the sound bars of a history, whatever stands between them, with their spreads.
 
     None where the bars are of a longer timeframe: each of them then holds what others should.
 
@@ -140,7 +159,7 @@ def sift(frame: pd.DataFrame, timeframe: str, *, as_of: datetime) -> pd.DataFram
         & (lows <= np.minimum(opens, closes))
         & (highs >= np.maximum(opens, closes))
     )
-    sifted: pd.DataFrame = frame[sound]
+    sifted = _with_spreads(values[sound], index[sound], frame[sound])
     return sifted.iloc[:0] if _longer(times[sound], length) else sifted
 
 

@@ -9,12 +9,14 @@ trade in its last second arrives a little later, and in a quiet market no bar fo
 Two things are DataUnavailable: an answer of None (`no_bars`), with the words of last_error, and a
 time that the server never shows (`server_clock`), because no hour can be trusted then. Nothing is
 repaired and no gap is filled: the door checks the bars. The volume is the tick volume: the real one
-is 0 for currencies and metals. Threads may share a feed.
+is 0 for currencies and metals. The spread comes in points, whose size the terminal says of the
+symbol; where it does not, no spread is known. Threads may share a feed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -23,8 +25,10 @@ import pandas as pd
 
 from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
+from torra.feeds import points
 from torra.feeds.protocol import COLUMNS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
+from torra.market.spreads import SPREAD
 
 NO_BARS: Final = "no_bars"
 """Reason of DataUnavailable."""
@@ -93,6 +97,7 @@ class Mt5DirectFeed:
         self._server = server
         self._clock = clock
         self._selected: set[str] = set()
+        self._decimals: dict[str, int] = {}
 
     def bars(
         self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
@@ -108,8 +113,9 @@ class Mt5DirectFeed:
         name = self._symbols[symbol]
         period = self._terminal.number(f"TIMEFRAME_{timeframe}")
         self._select(name)
+        decimals = self._decimals_of(name)
         rates = self._rates(name, period, step, as_of, limit)
-        frame = self._frame(rates, name)
+        frame = self._frame(rates, name, decimals)
         settled = min(as_of, self._clock.now() - SETTLE)
         closed = frame.index <= pd.Timestamp(as_of - step)
         # No bar follows the last one: a late trade may still change it.
@@ -159,7 +165,15 @@ class Mt5DirectFeed:
             )
         return answer.value
 
-    def _frame(self, rates: Any, name: str) -> pd.DataFrame:
+    def _decimals_of(self, name: str) -> int | None:
+        """Return with how many decimals the symbol is quoted; None while nobody says it."""
+        if name not in self._decimals:
+            # A spread is never needed: no bar waits for it, and none is refused.
+            with suppress(BridgeUnavailable, AttributeError, TypeError, ValueError):
+                self._decimals[name] = int(self._terminal.ask("symbol_info", name).value.digits)
+        return self._decimals.get(name)
+
+    def _frame(self, rates: Any, name: str, decimals: int | None) -> pd.DataFrame:
         """Return the package's bars, in UTC."""
         wall: Seconds = np.asarray(rates["time"], dtype=np.int64)
         index = self._server.to_utc_index(wall)
@@ -170,8 +184,12 @@ class Mt5DirectFeed:
                 f"{name}: {first} does not exist on a server of {self._server.name}: set "
                 "server_clock",
             )
-        values = np.column_stack([np.asarray(rates[source], np.float64) for source in SOURCES])
-        frame = pd.DataFrame(values, index=index.rename("time"), columns=list(COLUMNS))
+        columns = [np.asarray(rates[source], np.float64) for source in SOURCES]
+        counted = np.asarray(rates[SPREAD], np.float64)
+        columns.append(points.in_price(counted, decimals))
+        frame = pd.DataFrame(
+            np.column_stack(columns), index=index.rename("time"), columns=[*COLUMNS, SPREAD]
+        )
         stamps = pd.DatetimeIndex((wall * 1_000_000).view("M8[us]"))
         frame.attrs["clock"] = self._server.name
         frame.attrs["utc_offsets"] = offsets_used(stamps, index)

@@ -10,6 +10,9 @@ half-written, cut, forged or another's changes nothing: the last good copy stand
 once, and grows too old for the door if nothing better comes. DataUnavailable (`no_file`,
 `bad_file`) is raised while there has never been a good one.
 
+The spread of a bar is counted in points; the decimals of the prices, which the Expert Advisor
+writes in full, tell the point (torra.feeds.points).
+
 The channel's clock turns times into UTC. Where that clock is not what the Expert Advisor says of
 its server, no hour can be trusted: DataUnavailable (`server_clock`). Where the server shows an hour
 twice in autumn, bars of that hour at the file's head may belong to either; they are left out.
@@ -38,9 +41,11 @@ import pandas as pd
 from torra.advisor_protocol import PROTOCOL, difference
 from torra.clock import EPOCH, duration
 from torra.errors import ConfigError, DataUnavailable
+from torra.feeds import points
 from torra.feeds.csv_file import ENCODINGS
 from torra.feeds.protocol import COLUMNS, SERVER_CLOCK
 from torra.market.broker_clock import Seconds, ServerClock, check, offsets_used, shown
+from torra.market.spreads import SPREAD
 from torra.regular_files import read_regular
 
 NO_FILE: Final = "no_file"
@@ -86,7 +91,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class BarSheet:
-    """A file's contents: each bar's wall seconds, its open to tick volume, the server's offset."""
+    """A file's contents: each bar's wall seconds, its open to spread, the server's offset.
+
+    The spread is in units of the price, NaN where the point is not known.
+    """
 
     wall: Seconds
     bars: npt.NDArray[np.float64]
@@ -196,7 +204,7 @@ class Mt5FilesFeed:
         if index.hasnans and not fault:
             first = shown(int(wall[index.isna()][0]))
             fault = f"{first} does not exist on a server of {self._clock.name}: set server_clock"
-        frame = pd.DataFrame(bars, index=index.rename("time"), columns=list(COLUMNS))
+        frame = pd.DataFrame(bars, index=index.rename("time"), columns=[*COLUMNS, SPREAD])
         if not fault:
             stamps = pd.DatetimeIndex((wall * 1_000_000).view("M8[us]"))
             frame.attrs["clock"] = self._clock.name
@@ -243,8 +251,11 @@ def read_sheet(raw: bytes, key: str, wanted: Source) -> BarSheet:
     for number, row in enumerate(rows, start=3):
         if not ROW.fullmatch(row):
             raise ValueError(f"line {number} is not a bar")
+    split = [row.split(",") for row in rows]
     # reshape: of no rows at all numpy makes a table without columns.
-    cells = np.array([row.split(",")[:6] for row in rows], dtype=np.float64).reshape(-1, 6)
+    cells = np.array(split, dtype=np.float64).reshape(-1, 7)
+    decimals = points.decimals_of([cell for row in split for cell in row[1:5]], terminal=True)
+    cells[:, 6] = points.in_price(cells[:, 6], decimals)
     return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], offset)
 
 

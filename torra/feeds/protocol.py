@@ -18,6 +18,7 @@ FRESH_BARS: Final = 2
 """A bar that closed more than this many bars ago is too old for a tick."""
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
+"""What every bar has; beside them a frame may have `spread` (torra.market.spreads)."""
 
 SERVER_CLOCK: Final = "server_clock"
 """Reason of DataUnavailable: the server's clock is not the one of desk.json."""
@@ -32,8 +33,9 @@ class Feed(Protocol):
         """Return the newest `limit` bars closed at `as_of`, oldest first; all when it is None.
 
         The index is the bar's open time in UTC, named "time"; the columns are open, high, low,
-        close, volume. Raises ConfigError for a stream that the feed does not have and
-        DataUnavailable when the source cannot be read.
+        close, volume, and where the feed knows it the spread in units of the price. Raises
+        ConfigError for a stream that the feed does not have and DataUnavailable when the source
+        cannot be read.
         """
         ...
 

@@ -2,8 +2,8 @@
 
 Most ticks of a long history need two times, two prices and a count of their 750 bars. `BarView`
 returns those at once, and makes the frame itself only when it is asked for. All views of a history
-share its arrays. A view never changes, and the frame behind it must not change either.
-torra.feeds.door checks the bars.
+share its arrays. Spreads stand beside the bars, not among their numbers. A view never changes, and
+the frame behind it must not change either. torra.feeds.door checks the bars.
 """
 
 from __future__ import annotations
@@ -15,18 +15,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from torra.market.spreads import SPREAD
+
 
 class BarArrays:
-    """A whole frame of bars as arrays, made once: columns of floats on an index of UTC times."""
+    """A whole frame of bars as arrays, made once: columns of floats on an index of UTC times.
 
-    __slots__ = ("frame", "moments", "names", "numbers", "times")
+    `spreads` are apart from the other columns, None for a frame without.
+    """
+
+    __slots__ = ("frame", "moments", "names", "numbers", "spreads", "times")
 
     def __init__(self, frame: pd.DataFrame) -> None:
         """Read a frame; its rows are bars, the oldest first."""
         index = pd.DatetimeIndex(frame.index)
         self.frame = frame
-        self.names = list(frame.columns)
-        self.numbers: NDArray[np.float64] = np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
+        self.names = [name for name in frame.columns if name != SPREAD]
+        self.spreads: NDArray[np.float64] | None = None
+        numbers: NDArray[np.float64] = frame.to_numpy(dtype=np.float64)
+        if len(self.names) < numbers.shape[1]:
+            at = list(frame.columns).index(SPREAD)
+            numbers, self.spreads = np.delete(numbers, at, axis=1), numbers[:, at].copy()
+        self.numbers: NDArray[np.float64] = np.ascontiguousarray(numbers)
         # pandas indexes come in several units; asi8 means microseconds only after this.
         self.times: NDArray[np.int64] = index.as_unit("us").asi8
         self.moments: list[datetime] = list(index.to_pydatetime())
@@ -89,8 +99,14 @@ class BarView:
 
     @property
     def numbers(self) -> NDArray[np.float64]:
-        """All columns, a row for each bar."""
+        """All columns but the spreads, a row for each bar."""
         return self._shelf.numbers[self._start : self._end]
+
+    @property
+    def spreads(self) -> NDArray[np.float64] | None:
+        """The spread of each bar in units of the price, NaN where unknown; None where all are."""
+        known = self._shelf.spreads
+        return None if known is None else known[self._start : self._end]
 
     def newest(self, name: str, count: int) -> list[Any]:
         """Return the newest `count` numbers of a column, fewer where there are fewer bars."""

@@ -11,6 +11,9 @@ Reads are causal: they return nothing that closed after `as_of`. The records, th
 lowest price so far, are looked up in two small tables of the bars that set a new one; the tables
 are kept right when bars arrive late or change.
 
+A spread that a frame has beside its bars is kept with them (torra.store.spreads), and comes back as
+a column of what is loaded; it makes no bar another one.
+
 A number that is not finite raises ValueError, a database that fails StoreUnavailable. The feed's
 door (torra.feeds) decides whether bars may be used at all.
 """
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,7 +30,9 @@ import pandas as pd
 
 from ath_calculator import Records
 from torra.clock import duration, parse
-from torra.store.connection import Store, stamp
+from torra.market import spreads
+from torra.store.connection import stamp
+from torra.store.spreads import SpreadStore
 
 COLUMNS: Final = ("open", "high", "low", "close", "volume")
 
@@ -64,7 +70,7 @@ BEFORE_ALL: Final = ""
 """Text that sorts before every time."""
 
 
-class BarStore(Store):
+class BarStore(SpreadStore):
     """Bars of every stream."""
 
     def daily_closes(
@@ -81,9 +87,11 @@ class BarStore(Store):
     def store_bars(self, instance: str, timeframe: str, frame: pd.DataFrame) -> int:
         """Store the bars of a frame that are new or changed; return how many bars were new.
 
-        The frame is that of the feeds: UTC index of open times, columns open to volume.
+        The frame is that of the feeds: UTC index of open times, columns open to volume, and spreads
+        where they are known.
         """
-        bars = _as_rows(frame)
+        times = _texts(frame)
+        bars = _as_rows(frame, times)
         if not bars:
             return 0
         with self.transaction():
@@ -109,6 +117,7 @@ class BarStore(Store):
                     for bar in fresh
                 ],
             )
+            self._keep_spreads(instance, timeframe, _known_spreads(frame, times))
             if again:
                 self._settle_records(instance, timeframe, fresh[0][0])
             elif fresh:  # what they only extend has no bar after them that would need a look
@@ -120,7 +129,7 @@ class BarStore(Store):
 
         Returns how many. The frame is that of `store_bars`.
         """
-        bars = _as_rows(frame)
+        bars = _as_rows(frame, _texts(frame))
         if not bars:
             return 0
         there = {bar[0] for bar in bars}
@@ -157,9 +166,18 @@ class BarStore(Store):
     ) -> pd.DataFrame:
         """Return the newest `limit` bars (None: all) that were closed at `as_of`, oldest first.
 
-        The frame has the feeds' shape; it is empty when there are none.
+        The frame has the feeds' shape, with a column of spreads where one of them is known; it is
+        empty when there are none.
         """
-        return _as_frame(self.newest_bars(instance, timeframe, as_of=as_of, limit=limit))
+        rows = self.newest_bars(instance, timeframe, as_of=as_of, limit=limit)
+        frame = _as_frame(rows)
+        if not rows:
+            return frame
+        known = self._spreads(instance, timeframe, rows[0]["bar_time"], rows[-1]["bar_time"])
+        if known:
+            found = [known.get((row["bar_time"], row["revision"]), np.nan) for row in rows]
+            frame[spreads.SPREAD] = np.array(found)
+        return frame
 
     def newest_bars(
         self, instance: str, timeframe: str, *, as_of: datetime, limit: int | None = None
@@ -329,12 +347,26 @@ class BarStore(Store):
             )
 
 
-def _as_rows(frame: pd.DataFrame) -> list[Stored]:
+def _texts(frame: pd.DataFrame) -> list[str]:
+    """Return the times of a frame as they are stored."""
+    times = pd.DatetimeIndex(frame.index).tz_convert("UTC").tz_localize(None)
+    found: list[str] = np.datetime_as_string(times.to_numpy(), unit="s", timezone="UTC").tolist()
+    return found
+
+
+def _known_spreads(frame: pd.DataFrame, times: Sequence[str]) -> dict[str, float]:
+    """Return the spreads of a frame that are known, by bar time."""
+    found, _ = spreads.of_frame(frame)
+    if found is None:
+        return {}
+    there = ~np.isnan(found)
+    return dict(zip(compress(times, there), found[there].tolist(), strict=True))
+
+
+def _as_rows(frame: pd.DataFrame, texts: Sequence[str]) -> list[Stored]:
     values = frame[list(COLUMNS)].to_numpy(dtype=float)
     if not np.isfinite(values).all():
         raise ValueError("a bar with a number that is not finite may not be stored")
-    times = pd.DatetimeIndex(frame.index).tz_convert("UTC").tz_localize(None)
-    texts = np.datetime_as_string(times.to_numpy(), unit="s", timezone="UTC").tolist()
     # Sorted as `_stored` is, so that the two lists can be compared as they are.
     return sorted(zip(texts, *values.T.tolist(), strict=True))
 

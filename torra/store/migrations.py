@@ -609,6 +609,29 @@ CREATE TRIGGER facts_never_replaced BEFORE INSERT ON facts
 """
 """Numbers from beside the chart (torra.store.series): a value that is revised is a further row."""
 
+SPREADS: Final = """
+CREATE TABLE spreads (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
+    revision INTEGER NOT NULL, spread REAL NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time, revision)
+) WITHOUT ROWID;
+CREATE TRIGGER spreads_never_change BEFORE UPDATE ON spreads
+    BEGIN SELECT RAISE(ABORT, 'the first spread of a bar stays as it is'); END;
+CREATE TRIGGER spreads_never_replaced BEFORE INSERT ON spreads
+    WHEN EXISTS (
+        SELECT 1 FROM spreads WHERE instance = new.instance AND timeframe = new.timeframe
+        AND bar_time = new.bar_time AND revision = new.revision
+    )
+    BEGIN SELECT RAISE(ABORT, 'the first spread of a bar stays as it is'); END;
+CREATE TRIGGER spreads_go_with_bars BEFORE DELETE ON spreads
+    WHEN EXISTS (
+        SELECT 1 FROM bars WHERE instance = old.instance AND timeframe = old.timeframe
+        AND bar_time = old.bar_time AND revision = old.revision
+    )
+    BEGIN SELECT RAISE(ABORT, 'a spread stays as long as its bar'); END;
+"""
+"""The spread of a revision of a bar (torra.store.spreads)."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -743,6 +766,11 @@ def _outside(db: sqlite_utils.Database) -> None:
     db.executescript(OUTSIDE)
 
 
+@steps(name="0019_spreads")
+def _spreads(db: sqlite_utils.Database) -> None:
+    db.executescript(SPREADS)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -762,6 +790,7 @@ SCRIPTS: Final = {
     "0016_history": HISTORY,
     "0017_trade_notes": TRADE_NOTES,
     "0018_outside": OUTSIDE,
+    "0019_spreads": SPREADS,
 }
 """The script of each step, without the sentiment table and added columns."""
 

@@ -29,6 +29,7 @@ FOUND_BY: Final = (
     ("ticks", "close_time", ""),
     ("chains", "close_time", ""),
     ("bars", "bar_time", ""),
+    ("spreads", "bar_time", ""),
     ("record_highs", "bar_time", ""),
     ("record_lows", "bar_time", ""),
 )

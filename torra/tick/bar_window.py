@@ -28,7 +28,9 @@ from torra.errors import DataUnavailable
 from torra.evidence.outside_readings import Closes
 from torra.feeds import door
 from torra.feeds.protocol import Feed
+from torra.market import spreads
 from torra.market.bar_view import BarArrays, BarView
+from torra.market.spreads import SpreadView
 
 DAY: Final = timedelta(days=1)
 CLOSES_DAYS: Final = timedelta(days=420)
@@ -55,6 +57,10 @@ class Window(Protocol):
 
     def records(self, timeframe: str, as_of: datetime) -> Records:
         """Return the highest and the lowest price of the stream so far, and since when."""
+        ...
+
+    def spreads(self, bars: BarView) -> SpreadView:
+        """Return what is known of the spreads of such bars."""
         ...
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
@@ -110,6 +116,10 @@ class LiveWindow:
         if found is None:
             raise DataUnavailable("too_short", "no bar is stored yet")
         return found
+
+    def spreads(self, bars: BarView) -> SpreadView:
+        """Read the spreads beside the bars."""
+        return spreads.seen(bars.spreads)
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the feed's bars since `after`."""
@@ -188,6 +198,10 @@ class HistoryWindow:
         stream = self._streams[timeframe]
         at = stream.position(as_of) - 1
         return Records(float(stream.highest[at]), float(stream.lowest[at]), stream.shelf.moments[0])
+
+    def spreads(self, bars: BarView) -> SpreadView:
+        """Read the spreads beside the bars."""
+        return spreads.seen(bars.spreads)
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars between the two moments; none of a stream that has no history."""

@@ -55,6 +55,7 @@ def look(
         symbol=instance.symbol,
         price=float(row["close"]),
     )
+    spreads = edges.window.spreads(bars)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
     outside = (
@@ -74,6 +75,7 @@ def look(
         bars=bars,
         news=news,
         events=events,
+        spreads=spreads,
         outside=outside,
     )
     score = ath_calculator.score(
@@ -104,5 +106,6 @@ def look(
         revision=revision,
         news=news,
         events=events,
+        spreads=spreads,
         outside=outside,
     )

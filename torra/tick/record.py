@@ -31,6 +31,7 @@ from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import OutsideView, Seen
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.market.bar_view import BarView
+from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.plugins import loading as plugins
 from torra.tick.late_answers import LateAnswers
 from torra.tick.rules_version import RULES_VERSION
@@ -75,6 +76,7 @@ class TickInputs:
     revision: int | None = None
     news: NewsView | None = None
     events: EventView | None = None
+    spreads: SpreadView = NO_SPREADS
     outside: OutsideView | None = None
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
@@ -180,6 +182,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "regime": {"name": inputs.bundle.regime.name, "reads": dict(inputs.bundle.regime.reads)},
         "news": None if inputs.news is None else told_news(inputs.news),
         "events": None if inputs.events is None else told_events(inputs.events),
+        "spreads": None if inputs.spreads == NO_SPREADS else asdict(inputs.spreads),
         "outside": None if inputs.outside is None else told_outside(inputs.outside),
         "skipped": None,
     }
@@ -284,6 +287,11 @@ def events_then(told: Mapping[str, Any]) -> EventView:
             ScheduledEvent(**{**event, "time": parse(event["time"])}) for event in told["events"]
         ),
     )
+
+
+def spreads_then(told: Mapping[str, Any] | None) -> SpreadView:
+    """Return the view of spreads that a record holds; records of before have none."""
+    return SpreadView(**told) if told else NO_SPREADS
 
 
 def told_outside(view: OutsideView) -> dict[str, Any]:

@@ -18,7 +18,7 @@ RULES: Final = {
     3: "the record score counts the record low beside the record high",
     4: "a headline is scored by Torra's own list of words",
     5: "conviction hears every opinion: which way its own words push, for or against an opening",
-    6: "numbers from beside the chart are evidence, and a fundamental analyst may be seated",
+    6: "outside numbers and the spread are evidence, and a fundamental analyst may be seated",
 }
 """By number, what each version changed, in one line."""
 

@@ -561,6 +561,14 @@ class DecisionRecord(RecordPart):
     events: Events | None = None
 
 
+class SpreadsTold(RecordPart):
+    """The spreads of the bars, in units of the price (torra.market.spreads.SpreadView)."""
+
+    last: Number = None
+    mean: Number = None
+    percentile: Number = None
+
+
 class TickRecord(DecisionRecord):
     """The whole record of a tick."""
 
@@ -609,6 +617,7 @@ class TickRecord(DecisionRecord):
     memory: dict[str, JsonValue] = {}
     regime: RegimeRecord | None = None
     news: News | None = None
+    spreads: SpreadsTold | None = None
     outside: Outside | None = None
     together: Numbers = {}
     apart: Words = ()

@@ -28,6 +28,7 @@ FLAGS: Final = {
     "silent": "a rule of the gate had nothing to read and stayed silent",
     "second_look": "thought over once more; the second answer counts",
     "first_look_stands": "thought over once more; the first answer counts",
+    "shortened": "numbers from beside the chart were left out of its prompt: no room",
     "degraded": "too few analysts reported",
     "budget": "no leave to spend: the hour's ceiling",
     "not_asked": "this desk has nobody to ask",

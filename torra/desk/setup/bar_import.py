@@ -23,7 +23,7 @@ from torra.clock import TIMEFRAMES, System, duration, iso
 from torra.config import check_name, load_desk
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door
-from torra.feeds.csv_file import MOST_UNPACKED, read_file
+from torra.feeds.csv_file import MOST_UNPACKED, NO_SPREADS, read_file
 from torra.market.clock_shifts import ClockShift, shifted
 from torra.market.week_starts import moving
 
@@ -73,6 +73,8 @@ def run(
     checked = _checked(frame, file, timeframe)
     moved = moving(checked, timeframe, zone)
     warnings = [f"{file}: {moved.line}"] if moved else []
+    if told := frame.attrs.get(NO_SPREADS):
+        warnings.append(f"{file}: spreads are left out: {told}")
     database = open_home(home)
     try:
         shifts = _shifts(database, instance, timeframe, checked)

@@ -2,9 +2,10 @@
 
 Each row of `CAUTIONS` and `OCCASIONS` looks at one danger and gives a factor in [0, 1]. Their
 product is the multiplier; the row that lowers it most names the reason. The gate's own arithmetic
-(spread, thin or stale data, streaks, exposure) is not repeated here: it holds anyway, and the
-framework takes the stricter of the two. A scheduled event vetoes there, and lowers the multiplier
-here some hours before.
+(assumed spread, thin or stale data, streaks, exposure) is not repeated here: it holds anyway, and
+the framework takes the stricter of the two. A scheduled event vetoes there, and lowers the
+multiplier here some hours before. The bar's own spread, where a feed knows it, counts here where it
+is wider than the one that the profile assumes; a narrower one makes nothing larger.
 
 A veto needs so many dangers at once that less than a quarter of the adjustments would be left, and
 it names them. What cannot be seen is no danger.
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_config import GateSettings
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     RESEARCHER_BOUND,
@@ -54,6 +56,14 @@ WEAK_FACTOR: Final = 0.6
 ODD: Final = {"range_spike": 0.9, "gap": 0.9}
 """Factors of what is odd about the bar (torra.market.regime.triage); the gate's rules see to stale
 data, and volume behind a move is no danger.
+"""
+
+WIDE: Final = GateSettings().max_spread_atr
+DEAR: Final = (WIDE, 2.0 * WIDE)
+"""ATR of the bar's own spread between which the factor falls from 1 to 0.
+
+From the default limit of the assumed spread on; which limit the profile has is not among the
+evidence.
 """
 
 EVENT_MINUTES: Final = (30.0, 180.0)
@@ -191,6 +201,17 @@ def _oddity(request: Request) -> Iterator[Danger]:
         yield Danger(GateReason.HIGH_VOLATILITY, min(factors), f"an odd bar: {told}", (name,))
 
 
+def _spread(request: Request) -> Iterator[Danger]:
+    """Look for a bar that was dearer to trade than the profile assumes."""
+    name, assumed_name = "spread.last_atr", "market.spread_atr"
+    own = number(request.features.get(name))
+    assumed = number(request.features.get(assumed_name)) or 0.0
+    if own is not None and own > max(assumed, DEAR[0]):
+        factor = 1.0 - ramp(own, *DEAR)
+        words = f"the spread of the bar is {own:.2f} ATR, and size is cut from {DEAR[0]:.2f} on"
+        yield Danger(GateReason.WIDE_SPREAD, factor, words, (name,))
+
+
 def _event(request: Request) -> Iterator[Danger]:
     """Look for a scheduled event that comes within hours."""
     name = "events.to_next_min"
@@ -213,5 +234,5 @@ CAUTIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (
 )
 """The dangers that there is always something to say about."""
 
-OCCASIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (_oddity, _event)
+OCCASIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (_oddity, _event, _spread)
 """The dangers that are only mentioned when they are there."""

@@ -43,7 +43,7 @@ NAMES: Final = ("id", "name", "agent_id", "sid", "event")
 SEEN_FIRST: Final = (
     "bars", "close", "atr", "ath_price", "low_price", "records_since", "record_score", "ath",
     "thresholds", "weights", "l1", "components",
-    "notes", "features", "memory", "regime", "news", "events", "outside", "picture",
+    "notes", "features", "memory", "regime", "news", "events", "outside", "spreads", "picture",
 )  # fmt: skip
 """Fields of what a tick saw: they come before what was made of it."""
 

@@ -26,11 +26,12 @@ from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import Closes, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
+from torra.market.spreads import SpreadView
 from torra.replay.rerun.replay_store import JournalDatabase
 from torra.store.journal import StoredDebate
 from torra.tick.bar_window import last_row
 from torra.tick.ladder import Rung
-from torra.tick.record import events_then, news_then, outside_then
+from torra.tick.record import events_then, news_then, outside_then, spreads_then
 
 LADDER: Final = "ladder:"
 """Prefix of the flag with the rung of a tick whose profile could not pay for its whole desk."""
@@ -82,6 +83,11 @@ class Then:
         told = self._record
         since = told["records_since"]
         return Records(float(told["ath_price"]), float(told["low_price"]), since and parse(since))
+
+    def spreads(self, bars: BarView) -> SpreadView:
+        """Return the spreads that the tick saw, whatever is stored of them now."""
+        del bars
+        return spreads_then(self._record.get("spreads"))
 
     def daily_closes(self, as_of: datetime) -> Closes:
         """Return none: the record has what was read from them."""

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.random import Generator
 
 from torra.clock import duration
+from torra.market.spreads import SPREAD
 from torra.replay.shards import history
 
 PRICES: Final = ["open", "high", "low", "close"]
@@ -36,7 +37,7 @@ Aggregate = Callable[[pd.DataFrame, str, str], pd.DataFrame]
 def _scaled(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
     del last, rng
     changed = later.copy()
-    changed[PRICES] *= SCALE
+    changed[[*PRICES, *_spread(later)]] *= SCALE
     return changed
 
 
@@ -56,6 +57,9 @@ def _noise(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
         "low": np.minimum(opened, close) / wick[1],
         "close": close,
         "volume": later["volume"].to_numpy() * rng.uniform(0.1, 10.0, len(later)) + 1.0,
+    }
+    columns |= {
+        name: later[name].to_numpy() * rng.uniform(0.1, 10.0, len(later)) for name in _spread(later)
     }
     return pd.DataFrame(columns, index=later.index)[list(later.columns)]
 
@@ -77,7 +81,13 @@ def _spike(later: pd.DataFrame, last: float, rng: Generator) -> pd.DataFrame:
     changed.loc[first, "high"] *= SPIKE
     changed.loc[first, "low"] /= SPIKE
     changed.loc[first, "volume"] = (changed.loc[first, "volume"] + 1.0) * SPIKE
+    changed.loc[first, _spread(later)] *= SPIKE
     return changed
+
+
+def _spread(frame: pd.DataFrame) -> list[str]:
+    """Return the column of spreads where there is one: no price, and free of its high and low."""
+    return [name for name in frame.columns if name == SPREAD]
 
 
 KINDS: Final[Mapping[str, Callable[[pd.DataFrame, float, Generator], pd.DataFrame]]] = {

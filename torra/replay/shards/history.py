@@ -26,6 +26,7 @@ from torra.feeds import door
 from torra.feeds.csv_file import read_file
 from torra.home import DATABASE
 from torra.market.clock_shifts import shifted
+from torra.market.spreads import SPREAD
 
 STORE: Final = "store"
 """In place of a file: the bars that the desk has stored."""
@@ -89,14 +90,15 @@ class History:
 
     @property
     def digest(self) -> str:
-        """A hash of every time and price, 16 hexadecimal characters."""
+        """A hash of every time and price, 16 hexadecimal characters; spreads are not in it."""
         found = hashlib.sha256(self.symbol.encode())
         for name in self.timeframes:
             frame = self.frames[name]
             found.update(name.encode())
             # In one unit: the same times in another would have another digest.
             found.update(pd.DatetimeIndex(frame.index).as_unit("us").asi8.tobytes())
-            found.update(frame.to_numpy(dtype=float).tobytes())
+            bars = frame.drop(columns=SPREAD, errors="ignore")
+            found.update(bars.to_numpy(dtype=float).tobytes())
         return found.hexdigest()[:16]
 
 
@@ -140,7 +142,10 @@ def load(
 
 
 def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
-    """Return the bars of `longer` whose every bar of `shorter` is there; both on the UTC grid."""
+    """Return the bars of `longer` whose every bar of `shorter` is there; both on the UTC grid.
+
+    The spread of such a bar is that of its last part.
+    """
     step = duration(longer)
     starts = pd.DatetimeIndex(frame.index).floor(pd.Timedelta(step))
     groups = frame.groupby(starts, sort=True)
@@ -148,6 +153,9 @@ def aggregate(frame: pd.DataFrame, shorter: str, longer: str) -> pd.DataFrame:
     # A span with a hole gives no bar: half a bar would be a wrong one.
     whole = groups.size() == step // duration(shorter)
     found = groups.agg(columns)[whole]
+    if SPREAD in frame.columns:
+        # Not "last", which would look past a spread that is not known to an older one.
+        found[SPREAD] = groups[SPREAD].tail(1).to_numpy()[whole]
     found.index = found.index.rename(frame.index.name)
     return found[list(frame.columns)]
 

@@ -1,0 +1,118 @@
+"""What a tick says of the spreads of its bars, and that no score hears of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from technical_calculator import score_frame
+from tests.evidence.test_feature_bundle import bundle, made_row, values
+from tests.worlds.price_series import sample
+from torra.clock import duration
+from torra.feeds.protocol import COLUMNS
+from torra.market.bar_view import BarArrays, BarView
+from torra.market.spreads import NO_SPREADS, SpreadView, seen
+from torra.tick.bar_window import HistoryWindow, last_row
+from torra.tick.record import describe
+
+NAN = math.nan
+
+
+def spread(view: SpreadView, **changes: Any) -> dict[str, Any]:
+    found = values(bundle(made_row(**changes), digits=2, spreads=view))
+    return {
+        name.removeprefix("spread."): found[name] for name in found if name.startswith("spread.")
+    }
+
+
+def test_without_spreads_nothing_is_known() -> None:
+    unknown = dict.fromkeys(("last", "last_atr", "mean_atr", "percentile"))
+    assert spread(NO_SPREADS) == {"available": 0.0, **unknown}
+    assert seen(None) == seen(np.array([])) == seen(np.full(750, NAN)) == NO_SPREADS
+
+
+def test_spreads_are_told_in_units_of_the_price_and_in_atr() -> None:
+    """Four decimals of a price that is quoted with two; the ATR is 2."""
+    assert spread(SpreadView(0.123456, 0.5, 99.876)) == {
+        "available": 1.0, "last": 0.1235, "last_atr": 0.0617, "mean_atr": 0.25,
+        "percentile": 99.88,
+    }  # fmt: skip
+    told = bundle(digits=2, spreads=SpreadView(0.12, 0.5, 50.0)).features
+    assert [told[f"spread.{name}"].unit for name in ("last", "last_atr", "mean_atr")] == [
+        *("price", "ATR", "ATR")
+    ]
+    assert (told["spread.percentile"].unit, told["spread.last"].decimals) == ("of 100", 4)
+    assert spread(SpreadView(0.0, 0.0, None))["last_atr"] == 0.0
+    # a flat market: any spread is wide, as for the assumed one
+    assert spread(SpreadView(0.5, 0.5, None), atr14=0.0)["last_atr"] == 1000.0
+    assert spread(SpreadView(0.5, 0.5, None), atr14=NAN)["last_atr"] is None
+    assert values(bundle(spread=0.5, spreads=SpreadView(9.0)))["market.spread_atr"] == 0.25
+
+
+def test_the_last_the_mean_of_twenty_and_the_rank_among_500() -> None:
+    found = seen(np.arange(750.0))
+    assert found == SpreadView(749.0, 739.5, 100.0)
+    assert seen(np.arange(750.0)[::-1]).percentile == 0.2
+    assert seen(np.full(750, 0.3)) == SpreadView(0.3, 0.3, 50.1)
+    # what lies more than 500 bars back is not counted
+    assert seen(np.concatenate([np.full(250, 9.0), np.full(499, 1.0), [2.0]])).percentile == 100.0
+
+
+def test_a_mean_needs_twenty_and_a_rank_a_hundred() -> None:
+    some = np.full(750, NAN)
+    some[-19:] = 1.0
+    assert seen(some) == SpreadView(1.0, None, None)
+    some[-20] = 3.0
+    assert seen(some) == SpreadView(1.0, 1.1, None)
+    some[-99:] = 1.0
+    assert seen(some).percentile is None
+    some[-100] = 1.0
+    assert seen(some).percentile == 50.5
+    some[-1] = NAN
+    assert seen(some) == NO_SPREADS
+    assert seen(np.array([1.0, 2.0])) == SpreadView(2.0, None, None)
+
+
+def test_the_rank_is_that_of_pandas() -> None:
+    chance = np.random.default_rng(3)
+    for _ in range(60):
+        spreads = chance.integers(0, 30, int(chance.integers(1, 750))) / 10
+        spreads[chance.random(len(spreads)) < chance.choice([0.0, 0.3])] = NAN
+        rolling = pd.Series(spreads).rolling(500, min_periods=100)
+        want = 100.0 * rolling.rank(pct=True).to_numpy()[-1]
+        found = seen(spreads).percentile
+        assert found == pytest.approx(want) if found is not None else math.isnan(want)
+
+
+# --- no score hears of them -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["EURUSD_H1", "BTCUSD_M15"])
+def test_neither_scores_nor_hashes_nor_the_bars_of_a_tick_change(name: str) -> None:
+    timeframe, bars = name.partition("_")[2], sample(name).iloc[:900]
+    spreads = np.random.default_rng(1).uniform(0, 5, len(bars))
+    spreads[::9] = NAN
+    beside = bars.assign(spread=spreads)
+    pd.testing.assert_frame_equal(score_frame(beside), score_frame(bars))
+    assert repr(last_row(beside)) == repr(last_row(bars))
+    assert describe(beside, 3) == describe(bars, 3)
+    views = [BarView(BarArrays(frame), 100, 850) for frame in (bars, beside)]
+    assert describe(views[0]) == describe(views[1]) == describe(bars.iloc[100:850])
+    assert views[1].newest("close", 3) == bars["close"].tolist()[847:850]
+    np.testing.assert_array_equal(views[1].spreads, spreads[100:850])
+    with pytest.raises(KeyError):
+        views[1].newest("spread", 1)
+    assert views[0].spreads is None
+    as_of = bars.index[820].to_pydatetime() + duration(timeframe)
+    windows = [HistoryWindow({timeframe: frame}) for frame in (bars, beside)]
+    held = [window.bars(timeframe, as_of) for window in windows]
+    rows = [repr(windows[at].l1_row(timeframe, as_of, held[at])) for at in (0, 1)]
+    assert rows[0] == rows[1]
+    assert describe(held[0]) == describe(held[1])
+    pd.testing.assert_frame_equal(held[1].frame[list(COLUMNS)], held[0].frame)
+    assert windows[0].spreads(held[0]) == NO_SPREADS
+    assert windows[1].spreads(held[1]) == seen(spreads[71:821]) != NO_SPREADS

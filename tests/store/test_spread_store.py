@@ -1,0 +1,149 @@
+"""Spreads are kept beside the bars: the first one stays, and no bar becomes another by it."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from instance_database import Database
+from tests.faults import old_schemas
+from tests.worlds.price_series import sample
+from tests.worlds.stores import open_database
+from torra.errors import StoreBroken, StoreUnavailable
+from torra.market.spreads import SPREAD
+from torra.tick.record import describe
+
+BARS = sample("BTCUSD_M15").iloc[:40]
+END = BARS.index[-1].to_pydatetime() + timedelta(minutes=15)
+STREAM = ("BTCUSD", "M15")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    made = open_database(tmp_path)
+    yield made
+    made.close()
+
+
+def with_spreads(values: Any, bars: pd.DataFrame = BARS) -> pd.DataFrame:
+    return bars.assign(**{SPREAD: values})
+
+
+def loaded(database: Database, **how: Any) -> pd.DataFrame:
+    return database.load_bars(*STREAM, as_of=how.pop("as_of", END), **how)
+
+
+def rows(database: Database, sql: str = "SELECT * FROM spreads") -> list[Any]:
+    return database.connection().conn.execute(sql).fetchall()
+
+
+def test_what_was_stored_comes_back(database: Database) -> None:
+    spreads = [math.nan if at % 7 == 1 else at / 100 for at in range(len(BARS))]
+    assert database.store_bars(*STREAM, with_spreads(spreads)) == len(BARS)
+    found = loaded(database)
+    pd.testing.assert_series_equal(
+        found[SPREAD].reset_index(drop=True), pd.Series(spreads, name=SPREAD)
+    )
+    assert loaded(database, limit=2)[SPREAD].tolist() == spreads[-2:]
+    early = loaded(database, as_of=END - timedelta(minutes=30))
+    assert early[SPREAD].tolist()[-1] == spreads[-3]
+    assert len(rows(database)) == sum(not math.isnan(one) for one in spreads)
+
+
+def test_a_stream_without_spreads_has_no_column(database: Database) -> None:
+    database.store_bars(*STREAM, BARS)
+    database.store_bars("EURUSD", "M15", with_spreads(0.5))
+    assert SPREAD not in loaded(database).columns
+    assert database.load_bars("GOLD", "M15", as_of=END).empty
+
+
+def test_what_is_no_spread_is_not_stored(database: Database) -> None:
+    database.store_bars(*STREAM, with_spreads([-1.0, math.inf, *[0.5] * (len(BARS) - 2)]))
+    assert len(rows(database)) == len(BARS) - 2
+    assert loaded(database)[SPREAD].isna().tolist() == [True, True, *[False] * (len(BARS) - 2)]
+
+
+def test_the_first_spread_stays_and_makes_no_revision(database: Database) -> None:
+    database.store_bars(*STREAM, BARS.iloc[:30])
+    before = describe(loaded(database), 0)
+    assert database.store_bars(*STREAM, with_spreads(0.5, BARS.iloc[:30])) == 0
+    assert database.store_bars(*STREAM, with_spreads(0.7)) == 10
+    assert loaded(database)[SPREAD].tolist() == [0.5] * 30 + [0.7] * 10
+    assert database.bar_rows(*STREAM) == len(BARS)
+    first, last = BARS.index[0].to_pydatetime(), BARS.index[29].to_pydatetime()
+    assert database.bar_revision(*STREAM, first, last) == 0
+    assert describe(loaded(database).iloc[:30], 0) == before
+
+
+def test_a_bar_that_changed_has_the_spread_of_its_new_self(database: Database) -> None:
+    """Or none: a spread of another clock's bar is no spread of this one."""
+    database.store_bars(*STREAM, with_spreads(0.5))
+    changed = BARS.copy()
+    changed["volume"] += np.where(np.arange(len(BARS)) // 10 == 1, 1.0, 0.0)
+    database.store_bars(*STREAM, changed.iloc[10:15])
+    database.store_bars(*STREAM, with_spreads(0.9, changed.iloc[15:20]))
+    found = loaded(database)[SPREAD].tolist()
+    assert found[:10] == [0.5] * 10 and found[20:] == [0.5] * 20
+    assert all(math.isnan(one) for one in found[10:15]) and found[15:20] == [0.9] * 5
+    database.store_bars(*STREAM, with_spreads(0.8, changed))
+    assert loaded(database)[SPREAD].tolist()[10:20] == [0.8] * 5 + [0.9] * 5
+
+
+def test_a_bar_that_was_withdrawn_has_none(database: Database) -> None:
+    database.store_bars(*STREAM, with_spreads(0.5))
+    database.withdraw_others(*STREAM, BARS.drop(BARS.index[5]))
+    assert loaded(database)[SPREAD].tolist() == [0.5] * (len(BARS) - 1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE spreads SET spread = 9",
+        "DELETE FROM spreads",
+        "INSERT OR REPLACE INTO spreads SELECT instance, timeframe, bar_time, revision, 9 "
+        "FROM spreads",
+    ],
+)
+def test_a_spread_never_changes_while_its_bar_stands(database: Database, sql: str) -> None:
+    database.store_bars(*STREAM, with_spreads(0.5))
+    with pytest.raises((StoreBroken, StoreUnavailable, sqlite3.Error)), database.transaction():
+        database.connection().execute(sql)
+    assert loaded(database)[SPREAD].tolist() == [0.5] * len(BARS)
+
+
+def test_going_back_in_time_takes_spreads_with_their_bars(database: Database) -> None:
+    database.store_bars(*STREAM, with_spreads(0.5))
+    database.rewind("BTCUSD", END - timedelta(hours=1), "M15")
+    assert len(rows(database)) == len(BARS) - 4
+    database.store_bars(*STREAM, with_spreads(0.7))
+    assert loaded(database)[SPREAD].tolist()[-5:] == [0.5] + [0.7] * 4
+
+
+def test_a_home_of_before_has_bars_without_spreads_and_keeps_later_ones(tmp_path: Path) -> None:
+    database = open_database(tmp_path)
+    database.store_bars(*STREAM, with_spreads(0.5))
+    database.close()
+    with closing(sqlite3.connect(database.path)) as connection:
+        old_schemas.rewind(connection, 18)
+    database = open_database(tmp_path)
+    assert SPREAD not in loaded(database).columns and len(loaded(database)) == len(BARS)
+    database.store_bars(*STREAM, with_spreads(0.7))
+    assert loaded(database)[SPREAD].tolist() == [0.7] * len(BARS)
+    database.close()
+
+
+def test_a_backup_has_them(database: Database, tmp_path: Path) -> None:
+    database.store_bars(*STREAM, with_spreads(0.5))
+    Database.copy(database.path, tmp_path / "copy" / "torra.db")
+    copied = open_database(tmp_path / "copy")
+    assert loaded(copied)[SPREAD].tolist() == [0.5] * len(BARS)
+    copied.close()

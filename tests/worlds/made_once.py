@@ -1,0 +1,68 @@
+"""New databases that begin as a copy of one: running every step of the schema takes ten times that.
+
+The first new database of a process is made by the steps themselves, and so is each one that a test
+makes which has changed them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+import instance_database
+from tests.worlds.stores import new_database
+from torra.store import connection, migrations, structure
+
+
+class Made:
+    """Whether new files begin as a copy."""
+
+    def __init__(self) -> None:
+        self.forgotten = False
+        """Every new file is made by the steps: for the tests of the schema."""
+        self._own = {module: dict(vars(module)) for module in (migrations, structure)}
+        self._steps = list(migrations.steps._migrations)
+
+    def usable(self) -> bool:
+        """Tell whether no test has changed something of the schema."""
+        same = all(
+            vars(module).get(name) is value
+            for module, own in self._own.items()
+            for name, value in own.items()
+        )
+        return same and not self.forgotten and self._steps == migrations.steps._migrations
+
+
+@contextmanager
+def made_once() -> Iterator[Made]:
+    """Let a file that a desk has just made be a database already, as the steps would make it."""
+    look, copying, made = connection.inspect, threading.Lock(), Made()
+    template = new_database()
+
+    def looked_at(path: Path, busy_seconds: float = connection.BUSY_SECONDS) -> None:
+        if made.usable():
+            # A file may not be closed while this process has it open: SQLite would lose its locks.
+            with copying:
+                if path.is_file() and path.stat().st_size == 0:
+                    _begin(path, template)
+        look(path, busy_seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(instance_database, "inspect", looked_at)
+        yield made
+
+
+def _begin(path: Path, template: bytes) -> None:
+    """Write the bytes into an empty file, unless another process has done so meanwhile.
+
+    Where that cannot be, the file stays as it is: what the desk says of it is its own.
+    """
+    with suppress(OSError), path.open("r+b", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if path.stat().st_size == 0 and file.write(template) < len(template):
+            file.truncate(0)

@@ -1,0 +1,91 @@
+"""The spread of each bar: which are known, and what a tick sees of them.
+
+Bars may have a column `spread` beside their prices: ask less bid in units of the price, NaN where
+nobody knows it. It is no part of a bar: no score is made of it, no hash of bars has it, and a bar
+without one is as good as any. `seen` reads a tick's own bars alone, the deciding one last.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+SPREAD: Final = "spread"
+"""Name of the column."""
+
+MEAN_BARS: Final = 20
+"""Bars of the mean; without a spread on each of them there is none."""
+
+RANK_BARS: Final = 500
+"""Bars among which the last spread is ranked, as volatility_percentile ranks the ATR."""
+
+RANK_LEAST: Final = 100
+"""Spreads among them without which there is no rank."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadView:
+    """The spreads that a tick sees, in units of the price; None for what is not known.
+
+    `last` is the deciding bar's; without it nothing is told. `mean` is that of the last 20 bars,
+    `percentile` the rank of the last one among the last 500, of 100: half of what equals it counts
+    as below it.
+    """
+
+    last: float | None = None
+    mean: float | None = None
+    percentile: float | None = None
+
+
+NO_SPREADS: Final = SpreadView()
+
+
+def seen(spreads: Floats | None) -> SpreadView:
+    """Return what the spreads of a tick's bars tell, oldest first; None is a feed without any."""
+    if spreads is None or not len(spreads):
+        return NO_SPREADS
+    newest: list[float] = spreads[-MEAN_BARS:].tolist()
+    last = newest[-1]
+    if math.isnan(last):
+        return NO_SPREADS
+    # A sum with a NaN in it is one: a hole among the twenty leaves no mean.
+    mean = math.fsum(newest) / MEAN_BARS if len(newest) == MEAN_BARS else math.nan
+    ranked = spreads[-RANK_BARS:]
+    # Comparisons with a NaN are false: what is not known is neither below nor equal.
+    below, equal = int((ranked < last).sum()), int((ranked == last).sum())
+    known = int((~np.isnan(ranked)).sum())
+    rank = 100.0 * (below + (equal + 1) / 2) / known if known >= RANK_LEAST else None
+    return SpreadView(last, None if math.isnan(mean) else mean, rank)
+
+
+def of_frame(frame: pd.DataFrame) -> tuple[Floats | None, str]:
+    """Return the spreads of a frame of bars and "", or NaN for each that is none and why.
+
+    A spread is a finite number of 0 or more. A NaN is a spread that nobody knows, and no fault.
+    None for a frame without the column.
+    """
+    if SPREAD not in frame.columns:
+        return None, ""
+    column = frame[SPREAD]
+    # pandas allows a name twice, and then gives a table where a column is meant.
+    if isinstance(column, pd.DataFrame):
+        return None, f"column {SPREAD} appears more than once"
+    if getattr(column.dtype, "kind", "O") not in "fiu":
+        return None, f"column {SPREAD} holds {column.dtype}, not numbers"
+    # + 0.0: a copy, and no negative zero.
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
+    broken = np.isinf(values) | (values < 0.0)
+    if not broken.any():
+        return values, ""
+    first = int(broken.argmax())
+    bar = str(column.index[first].isoformat()).replace("+00:00", "Z")
+    told = f"no spread of {int(broken.sum())} bars, the first {bar}: {float(values[first])!r}"
+    values[broken] = np.nan
+    return values, told
