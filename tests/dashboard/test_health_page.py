@@ -332,10 +332,10 @@ def known(name: str, ago: timedelta, moment: datetime, source: str = "mine.csv")
     return SeriesRow(name, moment - ago, moment - ago, 4.25, source)
 
 
-@pytest.fixture(scope="module")
-def knowing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    """Yield a desk whose EURUSD knew yields and no positions from its second tick on."""
-    home = tmp_path_factory.mktemp("knowing")
+@pytest.fixture
+def knowing(tmp_path: Path) -> Iterator[Pages]:
+    """Yield a desk whose EURUSD knew yields and no positions from some tick on."""
+    home = tmp_path / "knowing"
     found = open_pages(home, (desks.BTC, desks.EUR))
     outlook = Outlook(home, found.database, {}, [Profile()], now=found.desk.clock.now)
     for name, setup in found.desk.setups.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -175,15 +175,32 @@ def test_the_newest_value_at_a_moment_is_that_of_the_history(
         assert told == ({} if then is None else {"DGS2": (then.at, then.value)})
 
 
+def plans(database: Database, ask: Callable[[], object]) -> list[str]:
+    """Return how SQLite finds what is asked for, step by step."""
+    said: list[str] = []
+    connection = database.connection().conn
+    connection.set_trace_callback(said.append)
+    ask()
+    connection.set_trace_callback(None)
+    asked = [one for one in said if one.startswith("SELECT")]
+    assert asked
+    return [
+        str(row[-1])
+        for one in asked
+        for row in connection.execute(f"EXPLAIN QUERY PLAN {one}").fetchall()
+    ]
+
+
 def test_a_moment_is_found_by_the_index(database: Database) -> None:
     database.store_series([ROW], NOON)
-    said: list[str] = []
-    database.connection().conn.set_trace_callback(said.append)
-    database.series_at(["DGS2"], NOON, live=True)
-    database.connection().conn.set_trace_callback(None)
-    (asked,) = [one for one in said if "FROM series" in one]
-    plan = database.connection().conn.execute(f"EXPLAIN QUERY PLAN {asked}").fetchall()
-    assert len(plan) == 1 and "SEARCH series USING INDEX" in plan[0][-1]
+    (step,) = plans(database, lambda: database.series_at(["DGS2"], NOON, live=True))
+    assert "SEARCH series USING INDEX" in step
+
+
+def test_statuses_of_the_newest_ticks_read_no_table_through(database: Database) -> None:
+    stores.save(database, NOON, 0.1)
+    steps = plans(database, lambda: database.outside_statuses("BTCUSD", ("M15", "H1"), 200))
+    assert len(steps) == 3 and all(step.startswith("SEARCH ") for step in steps)
 
 
 # --- how the blocks of numbers stood in ticks -----------------------------------------------------
