@@ -211,8 +211,10 @@ def test_an_empty_store_is_told_once_with_the_command() -> None:
     own, fred, cftc = found["notes"]
     assert own == f"Not known: the 2-year yield of EUR (yield_2y.EUR). {outside_words.BY_FILE}"
     assert "the 2-year US yield (DGS2), the 10-year US yield (DGS10)" in fred
-    assert "Let fred be asked" in fred
-    assert cftc.startswith("Not known: positions of leveraged funds in the euro. Let cftc be")
+    assert "FRED publishes it: name fred in outside.sources" in fred
+    assert cftc.startswith(
+        "Not known: positions of leveraged funds in the euro. The CFTC publishes it"
+    )
     assert all("torra outside import FILE" in said for said in found["notes"])
 
 

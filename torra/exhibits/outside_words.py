@@ -54,16 +54,16 @@ REASONS: Final = {
     "not_yet": "{who} had not answered yet: nothing is wrong.",
     "rate_limited": "{who} answered no more for a while, and is asked again.",
     "refused": "{who} refused to answer: torra doctor says what to mend.",
-    "unreachable": "{who} could not be reached, and is asked again. A file does without: "
+    "unreachable": "{who} could not be reached, and is asked again. A file brings it too: "
     "torra outside import FILE.",
-    "broken": "{who} sent what cannot be read, and is asked again. A file does without: "
+    "broken": "{who} sent what cannot be read, and is asked again. A file brings it too: "
     "torra outside import FILE.",
 }
 """Why a number is not known, and what to do, by the status of its block."""
 
 BY_FILE: Final = "A file brings it: torra outside import FILE."
 BY_EITHER: Final = (
-    "Let {source} be asked (outside.sources of the profile), or bring a file: "
+    "{who} publishes it: name {source} in outside.sources of the profile, or bring a file by "
     "torra outside import FILE."
 )
 """What to do about a number of which nothing was stored."""
@@ -414,10 +414,13 @@ def _unknown(numbers: Sequence[_Number], told: Outside, symbol: str | None) -> I
 def _reason(series: str, status: str) -> str:
     """Return why a series is not known, by the status of its block, and what to do."""
     source = SERIES[series].source if series in SERIES else "file"
-    if status in ("available", "empty", "stale") or (source == "file" and status != "off"):
-        return BY_FILE if source == "file" else BY_EITHER.format(source=source)
     who = PUBLISHERS.get(source, "")
-    return REASONS.get(status, "").format(who=f"{who[:1].upper()}{who[1:]}")
+    who = f"{who[:1].upper()}{who[1:]}"
+    if source == "file" and status != "off":
+        return BY_FILE
+    if source != "file" and status in ("available", "empty", "stale"):
+        return BY_EITHER.format(who=who, source=source)
+    return REASONS.get(status, "").format(who=who)
 
 
 def _named(series: str) -> str:
