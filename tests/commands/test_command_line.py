@@ -37,7 +37,7 @@ KEYS = [
     "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
     "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
-    "abstained", "failures", "flags", "news", "events",
+    "abstained", "failures", "flags", "news", "events", "outside",
 ]  # fmt: skip
 VECTORS = {"price_action", "key_levels", "momentum", "structure"}
 
@@ -634,6 +634,27 @@ def test_doctor_tells_a_mistake_once(tmp_path: Path) -> None:
     result = torra(tmp_path, "doctor")
     assert result.exit_code == 1
     assert result.stdout.count("unknown key agents.modes") == 1
+
+
+def test_tick_tells_what_was_known_beyond_the_chart(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    rows = [
+        f"{name},2021-10-2{day},2021-10-2{day}T22:00:00Z,{value}"
+        for name, value in (("DGS2", 1.9), ("yield_2y.EUR", -0.6))
+        for day in (6, 7)
+    ]
+    file.write_text("\n".join(["name,at,known_at,value", *rows]))
+    assert torra(tmp_path, "outside", "import", str(file)).exit_code == 0
+    asked = ("tick", "EURUSD", "H1", "--as-of", "2021-10-28T10:00Z")
+    told = torra(tmp_path, *asked).stdout
+    (line,) = [one for one in told.splitlines() if one.startswith("outside")]
+    assert line == (
+        "outside    economy: 2-year yields, EUR less USD −2.50 percentage points "
+        "(2021-10-27); positions: nothing known"
+    )
+    record = json.loads(torra(tmp_path, *asked, "--json").stdout)["outside"]
+    assert record["numbers"]["macro.rate_gap"] == -2.5
+    assert record["statuses"] == {"macro": "available", "cot": "empty", "derivs": "empty"}
 
 
 def test_tick_names_the_nearest_events(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,17 +18,21 @@ from tests.doubles.visitors import bearer
 from tests.worlds import desks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from torra.clock import parse
-from torra.config import FEEDS, DeskSettings, Profile
+from torra.config import FEEDS, DeskSettings, Profile, validate
 from torra.dashboard.cells.shown import Overview
 from torra.dashboard.screens import health, health_checks
 from torra.dashboard.screens.health import MARKS, Checkup, _sound, checkup
 from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.screens.health_rows import CallRow
 from torra.dashboard.trade.stored_rows import BridgeRow
+from torra.dashboard.view.kept import Kept
 from torra.desk import self_check
+from torra.desk.outlook import Outlook
+from torra.evidence.outside_numbers import SeriesRow
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +71,8 @@ def test_a_healthy_desk_is_shown_whole(pages: Pages) -> None:
     check_structure(page)
     told = pages.json("/api/v1/health")
     assert set(told["signs"]) == {
-        "trading", "streams", "scheduler", "bridges", "providers", "news", "database", "events",
-        "access", "versions", "checklist", "lasting",
+        "trading", "streams", "scheduler", "bridges", "providers", "news", "beyond", "database",
+        "events", "access", "versions", "checklist", "lasting",
     }  # fmt: skip
     for name, group in told["signs"].items():
         assert group or name == "lasting", name
@@ -314,6 +318,121 @@ def test_news_are_told_by_the_collector_where_there_is_one(pages: Pages) -> None
     assert found["news finnhub crypto"].level == "warn"
     assert found["news"].detail.startswith("no profile reads headlines")
     assert found["calendar"].level == "note"
+
+
+# --- numbers from beyond the chart ----------------------------------------------------------------
+
+
+def beyond(found: Any) -> dict[str, Any]:
+    return {one["name"]: one for one in found.json("/api/v1/health")["signs"]["beyond"]}
+
+
+def known(name: str, ago: timedelta, moment: datetime, source: str = "mine.csv") -> SeriesRow:
+    """Return a value of a series that was known at once."""
+    return SeriesRow(name, moment - ago, moment - ago, 4.25, source)
+
+
+@pytest.fixture(scope="module")
+def knowing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    """Yield a desk whose EURUSD knew yields and no positions from its second tick on."""
+    home = tmp_path_factory.mktemp("knowing")
+    found = open_pages(home, (desks.BTC, desks.EUR))
+    outlook = Outlook(home, found.database, {}, [Profile()], now=found.desk.clock.now)
+    for name, setup in found.desk.setups.items():
+        reads = outlook.outside(setup.instance, setup.profile)
+        found.desk.setups[name] = replace(setup, outside=reads)
+    now = found.desk.clock.now()
+    rows = [known(name, 2 * DAY, now) for name in ("DGS2", "DGS10", "yield_2y.EUR")]
+    found.database.store_series(rows, now)
+    for _ in range(8):
+        desks.step(found.desk)
+    yield found
+    found.desk.close()
+
+
+def test_a_desk_without_numbers_has_one_note_and_no_warning(pages: Pages) -> None:
+    (one,) = beyond(pages).values()
+    assert one["level"] == "note" and "torra outside import FILE" in one["detail"]
+
+
+def test_a_desk_that_reads_none_has_one_note(tmp_path: Path) -> None:
+    found = open_pages(tmp_path, profile={"outside": {"sources": []}}, steps=0)
+    (one,) = beyond(found).values()
+    assert one["level"] == "note" and "outside.sources" in one["detail"]
+    found.desk.close()
+
+
+def test_each_series_tells_value_age_release_and_source(knowing: Pages) -> None:
+    told = beyond(knowing)
+    one = told["2-year yield of EUR"]
+    assert one["level"] == "ok"
+    assert one["detail"].startswith("4.25 % of 20") and "known since 20" in one["detail"]
+    assert "from your file mine.csv; 2 d" in one["detail"]
+    assert not [name for name in told if name.startswith("positions")]
+
+
+def test_how_often_the_newest_ticks_knew_each_block(knowing: Pages) -> None:
+    told = beyond(knowing)
+    ticks = knowing.database.ticks("EURUSD", "H1", 200)
+    read = [knowing.database.told_tick(tick["torra_key"]) for tick in ticks]
+    late = len([one for one in read if one and one["outside"]])
+    assert 0 < late < len(ticks)
+    assert told["EURUSD ticks"]["detail"] == (
+        f"known in the last {len(ticks)} ticks: economy in {late}, positions in none"
+    )
+    assert told["EURUSD ticks"]["level"] == "ok"
+    assert told["BTCUSD ticks"]["level"] == "note"
+
+
+def test_an_old_series_wants_a_look_with_the_remedy_of_its_source(knowing: Pages) -> None:
+    now = knowing.desk.clock.now()
+    parts = [f"cot.eur.{part}" for part in ("long", "short", "open_interest")]
+    old = [known(name, 30 * DAY, now, "cftc") for name in parts]
+    later = [known("DGS10", -DAY, now)]
+    knowing.database.store_series([*old, *later, known("fear_greed", 40 * DAY, now)], now)
+    told = beyond(knowing)
+    one = told["positions of leveraged funds in the euro"]
+    assert one["level"] == "warn" and one["detail"].endswith("30 d 0 h old, too old to count")
+    assert one["remedy"] == health_checks.OLD_NUMBER and "from the CFTC" in one["detail"]
+    assert told["fear and greed index"]["remedy"].endswith("torra outside import FILE")
+    # what comes to be known tomorrow is not told today
+    assert (
+        told["10-year US yield"]["level"] == "ok" and "; 2 d" in told["10-year US yield"]["detail"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "level", "said"),
+    [
+        ("available", "ok", "answers"),
+        ("unreachable", "warn", "not reached: no answer"),
+        ("not_yet", "note", "not answered yet: no answer"),
+    ],
+)
+def test_a_publisher_tells_how_it_answers(pages: Pages, status: str, level: str, said: str) -> None:
+    state = SimpleNamespace(
+        source="fred", topic="DGS2", status=status, detail="no answer", asked=None, items=7,
+        dropped=1, failures=0, due=90.0,
+    )  # fmt: skip
+    collector = SimpleNamespace(
+        status=lambda: (state,),
+        trouble=lambda _: "" if status == "available" else status,
+        status_of=lambda name: status if name == "DGS2" else "off",
+    )
+    outlook = SimpleNamespace(series=collector)
+    asking = validate(Profile, {"outside": {"sources": ["fred", "cftc"]}}, "a test")
+    setup = SimpleNamespace(instance=desks.EUR, profile=asking)
+    desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
+    behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
+    found = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    assert found["FRED"].level == level and found["FRED"].detail == said
+    assert found["FRED"].remedy or level != "warn"
+    assert "7 values, 1 dropped, next in 1 min" in dict(found["FRED"].facts)["DGS2"]
+    assert found["CFTC"].level == "note" and "no symbol here" in found["CFTC"].detail
+    assert found["2-year US yield"].detail == "nothing is stored yet"
+    desk.roster = None
+    elsewhere = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    assert elsewhere["FRED"].level == elsewhere["CFTC"].level == "unknown"
 
 
 # --- database, access, checklist ------------------------------------------------------------------

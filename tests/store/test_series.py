@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from instance_database import Database
-from tests.worlds import desks, outside_series
+from tests.worlds import desks, outside_series, stores
 from torra.errors import StoreUnavailable
 from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
 
@@ -156,3 +156,68 @@ def test_nothing_known_is_none() -> None:
     found = history.then(NOON)
     assert found is not None
     assert (found.at, found.value, found.known_at) == (ROW.at, ROW.value, ROW.known_at)
+
+
+# --- what was known at a moment -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_newest_value_at_a_moment_is_that_of_the_history(
+    database: Database, live: bool, seed: int
+) -> None:
+    chance = random.Random(seed)
+    for hours in range(40):
+        at = MONDAY - chance.randrange(9) * DAY
+        known = at + timedelta(hours=chance.randrange(1, 200))
+        row = SeriesRow("DGS2", at, known, float(hours), "mine.csv")
+        seen = known + timedelta(hours=chance.randrange(90)) if live else NOON
+        database.store_series([row], seen, stamped=True)
+    history = SeriesHistory(live=live)
+    history.add(database.series_rows(["DGS2"]))
+    for hours in range(-300, 300, 7):
+        moment = MONDAY + timedelta(hours=hours)
+        then = history.then(moment)
+        found = database.series_at(["DGS2", "VIXCLS"], moment, live=live)
+        told = {name: (one.row.at, one.row.value) for name, one in found.items()}
+        assert told == ({} if then is None else {"DGS2": (then.at, then.value)})
+
+
+def test_a_moment_is_found_by_the_index(database: Database) -> None:
+    database.store_series([ROW], NOON)
+    said: list[str] = []
+    database.connection().conn.set_trace_callback(said.append)
+    database.series_at(["DGS2"], NOON, live=True)
+    database.connection().conn.set_trace_callback(None)
+    (asked,) = [one for one in said if "FROM series" in one]
+    plan = database.connection().conn.execute(f"EXPLAIN QUERY PLAN {asked}").fetchall()
+    assert len(plan) == 1 and "SEARCH series USING INDEX" in plan[0][-1]
+
+
+# --- how the blocks of numbers stood in ticks -----------------------------------------------------
+
+
+def test_statuses_are_those_of_the_newest_ticks_of_all_timeframes(database: Database) -> None:
+    for place, (timeframe, record) in enumerate(
+        [
+            ("H1", '{"outside": {"statuses": {"macro": "stale"}}}'),
+            ("M15", '{"outside": {"statuses": {"macro": "available"}}}'),
+            ("M15", '{"outside": null}'),
+            ("M15", "no JSON"),
+            ("H1", "{}"),
+            ("M15", '{"outside": {"statuses": {"macro": "empty"}}}'),
+        ]
+    ):
+        close = NOON + place * timedelta(hours=1)
+        key = stores.key_of(close, timeframe)
+        stores.save(database, close, 0.1, timeframe=timeframe)
+        database.connection().execute(
+            "INSERT INTO journal (torra_key, record, action, reason, elapsed_ms, provider, "
+            "cost_usd, at) VALUES (?, ?, '', '', 0, '', 0, '')",
+            [key.text, record],
+        )
+    both = ("M15", "H1")
+    found = database.outside_statuses("BTCUSD", both, 5)
+    assert found == [{"macro": "empty"}, {}, {}, {}, {"macro": "available"}]
+    assert database.outside_statuses("BTCUSD", ("H1",), 9) == [{}, {"macro": "stale"}]
+    assert database.outside_statuses("EURUSD", both, 9) == []

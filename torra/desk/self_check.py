@@ -27,8 +27,11 @@ from torra.backup.restore import command
 from torra.clock import System, duration, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
+from torra.desk.outlook import PUBLISHERS, subject_of
 from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, TorraError
+from torra.evidence.outside_numbers import series_of
+from torra.evidence.outside_readings import LEVELS_OF, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import stream_state
 from torra.feeds.sample import SampleFeed
@@ -47,6 +50,15 @@ from torra.verdict.one_sided import TICKS, one_sided
 
 READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
 """Features that are computed from headlines."""
+
+READ_FROM: Final[Mapping[str, tuple[str, str, str, str]]] = {
+    "fred": ("macro.yield_10y", "yields and the dollar", "fundamental", ""),
+    "cftc": ("cot.rank", "positions", "sentiment", 'write agents.mode "full", or '),
+}
+"""Of a publisher: a feature that it feeds, what that is, and the analyst that reads it."""
+
+FUNDAMENTAL: Final = "fundamental"
+"""The analyst that reads what a market is worth."""
 
 HELD_UP: Final = "see docs/install.md: a desk that is paused"
 """Where a person reads on."""
@@ -260,6 +272,79 @@ def _news_of(
             f"{', '.join(sources.vendors)} brings is of today: no headline counts",
             'read headlines of that time from a file: news.sources ["file"], news.file',
         )
+
+
+def _outside(place: Place) -> Iterator[CheckResult]:
+    """Check that who is named for numbers from beyond the chart can be asked, and is read."""
+    for name, (profile, instances) in _profiles(place.home).items():
+        yield from _publishers(name, profile, instances, place)
+        yield from _worth(name, profile, instances)
+
+
+def _publishers(
+    name: str, profile: Profile, instances: list[Instance], place: Place
+) -> Iterator[CheckResult]:
+    asked = [source for source in PUBLISHERS if source in profile.outside.sources]
+    if not asked:
+        return
+    from torra.outside.publishers import open_publishers  # noqa: PLC0415 - its line is heavy
+
+    found = open_publishers(place.environment)
+    for source in asked:
+        read = {
+            series.source
+            for one in instances
+            for wanted in series_for(subject_of(one, profile))
+            if (series := series_of(wanted)) is not None
+        }
+        if source not in read:
+            yield CheckResult(
+                "outside",
+                "warning",
+                f"profile {name}: {source} is named, and no symbol of it reads what it publishes",
+                f"say what its symbols are (symbols.*.asset), or take {source} out of "
+                "outside.sources",
+            )
+            continue
+        whose = "" if found[source].official else ", a server of yours"
+        told = f"profile {name}: {source} is asked at {found[source].host}{whose}"
+        yield CheckResult("outside", "ok", told)
+        block, what, analyst, mend = READ_FROM[source]
+        roles = [AGENTS[role].role for role in profile.agents.desk() if role in AGENTS]
+        if not any(role.kind == "analyst" and block.startswith(role.evidence) for role in roles):
+            yield CheckResult(
+                "outside",
+                "warning",
+                f"profile {name}: {source} is asked, and no seated analyst reads {what}",
+                f'{mend}add "{analyst}" to agents.active_agents',
+            )
+
+
+def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[CheckResult]:
+    """Check that a seated fundamental analyst has something to read."""
+    if FUNDAMENTAL not in profile.agents.desk():
+        return
+    # The figures of a company come with its news.
+    company = profile.agents.include_news
+    assets = {one.symbol: profile.symbol(one.symbol).asset for one in instances}
+    if any(company and asset == "stock" for asset in assets.values()):
+        return
+    classed = any(asset in LEVELS_OF for asset in assets.values())
+    if classed and profile.outside.sources:
+        return
+    remedy = (
+        'name a source in outside.sources, such as ["file"]'
+        if classed
+        else "say what its symbols are (symbols.*.asset: gold, index, fx or oil; a stock's company "
+        "is read with agents.include_news)"
+    )
+    yield CheckResult(
+        "outside",
+        "warning",
+        f"profile {name}: the fundamental analyst is seated and will abstain, for it reads nothing "
+        f"of {', '.join(sorted(assets))}",
+        f"{remedy}, or take fundamental out of agents.active_agents",
+    )
 
 
 def _seating(agent: str) -> str:
@@ -631,6 +716,7 @@ QUICK: Final[tuple[tuple[str, Check], ...]] = (
     ("plug-ins", _plug_ins),
     ("providers", _providers),
     ("news", _news),
+    ("outside", _outside),
     ("events", _events),
     ("notices", _notices),
     ("sample", _sample),

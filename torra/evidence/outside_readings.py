@@ -181,7 +181,9 @@ def kind_of(name: str) -> tuple[str, int]:
 
 def series_for(subject: NewsSubject) -> tuple[str, ...]:
     """Return the names of all series that a subject reads, its own before those for all."""
-    names = [name for level in LEVELS_OF.get(subject.asset, ()) for name in _parts(level, subject)]
+    names = [
+        name for level in LEVELS_OF.get(subject.asset, ()) for name in parts_of(level, subject)
+    ]
     if market := market_of(subject):
         names += [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
     if subject.asset:
@@ -310,7 +312,7 @@ def fit(found: Track, closes: Closes) -> tuple[float, float] | None:
 # --- the blocks -----------------------------------------------------------------------------------
 
 
-def _parts(level: str, subject: NewsSubject) -> tuple[str, ...]:
+def parts_of(level: str, subject: NewsSubject) -> tuple[str, ...]:
     """Return the series of a level; those of a pair are the 2-year yields of its currencies."""
     if level != "rate_gap":
         return LEVELS[level].series
@@ -333,7 +335,7 @@ def _piece(
 
 def _macro(subject: NewsSubject, then: Then, closes: Callable[[], Closes]) -> Iterator[Piece]:
     for name in LEVELS_OF.get(subject.asset, ()):
-        parts = _parts(name, subject)
+        parts = parts_of(name, subject)
         found = track(parts, LEVELS[name].of, then) if parts else None
         yield _piece(found, _level(name, found), parts or ("DGS2",))
     if subject.asset == "gold":

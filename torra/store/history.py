@@ -54,6 +54,11 @@ VERDICTS: Final = (
     "ORDER BY close_time DESC LIMIT ?"
 )
 
+KEYS: Final = (
+    "SELECT close_time, torra_key FROM chains WHERE instance = ? AND timeframe = ? "
+    "ORDER BY close_time DESC LIMIT ?"
+)
+
 SKIPPED: Final = (
     "FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time > ? AND state = 'skipped' "
     "ORDER BY bar_time DESC LIMIT ?"
@@ -115,6 +120,28 @@ class HistoryStore(Store):
             rows += [(row["close_time"], row["verdict"]) for row in found]
         newest = sorted(rows, reverse=True)[:limit]
         return dict(Counter(verdict for _, verdict in newest))
+
+    def outside_statuses(
+        self, instance: str, timeframes: Collection[str], limit: int
+    ) -> list[dict[str, Any]]:
+        """Return, of the newest `limit` ticks of an instance, how each block of numbers stood.
+
+        Newest first; a tick that read none, or whose record cannot be read, has nothing in it.
+        """
+        places: list[tuple[str, str]] = []
+        for timeframe in timeframes:
+            found = self._rows(KEYS, instance, timeframe, limit)
+            places += [(row["close_time"], row["torra_key"]) for row in found]
+        newest = [key for _, key in sorted(places, reverse=True)[:limit]]
+        rows = self._rows(
+            "SELECT torra_key, CASE WHEN json_valid(record) "  # noqa: S608
+            "THEN json_extract(record, '$.outside.statuses') END AS told FROM journal "
+            f"WHERE torra_key IN ({', '.join('?' * len(newest))})",
+            *newest,
+        )
+        told = {row["torra_key"]: json.loads(row["told"] or "{}") for row in rows}
+        kept = (told.get(key) for key in newest)
+        return [one if isinstance(one, dict) else {} for one in kept]
 
     def skips_after(
         self, instance: str, timeframe: str, bar_time: str, limit: int

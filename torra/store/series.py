@@ -80,6 +80,25 @@ class SeriesStore(Store):
             "ORDER BY s.name"
         )
 
+    def series_at(
+        self, names: Iterable[str], as_of: datetime, *, live: bool
+    ) -> dict[str, StoredRow]:
+        """Return the newest value of each series that was known at a moment, by its name.
+
+        With `live` it counts from its first sight too. One row of each is read, by its index.
+        """
+        seen = "AND first_seen <= ? " if live else ""
+        found = {}
+        for name in names:
+            row = self._row(
+                f"SELECT * FROM series WHERE name = ? AND known_at <= ? {seen}"  # noqa: S608
+                "ORDER BY at DESC, known_at DESC LIMIT 1",
+                name, stamp(as_of), *([stamp(as_of)] if live else []),
+            )  # fmt: skip
+            if row is not None:
+                found[name] = _stored(row)
+        return found
+
     def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
         """Store what is not known yet of companies; return how many rows that were."""
         seen, stored = stamp(rounded_up(first_seen)), 0

@@ -48,10 +48,12 @@ from torra.dashboard.cells.shown import (
     Symbol,
 )
 from torra.dashboard.cells.timelines import Timeline
+from torra.dashboard.record import reasoning
 from torra.dashboard.record.reasoning import standing, why
 from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, Mark, cell
+from torra.exhibits.outside_words import OutsideShown
 from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
 
@@ -73,6 +75,7 @@ SHORT: Final = {
 class SymbolShown(TypedDict):
     """The cells of a symbol page, how many ticks it lists, and its timelines.
 
+    `beyond` is what the newest tick knew from beyond the chart, None where its record cannot tell.
     New cells fit a page of the same shape only: else its script loads the page anew.
     """
 
@@ -80,6 +83,7 @@ class SymbolShown(TypedDict):
     rows: int
     shape: str
     lanes: dict[str, Timeline]
+    beyond: OutsideShown | None
 
 
 class TradeRow(TypedDict):
@@ -195,8 +199,29 @@ def symbol(data: Symbol, link: TickLink, first_tick: str = "") -> SymbolShown:
     drawn = lanes(data)
     for line in drawn.values():
         cells |= line["cells"]
+    beyond = None if latest is None else reasoning.beyond(latest)
+    cells |= _beyond(beyond)
     shape = f"{data.instance}/{data.timeframe}/{'chart' if data.bars else 'empty'}"
-    return {"cells": cells, "rows": len(events), "shape": shape, "lanes": drawn}
+    if beyond is not None:
+        shape += f"/{len(beyond['rows'])} and {len(beyond['notes'])} from beyond"
+    return {
+        "cells": cells, "rows": len(events), "shape": shape, "lanes": drawn, "beyond": beyond,
+    }  # fmt: skip
+
+
+def _beyond(told: OutsideShown | None) -> Cells:
+    """Return what the newest tick knew from beyond the chart, row by row."""
+    cells: Cells = {}
+    if told is None:
+        return cells
+    cells["beyond.brief"] = words(told["brief"])
+    for place, row in enumerate(told["rows"]):
+        for name in ("name", "value", "change", "rank", "origin"):
+            tone = "warn" if name == "value" and row["old"] else ""
+            cells[f"beyond.{place}.{name}"] = words(str(row[name]), tone)
+    for place, note in enumerate(told["notes"]):
+        cells[f"beyond.note.{place}"] = words(note)
+    return cells
 
 
 def lanes(data: Symbol) -> dict[str, Timeline]:

@@ -32,8 +32,9 @@ from torra.dashboard.record.rows import RulingShown, StageShown, TranscriptVoice
 from torra.dashboard.record.shown import ShownTick, SignalOutcome, Trade
 from torra.dashboard.record.summary import PROPOSED_WORDS
 from torra.dashboard.record.surroundings import Pair
-from torra.exhibits import figures
+from torra.exhibits import figures, outside_words
 from torra.exhibits.figures import BarSpan, Cell, cell
+from torra.exhibits.outside_words import OutsideShown
 from torra.tick import sentence
 from torra.tick.tick_record import (
     HOSTED,
@@ -132,6 +133,7 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
         "shadow": deliberation.in_shadow,
         "panel": agreement.panel(record),
         "around": surroundings.surroundings(record),
+        "beyond": beyond(record),
         "arithmetic": arithmetic.steps(record),
         "consensus": arithmetic.consensus_rows(record),
         "timeframes": arithmetic.consensus_line(record),
@@ -153,6 +155,16 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
         "records": arithmetic.records_line(record),
         "source_meaning": figures.SOURCES.get(str(record.source_type), ""),
     }
+
+
+def beyond(record: TickRecord) -> OutsideShown | None:
+    """Return what was known from beyond the chart; None where the record cannot tell.
+
+    A record from before has no such part, and another program's scorer reads none.
+    """
+    if "outside" not in record.model_fields_set or (record.hosted and not record.outside):
+        return None
+    return outside_words.shown(record.symbol, record.outside)
 
 
 def headline(record: DecisionRecord) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from torra import clock
 from torra.dashboard.record.shown import ShownTick, StoredHeadline
-from torra.exhibits import figures
+from torra.exhibits import figures, outside_words
 from torra.exhibits.figures import Cell, Mark, cell
 from torra.market import regime as market_regime
 from torra.tick import tick_record as told
@@ -62,6 +62,15 @@ CALENDAR: Final = {
     "broken_ended": "the calendar cannot be read, and the last good one lists nothing any more",
 }
 """What is wrong with the calendar, by torra.evidence.scheduled_events.EventView.status."""
+
+BEYOND: Final = {
+    "macro": outside_words.BLOCKS["macro"],
+    "positions": outside_words.BLOCKS["cot"],
+    "derivatives": "derivatives",
+}
+"""What an agent that abstains calls the blocks of numbers from beyond the chart, for a trader."""
+
+NEWS_NAMES: Final = ("news", "company")
 
 TRIAGE: Final = {
     "range_spike": f"high less low is {market_regime.RANGE_SPIKE_ATR:g} ATR or more",
@@ -290,11 +299,30 @@ def news(record: ShownTick) -> NewsShown:
 
 
 def plain_reason(reason: str | None) -> str:
-    """Return why an agent abstained, with the status word of its source put into plain words."""
+    """Return why an agent abstained, with the status words of its sources put into plain words."""
     text = figures.clean(reason, 400)
     head, colon, words = text.rpartition(": ")
-    known = [NEWS.get(word) for word in words.split(", ")]
+    known = [_source_in_words(head, told) for told in words.split(", ")]
     return f"{head} ({'; '.join(filter(None, known))})" if colon and all(known) else text
+
+
+def _source_in_words(head: str, told: str) -> str:
+    """Return the status of a source in plain words, "" for none.
+
+    It stands behind its source's name where sources differ, else alone: then `head` tells of whom.
+    """
+    name, _, word = told.rpartition(" ")
+    if name in BEYOND:
+        return (
+            f"{BEYOND[name]}: {outside_words.BRIEFLY[word]}"
+            if word in outside_words.BRIEFLY
+            else ""
+        )
+    if name:
+        return f"{name}: {NEWS[word]}" if name in NEWS_NAMES and NEWS.get(word) else ""
+    # what news and numbers share is told in words that fit both
+    shared = word in ("off", "empty") and any(one in head.split() for one in ("macro", "sentiment"))
+    return outside_words.BRIEFLY[word] if shared else NEWS.get(word, "")
 
 
 def link(address: str | None) -> Link | None:

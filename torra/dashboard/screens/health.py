@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 from flask import jsonify, url_for
@@ -28,6 +28,7 @@ from torra.dashboard.screens.health_checks import LEVELS, Sign
 from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.commanding import CommandOutcome, command
+from torra.dashboard.view.kept import Kept
 from torra.dashboard.view.rendering import backing, desk_view, page, state
 from torra.desk.promotion import PromotionSubject, subjects_of
 from torra.desk.self_check import CheckResult, glance
@@ -40,6 +41,9 @@ CHECKED_FOR: Final = timedelta(seconds=60)
 """Age at which the findings about machine and settings are looked for again."""
 
 CHECKS_A_MINUTE: Final = 4
+SHARES_KEPT: Final = 200
+"""Symbols of which is kept how the numbers from beyond the chart stood in their newest ticks."""
+
 LONGEST: Final = 600
 """Characters of a sign's text."""
 
@@ -59,6 +63,7 @@ GROUPS: Final = (
     ("bridges", "Bridges and Expert Advisors"),
     ("providers", "Providers"),
     ("news", "News and calendar"),
+    ("beyond", "Beyond the chart"),
     ("database", "Database"),
     ("events", "Event streams and notices"),
     ("access", "Access"),
@@ -120,6 +125,7 @@ class Checkup:
         self._findings: tuple[datetime, list[CheckResult]] | None = None
         self._thread: threading.Thread | None = None
         self._answer: tuple[datetime, str] | None = None
+        self.shares: Kept[list[dict[str, Any]]] = Kept(SHARES_KEPT)
 
     def findings(self, behind: Backing, now: datetime) -> list[CheckResult]:
         """Return findings that are younger than CHECKED_FOR, or look again."""
@@ -237,6 +243,7 @@ def look(overview: Overview) -> tuple[Signs, DatabaseCheck]:
         "bridges": list(health_checks.bridges(behind, now)),
         "providers": list(health_checks.providers(behind)),
         "news": list(health_checks.news(behind, overview)),
+        "beyond": list(health_checks.beyond(behind, memory.shares)),
         "database": [*health_checks.database(behind), _sound(checked)],
         "events": [*health_checks.event_streams(behind), *health_checks.notices(behind)],
         "access": list(health_checks.access(behind, state().remote)),

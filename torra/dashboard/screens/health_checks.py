@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_config import VENDORS
 from instance_database import Database
-from torra.clock import duration, parse
+from torra.clock import duration, iso, parse
 from torra.config import DeskSettings, Profile
 from torra.dashboard.cells import sources
 from torra.dashboard.cells.shown import Overview, ShownBlock, ShownInstance, ShownStream, Strip
@@ -30,11 +30,16 @@ from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.screens.health_rows import CallRow, LeaseRow
 from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
-from torra.dashboard.view.desk_view import version
+from torra.dashboard.view.desk_view import RunningSetup, version
+from torra.dashboard.view.kept import Kept
+from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.errors import ConfigError
-from torra.exhibits import figures
+from torra.evidence.outside_numbers import StoredRow, series_of
+from torra.evidence.outside_readings import LEVELS_OF, market_of, series_for
+from torra.exhibits import figures, outside_words
+from torra.exhibits.outside_words import PUBLISHERS
 from torra.home import BACKUP_FOLDER
 from torra.notices import listing
 from torra.notices.watching import closed_at_most
@@ -42,6 +47,9 @@ from torra.owner_only import OTHERS
 from torra.providers.vendors.addresses import address
 from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
+
+if TYPE_CHECKING:
+    from torra.outside.collector import SeriesCollector
 
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
 """Levels of a sign, the worst first."""
@@ -80,6 +88,11 @@ NEWS: Final = {
     "available": "ok", "empty": "ok", "off": "note", "not_yet": "note", "rate_limited": "warn",
     "unreachable": "warn", "broken": "warn", "no_file": "warn", "no_key": "warn", "refused": "warn",
 }  # fmt: skip
+
+
+OLD_NUMBER: Final = "see above how its publisher answers"
+SHARED: Final = 200
+"""Newest ticks of a symbol of which is told in how many a block of numbers was known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +385,137 @@ def news(behind: Backing, overview: Overview) -> Iterator[Sign]:
         yield Sign("calendar", "ok", f"read: {', '.join(sorted(calendars))}")
     else:
         yield Sign("calendar", "note", "no profile names one (events.calendar)")
+
+
+def beyond(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterator[Sign]:
+    """Yield the numbers from beyond the chart: who is asked, how old each is, who had them.
+
+    `shares` keeps how the blocks of the newest ticks stood.
+    """
+    reading = [one for one in behind.desk.setups.values() if one.profile.outside.sources]
+    if not reading:
+        yield Sign("numbers", "note", "no profile reads any (outside.sources)")
+        return
+    outlook = getattr(getattr(behind.desk, "roster", None), "outlook", None)
+    collector = getattr(outlook, "series", None)
+    named = {name for one in reading for name in one.profile.outside.sources}
+    asked = [name for name in PUBLISHERS if name in named]
+    stored = [*_numbers(behind, reading, collector)]
+    if not stored and not asked:
+        told = "nothing is stored yet: torra outside import FILE, or name fred or cftc"
+        yield Sign("numbers", "note", f"{told} in outside.sources")
+        return
+    for name in asked:
+        yield _publisher(name, collector)
+    yield from stored
+    for one in reading:
+        yield from _share(behind, one, shares)
+
+
+def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
+    """Return how a publisher of numbers answers, with each of its topics."""
+    title = PUBLISHERS[name].removeprefix("the ")
+    if collector is None:
+        told = "this process asks nobody: a desk that runs tells more"
+        return Sign(title, "unknown", told)
+    states = [state for state in collector.status() if state.source == name]
+    if not states:
+        return Sign(title, "note", "asked for nothing: no symbol here reads what it publishes")
+    facts = tuple(
+        (
+            state.topic,
+            f"{outside_words.brief(str(state.status))}, asked "
+            f"{figures.moment(state.asked.isoformat()) if state.asked else 'not yet'}, "
+            f"{state.items} values, {state.dropped} dropped, next in {figures.span(state.due)}",
+        )
+        for state in states
+    )
+    trouble = collector.trouble(name)
+    if not trouble:
+        return Sign(title, "ok", "answers", "", facts)
+    details = [state.detail for state in states if str(state.status) == trouble and state.detail]
+    told = ": ".join([outside_words.brief(trouble), *details[:1]])
+    level = NEWS.get(trouble, "warn")
+    return Sign(
+        title, level, told, "torra doctor names what to mend" if level == "warn" else "", facts
+    )
+
+
+def _numbers(
+    behind: Backing, reading: Sequence[RunningSetup], collector: SeriesCollector | None
+) -> Iterator[Sign]:
+    """Yield each series that a symbol reads and that is stored or asked for; of a market one sign.
+
+    The parts of a market's positions come together, so the first of them tells of all.
+    """
+    now = behind.now()
+    # The sample's bars are of a time before anything was seen here.
+    wanted: dict[bool, set[str]] = {True: set(), False: set()}
+    for one in reading:
+        names = series_for(subject_of(one.instance, one.profile))
+        wanted[one.instance.feed != "sample"] |= {*names}
+    wanted[False] -= wanted[True]
+    found = {
+        name: row
+        for live, names in wanted.items()
+        for name, row in behind.database.series_at(sorted(names), now, live=live).items()
+    }
+    told: set[str] = set()
+    for name in sorted(wanted[True] | wanted[False]):
+        title = outside_words.series_title(name)
+        row = found.get(name)
+        if title in told:
+            continue
+        if row is not None:
+            told.add(title)
+            yield _number(title, row, now)
+        elif collector is not None and str(collector.status_of(name)) != "off":
+            told.add(title)
+            yield Sign(title, "note", "nothing is stored yet")
+
+
+def _number(title: str, one: StoredRow, now: datetime) -> Sign:
+    series, row = series_of(one.row.name), one.row
+    age = now - row.at
+    old = series is not None and age > series.valid
+    value = "" if title.startswith("positions") else f"{outside_words.series_amount(row)} "
+    told = (
+        f"{value}of {iso(row.at)[:10]}, known since {figures.moment(iso(row.known_at))}, from "
+        f"{outside_words.source_of(row.source)}; {figures.span(age.total_seconds())} old"
+    )
+    if not old:
+        return Sign(title, "ok", told)
+    by_file = row.source not in PUBLISHERS
+    remedy = "bring newer values: torra outside import FILE" if by_file else OLD_NUMBER
+    return Sign(title, "warn", f"{told}, too old to count", remedy)
+
+
+def _share(
+    behind: Backing, one: RunningSetup, shares: Kept[list[dict[str, Any]]]
+) -> Iterator[Sign]:
+    """Yield in how many of the newest ticks of a symbol each block was known."""
+    instance = one.instance
+    subject = subject_of(instance, one.profile)
+    reads = {"macro": subject.asset in LEVELS_OF, "cot": bool(market_of(subject))}
+    streams = [(instance.id, timeframe) for timeframe in instance.timeframes]
+    newest = behind.database.newest_of(streams)
+    ticks = shares.get(
+        (instance.id, *(newest[stream][0] for stream in streams)),
+        lambda: behind.database.outside_statuses(instance.id, instance.timeframes, SHARED),
+    )
+    counts = {
+        block: sum(tick.get(block) == "available" for tick in ticks)
+        for block in outside_words.BLOCKS
+    }
+    known = [
+        f"{outside_words.BLOCKS[block]} in {count or 'none'}"
+        for block, count in counts.items()
+        if count or reads.get(block)
+    ]
+    if ticks and known:
+        level = "ok" if any(counts.values()) else "note"
+        told = f"known in the last {len(ticks)} ticks: {', '.join(known)}"
+        yield Sign(f"{instance.id} ticks", level, told)
 
 
 def database(behind: Backing) -> Iterator[Sign]:

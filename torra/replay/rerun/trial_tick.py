@@ -30,6 +30,7 @@ from torra.desk import wiring
 from torra.desk.outlook import Outlook
 from torra.desk.promotion import fingerprint
 from torra.errors import ConfigError, DataUnavailable
+from torra.exhibits import outside_words
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
@@ -41,7 +42,7 @@ from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.record import TickResult
 from torra.tick.sentence import told
 from torra.tick.spending import Purse
-from torra.tick.tick_record import LEAN_AGAINST, PanelTold, TickRecord
+from torra.tick.tick_record import LEAN_AGAINST, Outside, PanelTold, TickRecord
 from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
 
@@ -51,7 +52,7 @@ DOCUMENT_KEYS: Final = (
     "ath_price", "low_price", "records_since", "composite",
     "consensus", "l1_consensus", "verdict", "l1_verdict", "action", "reason", "denied", "gate",
     "signal", "calls", "cost_usd", "elapsed_ms", "provider", "regime", "agreement",
-    "abstained", "failures", "flags", "news", "events",
+    "abstained", "failures", "flags", "news", "events", "outside",
 )  # fmt: skip
 """What `torra tick --json` prints, in this order."""
 
@@ -386,7 +387,7 @@ def table(record: Mapping[str, Any]) -> str:
 
 
 def _outside(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the rows on news and events, where the profile asks for them."""
+    """Return the rows on news, events and numbers, where the profile asks for them."""
     rows: dict[str, str] = {}
     if news := record["news"]:
         score = "" if news["score"] is None else f", score {news['score']:+.2f}"
@@ -399,6 +400,9 @@ def _outside(record: Mapping[str, Any]) -> dict[str, str]:
         ]
         status = events["status"].replace("_", " and ")
         rows["events"] = f"{status}, {'; '.join(near) or 'none within a day'}"
+    if record["outside"]:
+        told = Outside.read(record["outside"])
+        rows["outside"] = outside_words.in_a_line(record["symbol"], told)
     return rows
 
 

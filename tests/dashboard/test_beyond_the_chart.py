@@ -1,0 +1,164 @@
+"""The panel "Beyond the chart" on the pages of a tick and of a symbol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.registry import AGENTS
+from tests.doubles.page_reader import Page, check_policy, check_structure
+from tests.doubles.visitors import open_app
+from tests.worlds.demo_view import ScriptedView, bars
+from torra.dashboard.record import citations, reasoning, surroundings
+from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.view.stream_reading import brief
+from torra.exhibits import figures, outside_words
+
+STREAM = "/symbol/EURUSD/H1"
+TICK = f"{STREAM}/{bars('EURUSD', 'H1')[-1]['time']}"
+FILE = "<img src=x onerror=alert(1)>" + "a" * 200 + ".csv"
+ABSENT = object()
+
+
+def seen(value: float, day: str = "2026-02-12", *, stale: bool = False, source: str = FILE) -> Any:
+    told = {"at": f"{day}T00:00:00Z", "known_at": "2026-02-13T22:00:00Z"}
+    return {**told, "value": value, "source": source, "stale": stale}
+
+
+KNOWN: dict[str, Any] = {
+    "numbers": {
+        "macro.rate_gap": -1.5, "macro.rate_gap_change_20": 0.25, "macro.rate_gap_rank": 12.4,
+        "macro.slope": None, "cot.net_pct": None, "positioning.fear_greed": None,
+    },
+    "statuses": {"macro": "available", "cot": "unreachable", "derivs": "empty"},
+    "seen": {
+        "DGS2": seen(4.0, source="fred"), "yield_2y.EUR": seen(2.5),
+        "DGS10": seen(4.4, "2026-01-02", stale=True, source="fred"),
+    },
+}  # fmt: skip
+NOTHING: dict[str, Any] = {
+    "numbers": dict.fromkeys(KNOWN["numbers"]),
+    "statuses": dict.fromkeys(("macro", "cot", "derivs"), "empty"),
+    "seen": {},
+}
+
+
+class View(ScriptedView):
+    """A scripted desk whose records have this part; ABSENT: they are from before there was one."""
+
+    told: Any = ABSENT
+
+    def _record(self, instance: str, timeframe: str, place: int) -> dict[str, Any]:
+        found = super()._record(instance, timeframe, place)
+        return found if self.told is ABSENT else {**found, "outside": self.told}
+
+
+def shown(told: Any, address: str) -> tuple[str, Page]:
+    view = View("demo")
+    view.told = told
+    text = open_app(view).test_client().get(address).get_data(as_text=True)
+    page = Page(text)
+    check_structure(page)
+    check_policy(page)
+    return text, page
+
+
+@pytest.mark.parametrize("address", [TICK, STREAM])
+def test_numbers_stand_with_change_rank_day_release_and_source(address: str) -> None:
+    text, page = shown(KNOWN, address)
+    gap, slope = [row for row in page.rows if row and row[0].startswith(("2-year", "Slope"))]
+    assert gap[:4] == [
+        "2-year yields, EUR less USD",
+        "−1.50 percentage points",
+        "+0.25 percentage points in 20 trading days",
+        "12 of 100",
+    ]
+    assert "of 2026-02-12, known since 2026-02-13 22:00 UTC, from FRED" in gap[4]
+    assert "the 2-year yield of EUR of 2026-02-12" in gap[4]
+    assert slope[1] == "too old to count" and "4.40 % of 2026-01-02" in slope[4]
+    assert "The CFTC could not be reached" in page.text
+    assert "1 number known, 1 too old" in page.text
+    # a stranger's name of a file is text, and cut
+    assert "<img src=x" not in text and "&lt;img src=x" in text and "a" * 60 not in text
+
+
+@pytest.mark.parametrize("address", [TICK, STREAM])
+def test_nothing_known_is_a_sentence_with_what_to_do(address: str) -> None:
+    _, page = shown(NOTHING, address)
+    assert "Beyond the chart" in page.text and "torra outside import FILE" in page.text
+    assert "Rank 100" not in page.text
+    _, off = shown(None, address)
+    assert outside_words.OFF in off.text
+
+
+@pytest.mark.parametrize("address", [TICK, STREAM])
+def test_a_record_from_before_gets_no_panel(address: str) -> None:
+    _, page = shown(ABSENT, address)
+    assert "Beyond the chart" not in page.text and "outside.sources" not in page.text
+
+
+def test_the_tick_keeps_it_folded_behind_the_first_answers() -> None:
+    text, _ = shown(KNOWN, TICK)
+    fold = text.index('<details class="fold" id="fold-beyond">')
+    assert text.index('data-answer="without"') < fold < text.index("percentage points")
+
+
+def test_the_symbol_page_is_kept_up_to_date_by_its_cells() -> None:
+    view = View("demo")
+    view.told = KNOWN
+    client = open_app(view).test_client()
+    page = Page(client.get(STREAM).get_data(as_text=True))
+    told = client.get(f"/api/v1{STREAM}").get_json()
+    mine = {name: cell for name, cell in told["cells"].items() if name.startswith("beyond.")}
+    assert {name: page.cells[name] for name in mine} == {k: v["text"] for k, v in mine.items()}
+    assert mine["beyond.1.value"]["tone"] == "warn"
+    view.told = NOTHING
+    assert client.get(f"/api/v1{STREAM}").get_json()["shape"] != told["shape"]
+
+
+def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:
+    assert brief({"outside": KNOWN})["outside"] == KNOWN
+    assert brief({"outside": None})["outside"] is None
+    assert "outside" not in brief({})
+
+
+# --- the fundamental analyst ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "no company or macro evidence: company off, macro empty",
+            "(company: switched off: agents.include_news; economy: nothing known)",
+        ),
+        ("no company or macro evidence: empty", "(nothing known)"),
+        ("no sentiment evidence: news off, positions unreachable", "positions: not reached)"),
+        ("no news evidence: empty", "(no headline: "),
+        ("no macro evidence: of a kind", "no macro evidence: of a kind"),
+        ("no macro evidence: macro odd", "no macro evidence: macro odd"),
+    ],
+)
+def test_an_analyst_that_abstains_says_why_in_words(reason: str, said: str) -> None:
+    assert said in surroundings.plain_reason(reason)
+
+
+@pytest.mark.parametrize("role", AGENTS)
+def test_a_sitting_with_any_agent_is_shown_with_its_name(role: str) -> None:
+    """Every agent of the registry, in a seat that no mode has: no page breaks, each has a title."""
+    view = View("demo")
+    record = view.tick("EURUSD", "H1", TICK.rsplit("/", 1)[1])
+    assert record is not None
+    report = next(one for one in record["deliberation"]["reports"] if not one["abstained"])
+    told = {**report, "agent_id": role}
+    stranger = {**report, "agent_id": "brought_by_a_host"}
+    deliberation = {
+        **record["deliberation"],
+        "reports": [told, stranger],
+        "stages": [{"name": "analysts", "agents": [role, "brought_by_a_host"]}],
+    }
+    shown_tick = ShownTick.read({**record, "deliberation": deliberation})
+    titles = [one["title"] for one in reasoning.people(shown_tick)]
+    assert titles[:2] == [figures.title(role), "Brought by a host"]
+    assert citations.role_of(role) is not None

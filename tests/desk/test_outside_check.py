@@ -1,0 +1,96 @@
+"""`torra doctor` on numbers from beyond the chart: who is asked where, and who reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torra.desk import self_check
+from torra.desk.self_check import CheckResult
+
+DESK = ["technical", "bull_researcher", "bear_researcher", "risk_gate"]
+
+
+def findings(
+    home: Path,
+    sources: list[str] | None,
+    agents: Mapping[str, Any] | None = None,
+    *,
+    symbol: str = "EURUSD",
+    environment: Mapping[str, str] | None = None,
+) -> list[CheckResult]:
+    """Return what the check says of a desk of one symbol with these settings."""
+    timeframe = "H1" if symbol == "EURUSD" else "M15"
+    (home / "desk.json").write_text(
+        json.dumps({"instances": [{"symbol": symbol, "timeframes": [timeframe], "profile": "own"}]})
+    )
+    profile: dict[str, Any] = {"agents": dict(agents or {})}
+    if sources is not None:
+        profile["outside"] = {"sources": sources}
+    (home / "profiles").mkdir(exist_ok=True)
+    (home / "profiles" / "own.json").write_text(json.dumps(profile))
+    place = self_check.Place(home, environment or {})
+    found = list(self_check._outside(place))
+    assert {one.name for one in found} <= {"outside"}
+    return found
+
+
+def test_it_is_one_of_the_quick_checks(tmp_path: Path) -> None:
+    assert ("outside", self_check._outside) in self_check.QUICK
+
+
+@pytest.mark.parametrize("sources", [None, ["file"], []])
+def test_a_desk_that_asks_nobody_is_told_nothing(tmp_path: Path, sources: list[str]) -> None:
+    assert findings(tmp_path, sources) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "host", "analyst"),
+    [
+        ("fred", "fred.stlouisfed.org", "fundamental"),
+        ("cftc", "publicreporting.cftc.gov", "sentiment"),
+    ],
+)
+def test_who_is_asked_is_told_with_its_host(
+    tmp_path: Path, source: str, host: str, analyst: str
+) -> None:
+    (one,) = findings(tmp_path, [source], {"active_agents": [analyst, *DESK]})
+    assert one.ok and one.level == "ok" and one.detail.endswith(f"{source} is asked at {host}")
+    said, lacking = findings(tmp_path, [source], {"active_agents": DESK})
+    assert said == one and lacking.level == "warning"
+    assert "no seated analyst reads" in lacking.detail and f'"{analyst}"' in lacking.remedy
+
+
+def test_another_server_is_told_and_a_wrong_address_is_an_error(tmp_path: Path) -> None:
+    seat = {"active_agents": ["fundamental", *DESK]}
+    mine = {"TORRA_FRED_BASE_URL": "https://mirror.example.com/graph"}
+    (one,) = findings(tmp_path, ["fred"], seat, environment=mine)
+    assert one.detail.endswith("mirror.example.com, a server of yours")
+    findings(tmp_path, ["fred"], seat)
+    wrong = self_check._run(
+        tmp_path, {"TORRA_FRED_BASE_URL": "ftp://x"}, [("outside", self_check._outside)]
+    )
+    assert [one.level for one in wrong] == ["error"] and "TORRA_FRED_BASE_URL" in wrong[0].detail
+
+
+def test_a_publisher_that_no_symbol_reads_is_told(tmp_path: Path) -> None:
+    seat = {"active_agents": ["sentiment", *DESK]}
+    (one,) = findings(tmp_path, ["fred"], seat, symbol="BTCUSD")
+    assert one.level == "warning" and "no symbol of it reads" in one.detail
+    assert "outside.sources" in one.remedy
+    (read,) = findings(tmp_path, ["cftc"], seat, symbol="BTCUSD")
+    assert read.level == "ok"
+
+
+def test_a_fundamental_analyst_without_anything_to_read_is_told(tmp_path: Path) -> None:
+    seat = {"active_agents": ["fundamental", *DESK]}
+    (one,) = findings(tmp_path, ["file"], seat, symbol="BTCUSD")
+    assert one.level == "warning" and "will abstain" in one.detail and "BTCUSD" in one.detail
+    assert "symbols.*.asset" in one.remedy and "agents.active_agents" in one.remedy
+    (none,) = findings(tmp_path, [], seat)
+    assert none.level == "warning" and none.remedy.startswith("name a source in outside.sources")
+    assert findings(tmp_path, ["file"], seat) == []

@@ -1,0 +1,427 @@
+"""What a tick knew from beside the chart, in words: each number with its day, release and source.
+
+`shown` makes rows of a record's numbers: yields and their like, the positions of large traders, and
+what a file brought. A value that was too old to count stands in its row and says so. What is not
+known is told in a sentence with what to do about it. Names of files are strangers' words: they are
+cleaned and cut. Pure functions; nothing raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple, TypedDict
+
+from agents.feature_words import label_of
+from torra.evidence.news_digest import NewsSubject
+from torra.evidence.outside_numbers import MARKETS, SERIES, SeriesRow, series_of
+from torra.evidence.outside_readings import (
+    COT_CURRENCY,
+    DERIVS,
+    FIT_R2,
+    LEVELS,
+    LEVELS_OF,
+    kind_of,
+    market_of,
+    parts_of,
+)
+from torra.exhibits import figures
+from torra.tick.tick_record import Outside, SeenSeries
+
+Block = Literal["macro", "cot", "derivs"]
+
+BLOCKS: Final[dict[Block, str]] = {
+    "macro": "economy",
+    "cot": "positions",
+    "derivs": "mood and derivatives",
+}
+"""What each block is called."""
+
+PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC"}
+FILE_CHARS: Final = 60
+"""Characters of a file's name that are shown."""
+
+UNITS: Final = {"pp": "percentage points"}
+SPANS: Final = {20: "in 20 trading days", 4: "in 4 weeks", 1: "in a month"}
+"""How far back the first change of a number reaches, by the steps of its series."""
+
+OFF: Final = (
+    "No number from beyond the chart is read: name a source in outside.sources of the profile."
+)
+UNREADABLE: Final = "What is stored could not be read at this close."
+
+REASONS: Final = {
+    "off": "The profile names no source for it: add one to outside.sources.",
+    "not_yet": "{who} had not answered yet: nothing is wrong.",
+    "rate_limited": "{who} answered no more for a while, and is asked again.",
+    "refused": "{who} refused to answer: torra doctor says what to mend.",
+    "unreachable": "{who} could not be reached, and is asked again. A file does without: "
+    "torra outside import FILE.",
+    "broken": "{who} sent what cannot be read, and is asked again. A file does without: "
+    "torra outside import FILE.",
+}
+"""Why a number is not known, and what to do, by the status of its block."""
+
+BY_FILE: Final = "A file brings it: torra outside import FILE."
+BY_EITHER: Final = (
+    "Let {source} be asked (outside.sources of the profile), or bring a file: "
+    "torra outside import FILE."
+)
+"""What to do about a number of which nothing was stored."""
+
+BRIEFLY: Final = {
+    "available": "known",
+    "off": "no source named",
+    "empty": "nothing known",
+    "stale": "too old to count",
+    "not_yet": "not answered yet",
+    "rate_limited": "asked too often",
+    "refused": "refused",
+    "unreachable": "not reached",
+    "broken": "cannot be read",
+    "no_key": "no key",
+    "no_file": "no file",
+}
+"""The status of a block in a few words."""
+
+
+class OutsideRow(TypedDict):
+    """A number: its value, its change, its rank among three years (100 is the highest), its origin.
+
+    `day` is what it is about; `old` says that it was too old to count.
+    """
+
+    block: Block
+    name: str
+    value: str
+    change: str
+    rank: str
+    origin: str
+    day: str
+    old: bool
+
+
+class OutsideShown(TypedDict):
+    """What was known: rows of numbers, sentences beside them, and how much it is in a few words."""
+
+    rows: list[OutsideRow]
+    notes: list[str]
+    brief: str
+
+
+class _Number(NamedTuple):
+    """A number of the record: its features, the series that it is made of, and how it is written.
+
+    `span` is the reach of its change in words, `decimals` those of its value; None: by its size.
+    """
+
+    block: Block
+    name: str
+    feature: str
+    series: tuple[str, ...]
+    change: str = ""
+    span: str = ""
+    rank: str = ""
+    decimals: int | None = 2
+    signed: bool = False
+
+
+def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
+    """Return what a tick of a symbol knew; `told` is None where no source was named."""
+    if told is None:
+        return {"rows": [], "notes": [OFF], "brief": "nothing is read"}
+    numbers = [*_numbers(str(symbol or ""), told)]
+    rows = [row for one in numbers if (row := _row(one, told)) is not None]
+    notes = [*_relation(told), *_crowded(rows, told), *_unknown(numbers, told, symbol)]
+    known = sum(not row["old"] for row in rows)
+    old = len(rows) - known
+    count = f"{known} number{'' if known == 1 else 's'} known" if known else "nothing known"
+    return {"rows": rows, "notes": notes, "brief": f"{count}, {old} too old" if old else count}
+
+
+def in_a_line(symbol: str, told: Outside) -> str:
+    """Return the blocks that a symbol reads, each with its newest values or why it has none."""
+    numbers = [*_numbers(symbol, told)]
+    known: dict[Block, list[str]] = {one.block: [] for one in numbers}
+    for one in numbers:
+        row = _row(one, told)
+        if row is not None and not row["old"]:
+            known[one.block].append(f"{one.name} {row['value']} ({row['day']})")
+    parts = [
+        f"{BLOCKS[block]}: {', '.join(said) or brief(told.statuses.get(block))}"
+        for block, said in known.items()
+        # What only a file of one's own brings is no gap.
+        if said or block != "derivs" or len(known) == 1
+    ]
+    return "; ".join(parts) or "nothing is read for this symbol"
+
+
+def brief(status: str | None) -> str:
+    """Return the status of a block in a few words."""
+    word = str(status or "")
+    return BRIEFLY.get(word, figures.clean(word, 40) or "not told")
+
+
+def source_of(source: str | None) -> str:
+    """Return who stated a value."""
+    word = str(source or "")
+    return PUBLISHERS.get(word) or f"your file {figures.clean(word, FILE_CHARS)}".rstrip()
+
+
+def name_of(series: str) -> str:
+    """Return what a series is called, with the currency or the symbol that it is of."""
+    found = series_of(series)
+    if found is None:
+        return figures.clean(series, 40)
+    if series in SERIES:
+        return found.says
+    own = series.rpartition(".")[2]
+    told = found.says.replace("a currency", own)
+    return told if found.own == "currency" else f"{told} of {own}"
+
+
+def series_title(series: str) -> str:
+    """Return a series as a title; the parts of a market's positions have the same."""
+    return _named(series).partition(" (")[0].removeprefix("the ")
+
+
+def series_amount(row: SeriesRow) -> str:
+    """Return a value of a series with its unit."""
+    return _of_series(row.name, row.value)
+
+
+def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool = False) -> str:
+    """Return a value with its unit, written with the decimals that a trader would say."""
+    known = figures.number(value)
+    if known is None:
+        return figures.DASH
+    if decimals is None:
+        decimals = 0 if abs(known) >= 1000.0 else 2 if abs(known) >= 1.0 else 4
+    text = figures.signed(known, decimals) if signed else figures.plain(known, decimals)
+    return f"{text} {UNITS.get(unit, unit)}".rstrip()
+
+
+# --- which numbers a record has -------------------------------------------------------------------
+
+
+def _subject(symbol: str, told: Outside) -> NewsSubject:
+    """Return what the features of a record tell of its symbol: a record names no asset class."""
+    levels = {name for name in LEVELS if f"macro.{name}" in told.numbers}
+    asset = next((asset for asset, of in LEVELS_OF.items() if {*of} == levels), "crypto")
+    return NewsSubject(symbol, asset, currencies=(symbol.upper()[:3], symbol.upper()[3:6]))
+
+
+def _numbers(symbol: str, told: Outside) -> Iterator[_Number]:
+    """Yield what the symbol reads, known or not."""
+    subject = _subject(symbol, told)
+    for level in LEVELS_OF.get(subject.asset, ()):
+        feature, row = f"macro.{level}", LEVELS[level]
+        yield _Number(
+            "macro",
+            _level_name(level, symbol),
+            feature,
+            parts_of(level, subject),
+            f"{feature}_change_20",
+            SPANS[row.steps[0]],
+            f"{feature}_rank",
+            1 if level == "inventories" else 2,
+            kind_of(feature)[0] == "pp",
+        )
+    market = market_of(subject)
+    if market and "cot.net_pct" in told.numbers:
+        turned = market == "eur" and not symbol.upper().startswith(COT_CURRENCY)
+        yield _Number(
+            "cot",
+            f"{MARKETS[market]}, longs less shorts{', as shorts of this pair' if turned else ''}",
+            "cot.net_pct",
+            tuple(f"cot.{market}.{part}" for part in ("long", "short", "open_interest")),
+            "cot.net_change_4w",
+            SPANS[4],
+            "cot.rank",
+            1,
+            signed=True,
+        )
+    if "positioning.fear_greed" in told.numbers:
+        series = _own("fear_greed", symbol, told)
+        yield _Number(
+            "derivs", "fear and greed index", "positioning.fear_greed", series, decimals=0
+        )
+    for name in DERIVS:
+        feature = f"derivs.{name}"
+        series = _own(feature, symbol, told)
+        if feature in told.numbers:
+            yield _Number(
+                "derivs", label_of(feature), feature, series, rank=f"{feature}_rank", decimals=None
+            )
+
+
+def _level_name(level: str, symbol: str) -> str:
+    """Return what a level is called; the gap of a pair tells which side is taken from which."""
+    if level != "rate_gap":
+        return label_of(f"macro.{level}")
+    pair = figures.clean(symbol.upper(), 40)
+    return f"2-year yields, {pair[:3]} less {pair[3:6]}"
+
+
+def _own(name: str, symbol: str, told: Outside) -> tuple[str]:
+    """Return the series of a name that counted: the symbol's own before the one for all."""
+    own = f"{name}.{symbol.upper()}"
+    return (own if own in told.seen else name,)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def _row(one: _Number, told: Outside) -> OutsideRow | None:
+    """Return the row of a number; None where nothing of it is known."""
+    seen = [(name, told.seen[name]) for name in one.series if name in told.seen]
+    old = [(name, row) for name, row in seen if row.stale]
+    value = told.numbers.get(one.feature)
+    name = f"{one.name[:1].upper()}{one.name[1:]}"
+    if figures.number(value) is not None:
+        return {
+            "block": one.block,
+            "name": name,
+            "value": _valued(one.feature, value, one.decimals, signed=one.signed),
+            "change": _change(one, told),
+            "rank": _rank(told.numbers.get(one.rank)),
+            "origin": _origin(seen),
+            "day": _day(min((str(row.at) for _, row in seen), default="")),
+            "old": False,
+        }
+    if not old:
+        return None
+    return {
+        "block": one.block,
+        "name": name,
+        "value": "too old to count",
+        "change": figures.DASH,
+        "rank": figures.DASH,
+        "origin": _too_old(one, old),
+        "day": _day(str(old[0][1].at)),
+        "old": True,
+    }
+
+
+def _valued(feature: str, value: object, decimals: int | None, *, signed: bool = False) -> str:
+    return amount(value, kind_of(feature)[0], decimals, signed=signed)
+
+
+def _change(one: _Number, told: Outside) -> str:
+    value = told.numbers.get(one.change)
+    if not one.change or figures.number(value) is None:
+        return figures.DASH
+    return f"{_valued(one.change, value, 2, signed=True)} {one.span}"
+
+
+def _rank(value: object) -> str:
+    text = figures.plain(value, 0)
+    return text if text == figures.DASH else f"{text} of 100"
+
+
+def _origin(seen: Sequence[tuple[str, SeenSeries]]) -> str:
+    """Return of when the values are, since when they were known, and from where."""
+    said = {_dated(row) for _, row in seen}
+    if len(said) <= 1:
+        return "".join(said)
+    return "; ".join(f"{name_of(name)} {_dated(row)}" for name, row in seen)
+
+
+def _too_old(one: _Number, old: Sequence[tuple[str, SeenSeries]]) -> str:
+    if one.block == "cot":
+        return _dated(old[0][1])
+    return "; ".join(
+        f"{_of_series(name, row.value)} {_dated(row)}"
+        if len(one.series) == 1
+        else f"{name_of(name)} {_of_series(name, row.value)} {_dated(row)}"
+        for name, row in old
+    )
+
+
+def _of_series(name: str, value: object) -> str:
+    """Return a value of a series; what only derivatives have is written by its size."""
+    found = series_of(name)
+    return amount(value, found.unit if found else "", None if name.startswith("derivs.") else 2)
+
+
+def _dated(row: SeenSeries) -> str:
+    known = figures.moment(row.known_at)
+    return f"of {_day(str(row.at))}, known since {known}, from {source_of(row.source)}"
+
+
+def _day(at: str) -> str:
+    """Return what a value is about: a day, or a moment of one."""
+    return figures.moment(at).removesuffix(" 00:00 UTC")
+
+
+# --- sentences ------------------------------------------------------------------------------------
+
+
+def _relation(told: Outside) -> Iterator[str]:
+    """Yield whether gold still goes against the real yield; nothing for other symbols."""
+    if figures.number(told.numbers.get("macro.real_yield")) is None:
+        return
+    r2 = figures.number(told.numbers.get("macro.real_yield_fit_r2"))
+    slope = figures.number(told.numbers.get("macro.real_yield_fit_slope"))
+    if r2 is None or slope is None:
+        yield (
+            "Whether gold still goes against the real yield cannot be told: that needs 250 days "
+            "that have both. So the real yield speaks for no side."
+        )
+        return
+    share = f"the real yield explains {100.0 * r2:.0f} % of gold's price over 250 days"
+    if told.numbers.get("macro.real_yield_relation") == "holds":
+        yield f"Gold still goes against the real yield: {share}."
+    elif r2 >= FIT_R2:
+        yield "Gold has lately risen with the real yield. So the real yield speaks for no side."
+    else:
+        yield (
+            f"Gold no longer goes against the real yield: {share}. So the real yield speaks for "
+            "no side."
+        )
+
+
+def _crowded(rows: Iterable[OutsideRow], told: Outside) -> Iterator[str]:
+    side = told.numbers.get("positioning.crowded")
+    if side in ("long", "short") and any(row["block"] == "cot" and not row["old"] for row in rows):
+        yield f"The {side} side is crowded: these positions are in the outer tenth of three years."
+
+
+def _unknown(numbers: Sequence[_Number], told: Outside, symbol: str | None) -> Iterator[str]:
+    """Yield what is not known, with the reason and what to do, one sentence for each reason."""
+    if not numbers:
+        if told.statuses and {*told.statuses.values()} == {"broken"}:
+            yield UNREADABLE
+            return
+        yield (
+            f"Nothing from beyond the chart is read for {figures.clean(symbol, 40)}: say what it "
+            "is in symbols of the profile (asset: gold, index, fx, oil, stock or crypto)."
+        )
+        return
+    alone = all(one.block == "derivs" for one in numbers)
+    found: dict[str, list[str]] = {}
+    for one in numbers:
+        # What only a file of one's own brings is no gap beside what else is known.
+        if one.block == "derivs" and not alone:
+            continue
+        status = str(told.statuses.get(one.block) or "empty")
+        for name in one.series:
+            if name not in told.seen:
+                found.setdefault(_reason(name, status), []).append(_named(name))
+    for reason, names in found.items():
+        yield f"Not known: {', '.join(dict.fromkeys(names))}. {reason}".rstrip()
+
+
+def _reason(series: str, status: str) -> str:
+    """Return why a series is not known, by the status of its block, and what to do."""
+    source = SERIES[series].source if series in SERIES else "file"
+    if status in ("available", "empty", "stale") or (source == "file" and status != "off"):
+        return BY_FILE if source == "file" else BY_EITHER.format(source=source)
+    who = PUBLISHERS.get(source, "")
+    return REASONS.get(status, "").format(who=f"{who[:1].upper()}{who[1:]}")
+
+
+def _named(series: str) -> str:
+    """Return what a series is called, and its name in a file; of positions the market alone."""
+    if series.startswith("cot."):
+        return f"positions of {name_of(series).partition(':')[0]}"
+    return f"{name_of(series)} ({series})"
