@@ -13,7 +13,7 @@ import pytest
 from instance_database import Database
 from tests.worlds import desks, outside_series, stores
 from torra.errors import StoreUnavailable
-from torra.evidence.outside_numbers import FactRow, SeriesHistory, SeriesRow, StoredRow
+from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -114,6 +114,14 @@ def known(rows: list[StoredRow], as_of: datetime, *, live: bool) -> dict[datetim
             if held is None or (one.row.known_at, one.number) >= held[:2]:
                 found[one.row.at] = (one.row.known_at, one.number, one.row.value)
     return {at: value for at, (_, _, value) in sorted(found.items())}
+
+
+def test_what_lies_too_far_back_to_be_read_is_left_out() -> None:
+    history = SeriesHistory(live=False)
+    history.add(outside_series.stored(outside_series.rows(["DGS2"], MONDAY - 3000 * DAY, 3000)))
+    found = history.then(NOON)
+    assert found is not None
+    assert found.ats[0] > found.at - READ_BACK >= found.ats[0] - 4 * DAY
 
 
 @pytest.mark.parametrize("live", [True, False])

@@ -123,6 +123,7 @@ class Outlook:
         if not sources:
             return None
         subject, shelf = subject_of(instance, profile), self._shelves[instance.feed != "sample"]
+        shelf.fill(subject)
         series = self.series
         if series is not None:
             series.watch(name for name in series_for(subject) if _published(name, sources))

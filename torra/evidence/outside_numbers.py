@@ -14,7 +14,7 @@ torra.evidence.outside_readings makes features of them.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -139,8 +139,16 @@ def series_of(name: str) -> Series | None:
     return found if found.own == "symbol" or (len(own) == 3 and own.isalpha()) else None
 
 
+READ_BACK: Final = timedelta(days=1500)
+"""How far back the days of a series reach that anybody reads: a rank goes back three years, and a
+change sixty days more.
+"""
+
+
 class SeriesThen(NamedTuple):
     """What was known of a series at a moment: its days, oldest first, and a value of each.
+
+    They reach READ_BACK before the newest.
 
     `known_at` and `source` are those of the newest day's value.
     """
@@ -175,6 +183,7 @@ class SeriesHistory:
         self._moments: list[datetime] = []
         self._counted = 0
         self._newest: dict[datetime, SeriesRow] = {}
+        self._ats: list[datetime] = []
         self._then: SeriesThen | None = None
 
     def add(self, rows: Iterable[StoredRow]) -> None:
@@ -186,7 +195,7 @@ class SeriesHistory:
                 return
             self._rows = sorted(known | fresh)
             self._moments = [row[0] for row in self._rows]
-            self._counted, self._newest, self._then = 0, {}, None
+            self._forget()
 
     def _moment(self, one: StoredRow) -> tuple[datetime, datetime, int, SeriesRow]:
         known = one.row.known_at
@@ -198,22 +207,27 @@ class SeriesHistory:
         with self._lock:
             count = bisect_right(self._moments, as_of)
             if count < self._counted:
-                self._counted, self._newest = 0, {}
+                self._forget()
             elif count == self._counted and self._then is not None:
                 return self._then
             for _, known, _, row in self._rows[self._counted : count]:
                 held = self._newest.get(row.at)
+                if held is None:
+                    insort(self._ats, row.at)
                 # Live, an older statement may be seen after a newer one; the newer one stands.
                 if held is None or held.known_at <= known:
                     self._newest[row.at] = row
             self._counted = count
-            self._then = _told(self._newest)
+            self._then = self._told()
             return self._then
 
+    def _forget(self) -> None:
+        self._counted, self._newest, self._ats, self._then = 0, {}, [], None
 
-def _told(newest: Mapping[datetime, SeriesRow]) -> SeriesThen | None:
-    if not newest:
-        return None
-    ats = tuple(sorted(newest))
-    last = newest[ats[-1]]
-    return SeriesThen(ats, tuple(newest[at].value for at in ats), last.known_at, last.source)
+    def _told(self) -> SeriesThen | None:
+        if not self._ats:
+            return None
+        begin = bisect_right(self._ats, self._ats[-1] - READ_BACK)
+        ats, newest = tuple(self._ats[begin:]), self._newest
+        last = newest[ats[-1]]
+        return SeriesThen(ats, tuple(newest[at].value for at in ats), last.known_at, last.source)

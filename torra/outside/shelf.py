@@ -79,6 +79,13 @@ class SeriesShelf:
             logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
             return BROKEN
 
+    def fill(self, subject: NewsSubject) -> None:
+        """Read what is stored for a subject, so that its first tick need not; never raises."""
+        try:
+            self._refresh(series_for(subject))
+        except Exception as error:  # noqa: BLE001 - the tick will say so
+            logger.warning("the outside numbers cannot be read (%s)", type(error).__name__)
+
     def _refresh(self, names: Iterable[str]) -> None:
         """Read the rows that were stored since the last look."""
         with self._lock:
