@@ -137,6 +137,31 @@ def test_where_the_euro_is_quoted_its_longs_are_shorts() -> None:
     assert quoted["cot.rank"] == pytest.approx(100.0 - base["cot.rank"])
 
 
+@pytest.mark.parametrize("symbol", ["FXEURUSD", "CMEEUR", "6E", "USDJPY"])
+def test_a_symbol_that_is_no_pair_of_the_euro_reads_no_positions(symbol: str) -> None:
+    assert readings.market_of(NewsSubject(symbol, "fx", currencies=("EUR", "USD"))) == ""
+
+
+def test_a_foreign_index_reads_no_positions_in_the_sp500() -> None:
+    assert readings.market_of(NewsSubject("GER40", "index", currencies=("EUR",))) == ""
+    assert readings.market_of(NewsSubject("THING", "index")) == "sp500"
+
+
+def test_a_change_over_holes_is_no_change() -> None:
+    weekly = [(7 * n + 1, float(n)) for n in reversed(range(80))]
+    found = numbers(SUBJECTS["index"], made(VIXCLS=weekly))
+    assert found["macro.vix"] == 0.0
+    assert found["macro.vix_change_20"] is None
+    assert found["macro.vix_change_60"] is None
+
+
+def test_fresh_numbers_of_another_kind_make_nothing_stale() -> None:
+    view = readings.read(
+        SUBJECTS["fx"], made(DGS2=[(1, 4.0)]), AS_OF, trouble=lambda block: f"no {block}"
+    )
+    assert view.statuses["macro"] == "no macro"
+
+
 def test_a_symbols_own_series_stands_before_the_one_for_all() -> None:
     then = made(**{"fear_greed": [(1, 20.0)], "fear_greed.BTCUSD": [(1, 80.0)]})
     assert numbers(SUBJECTS["crypto"], then)["positioning.fear_greed"] == 80.0
@@ -221,8 +246,10 @@ def test_a_file_of_ones_own_has_every_name_it_may_have() -> None:
         if series.own == "currency":
             assert series_of(name) is None
             assert series_of(f"{name}.EUR") is series
+            assert series_of(f"{name}.USD") is None
             assert series_of(f"{name}.eur") is None
         else:
             assert series_of(name) is series
         assert (series_of(f"{name}.BTCUSD") is series) == (series.own == "symbol")
     assert series_of("unheard") is None
+    assert series_of("derivs.funding.US500.CASH") is SERIES["derivs.funding"]

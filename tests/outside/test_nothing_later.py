@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -163,6 +164,31 @@ def test_what_is_stored_later_is_read_without_reading_all_again() -> None:
     shelf.latest(SUBJECTS["gold"], as_of, trouble=str)
     assert len(asked) == 1
     assert asked[0] > 0
+
+
+def test_only_what_the_settings_name_is_read() -> None:
+    rows = [
+        one._replace(row=one.row._replace(source=("fred", "mine.csv")[number % 2]))
+        for number, one in enumerate(world("index", 3))
+    ]
+    as_of = BEGIN + DAYS * DAY
+    for sources, kept in ((("fred",), "fred"), (("file",), "mine.csv"), ((), "")):
+        shelf = SeriesShelf(Rows(rows), live=False, sources=sources)
+        found = shelf.latest(SUBJECTS["index"], as_of, trouble=str)
+        assert {one.source for one in found.seen.values()} == ({kept} - {""})
+
+
+def test_two_instances_of_a_symbol_read_each_its_own_closes() -> None:
+    rows, as_of = world("gold", 3), BEGIN + DAYS * DAY
+    shelf = SeriesShelf(Rows(rows), live=False)
+    long = [((as_of - number * DAY).date(), 100.0 + number % 7) for number in range(420, 0, -1)]
+    found = [
+        shelf.latest(SUBJECTS["gold"], as_of, closes=partial(list, held), trouble=str, who=who)
+        for who, held in (("LONG", long), ("SHORT", long[-10:]), ("LONG", long))
+    ]
+    told = [one.numbers["macro.real_yield_relation"] for one in found]
+    assert told[0] == told[2] in ("holds", "broke")
+    assert told[1] is None
 
 
 def test_a_store_that_fails_costs_the_numbers_and_no_tick() -> None:

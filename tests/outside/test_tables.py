@@ -57,6 +57,18 @@ def test_a_day_of_release_means_its_end(tmp_path: Path) -> None:
     assert row.known_at == datetime(2026, 2, 13, 23, 59, 59, tzinfo=UTC)
 
 
+def test_a_day_has_one_value_whatever_its_time_of_day(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, SERIES + "VIXCLS,2026-02-12T21:00:00Z,2026-02-13,15").rows
+    assert isinstance(row, SeriesRow)
+    assert row.at == datetime(2026, 2, 12, tzinfo=UTC)
+
+
+def test_a_file_called_as_a_publisher_is_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "fred"
+    path.write_text(SERIES + GOOD)
+    assert tables.read(path).rows[0].source == "file fred"
+
+
 def test_part_of_a_second_makes_nothing_known_earlier(tmp_path: Path) -> None:
     (row,) = read(tmp_path, SERIES + "DGS2,2026-02-12,2026-02-13T22:00:00.001Z,4.25").rows
     assert row.known_at == datetime(2026, 2, 13, 22, 0, 1, tzinfo=UTC)
@@ -78,6 +90,8 @@ def test_part_of_a_second_makes_nothing_known_earlier(tmp_path: Path) -> None:
         ("DGS2,2026-02-12,2026-02-13,1_000", "is no number"),
         ("DGS2,2026-02-12,2026-02-13,1e16", "is no number"),
         ("DGS2,2026-02-12,2026-02-13", "it has 3 values, the header 4"),
+        ("yield_2y.USD,2026-02-12,2026-02-13,4", "the dollar's is DGS2"),
+        (GOOD.replace("4.25", "42.5"), "another value of this moment"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(tmp_path: Path, line: str, reason: str) -> None:

@@ -60,6 +60,37 @@ def test_a_revision_of_a_file_has_the_moment_of_the_file(database: Database) -> 
     assert [one.row for one in database.series_rows(["DGS2"])] == [ROW, revised]
 
 
+def test_a_value_of_the_very_same_moment_is_corrected_a_second_later(database: Database) -> None:
+    database.store_series([ROW._replace(value=42.5)], NOON, stamped=True)
+    assert database.store_series([ROW], NOON, stamped=True) == 1
+    right = ROW._replace(known_at=ROW.known_at + timedelta(seconds=1))
+    assert [one.row for one in database.series_rows(["DGS2"])][-1] == right
+    # Either file again: nothing new, and the correction stands.
+    assert database.store_series([ROW], NOON, stamped=True) == 0
+    assert database.store_series([ROW._replace(value=42.5)], NOON, stamped=True) == 0
+    wrong = FACT._replace(value=1.0)
+    assert database.store_facts([wrong, FACT, wrong], NOON) == 2
+    assert database.facts_of("ACME", NOON + DAY)[-1].value == FACT.value
+
+
+def test_a_correction_before_the_hour_of_release_counts_from_it(database: Database) -> None:
+    before = ROW.known_at - timedelta(minutes=30)
+    database.store_series([ROW], before)
+    database.store_series([ROW._replace(value=4.2)], before + timedelta(minutes=5))
+    found = [one.row for one in database.series_rows(["DGS2"])]
+    assert [(row.value, row.known_at - ROW.known_at) for row in found] == [
+        (4.1, timedelta(0)),
+        (4.2, timedelta(seconds=1)),
+    ]
+
+
+def test_a_row_of_the_future_makes_no_revision_of_the_present(database: Database) -> None:
+    database.store_series([ROW], NOON)
+    future = ROW._replace(value=9.0, known_at=NOON + 9_000 * DAY)
+    database.store_series([future], NOON, stamped=True)
+    assert database.store_series([ROW], NOON + DAY) == 0
+
+
 def test_rows_beyond_a_number_are_read_alone(database: Database) -> None:
     rows = [ROW._replace(at=MONDAY - n * DAY) for n in range(5)]
     database.store_series(rows, NOON)

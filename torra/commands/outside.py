@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,10 +75,12 @@ def outside(context: click.Context, /, as_json: bool) -> None:
 @click.command("show")
 @click.argument("name")
 @as_json_option
-@click.pass_obj
+@click.pass_context
 @plainly
-def show(home: Path, /, name: str, as_json: bool) -> None:
+def show(context: click.Context, /, name: str, as_json: bool) -> None:
     """Show the newest values of a series, as they were known."""
+    home: Path = context.obj
+    as_json = as_json or bool(context.parent and context.parent.params.get("as_json"))
     from torra.clock import iso  # noqa: PLC0415
     from torra.evidence.outside_numbers import series_of  # noqa: PLC0415
 
@@ -153,7 +156,9 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
     database = open_home(home)
     try:
         now = System().real_now()
-        series = [row for row in found.rows if isinstance(row, SeriesRow)]
+        _refuse_the_future(file, found, now)
+        # By day: a tick that reads half of it sees a series that is too old, and none with holes.
+        series = sorted(row for row in found.rows if isinstance(row, SeriesRow))
         facts = [row for row in found.rows if not isinstance(row, SeriesRow)]
         stored = database.store_series(series, now, stamped=True)
         stored += database.store_facts(facts, now)
@@ -164,8 +169,24 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
     else:
         known = len(found.rows) - stored
         more = f"; {known:,} were known already" if known else ""
-        say(f"{file}: {stored:,} values are stored{more}. A running desk reads them at once.")
+        say(
+            f"{file}: {stored:,} values are stored{more}. A running desk reads them at once where "
+            'its profile has "file" among outside.sources.'
+        )
         _say_faults(found)
+
+
+def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now: datetime) -> None:
+    """Raise ConfigError for a value that the public cannot know yet."""
+    from torra.clock import iso  # noqa: PLC0415
+    from torra.errors import ConfigError  # noqa: PLC0415
+
+    late = max((row.known_at for row in found.rows), default=now)
+    if late > now + timedelta(days=1):
+        raise ConfigError(
+            f"{file}: known_at {iso(late)} lies in the future, and nobody can know that value yet. "
+            "Nothing was stored: mend that line"
+        )
 
 
 def _told(home: Path) -> list[dict[str, Any]]:

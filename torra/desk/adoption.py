@@ -93,7 +93,9 @@ def fixed(before: Profile, after: Profile, users: Sequence[Instance]) -> list[st
         found.append("outside.sources")
     if before.events != after.events:
         found.append("events.calendar")
-    watched = before.agents.include_news or bool(before.events.calendar)
+    watched = (
+        before.agents.include_news or bool(before.events.calendar) or bool(before.outside.sources)
+    )
     for symbol in sorted({item.symbol for item in users}):
         old, new = before.symbols.get(symbol), after.symbols.get(symbol)
         if watched and any(getattr(old, at, None) != getattr(new, at, None) for at in SPELLED):

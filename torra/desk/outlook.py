@@ -78,7 +78,8 @@ class Outlook:
         self.collector = _collector(folder, database, environment, wanted, now) if wanted else None
         asked = {name for one in told for name in one.outside.sources} & {*PUBLISHERS}
         self.series = _series(database, environment, asked, now) if asked else None
-        self._shelves = {live: SeriesShelf(database, live=live) for live in (True, False)}
+        self._database = database
+        self._shelves: dict[tuple[bool, tuple[str, ...]], SeriesShelf] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._looked = threading.Event()
@@ -122,13 +123,18 @@ class Outlook:
         sources = profile.outside.sources
         if not sources:
             return None
-        subject, shelf = subject_of(instance, profile), self._shelves[instance.feed != "sample"]
+        subject, live = subject_of(instance, profile), instance.feed != "sample"
+        shelf = self._shelves.setdefault(
+            (live, sources), SeriesShelf(self._database, live=live, sources=sources)
+        )
         shelf.fill(subject)
         series = self.series
         if series is not None:
             series.watch(name for name in series_for(subject) if _published(name, sources))
         trouble = trouble_of(sources, series.trouble) if series else trouble_of(sources)
-        return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
+        return lambda as_of, closes: shelf.latest(
+            subject, as_of, closes=closes, trouble=trouble, who=instance.id
+        )
 
     def start(self) -> None:
         """Begin, or begin again, to collect headlines and to look after the calendars."""

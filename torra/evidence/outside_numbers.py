@@ -13,11 +13,13 @@ torra.evidence.outside_readings makes features of them.
 
 from __future__ import annotations
 
+import re
 import threading
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 SeriesSource = Literal["fred", "cftc", "file"]
@@ -124,19 +126,33 @@ SERIES: Final[Mapping[str, Series]] = {
 }
 """Every series by name: FRED's under its own, what a file alone brings under ours."""
 
+
+def kind_of_source(source: str) -> SeriesSource:
+    """Return which of the sources brought a row; a file's rows have its name."""
+    return "fred" if source == "fred" else "cftc" if source == "cftc" else "file"
+
+
 FRED: Final = tuple(name for name, series in SERIES.items() if series.source == "fred")
 CFTC: Final = tuple(name for name, series in SERIES.items() if series.source == "cftc")
 
 
+OWN_NAME: Final = re.compile(r"[A-Z0-9][A-Z0-9._-]{0,31}")
+CURRENCY: Final = re.compile("[A-Z]{3}")
+
+
+@lru_cache(maxsize=4096)
 def series_of(name: str) -> Series | None:
     """Return the series of a name, also of one that ends in its own symbol or currency; or None."""
     if found := SERIES.get(name):
         return None if found.own == "currency" else found
-    stem, _, own = name.rpartition(".")
-    found = SERIES.get(stem)
-    if found is None or not found.own or not own.isalnum() or own != own.upper():
+    stem = max((one for one in SERIES if name.startswith(f"{one}.")), key=len, default="")
+    found, own = SERIES.get(stem), name.removeprefix(f"{stem}.")
+    if found is None or not OWN_NAME.fullmatch(own):
         return None
-    return found if found.own == "symbol" or (len(own) == 3 and own.isalpha()) else None
+    if found.own == "currency":
+        # The dollar's is published: DGS2.
+        return found if CURRENCY.fullmatch(own) and own != "USD" else None
+    return found if found.own == "symbol" else None
 
 
 READ_BACK: Final = timedelta(days=1500)

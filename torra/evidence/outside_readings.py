@@ -37,8 +37,19 @@ LEAST_VALUES: Final = 30
 FIT_DAYS: Final = 250
 """Days over which price is fitted to the real yield."""
 
+FIT_DECIMALS: Final = 4
 FIT_R2: Final = 0.3
 """R2 below which the relation of gold to the real yield counts as broken."""
+
+LONGEST: Final[Mapping[int, timedelta]] = {
+    20: timedelta(days=45),
+    60: timedelta(days=120),
+    4: timedelta(days=31),
+    12: timedelta(days=91),
+    1: timedelta(days=70),
+    3: timedelta(days=160),
+}
+"""How long so many steps of a series may take: days, weeks or months."""
 
 CROWDED: Final = 90.0
 """Rank of the positions from which, and 100 less it up to which, a side is crowded."""
@@ -114,6 +125,9 @@ LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 
 MARKET_OF: Final[Mapping[str, str]] = {"gold": "gold", "oil": "oil", "index": "sp500"}
 """The market of the CFTC's reports by asset class; currencies and coins go by their own name."""
+
+READ_CLOSES: Final = frozenset({"gold"})
+"""Classes that read the symbol's own closes."""
 
 REAL_YIELD: Final = "DFII10"
 COT_CURRENCY: Final = "EUR"
@@ -195,7 +209,11 @@ def series_for(subject: NewsSubject) -> tuple[str, ...]:
 def market_of(subject: NewsSubject) -> str:
     """Return the market of the CFTC's reports that a subject reads, "" for none."""
     if subject.asset == "fx":
-        return "eur" if COT_CURRENCY in subject.currencies else ""
+        halves = _halves(subject)
+        pair = all(half in subject.currencies for half in halves)
+        return "eur" if pair and COT_CURRENCY in halves else ""
+    if subject.asset == "index" and "USD" not in (subject.currencies or ("USD",)):
+        return ""
     if subject.asset == "crypto":
         return "btc" if coin(subject.symbol) == COT_COIN else ""
     return MARKET_OF.get(subject.asset, "")
@@ -277,8 +295,11 @@ def rank(found: Track) -> float | None:
 
 
 def change(found: Track, steps: int, *, relative: bool) -> float | None:
-    """Return the newest value less that of so many values before; None of too few."""
-    if len(found.values) <= steps:
+    """Return the newest value less that of so many values before.
+
+    None of too few, and where holes make the span longer than its name says.
+    """
+    if len(found.values) <= steps or found.ats[-1] - found.ats[-1 - steps] > LONGEST[steps]:
         return None
     last, before = found.values[-1], found.values[-1 - steps]
     if not relative:
@@ -316,11 +337,16 @@ def parts_of(level: str, subject: NewsSubject) -> tuple[str, ...]:
     """Return the series of a level; those of a pair are the 2-year yields of its currencies."""
     if level != "rate_gap":
         return LEVELS[level].series
-    symbol = subject.symbol.upper()
-    halves = (symbol[:3], symbol[3:6])
-    if len(symbol) < 6 or any(half not in subject.currencies for half in halves):
+    halves = _halves(subject)
+    if any(half not in subject.currencies for half in halves):
         return ()
     return tuple("DGS2" if half == "USD" else f"yield_2y.{half}" for half in halves)
+
+
+def _halves(subject: NewsSubject) -> tuple[str, str]:
+    """Return the base and the quoted currency of a pair."""
+    symbol = subject.symbol.upper()
+    return symbol[:3], symbol[3:6]
 
 
 def _piece(
@@ -357,7 +383,8 @@ def _level(name: str, found: Track | None) -> Iterator[tuple[str, float | None]]
 
 def _relation(told: tuple[float, float] | None) -> Iterator[tuple[str, float | str | None]]:
     """Yield how well gold's price still goes with the real yield, and whether that holds."""
-    slope, r2 = told or (None, None)
+    # Rounded as the evidence is: one number may not be two things at the border.
+    slope, r2 = (round(one, FIT_DECIMALS) for one in told) if told else (None, None)
     yield "macro.real_yield_fit_r2", r2
     yield "macro.real_yield_fit_slope", slope
     if slope is None or r2 is None:
@@ -371,7 +398,7 @@ def _positions(subject: NewsSubject, then: Then) -> Iterator[Piece]:
     if market := market_of(subject):
         parts = [f"cot.{market}.{part}" for part in ("long", "short", "open_interest")]
         # The report counts the euro; where it is the quoted currency, its longs are shorts here.
-        quoted = subject.asset == "fx" and subject.symbol.upper()[:3] != COT_CURRENCY
+        quoted = subject.asset == "fx" and _halves(subject)[0] != COT_CURRENCY
         found = track(parts, _shorts if quoted else _longs, then)
         yield _piece(found, _net(found), parts)
     if subject.asset:
@@ -432,7 +459,7 @@ def _statuses(
         there = any(
             value is not None for name, value in numbers.items() if name.startswith(f"{block}.")
         )
-        stale = any(_block(name) == block for name in known)
+        stale = any(_block(name) == block and one.stale for name, one in known.items())
         yield block, "available" if there else "stale" if stale else trouble(block)
 
 

@@ -207,7 +207,8 @@ def _subject(symbol: str, told: Outside) -> NewsSubject:
     """Return what the features of a record tell of its symbol: a record names no asset class."""
     levels = {name for name in LEVELS if f"macro.{name}" in told.numbers}
     asset = next((asset for asset, of in LEVELS_OF.items() if {*of} == levels), "crypto")
-    return NewsSubject(symbol, asset, currencies=(symbol.upper()[:3], symbol.upper()[3:6]))
+    halves = (symbol.upper()[:3], symbol.upper()[3:6]) if asset == "fx" else ()
+    return NewsSubject(symbol, asset, currencies=halves)
 
 
 def _numbers(symbol: str, told: Outside) -> Iterator[_Number]:

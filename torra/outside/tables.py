@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from torra.errors import ConfigError
-from torra.evidence.outside_numbers import SERIES, FactRow, SeriesRow, series_of
+from torra.evidence.outside_numbers import SERIES, FactRow, SeriesRow, kind_of_source, series_of
 from torra.regular_files import read_regular
 
 MAX_BYTES: Final = 64_000_000
@@ -45,7 +45,7 @@ TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.\-]{0,14}")
 FIGURE: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 UNIT: Final = re.compile(r"[A-Za-z%/ ]{0,16}")
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", SeriesRow, FactRow)
 
 
 class Fault(NamedTuple):
@@ -105,14 +105,29 @@ def _read(
     make: Callable[[Mapping[str, str], str], Row],
 ) -> Table[Row]:
     rows, faults = [], []
+    said: dict[tuple[object, ...], float] = {}
     for number, line in enumerate(lines, start=2):
         if not line.strip(" \t,"):
             continue
         try:
-            rows.append(make(_by_name(header, _cells(line)), path.name))
+            row = make(_by_name(header, _cells(line)), _source(path))
+            _once(said, row)
+            rows.append(row)
         except _Wrong as wrong:
             faults.append(Fault(number, str(wrong)))
     return Table(tuple(rows), tuple(faults))
+
+
+def _source(path: Path) -> str:
+    """Return what a file is called as a source: not as a publisher is."""
+    return path.name if kind_of_source(path.name) == "file" else f"file {path.name}"
+
+
+def _once(said: dict[tuple[object, ...], float], row: SeriesRow | FactRow) -> None:
+    """Refuse a second value of the same thing and the same moment."""
+    key = (row[:3] if isinstance(row, SeriesRow) else row[:5],)
+    if said.setdefault(key, row.value) != row.value:
+        raise _Wrong("another line has another value of this moment: give the later one its own")
 
 
 def _cells(line: str) -> list[str]:
@@ -133,8 +148,10 @@ def _series(told: Mapping[str, str], source: str) -> SeriesRow:
     name = told["name"]
     if series_of(name) is None:
         raise _Wrong(f"name {_quoted(name)} is no series; {_near(name)}")
-    at = _begin("at", told["at"])
-    return SeriesRow(name, at, _known(told["known_at"], at), _number(told["value"]), source)
+    about = _begin("at", told["at"])
+    # A day has one value, whatever time of day a file gives it.
+    at = about.replace(hour=0, minute=0, second=0, microsecond=0)
+    return SeriesRow(name, at, _known(told["known_at"], about), _number(told["value"]), source)
 
 
 def _fact(told: Mapping[str, str], source: str) -> FactRow:
@@ -163,6 +180,8 @@ def _near(name: str) -> str:
     stem = name.rpartition(".")[0] or name
     found = SERIES.get(name) or SERIES.get(stem)
     if found is not None and found.own == "currency":
+        if name.endswith(".USD"):
+            return "the dollar's is DGS2"
         return f"write the currency after it, such as {name.partition('.')[0]}.EUR"
     like = [known for known in SERIES if known.lower() == name.lower()]
     return f"write {like[0]}" if like else "torra outside lists the names"

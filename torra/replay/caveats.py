@@ -20,7 +20,7 @@ from torra.evaluation.openings import rounding_warning, side_warning
 from torra.evaluation.wording import count, percent, signed, the_arm, upper_first
 from torra.evidence.scheduled_events import EVERY_CURRENCY, ScheduledEvent
 from torra.providers.recorded import NAME as RECORDED
-from torra.replay.arms import ARMS
+from torra.replay.arms import ARMS, READERS
 from torra.replay.outlook_then import SHIFT
 from torra.replay.replaying import ReplayPlan
 
@@ -93,6 +93,12 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
         yield (
             f"Outside numbers ({', '.join(names)}) count from the moment at which the public could "
             "know them; a live desk has them from when it saw them itself, which may be later."
+        )
+    reads = any(arm.agents.get("active_agents") == READERS["active_agents"] for arm in plan.arms)
+    if reads and not told.series:
+        yield (
+            f"No outside number that {plan.history.symbol} reads is stored, so the arms with and "
+            "without them saw the same: import some with `torra outside import FILE`."
         )
     if told.short_series and any(arm.outside == "shifted" for arm in plan.arms):
         yield (

@@ -17,7 +17,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ FILE: Final = "file"
 GOES_ON: Final = "the calendar goes on"
 """Name of the event that stands for all that come long after a replay."""
 
+LATEST: Final = datetime.max.replace(tzinfo=UTC)
 SHIFT: Final = timedelta(weeks=36)
 """How much older the series of the placebo are: at least 250 days, and on the same weekday."""
 
@@ -75,7 +76,8 @@ class OutlookThen:
     them one of no impact that says so (GOES_ON). `filed` are the headlines of the profile's file,
     `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
     than the replay's. `series` are the outside numbers that the desk has stored and the symbol
-    reads; they count from the moment at which the public could know them.
+    reads; they count from the moment at which the public could know them. `begin` is where the
+    replay begins, where there are any.
     """
 
     events: tuple[ScheduledEvent, ...] | None = None
@@ -83,6 +85,7 @@ class OutlookThen:
     stored: tuple[NewsItem, ...] | None = None
     figures: tuple[Figures, ...] = ()
     series: tuple[StoredRow, ...] = ()
+    begin: datetime | None = None
 
     @property
     def digest(self) -> str:
@@ -135,7 +138,7 @@ class OutlookThen:
         sources = profile.outside.sources
         if not sources:
             return None
-        shelf = SeriesShelf(_Series(self.series), live=False)
+        shelf = SeriesShelf(_Series(self.series), live=False, sources=sources)
         subject, trouble = subject_of(instance, profile), trouble_of(sources)
         return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
 
@@ -150,10 +153,11 @@ class OutlookThen:
     @property
     def short_series(self) -> tuple[str, ...]:
         """Names of the series that do not reach back far enough to be shifted."""
-        days: dict[str, list[datetime]] = {}
+        first: dict[str, datetime] = {}
         for one in self.series:
-            days.setdefault(one.row.name, []).append(one.row.at)
-        return tuple(sorted(name for name, ats in days.items() if max(ats) - min(ats) <= SHIFT))
+            first[one.row.name] = min(one.row.known_at, first.get(one.row.name, one.row.known_at))
+        begin = self.begin or max((one.row.known_at for one in self.series), default=LATEST)
+        return tuple(sorted(name for name, at in first.items() if at + SHIFT > begin))
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -164,6 +168,7 @@ class OutlookThen:
             "figures": _plain(self.figures),
             # In rows: a replay of years has thousands.
             **({"series": [_row(one) for one in self.series]} if self.series else {}),
+            **({"begin": iso(self.begin)} if self.begin else {}),
         }
 
     @classmethod
@@ -178,6 +183,7 @@ class OutlookThen:
                 Figures(parse(row["first_seen"]), row["values"]) for row in told.get("figures", ())
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
+            parse(told["begin"]) if told.get("begin") else None,
         )
 
 
@@ -197,14 +203,15 @@ def read_outlook(
         currencies_of(instance, profile)
         events = _around_replay(read_events(home / profile.events.calendar), begin, end)
     series = _series_of_desk(home, instance, profile, begin, end)
+    beside: dict[str, Any] = {"series": series, "begin": begin if series else None}
     if not profile.agents.include_news:
-        return OutlookThen(events, series=series)
+        return OutlookThen(events, **beside)
     # No tick looks farther back (news_collector.Collector.latest).
     since = begin - timedelta(hours=profile.news.max_age_hours) - 2 * EARLY
     filed = _of_file(home, profile, since, end) if FILE in profile.news.sources else None
     vendors = _vendors(profile)
     if not vendors:
-        return OutlookThen(events, filed, series=series)
+        return OutlookThen(events, filed, **beside)
     stored, figures = _of_desk(home, instance, profile, since, end)
     missing = [name for name in vendors if not any(_source(item) == name for item in stored)]
     if missing:
@@ -213,7 +220,7 @@ def read_outlook(
             f"{iso(end)}: this desk has stored no headline of it. Write headlines of then into a "
             "file (news.sources file, docs/news.md), or set agents.include_news false"
         )
-    return OutlookThen(events, filed, stored, figures, series)
+    return OutlookThen(events, filed, stored, figures, **beside)
 
 
 def _around_replay(

@@ -28,7 +28,7 @@ from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.runner import Course, Voice, run_arm
 from torra.replay.shards import parcels, trials
 from torra.replay.shards.checkpoints import CHUNK, Checkpoint
-from torra.replay.shards.history import History
+from torra.replay.shards.history import History, spread_digest
 from torra.replay.shards.shards import Job, program, run_all
 from torra.replay.voices import rules_voice
 
@@ -142,7 +142,7 @@ class ReplayPlan:
 
     def identity(self, arm: Arm) -> dict[str, Any]:
         """Return the settings that identify an arm of this plan, and the program that runs it."""
-        outlook = self.outlook.digest
+        outlook, spreads = self.outlook.digest, spread_digest(self.history)
         return {
             "bars": self.history.digest,
             "profile": arm.profile(self.profile).digest(),
@@ -156,6 +156,7 @@ class ReplayPlan:
             "program": program()["code"],
             # Without any a replay keeps the name that it had before there were some.
             **({"outlook": outlook} if outlook else {}),
+            **({"spreads": spreads} if spreads else {}),
         }
 
     def log(self, home: Path) -> int:

@@ -1,14 +1,15 @@
 """Stores numbers from beside the chart, as they were known. A part of instance_database.Database.
 
 The tables series and facts only grow: a row is never changed, and a value that was revised is a
-further row with its own moment. A source that states a value anew without saying when it changed,
+further row with its own moment. A correction of a value that was stored with the very same moment
+counts a second later. A source that states a value anew without saying when it changed,
 as FRED does, cannot have its revision known earlier than this desk saw it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from torra.clock import parse
@@ -39,16 +40,21 @@ class SeriesStore(Store):
         return stored
 
     def _store_one(self, row: SeriesRow, first_seen: datetime, stamped: bool) -> int:
-        held = self._rows(
-            "SELECT known_at, value FROM series WHERE name = ? AND at = ? ORDER BY known_at",
-            row.name, stamp(row.at),
-        )  # fmt: skip
+        held = {
+            one["known_at"]: one["value"]
+            for one in self._rows(
+                "SELECT known_at, value FROM series WHERE name = ? AND at = ? ORDER BY known_at",
+                row.name, stamp(row.at),
+            )
+        }  # fmt: skip
         known = row.known_at
-        if held and not stamped:
-            if held[-1]["value"] == row.value:
+        if not stamped:
+            by_now = [value for at, value in held.items() if at <= stamp(max(known, first_seen))]
+            if by_now and by_now[-1] == row.value:
                 return 0
-            known = max(known, first_seen)
-        if any(one["known_at"] == stamp(known) for one in held):
+            known = max(known, first_seen) if by_now else known
+        known = _free(known, row.value, held)
+        if stamp(known) in held:
             return 0
         return self._change(
             "INSERT INTO series (name, at, known_at, first_seen, value, source) "
@@ -101,24 +107,31 @@ class SeriesStore(Store):
 
     def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
         """Store what is not known yet of companies; return how many rows that were."""
-        seen, stored = stamp(rounded_up(first_seen)), 0
-        with self.transaction():
-            for row in rows:
-                key = (
-                    row.ticker, row.figure, stamp(row.begins), stamp(row.ends), stamp(row.known_at),
-                )  # fmt: skip
-                if self._row(
-                    "SELECT 1 FROM facts WHERE ticker = ? AND figure = ? AND begins = ? "
-                    "AND ends = ? AND known_at = ?",
-                    *key,
-                ):
-                    continue
-                stored += self._change(
-                    "INSERT INTO facts (ticker, figure, begins, ends, known_at, first_seen, value, "
-                    "unit, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    *key, seen, row.value + 0.0, row.unit, row.source,
-                )  # fmt: skip
+        seen, told, stored = stamp(rounded_up(first_seen)), [*rows], 0
+        for start in range(0, len(told), ROWS_AT_ONCE):
+            with self.transaction():
+                for row in told[start : start + ROWS_AT_ONCE]:
+                    stored += self._store_fact(row, seen)
         return stored
+
+    def _store_fact(self, row: FactRow, seen: str) -> int:
+        key = (row.ticker, row.figure, stamp(row.begins), stamp(row.ends))
+        held = {
+            one["known_at"]: one["value"]
+            for one in self._rows(
+                "SELECT known_at, value FROM facts WHERE ticker = ? AND figure = ? "
+                "AND begins = ? AND ends = ?",
+                *key,
+            )
+        }
+        known = _free(row.known_at, row.value, held)
+        if stamp(known) in held:
+            return 0
+        return self._change(
+            "INSERT INTO facts (ticker, figure, begins, ends, known_at, first_seen, value, "
+            "unit, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *key, stamp(known), seen, row.value + 0.0, row.unit, row.source,
+        )  # fmt: skip
 
     def facts_of(self, ticker: str, as_of: datetime) -> list[FactRow]:
         """Return what was known of a company at a moment, in the order of knowing."""
@@ -127,6 +140,16 @@ class SeriesStore(Store):
             ticker, stamp(as_of),
         )  # fmt: skip
         return [_fact(row) for row in rows]
+
+
+def _free(known: datetime, value: float, held: Mapping[str, float]) -> datetime:
+    """Return the moment from which a value counts beside those that are held.
+
+    Another value of the very same moment was wrong: what corrects it counts a second later.
+    """
+    while held.get(stamp(known), value) != value:
+        known += timedelta(seconds=1)
+    return known
 
 
 def _stored(row: Mapping[str, Any]) -> StoredRow:

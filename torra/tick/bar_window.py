@@ -79,16 +79,18 @@ class LiveWindow:
         self._instance = instance
         self._feed = feed
         self._database = database
-        self._closes: tuple[date | None, Closes] = (None, ())
+        self._closes: tuple[tuple[date, datetime | None] | None, Closes] = (None, ())
 
     def daily_closes(self, as_of: datetime) -> Closes:
-        """Return the closes of all stored bars; they are read once a day."""
+        """Return the closes of all stored bars; the same list as long as they are the same."""
         day = as_of.date()
-        if self._closes[0] != day:
+        longest = max(self._instance.timeframes, key=duration)
+        # A bar may come late: what was read before it does not stand for the day.
+        key = day, self._database.newest_bar(self._instance.id, longest)
+        if self._closes[0] != key:
             first, last = day - CLOSES_DAYS, day - DAY
-            longest = max(self._instance.timeframes, key=duration)
             found = self._database.daily_closes(self._instance.id, longest, first, last)
-            self._closes = day, found
+            self._closes = key, self._closes[1] if found == self._closes[1] else found
         return self._closes[1]
 
     def bars(self, timeframe: str, as_of: datetime) -> BarView:
@@ -156,6 +158,8 @@ class HistoryWindow:
         `records` gives the records where a longer history than these frames is known.
         """
         self._longer = records
+        self._longest = frames[max(frames, key=duration)] if frames else None
+        self._closes: tuple[date | None, Closes] = (None, ())
         self._streams: dict[str, _Stream] = {}
         for name, frame in frames.items():
             # One timeframe may be too short to score; the others can still tick.
@@ -163,13 +167,23 @@ class HistoryWindow:
                 self._streams[name] = _Stream(name, frame)
 
     def daily_closes(self, as_of: datetime) -> Closes:
-        """Look the closes up."""
-        if not self._streams:
-            return ()
-        days, closes = self._streams[max(self._streams, key=duration)].daily
+        """Look the closes up; the same list for a whole day."""
         day = as_of.date()
-        first, last = bisect_left(days, day - CLOSES_DAYS), bisect_left(days, day)
-        return list(zip(days[first:last], closes[first:last], strict=True))
+        if self._closes[0] != day:
+            days, closes = self._daily
+            first, last = bisect_left(days, day - CLOSES_DAYS), bisect_left(days, day)
+            self._closes = day, list(zip(days[first:last], closes[first:last], strict=True))
+        return self._closes[1]
+
+    @cached_property
+    def _daily(self) -> tuple[list[date], list[float]]:
+        """The days of the longest timeframe and the close of each one's last bar."""
+        if self._longest is None:
+            return [], []
+        closes = self._longest["close"]
+        days = pd.DatetimeIndex(closes.index).date
+        found = dict(zip(days, closes.tolist(), strict=True))
+        return [*found], [*found.values()]
 
     @property
     def times(self) -> Mapping[str, pd.DatetimeIndex]:
@@ -231,13 +245,6 @@ class _Stream:
         self._prices = list(
             zip(*(self.shelf.column(name).tolist() for name in PRICES), strict=True)
         )
-
-    @cached_property
-    def daily(self) -> tuple[list[date], list[float]]:
-        """The days of the history and the close of each one's last bar."""
-        closes = self.shelf.frame["close"]
-        found = dict(zip(pd.DatetimeIndex(closes.index).date, closes.tolist(), strict=True))
-        return [*found], [*found.values()]
 
     def position(self, as_of: datetime) -> int:
         """Return how many bars are closed at `as_of`, the newest of them at that very moment."""

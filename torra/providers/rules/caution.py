@@ -59,11 +59,9 @@ data, and volume behind a move is no danger.
 """
 
 WIDE: Final = GateSettings().max_spread_atr
-DEAR: Final = (WIDE, 2.0 * WIDE)
-"""ATR of the bar's own spread between which the factor falls from 1 to 0.
+"""ATR of the bar's own spread from which the factor falls from 1, to 0 at twice that.
 
-From the default limit of the assumed spread on; which limit the profile has is not among the
-evidence.
+The default limit of the assumed spread; which limit the profile has is not among the evidence.
 """
 
 EVENT_MINUTES: Final = (30.0, 180.0)
@@ -206,9 +204,11 @@ def _spread(request: Request) -> Iterator[Danger]:
     name, assumed_name = "spread.last_atr", "market.spread_atr"
     own = number(request.features.get(name))
     assumed = number(request.features.get(assumed_name)) or 0.0
-    if own is not None and own > max(assumed, DEAR[0]):
-        factor = 1.0 - ramp(own, *DEAR)
-        words = f"the spread of the bar is {own:.2f} ATR, and size is cut from {DEAR[0]:.2f} on"
+    # From the assumed one on where that is wider: its own limit let it pass.
+    begin = max(assumed, WIDE)
+    if own is not None and own > begin:
+        factor = 1.0 - ramp(own, begin, 2.0 * begin)
+        words = f"the spread of the bar is {own:.2f} ATR, and size is cut from {begin:.2f} on"
         yield Danger(GateReason.WIDE_SPREAD, factor, words, (name,))
 
 

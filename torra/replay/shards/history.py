@@ -102,6 +102,18 @@ class History:
         return found.hexdigest()[:16]
 
 
+def spread_digest(history: History) -> str:
+    """Return a hash of every spread of a history, "" where no bar has one."""
+    found = hashlib.sha256()
+    known = False
+    for name in history.timeframes:
+        frame = history.frames[name]
+        if SPREAD in frame.columns:
+            known = known or bool(frame[SPREAD].notna().any())
+            found.update(name.encode() + frame[SPREAD].to_numpy(dtype=float).tobytes())
+    return found.hexdigest()[:16] if known else ""
+
+
 def load(
     home: Path,
     symbol: str,
