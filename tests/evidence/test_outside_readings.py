@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ def then_of(rows: list[StoredRow], as_of: datetime = AS_OF) -> Then:
     return lambda name: histories[name].then(as_of) if name in histories else None
 
 
+@cache
 def whole(subject: NewsSubject, seed: int = 1) -> Then:
     names = readings.series_for(subject)
     made = list(outside_series.stored(outside_series.rows(names, BEGIN, DAYS, seed)))
