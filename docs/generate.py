@@ -73,7 +73,7 @@ BY_HAND = ("<!-- by hand: begin -->\n", "<!-- by hand: end -->\n")
 """What stands between these lines of docs/models.md is kept as it is."""
 
 SERIES_TABLE = ("<!-- series: begin -->\n", "<!-- series: end -->\n")
-OWN_NAME = {"": "", "symbol": " (`.SYMBOL`)", "currency": "`.EUR`"}
+OWN_NAME = {"": "", "symbol": " (`.SYMBOL`)", "currency": " (`.EUR`)"}
 
 COLUMNS = "| key | default | limits | meaning |\n|---|---|---|---|\n"
 

@@ -13,6 +13,8 @@ import pytest
 from agents.feature_words import FEATURES
 from agents.fundamental_agent import ROLE as FUNDAMENTAL
 from agents.sentiment_agent import POSITIONS
+from docs import generate
+from tests import ROOT
 from tests.worlds import outside_series
 from torra.evidence import outside_readings as readings
 from torra.evidence.news_digest import NewsSubject
@@ -255,3 +257,8 @@ def test_a_file_of_ones_own_has_every_name_it_may_have() -> None:
         assert (series_of(f"{name}.BTCUSD") is series) == (series.own == "symbol")
     assert series_of("unheard") is None
     assert series_of("derivs.funding.US500.CASH") is SERIES["derivs.funding"]
+
+
+def test_the_page_lists_every_series() -> None:
+    page = (ROOT / "docs" / "outside.md").read_text("utf-8")
+    assert page == generate.series_table(page), "python -m docs.generate"
