@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,15 @@ from ath_calculator import Records
 from technical_calculator import score_frame
 from tests.conftest import Scale
 from tests.scores.test_causality import early_swings
+from tests.worlds import outside_series
 from tests.worlds.price_series import SAMPLE_DATA, sample, walk
+from tests.worlds.stored_days import POSITIONS
 from torra.commands import checking as checking_commands
 from torra.config import Profile
 from torra.errors import ConfigError
+from torra.evidence.outside_numbers import SeriesHistory, StoredRow
 from torra.market import structure as market_structure
+from torra.replay.outlook_then import OutlookThen
 from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.futures import KINDS
 from torra.replay.rerun.lookahead import Findings, LookaheadSubject, exhibit, probe
@@ -248,3 +253,33 @@ def test_a_mistake_is_one_line(words: tuple[str, ...], said: str, tmp_path: Path
     assert told.exit_code == 2
     assert said in told.stderr
     assert len(told.stderr.strip().splitlines()) == 1
+
+
+# --- outside numbers ------------------------------------------------------------------------------
+
+
+def beside_the_chart() -> LookaheadSubject:
+    """Return the shipped euro with a history of yields and positions."""
+    bars = History("EURUSD", {"H1": sample("EURUSD_H1")}, {})
+    begin, end = bars.period
+    names = ("DGS2", "DGS10", "yield_2y.EUR", *(f"cot.eur.{part}" for part in POSITIONS))
+    days = (end - begin).days + 400
+    rows = outside_series.rows(names, (begin - timedelta(days=400)).replace(hour=0), days)
+    outlook = OutlookThen(series=tuple(outside_series.stored(rows)))
+    return LookaheadSubject.of(bars, Profile(), outlook)
+
+
+def test_what_is_known_later_beside_the_chart_moves_nothing(scaled: Scale) -> None:
+    found = probe(beside_the_chart(), points=scaled(60, 2), kinds=("noise",), modes=("budget",))
+    assert found.clean, found.moved[:3]
+    told = found.columns["tick"]
+    assert {"features.macro.rate_gap_change_20.value", "features.cot.net_pct.value"} <= told
+
+
+def test_a_number_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_once(_: SeriesHistory, one: StoredRow) -> Any:
+        return one.row.at, one.row.known_at, one.number, one.row
+
+    monkeypatch.setattr(SeriesHistory, "_moment", at_once)
+    found = probe(beside_the_chart(), points=2, kinds=("noise",), modes=("budget",))
+    assert not found.clean

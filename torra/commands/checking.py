@@ -57,19 +57,19 @@ def lookahead(
 
     Without SYMBOL the shipped bars are checked.
     """
-    from torra.config import load_profile  # noqa: PLC0415
+    from torra.config import Instance, load_profile  # noqa: PLC0415
     from torra.desk import wiring  # noqa: PLC0415
+    from torra.replay.outlook_then import only_series  # noqa: PLC0415
     from torra.replay.rerun import lookahead  # noqa: PLC0415
     from torra.replay.shards import history  # noqa: PLC0415
 
     profile = load_profile(Path(name) if name.endswith(".json") else name, home)
     wanted = [part.strip().upper() for part in timeframes.split(",") if part.strip()]
-    subjects = [
-        lookahead.LookaheadSubject.of(
-            history.load(home, which, files, timeframes=wanted, clock=clock), profile
-        )
-        for which, files in _series(symbol, bars)
-    ]
+    subjects = []
+    for which, files in _series(symbol, bars):
+        loaded = history.load(home, which, files, timeframes=wanted, clock=clock)
+        beside = only_series(home, Instance(symbol=loaded.symbol), profile, *loaded.period)
+        subjects.append(lookahead.LookaheadSubject.of(loaded, profile, beside))
     for subject in subjects:
         # All before the first probe, which takes long: a mistake is told at once.
         wiring.check_profile(profile, subject.instance, name)

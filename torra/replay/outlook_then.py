@@ -21,6 +21,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from numpy.random import Generator
+
 from instance_database import open_home
 from torra.clock import System, iso, parse
 from torra.config import Instance, Profile
@@ -150,6 +152,16 @@ class OutlookThen:
         rows = (one for one in self.series if one.row.name not in self.short_series)
         return replace(self, series=tuple(map(_shifted, rows)))
 
+    def with_other_future(self, as_of: datetime, rng: Generator) -> OutlookThen:
+        """Return it with other values for all outside numbers that were not known at a moment."""
+        rows = (
+            one
+            if one.row.known_at <= as_of
+            else one._replace(row=one.row._replace(value=float(rng.uniform(1.0, 1e6))))
+            for one in self.series
+        )
+        return replace(self, series=tuple(rows))
+
     @property
     def short_series(self) -> tuple[str, ...]:
         """Names of the series that do not reach back far enough to be shifted."""
@@ -266,6 +278,13 @@ def _of_desk(
     finally:
         database.close()
     return items, tuple(Figures(moment, values) for moment, values in rows if moment <= end)
+
+
+def only_series(
+    home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
+) -> OutlookThen:
+    """Return the outside numbers of a desk alone, without news and events."""
+    return OutlookThen(series=_series_of_desk(home, instance, profile, begin, end))
 
 
 def _series_of_desk(

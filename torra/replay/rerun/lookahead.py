@@ -12,9 +12,10 @@ bit:
               provider, on the budget desk and on the full one: scores, ATH, features, memory,
               regime, reports, consensus, verdict, action, signal
 
-News and scheduled events have times of their own and are not bars; docs/news.md has their guard. A
-number that moved is a finding, not an error; bars that are too few raise ConfigError. Nothing is
-stored or published.
+Where a desk has outside numbers stored, those that became known after the moment are replaced as
+well. News and scheduled events have times of their own; docs/news.md has their guard. A number that
+moved is a finding, not an error; bars that are too few raise ConfigError. Nothing is stored or
+published.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from torra.errors import ConfigError
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.wording import count
 from torra.providers.rules.provider import RulesProvider
+from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.rerun import futures
 from torra.replay.rerun.edges_then import Still
 from torra.replay.rerun.futures import KINDS, Aggregate, closed
@@ -111,9 +113,12 @@ class LookaheadSubject:
     derived: Mapping[str, str] = field(default_factory=dict)
     score: Score | None = None
     aggregate: Aggregate = history.aggregate
+    outlook: OutlookThen = NOTHING
 
     @classmethod
-    def of(cls, bars: History, profile: Profile) -> LookaheadSubject:
+    def of(
+        cls, bars: History, profile: Profile, outlook: OutlookThen = NOTHING
+    ) -> LookaheadSubject:
         """Return a history as a subject; raises ConfigError when it is too short to be probed."""
         long = {
             name: frame
@@ -128,7 +133,7 @@ class LookaheadSubject:
         instance = Instance(symbol=bars.symbol, timeframes=names, feed="store", bridge="paper")
         shorter = {name: _base(names, name) for name in bars.derived if name in long}
         derived = {name: base for name, base in shorter.items() if base}
-        return cls(instance, profile, long, derived)
+        return cls(instance, profile, long, derived, outlook=outlook)
 
     def scored(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the score frame of some bars."""
@@ -147,7 +152,7 @@ def probe(
     """Return what moved at `points` moments drawn by `seed`; `on_point` is called after each."""
     found = Findings(subject.instance.symbol)
     rng = Generator(PCG64(seed))
-    whole = _World(subject, subject.frames)
+    whole = _World(subject, subject.frames, subject.outlook)
     for as_of in _moments(subject, points, rng):
         _windows(subject, whole, as_of, found)
         true = {mode: whole.ticks(as_of, mode) for mode in modes}
@@ -155,7 +160,7 @@ def probe(
             frames = futures.world(
                 subject.frames, subject.derived, as_of, kind, rng, aggregate=subject.aggregate
             )
-            other = _World(subject, frames)
+            other = _World(subject, frames, subject.outlook.with_other_future(as_of, rng))
             _bars(subject, whole, other, as_of, kind, found)
             _scores(whole, other, as_of, kind, found)
             for mode in modes:
@@ -171,9 +176,15 @@ def probe(
 class _World:
     """One future: its bars, scored once, and the ticks that are run on it."""
 
-    def __init__(self, subject: LookaheadSubject, frames: Mapping[str, pd.DataFrame]) -> None:
+    def __init__(
+        self,
+        subject: LookaheadSubject,
+        frames: Mapping[str, pd.DataFrame],
+        outlook: OutlookThen,
+    ) -> None:
         self.subject = subject
         self.frames = frames
+        self.outlook = outlook
         self.scores = {name: self._scored(name) for name, frame in frames.items() if len(frame)}
 
     @cached_property
@@ -191,7 +202,13 @@ class _World:
         instance, profile = self.subject.instance, _for(self.subject.profile, mode)
         clock, rules = Still(as_of), RulesProvider()
         edges = Edges(
-            MemoryStore({instance.id: profile}), self.window, rules.submit, rules.name, clock, 1
+            MemoryStore({instance.id: profile}),
+            self.window,
+            rules.submit,
+            rules.name,
+            clock,
+            1,
+            outside=self.outlook.outside_of(instance, profile),
         )
         found = []
         for key in self._keys(as_of):
