@@ -154,6 +154,7 @@ _ATR: Final = "{:.1f} ATR"
 _FINE_ATR: Final = "{:.2f} ATR"
 _POINTS: Final = "{:.1f} points"
 _OF_YIELD: Final = "{:.2f} percentage points"
+_PER_CENT_POINTS: Final = "{:.0f} percentage points"
 _STRETCHED: Final = "and such stretches often snap back"
 
 _SUPPORT: Final = Saying(
@@ -255,8 +256,8 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         "the 50-bar mean", "the 200-bar mean", "so buyers hold the long trend"
     ),
     ("memory.next_bullish", "memory.next_bearish"): Saying(
-        "a bullish next state is {n} likelier than a bearish one", "so the desk's view should hold",
-        lambda up, down: 100.0 * abs(up - down), _POINTS,
+        "from here the desk's consensus has turned bullish {n} more often than bearish",
+        "so its view should hold", lambda up, down: 100.0 * abs(up - down), _PER_CENT_POINTS,
     ),
     ("sentiment.news",): Saying(
         "the tone of the news is good at {n}", "so it backs buyers", _itself, "{:+.2f}"
@@ -353,7 +354,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     **{
         # The score beside its readings, for an analyst that has nothing else to point at.
         (f"scores.{vector}",): Saying(
-            f"the {vector.replace('_', ' ')} score of {{n}} looks too low for its readings",
+            f"the {vector.replace('_', ' ')} score of {{n}} lies below what its readings say",
             "so it should move up a little", _itself, "{:+.2f}",
         )
         for vector in VECTORS
