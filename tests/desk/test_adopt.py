@@ -176,6 +176,12 @@ WAITS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         ["symbols.BTCUSD"],
     ),
     "risk": ({}, {"risk": {"max_positions": 1}}, []),
+    "sources": ({}, {"outside": {"sources": ["fred", "file"]}}, ["outside.sources"]),
+    "its class, for what it reads beyond the chart": (
+        {},
+        {"symbols": {"BTCUSD": {"asset": "gold"}}},
+        ["symbols.BTCUSD"],
+    ),
 }
 
 

@@ -47,6 +47,14 @@ def test_a_narrow_spread_makes_nothing_larger() -> None:
     assert ruling(0.25, 0.25, **volatile) == ruling(None, 0.25, **volatile)
 
 
+def test_the_cut_begins_where_the_assumed_spread_ends() -> None:
+    """A wide one that the profile's own limit let pass is no danger, nor is a hair more."""
+    assumed = 2.0 * LIMIT
+    assert ruling(assumed, assumed)["multiplier"] == 1.0
+    assert ruling(1.01 * assumed, assumed)["multiplier"] == pytest.approx(0.99)
+    assert not ruling(1.2 * assumed, assumed)["veto"]
+
+
 def test_it_never_raises_a_multiplier_or_lifts_a_veto() -> None:
     for assumed in (None, 0.0, 0.1, 0.2, 0.5):
         for percentile in (10.0, 85.0, 99.0):

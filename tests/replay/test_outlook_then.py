@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 import technical_calculator
 from instance_database import open_home
-from tests.worlds import desks
+from tests.worlds import desks, outside_series
+from tests.worlds.price_series import sample
 from tests.worlds.tables_once import tables_once
 from torra.clock import iso
 from torra.commands.command_line import main
@@ -21,7 +22,8 @@ from torra.config import ROOT, Profile, validate
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsItem, NewsStatus
 from torra.replay import folders
-from torra.replay.outlook_then import NOTHING, OutlookThen, read_outlook
+from torra.replay.outlook_then import NOTHING, SHIFT, OutlookThen, read_outlook
+from torra.replay.shards.history import History, spread_digest
 
 BEGIN = desks.START
 END = BEGIN + timedelta(days=2)
@@ -232,3 +234,43 @@ def test_screenshots_of_then_are_refused_where_somebody_pays_for_them(tmp_path: 
     told = replayed(tmp_path, {"agents": agents}, "--max-cost", "1")
     assert told.exit_code == 2
     assert "nobody has screenshots of then" in told.stderr
+
+
+# --- outside numbers ------------------------------------------------------------------------------
+
+
+def of_yields(days_before: int) -> OutlookThen:
+    """Return a replay from desks.START on with yields that begin so many days before."""
+    begin = desks.START.replace(hour=0, minute=0) - timedelta(days=days_before)
+    rows = outside_series.rows(["DGS2"], begin, days_before + 30)
+    return OutlookThen(series=tuple(outside_series.stored(rows)), begin=desks.START)
+
+
+@pytest.mark.parametrize(("days", "short"), [(SHIFT.days - 5, True), (SHIFT.days + 10, False)])
+def test_a_series_is_too_short_for_the_placebo_unless_it_has_all_of_the_replay(
+    days: int, short: bool
+) -> None:
+    found = of_yields(days)
+    assert (found.short_series == ("DGS2",)) == short
+    assert bool(found.with_older_series().series) != short
+    assert OutlookThen.of(json.loads(json.dumps(found.as_json()))) == found
+
+
+def test_older_series_keep_their_weekday_and_their_values() -> None:
+    found = of_yields(400)
+    older = found.with_older_series()
+    for one, other in zip(found.series, older.series, strict=True):
+        assert other.row.at - one.row.at == other.row.known_at - one.row.known_at == SHIFT
+        assert other.row.at.weekday() == one.row.at.weekday()
+        assert other.row.value == one.row.value
+
+
+def test_other_spreads_are_another_replay() -> None:
+    frame = sample("EURUSD_H1").iloc[:300]
+    plain = History("EURUSD", {"H1": frame}, {})
+    narrow, wide = (
+        History("EURUSD", {"H1": frame.assign(spread=spread)}, {}) for spread in (1e-5, 2e-5)
+    )
+    assert plain.digest == narrow.digest == wide.digest
+    assert spread_digest(plain) == ""
+    assert len({spread_digest(one) for one in (plain, narrow, wide)}) == 3

@@ -63,13 +63,13 @@ def outside(context: click.Context, /, as_json: bool) -> None:
     """Show the numbers from beside the chart, since when they are known; of a NAME its values."""
     if context.invoked_subcommand is not None:
         return
-    rows = _told(context.obj)
+    rows, facts = _told(context.obj)
     if as_json:
-        print_json({"series": rows, "names": _names()})
-    elif not rows:
+        print_json({"series": rows, "facts": facts, "names": _names()})
+    elif not rows and not facts:
         say(NOTHING)
     else:
-        say("\n".join(map(_line, rows)))
+        say("\n".join([*map(_line, rows), *map(_company_line, facts)]))
 
 
 @click.command("show")
@@ -189,8 +189,8 @@ def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now
         )
 
 
-def _told(home: Path) -> list[dict[str, Any]]:
-    """Return what is stored of every series, with its words."""
+def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return what is stored of every series, with its words, and of every company."""
     from instance_database import open_home  # noqa: PLC0415
     from torra.clock import System, iso, parse  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
@@ -198,10 +198,10 @@ def _told(home: Path) -> list[dict[str, Any]]:
 
     if not (home / DATABASE).is_file():
         load_desk(home)  # a home without a database stays without one
-        return []
+        return [], []
     database = open_home(home)
     try:
-        rows = database.series_told()
+        rows, facts = database.series_told(), database.facts_told()
     finally:
         database.close()
     now = System().real_now()
@@ -220,7 +220,7 @@ def _told(home: Path) -> list[dict[str, Any]]:
                     "now": iso(now),
                 }
             )
-    return told
+    return told, facts
 
 
 def _rows(home: Path, names: Sequence[str]) -> list[Any]:
@@ -243,6 +243,13 @@ def _line(row: dict[str, Any]) -> str:
         f"{row['name']}, {row['says']}: {row['value']:,.4g} {row['unit']} of {row['at'][:10]}, "
         f"known since {row['known_at']}, from {row['source']}; {row['rows']:,} values since "
         f"{row['first'][:10]}{old}."
+    )
+
+
+def _company_line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['ticker']}, a company: {row['rows']:,} values of {row['figures']:,} figures, of "
+        f"{row['first'][:10]} to {row['last'][:10]}, the newest known since {row['known_at']}."
     )
 
 

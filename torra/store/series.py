@@ -133,6 +133,14 @@ class SeriesStore(Store):
             *key, stamp(known), seen, row.value + 0.0, row.unit, row.source,
         )  # fmt: skip
 
+    def facts_told(self) -> list[dict[str, Any]]:
+        """Return of every company its figures, values, first and last period, and newest stamp."""
+        return self._rows(
+            "SELECT ticker, count(DISTINCT figure) AS figures, count(*) AS rows, "
+            "min(ends) AS first, max(ends) AS last, max(known_at) AS known_at FROM facts "
+            "GROUP BY ticker ORDER BY ticker"
+        )
+
     def facts_of(self, ticker: str, as_of: datetime) -> list[FactRow]:
         """Return what was known of a company at a moment, in the order of knowing."""
         rows = self._rows(

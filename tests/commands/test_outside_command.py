@@ -1,0 +1,107 @@
+"""`torra outside`: a file is stored whole or refused with its line, and what is known is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from torra.commands.command_line import main
+
+SERIES = "name,at,known_at,value\n"
+GOOD = "DGS2,2026-02-12,2026-02-13T22:00:00Z,4.25\nDGS2,2026-02-13,2026-02-16T22:00:00Z,4.3\n"
+FACTS = (
+    "ticker,figure,begins,ends,known_at,value,unit\n"
+    "ACME,revenue,2025-10-01,2025-12-31,2026-02-05T21:30:00Z,5e9,USD\n"
+)
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), "outside", *words])
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "mine.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_an_empty_home_says_what_to_do_and_stays_empty(home: Path) -> None:
+    told = torra(home)
+    assert told.exit_code == 0
+    assert "torra outside import FILE" in told.stdout
+    assert not (home / "torra.db").exists()
+    assert json.loads(torra(home, "--json").stdout)["series"] == []
+
+
+def test_a_file_is_stored_once_and_told(home: Path, tmp_path: Path) -> None:
+    file = written(tmp_path, SERIES + GOOD)
+    assert "2 values are stored." in torra(home, "import", file).stdout
+    assert "0 values are stored; 2 were known already" in torra(home, "import", file).stdout
+    (line,) = torra(home).stdout.splitlines()
+    assert line.startswith("DGS2, the 2-year US yield: 4.3 % of 2026-02-13, known since")
+    assert "from mine.csv; 2 values since 2026-02-12" in line
+    (row,) = json.loads(torra(home, "--json").stdout)["series"]
+    assert (row["name"], row["value"], row["rows"]) == ("DGS2", 4.3, 2)
+
+
+@pytest.mark.parametrize("name", ["DGS2", "dgs2"])
+def test_the_values_of_a_series_are_shown(home: Path, tmp_path: Path, name: str) -> None:
+    torra(home, "import", written(tmp_path, SERIES + GOOD))
+    told = torra(home, name).stdout.splitlines()
+    assert told[0] == "DGS2, the 2-year US yield, in %: 2 values are stored, the newest last."
+    assert told[-1].split()[:2] == ["2026-02-13", "4.3000"]
+    for words in ((name, "--json"), ("--json", name)):
+        document = json.loads(torra(home, *words).stdout)
+        assert [one["value"] for one in document["values"]] == [4.25, 4.3]
+
+
+def test_a_series_without_values_says_so(home: Path) -> None:
+    assert torra(home, "VIXCLS").stdout == "VIXCLS, VIX: nothing is stored.\n"
+
+
+def test_a_line_with_a_fault_stores_nothing(home: Path, tmp_path: Path) -> None:
+    file = written(tmp_path, SERIES + GOOD + "DGS2,2026-02-30,2026-03-02,4\n")
+    refused = torra(home, "import", file)
+    assert refused.exit_code == 2
+    assert "line 4: at '2026-02-30' is no time" in refused.stderr
+    assert "Nothing was stored" in refused.stderr
+    assert "nothing is stored" in torra(home, "DGS2").stdout
+    checked = torra(home, "check", file)
+    assert checked.exit_code == 2
+    assert "2 values can be read, 1 line cannot." in checked.stdout
+    assert json.loads(torra(home, "check", file, "--json").stdout)["faults"][0]["line"] == 4
+    taken = torra(home, "import", file, "--skip-faults")
+    assert taken.exit_code == 0
+    assert "2 values are stored" in taken.stdout and "line 4" in taken.stdout
+
+
+def test_nobody_knows_the_future(home: Path, tmp_path: Path) -> None:
+    refused = torra(home, "import", written(tmp_path, SERIES + "DGS2,2026-02-12,2062-02-13,4\n"))
+    assert refused.exit_code == 2
+    assert "lies in the future" in refused.stderr
+
+
+def test_a_companys_figures_are_stored_and_counted(home: Path, tmp_path: Path) -> None:
+    assert torra(home, "import", written(tmp_path, FACTS)).exit_code == 0
+    (line,) = torra(home).stdout.splitlines()
+    assert line == (
+        "ACME, a company: 1 values of 1 figures, of 2025-12-31 to 2025-12-31, the newest known "
+        "since 2026-02-05T21:30:00Z."
+    )
+    (row,) = json.loads(torra(home, "--json").stdout)["facts"]
+    assert (row["ticker"], row["figures"]) == ("ACME", 1)
+
+
+@pytest.mark.parametrize("words", [("nope",), ("import", "none.csv"), ("check", "none.csv")])
+def test_a_mistake_is_one_line(home: Path, words: tuple[str, ...]) -> None:
+    told = torra(home, *words)
+    assert told.exit_code == 2
+    assert len(told.stderr.strip().splitlines()) == 1
