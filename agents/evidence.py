@@ -39,7 +39,10 @@ FUNDAMENTALS: Final = tuple(
     for name in ("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct")
 )
 
-OUTSIDE: Final = ("macro.", "cot.", "positioning.", "derivs.")
+POSITIONS: Final = ("cot.", "positioning.", "derivs.")
+"""How others are positioned."""
+
+OUTSIDE: Final = ("macro.", *POSITIONS)
 """Blocks of numbers from beside the chart."""
 
 CASE_EVIDENCE: Final = (

@@ -12,10 +12,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import MARKET_EVIDENCE, missing
-
-POSITIONS: Final = ("cot.", "positioning.", "derivs.")
-"""How others are positioned."""
+from .evidence import MARKET_EVIDENCE, POSITIONS, missing
 
 ROLE: Final = Role(
     id="sentiment",

@@ -46,8 +46,10 @@ def test_a_file_is_stored_once_and_told(home: Path, tmp_path: Path) -> None:
     assert "2 values are stored." in torra(home, "import", file).stdout
     assert "0 values are stored; 2 were known already" in torra(home, "import", file).stdout
     (line,) = torra(home).stdout.splitlines()
-    assert line.startswith("DGS2, the 2-year US yield: 4.3 % of 2026-02-13, known since")
-    assert "from mine.csv; 2 values since 2026-02-12" in line
+    assert line == (
+        "DGS2, the 2-year US yield: 4.30 % of 2026-02-13, too old to count now, known since "
+        "2026-02-16 22:00 UTC, from your file mine.csv; 2 values since 2026-02-12."
+    )
     (row,) = json.loads(torra(home, "--json").stdout)["series"]
     assert (row["name"], row["value"], row["rows"]) == ("DGS2", 4.3, 2)
 
@@ -56,8 +58,8 @@ def test_a_file_is_stored_once_and_told(home: Path, tmp_path: Path) -> None:
 def test_the_values_of_a_series_are_shown(home: Path, tmp_path: Path, name: str) -> None:
     torra(home, "import", written(tmp_path, SERIES + GOOD))
     told = torra(home, name).stdout.splitlines()
-    assert told[0] == "DGS2, the 2-year US yield, in %: 2 values are stored, the newest last."
-    assert told[-1].split()[:2] == ["2026-02-13", "4.3000"]
+    assert told[0] == "DGS2, the 2-year US yield: 2 values are stored, the newest last."
+    assert told[-1].startswith("2026-02-13  4.30 %, known since 2026-02-16 22:00 UTC, seen here ")
     for words in ((name, "--json"), ("--json", name)):
         document = json.loads(torra(home, *words).stdout)
         assert [one["value"] for one in document["values"]] == [4.25, 4.3]
@@ -93,8 +95,8 @@ def test_a_companys_figures_are_stored_and_counted(home: Path, tmp_path: Path) -
     assert torra(home, "import", written(tmp_path, FACTS)).exit_code == 0
     (line,) = torra(home).stdout.splitlines()
     assert line == (
-        "ACME, a company: 1 values of 1 figures, of 2025-12-31 to 2025-12-31, the newest known "
-        "since 2026-02-05T21:30:00Z."
+        "ACME, a company: 1 value of 1 figure, for periods that end 2025-12-31 to 2025-12-31, "
+        "the newest known since 2026-02-05 21:30 UTC."
     )
     (row,) = json.loads(torra(home, "--json").stdout)["facts"]
     assert (row["ticker"], row["figures"]) == ("ACME", 1)

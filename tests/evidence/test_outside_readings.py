@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from agents.evidence import POSITIONS
 from agents.feature_words import FEATURES
 from agents.fundamental_agent import ROLE as FUNDAMENTAL
-from agents.sentiment_agent import POSITIONS
 from docs import generate
 from tests import ROOT
 from tests.worlds import outside_series

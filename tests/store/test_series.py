@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from instance_database import Database
 from tests.worlds import desks, outside_series, stores
 from torra.errors import StoreUnavailable
 from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
+from torra.store.series import SeriesStore
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -71,6 +73,46 @@ def test_a_value_of_the_very_same_moment_is_corrected_a_second_later(database: D
     wrong = FACT._replace(value=1.0)
     assert database.store_facts([wrong, FACT, wrong], NOON) == 2
     assert database.facts_of("ACME", NOON + DAY)[-1].value == FACT.value
+
+
+def test_each_source_has_its_own_word_on_a_day(database: Database) -> None:
+    mine = ROW._replace(source="mine.csv")
+    assert database.store_series([ROW], NOON) == 1
+    assert database.store_series([mine], NOON, stamped=True) == 1
+    assert database.store_series([ROW], NOON + DAY) == 0
+    assert database.store_series([mine._replace(source="again.csv")], NOON, stamped=True) == 0
+
+
+def test_of_one_moment_a_file_stands_over_a_publisher() -> None:
+    mine = ROW._replace(value=4.0, source="mine.csv")
+    for rows in ((mine, ROW), (ROW, mine)):
+        history = SeriesHistory(live=False)
+        history.add(outside_series.stored(rows))
+        found = history.then(NOON)
+        assert found is not None
+        assert (found.value, found.source) == (4.0, "mine.csv")
+
+
+def test_an_import_that_dies_on_the_way_is_whole_by_the_next_one(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = list(outside_series.rows(["DGS2"], MONDAY - 900 * DAY, 900, source="mine.csv"))
+    whole, done = SeriesStore._store_one, []
+
+    def dies(self: SeriesStore, *words: Any) -> int:
+        done.append(words)
+        if len(done) == 450:
+            raise KeyboardInterrupt
+        return whole(self, *words)
+
+    monkeypatch.setattr(SeriesStore, "_store_one", dies)
+    with pytest.raises(KeyboardInterrupt):
+        database.store_series(rows, NOON, stamped=True)
+    left = [one.row for one in database.series_rows(["DGS2"])]
+    assert left == rows[:400]
+    monkeypatch.undo()
+    assert database.store_series(rows, NOON + DAY, stamped=True) == len(rows) - 400
+    assert [one.row for one in database.series_rows(["DGS2"])] == rows
 
 
 def test_a_correction_before_the_hour_of_release_counts_from_it(database: Database) -> None:

@@ -79,12 +79,12 @@ def outside(context: click.Context, /, as_json: bool) -> None:
 @plainly
 def show(context: click.Context, /, name: str, as_json: bool) -> None:
     """Show the newest values of a series, as they were known."""
-    home: Path = context.obj
-    as_json = as_json or bool(context.parent and context.parent.params.get("as_json"))
     from torra.clock import iso  # noqa: PLC0415
     from torra.evidence.outside_numbers import series_of  # noqa: PLC0415
+    from torra.exhibits import figures, outside_words  # noqa: PLC0415
 
-    found = _rows(home, [name])
+    as_json = as_json or bool(context.parent and context.parent.params.get("as_json"))
+    found = _rows(context.obj, [name])
     newest = sorted(found, key=lambda one: (one.row.at, one.row.known_at))[-MOST_VALUES:]
     values = [
         {
@@ -104,12 +104,13 @@ def show(context: click.Context, /, name: str, as_json: bool) -> None:
     if not values:
         say(f"{name}, {what}: nothing is stored.")
         return
-    unit = "" if series is None else series.unit
-    say(f"{name}, {what}, in {unit}: {len(found):,} values are stored, the newest last.")
-    for value in values:
+    say(f"{name}, {what}: {len(found):,} values are stored, the newest last.")
+    for one in newest:
+        row = one.row
+        known, seen = (figures.moment(iso(moment)) for moment in (row.known_at, one.first_seen))
         say(
-            f"{value['at'][:10]}  {value['value']:>14,.4f}  known {value['known_at']}, "
-            f"seen here {value['first_seen']}, from {value['source']}"
+            f"{iso(row.at)[:10]}  {outside_words.series_amount(row)}, known since {known}, seen "
+            f"here {seen}, from {outside_words.source_of(row.source)}"
         )
 
 
@@ -150,7 +151,8 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
     if found.faults and not skip_faults:
         raise ConfigError(
             f"{file}, {found.faults[0]}. Nothing was stored: mend the "
-            f"{_lines(len(found.faults))}, or leave out what cannot be read with --skip-faults"
+            f"{_many(len(found.faults), 'line')}, or leave out what cannot be read with "
+            "--skip-faults"
         )
     load_desk(home)
     database = open_home(home)
@@ -238,19 +240,33 @@ def _rows(home: Path, names: Sequence[str]) -> list[Any]:
 
 
 def _line(row: dict[str, Any]) -> str:
+    from torra.clock import parse  # noqa: PLC0415
+    from torra.evidence.outside_numbers import SeriesRow  # noqa: PLC0415
+    from torra.exhibits import figures, outside_words  # noqa: PLC0415
+
+    at, known = parse(row["at"]), parse(row["known_at"])
+    newest = SeriesRow(row["name"], at, known, row["value"], row["source"])
     old = ", too old to count now" if row["stale"] else ""
     return (
-        f"{row['name']}, {row['says']}: {row['value']:,.4g} {row['unit']} of {row['at'][:10]}, "
-        f"known since {row['known_at']}, from {row['source']}; {row['rows']:,} values since "
-        f"{row['first'][:10]}{old}."
+        f"{row['name']}, {row['says']}: {outside_words.series_amount(newest)} of "
+        f"{row['at'][:10]}{old}, known since {figures.moment(row['known_at'])}, from "
+        f"{outside_words.source_of(row['source'])}; {_many(row['rows'], 'value')} since "
+        f"{row['first'][:10]}."
     )
 
 
 def _company_line(row: dict[str, Any]) -> str:
+    from torra.exhibits import figures  # noqa: PLC0415
+
     return (
-        f"{row['ticker']}, a company: {row['rows']:,} values of {row['figures']:,} figures, of "
-        f"{row['first'][:10]} to {row['last'][:10]}, the newest known since {row['known_at']}."
+        f"{row['ticker']}, a company: {_many(row['rows'], 'value')} of "
+        f"{_many(row['figures'], 'figure')}, for periods that end {row['first'][:10]} to "
+        f"{row['last'][:10]}, the newest known since {figures.moment(row['known_at'])}."
     )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _names() -> list[dict[str, str]]:
@@ -263,13 +279,9 @@ def _names() -> list[dict[str, str]]:
 
 
 def _counted(found: Table[SeriesRow] | Table[FactRow]) -> str:
-    good, bad = len(found.rows), len(found.faults)
-    read = f"{good:,} {'value' if good == 1 else 'values'} can be read"
-    return f"{read}, {_lines(bad)} cannot" if bad else f"{read}, all of it"
-
-
-def _lines(count: int) -> str:
-    return f"{count:,} {'line' if count == 1 else 'lines'}"
+    bad = len(found.faults)
+    read = f"{_many(len(found.rows), 'value')} can be read"
+    return f"{read}, {_many(bad, 'line')} cannot" if bad else f"{read}, all of it"
 
 
 def _say_faults(found: Table[SeriesRow] | Table[FactRow]) -> None:

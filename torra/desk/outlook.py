@@ -23,7 +23,7 @@ from torra.clock import System
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsSubject, NewsView
-from torra.evidence.outside_numbers import series_of
+from torra.evidence.outside_numbers import PUBLISHERS, series_of
 from torra.evidence.outside_readings import Closes, OutsideView, series_for
 from torra.evidence.scheduled_events import EventView, around
 from torra.news.event_file import CalendarFile
@@ -44,9 +44,6 @@ REFRESH_SECONDS: Final = 5.0
 
 FIRST_SECONDS: Final = 1.0
 """Longest wait of a start for the first look: a desk that stood by for days may have old ones."""
-
-PUBLISHERS: Final = ("fred", "cftc")
-"""Sources of outside numbers that are asked; a file is imported."""
 
 CLOSE_SECONDS: Final = 1.0
 """Longest wait of a close for the thread; one that hangs at a dead drive is left behind."""
@@ -79,7 +76,7 @@ class Outlook:
         asked = {name for one in told for name in one.outside.sources} & {*PUBLISHERS}
         self.series = _series(database, environment, asked, now) if asked else None
         self._database = database
-        self._shelves: dict[tuple[bool, tuple[str, ...]], SeriesShelf] = {}
+        self._shelves: dict[tuple[bool, frozenset[str]], SeriesShelf] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._looked = threading.Event()
@@ -125,7 +122,7 @@ class Outlook:
             return None
         subject, live = subject_of(instance, profile), instance.feed != "sample"
         shelf = self._shelves.setdefault(
-            (live, sources), SeriesShelf(self._database, live=live, sources=sources)
+            (live, frozenset(sources)), SeriesShelf(self._database, live=live, sources=sources)
         )
         shelf.fill(subject)
         series = self.series

@@ -27,10 +27,10 @@ from torra.backup.restore import command
 from torra.clock import System, duration, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
-from torra.desk.outlook import PUBLISHERS, subject_of
+from torra.desk.outlook import subject_of
 from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, TorraError
-from torra.evidence.outside_numbers import series_of
+from torra.evidence.outside_numbers import PUBLISHERS, series_of
 from torra.evidence.outside_readings import LEVELS_OF, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import stream_state

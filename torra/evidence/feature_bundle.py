@@ -42,6 +42,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
+from agents.evidence import OUTSIDE, POSITIONS
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
 from torra.evidence.news_digest import NewsStatus, NewsView
@@ -139,11 +140,6 @@ NO_NEWS: Final = NewsView(NewsStatus.OFF)
 NO_EVENTS: Final = EventView()
 HEARD: Final = (NewsStatus.AVAILABLE, NewsStatus.EMPTY)
 """Statuses in which no headline means that there is none."""
-
-OUTSIDE_BLOCKS: Final = ("macro", "cot", "positioning", "derivs")
-"""Blocks of the outside numbers, in their order."""
-
-POSITIONS: Final = ("cot.", "positioning.", "derivs.")
 
 IN_FORCE: Final = ("available", "broken")
 """Statuses of a usable calendar; a broken one is used as it was last read well."""
@@ -318,7 +314,7 @@ def build(
         "news": lambda: _news(headlines),
         "sentiment": lambda: _mood(view, headlines, beside),
         "fundamentals": lambda: _fundamentals(headlines),
-        **{block: partial(_outside, block, beside) for block in OUTSIDE_BLOCKS},
+        **{block.rstrip("."): partial(_outside, block, beside) for block in OUTSIDE},
         "source": lambda: _sources(headlines, calendar, beside),
         "host": lambda: _host(host),
     }
@@ -552,7 +548,7 @@ def _fundamentals(view: NewsView) -> Found:
 def _outside(block: str, view: OutsideView) -> Found:
     """Yield a block of the outside numbers: those that the symbol's asset class reads."""
     for name, value in view.numbers.items():
-        if name.startswith(f"{block}."):
+        if name.startswith(block):
             yield name, value, Kind(*kind_of(name))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import threading
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -127,9 +127,13 @@ SERIES: Final[Mapping[str, Series]] = {
 """Every series by name: FRED's under its own, what a file alone brings under ours."""
 
 
+PUBLISHERS: Final[Mapping[str, SeriesSource]] = {"fred": "fred", "cftc": "cftc"}
+"""Sources that are asked; a file is imported."""
+
+
 def kind_of_source(source: str) -> SeriesSource:
     """Return which of the sources brought a row; a file's rows have its name."""
-    return "fred" if source == "fred" else "cftc" if source == "cftc" else "file"
+    return PUBLISHERS.get(source, "file")
 
 
 FRED: Final = tuple(name for name, series in SERIES.items() if series.source == "fred")
@@ -185,6 +189,10 @@ class SeriesThen(NamedTuple):
         return self.values[-1]
 
 
+_Statement = tuple[datetime, datetime, bool, int, SeriesRow]
+"""A row in the order of knowing: from when it counts, its stamp, a file's last of one stamp."""
+
+
 class SeriesHistory:
     """All that was ever said of one series; any thread may ask what was known at a moment.
 
@@ -195,11 +203,12 @@ class SeriesHistory:
     def __init__(self, *, live: bool) -> None:
         self._live = live
         self._lock = threading.Lock()
-        self._rows: list[tuple[datetime, datetime, int, SeriesRow]] = []
+        self._rows: list[_Statement] = []
         self._moments: list[datetime] = []
         self._counted = 0
-        self._newest: dict[datetime, SeriesRow] = {}
         self._ats: list[datetime] = []
+        self._newest: list[SeriesRow] = []
+        self._values: list[float] = []
         self._then: SeriesThen | None = None
 
     def add(self, rows: Iterable[StoredRow]) -> None:
@@ -213,10 +222,10 @@ class SeriesHistory:
             self._moments = [row[0] for row in self._rows]
             self._forget()
 
-    def _moment(self, one: StoredRow) -> tuple[datetime, datetime, int, SeriesRow]:
-        known = one.row.known_at
-        moment = max(known, one.first_seen) if self._live else known
-        return moment, known, one.number, one.row
+    def _moment(self, one: StoredRow) -> _Statement:
+        row = one.row
+        moment = max(row.known_at, one.first_seen) if self._live else row.known_at
+        return moment, row.known_at, kind_of_source(row.source) == "file", one.number, row
 
     def then(self, as_of: datetime) -> SeriesThen | None:
         """Return what was known at `as_of`; None while nothing was."""
@@ -226,24 +235,34 @@ class SeriesHistory:
                 self._forget()
             elif count == self._counted and self._then is not None:
                 return self._then
-            for _, known, _, row in self._rows[self._counted : count]:
-                held = self._newest.get(row.at)
-                if held is None:
-                    insort(self._ats, row.at)
-                # Live, an older statement may be seen after a newer one; the newer one stands.
-                if held is None or held.known_at <= known:
-                    self._newest[row.at] = row
+            for *_, row in self._rows[self._counted : count]:
+                self._hear(row)
             self._counted = count
             self._then = self._told()
             return self._then
 
     def _forget(self) -> None:
-        self._counted, self._newest, self._ats, self._then = 0, {}, [], None
+        self._counted, self._then = 0, None
+        self._ats, self._newest, self._values = [], [], []
+
+    def _hear(self, row: SeriesRow) -> None:
+        """Let a row stand for its day, unless a newer statement does already.
+
+        Live, an older one may be seen after a newer one.
+        """
+        place = bisect_left(self._ats, row.at)
+        if place == len(self._ats) or self._ats[place] != row.at:
+            self._ats.insert(place, row.at)
+            self._newest.insert(place, row)
+            self._values.insert(place, row.value)
+        elif self._newest[place].known_at <= row.known_at:
+            self._newest[place], self._values[place] = row, row.value
 
     def _told(self) -> SeriesThen | None:
         if not self._ats:
             return None
         begin = bisect_right(self._ats, self._ats[-1] - READ_BACK)
-        ats, newest = tuple(self._ats[begin:]), self._newest
-        last = newest[ats[-1]]
-        return SeriesThen(ats, tuple(newest[at].value for at in ats), last.known_at, last.source)
+        last = self._newest[-1]
+        return SeriesThen(
+            tuple(self._ats[begin:]), tuple(self._values[begin:]), last.known_at, last.source
+        )

@@ -2,9 +2,9 @@
 
 `read` makes an `OutsideView` of what was known at a moment: each level with its change over 20 and
 60 trading days (4 and 12 weeks of a weekly one) and its rank among the last three years. A value
-that is older than its series is valid is None, and so are a change and a rank without 250 days
-behind them. An asset class reads what docs/outside.md lists for it (`LEVELS_OF`); crypto and a
-symbol without a class read no macro number at all.
+that is older than its series is valid is None, and so are a change over a hole and a rank without
+250 days behind it. An asset class reads what docs/outside.md lists for it (`LEVELS_OF`); crypto and
+a symbol without a class read no macro number at all.
 
     share of longs    net = 100 * (long - short) / open_interest
     rank              100 * (below + equal / 2) / n
@@ -29,7 +29,7 @@ THREE_YEARS: Final = timedelta(days=1096)
 """Over this long a value is ranked."""
 
 LEAST_DAYS: Final = 250
-"""Days that must lie behind a rank or a fit."""
+"""Days that must lie behind a rank."""
 
 LEAST_VALUES: Final = 30
 """Values that a rank needs beside them."""
@@ -274,11 +274,13 @@ def track(names: Sequence[str], of: Callable[..., float], then: Then) -> Track |
     told = [one for one in found if one is not None]
     if len(told) == 1:
         return Track(told[0].ats, told[0].values)
-    days = [dict(zip(one.ats, one.values, strict=True)) for one in told]
-    first, *others = days
-    both = [at for at in first if all(at in one for one in others)]
-    pairs = [(at, of(*[one[at] for one in days])) for at in both]  # a list is quicker here
-    finite = [(at, value) for at, value in pairs if math.isfinite(value)]
+    ats, columns = told[0].ats, [one.values for one in told]
+    if any(one.ats != ats for one in told):
+        days = [dict(zip(one.ats, one.values, strict=True)) for one in told]
+        ats = tuple(at for at in ats if all(at in one for one in days))
+        columns = [tuple(one[at] for at in ats) for one in days]
+    values = map(of, *columns)
+    finite = [(at, value) for at, value in zip(ats, values, strict=True) if math.isfinite(value)]
     return Track(*map(tuple, zip(*finite, strict=True))) if finite else None
 
 

@@ -30,7 +30,7 @@ from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
-from torra.evidence.outside_numbers import SeriesRow, StoredRow
+from torra.evidence.outside_numbers import SeriesRow, StoredRow, kind_of_source
 from torra.evidence.outside_readings import THREE_YEARS, series_for
 from torra.evidence.scheduled_events import (
     EVERY_CURRENCY,
@@ -300,7 +300,13 @@ def _series_of_desk(
     finally:
         database.close()
     since = begin - REACHES_BACK
-    return tuple(one for one in rows if one.row.known_at <= end and one.row.at >= since)
+    return tuple(
+        one
+        for one in rows
+        if one.row.known_at <= end
+        and one.row.at >= since
+        and kind_of_source(one.row.source) in profile.outside.sources
+    )
 
 
 # --- what the collector is handed -----------------------------------------------------------------

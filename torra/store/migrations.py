@@ -575,7 +575,7 @@ CREATE TABLE series (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL, at TEXT NOT NULL, known_at TEXT NOT NULL, first_seen TEXT NOT NULL,
     value REAL NOT NULL, source TEXT NOT NULL,
-    UNIQUE (name, at, known_at)
+    UNIQUE (name, at, known_at, source)
 );
 CREATE TRIGGER series_never_changes BEFORE UPDATE ON series
     BEGIN SELECT RAISE(ABORT, 'what was known of a series stays as it is'); END;
@@ -584,7 +584,7 @@ CREATE TRIGGER series_never_shrinks BEFORE DELETE ON series
 CREATE TRIGGER series_never_replaced BEFORE INSERT ON series
     WHEN EXISTS (
         SELECT 1 FROM series WHERE number = new.number
-        OR (name = new.name AND at = new.at AND known_at = new.known_at)
+        OR (name = new.name AND at = new.at AND known_at = new.known_at AND source = new.source)
     )
     BEGIN SELECT RAISE(ABORT, 'what was known of a series stays as it is'); END;
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from torra.clock import parse
 from torra.evidence.news_digest import rounded_up
-from torra.evidence.outside_numbers import FactRow, SeriesRow, StoredRow
+from torra.evidence.outside_numbers import FactRow, SeriesRow, StoredRow, kind_of_source
 from torra.store.connection import Store, stamp
 
 ROWS_AT_ONCE: Final = 200
@@ -40,12 +40,16 @@ class SeriesStore(Store):
         return stored
 
     def _store_one(self, row: SeriesRow, first_seen: datetime, stamped: bool) -> int:
+        kind = kind_of_source(row.source)
         held = {
             one["known_at"]: one["value"]
             for one in self._rows(
-                "SELECT known_at, value FROM series WHERE name = ? AND at = ? ORDER BY known_at",
+                "SELECT known_at, value, source FROM series WHERE name = ? AND at = ? "
+                "ORDER BY known_at, number",
                 row.name, stamp(row.at),
             )
+            # Settings choose among the sources: each has its own word on a day.
+            if kind_of_source(one["source"]) == kind
         }  # fmt: skip
         known = row.known_at
         if not stamped:
@@ -82,7 +86,7 @@ class SeriesStore(Store):
             "SELECT s.name, s.rows, s.first, s.at, t.value, t.known_at, t.first_seen, t.source "
             "FROM (SELECT name, count(*) AS rows, min(at) AS first, max(at) AS at FROM series "
             "GROUP BY name) AS s JOIN series AS t ON t.number = (SELECT number FROM series "
-            "WHERE name = s.name AND at = s.at ORDER BY known_at DESC LIMIT 1) "
+            "WHERE name = s.name AND at = s.at ORDER BY known_at DESC, number DESC LIMIT 1) "
             "ORDER BY s.name"
         )
 
