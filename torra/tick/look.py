@@ -1,5 +1,6 @@
-"""What a tick looks at: bars, L1, market, memory, headlines and events, as they were at its close.
+"""What a tick looks at: bars, L1, market, memory and outlook, as they were at its close.
 
+The outlook is headlines, outside numbers and scheduled events.
 `look` returns it as TickInputs. On the way it stores the bars and takes the paper bridge up to the
 close. Bars that cannot be used raise DataUnavailable; a store that fails raises StoreUnavailable.
 """
