@@ -1,0 +1,95 @@
+"""A desk's outlook asks FRED on its own threads; a tick reads what is stored and waits for none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from instance_database import Database
+from tests.doubles.outside_server import OutsideServer
+from tests.tries import until
+from tests.worlds import desks
+from torra.clock import System
+from torra.config import Instance, Profile, validate
+from torra.desk.outlook import Outlook
+from torra.evidence.outside_readings import OutsideView
+
+PAIR = Instance(symbol="EURUSD", timeframes=("H1",), feed="store")
+DEAD = {"TORRA_FRED_BASE_URL": "http://127.0.0.1:9", "TORRA_CFTC_BASE_URL": "http://127.0.0.1:9"}
+
+
+def profile(*sources: str) -> Profile:
+    return validate(Profile, {"outside": {"sources": [*sources]}}, "a test")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    found = desks.open_database(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def opened(
+    database: Database, tmp_path: Path
+) -> Iterator[Callable[[dict[str, str], Profile], Outlook]]:
+    made: list[Outlook] = []
+
+    def begin(environment: dict[str, str], settings: Profile) -> Outlook:
+        made.append(Outlook(tmp_path, database, environment, [settings], now=System().real_now))
+        return made[-1]
+
+    yield begin
+    for outlook in made:
+        outlook.close()
+
+
+def seen(outlook: Outlook, settings: Profile) -> OutsideView:
+    """Return what a tick of now would see."""
+    read = outlook.outside(PAIR, settings)
+    assert read is not None
+    return read(datetime.now(UTC) + timedelta(seconds=2), tuple)
+
+
+def test_what_a_publisher_answers_is_read_by_the_next_tick(
+    opened: Callable[[dict[str, str], Profile], Outlook], database: Database
+) -> None:
+    settings = profile("fred", "file")
+    with OutsideServer() as server:
+        days = [(datetime.now(UTC) - timedelta(days=number)).date() for number in range(4, 34)]
+        server.days = {name: {f"{day}": "4.25" for day in days} for name in ("DGS2", "DGS10")}
+        outlook = opened(server.environment, settings)
+        assert seen(outlook, settings).numbers["macro.slope"] is None
+        outlook.start()
+        until(lambda: len({one.row.name for one in database.series_rows(["DGS2", "DGS10"])}) == 2)
+        found = seen(outlook, settings)
+        assert found.numbers["macro.slope"] == 0.0
+        assert found.statuses["macro"] == "available"
+        assert {one.source for one in found.seen.values()} == {"fred"}
+        # Who does not name FRED reads nothing of it, on the same desk.
+        assert seen(outlook, profile("file")).numbers["macro.slope"] is None
+
+
+def test_a_dead_network_costs_the_numbers_and_says_so(
+    opened: Callable[[dict[str, str], Profile], Outlook],
+) -> None:
+    settings = profile("fred", "cftc")
+    outlook = opened(DEAD, settings)
+    assert seen(outlook, settings).statuses["macro"] in ("not_yet", "unreachable")
+    outlook.start()
+    until(lambda: seen(outlook, settings).statuses["macro"] == "unreachable")
+    assert set(seen(outlook, settings).numbers.values()) == {None}
+
+
+def test_a_file_alone_opens_no_collector(
+    opened: Callable[[dict[str, str], Profile], Outlook],
+) -> None:
+    outlook = opened({}, profile("file"))
+    assert outlook.series is None
+    assert seen(outlook, profile("file")).statuses == {
+        "macro": "empty", "cot": "empty", "derivs": "empty",
+    }  # fmt: skip
+    assert outlook.outside(PAIR, profile()) is None
