@@ -42,7 +42,7 @@ FUNDAMENTALS: Final = tuple(
 POSITIONS: Final = ("cot.", "positioning.", "derivs.")
 """How others are positioned."""
 
-OUTSIDE: Final = ("macro.", *POSITIONS)
+OUTSIDE: Final = ("macro.", *POSITIONS, "company.")
 """Blocks of numbers from beside the chart."""
 
 CASE_EVIDENCE: Final = (
@@ -71,6 +71,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "macro": "source.macro",
     "cot": "source.cot",
     "derivs": "source.derivs",
+    "company": "source.company",
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
 
@@ -85,6 +86,7 @@ SOURCE_NAMES: Final[Mapping[str, str]] = {
     "fundamentals": "company",
     "cot": "positions",
     "derivs": "derivatives",
+    "company": "filings",
 }
 """What the source of a block is called, if not by the block's name."""
 

@@ -175,6 +175,10 @@ def _from(middle: float) -> Lean:
     return lambda value, _: _sign(value - middle)
 
 
+def _below(middle: float) -> Lean:
+    return lambda value, _: -_sign(value - middle)
+
+
 def _over(other: str, way: int = UP) -> Lean:
     def lean(value: float, features: Mapping[str, Feature]) -> int | None:
         beside = _number(features, other)
@@ -410,7 +414,70 @@ _DERIVS: Final[Mapping[str, tuple[str, str, str]]] = {
     "skew_25d": ("the 25-delta skew", "calls are dear", "puts are"),
 }
 
+_GROWING: Final[Mapping[str, tuple[str, str, str]]] = {
+    "revenue_growth_pct": ("the growth of revenue in a year", "it grows", "it shrinks"),
+    "earnings_growth_pct": ("the growth of earnings in a year", "it grows", "it shrinks"),
+    "gross_margin_pct": ("the gross margin", "it earns on what it sells", "it does not"),
+    "operating_margin_pct": ("the operating margin", "it earns", "it loses"),
+    "net_margin_pct": ("the company's net margin", "it earns", "it loses"),
+    "fcf_margin_pct": (
+        "the free cash flow margin",
+        "cash comes in",
+        "cash runs out",
+    ),
+    "roe_pct": ("the return on equity", "it earns", "it loses"),
+    "roic_pct": ("the return on invested capital", "it earns", "it loses"),
+}
+"""What a company earns; above 0 it speaks for the share."""
+
+_PAID: Final[Mapping[str, str]] = {
+    "pe": "the price of a year's earnings",
+    "pb": "the price of the equity",
+    "ev_ebitda": "the price of a year's EBITDA",
+    "fcf_yield": "the price of a year's free cash flow",
+}
+
+_COMPANY: Final[Mapping[str, FeatureWords]] = {
+    **{name: FeatureWords(*words, _positive) for name, words in _GROWING.items()},
+    "debt_to_equity": _sideless("the debt for a unit of equity", "much debt", "little debt"),
+    "interest_cover": _sideless("the operating income for a unit of interest", "safe", "tight"),
+    "accruals_pct": _against(
+        "the earnings that were not cash (accruals)", "earnings ran ahead of cash",
+        "cash ran ahead of earnings",
+    ),
+    "dilution_pct": _against("the growth of the shares in a year", "new shares", "bought back"),
+    "f_score": FeatureWords("the F-score", "strong", "weak", _from(4.5)),
+    # Dear may be a reason to sell, or what growth is worth.
+    **{
+        name: _either(words, "dear", "cheap", _positive)
+        for name, words in _PAID.items()
+        if name != "fcf_yield"
+    },
+    "fcf_yield_pct": FeatureWords(
+        "the free cash flow yield", "cheap", "dear", _positive, two_sided=True
+    ),
+    **{
+        f"{name}_rank": _either(
+            f"the rank of {words.removeprefix('the ')} among five years", "dear for it",
+            "cheap for it", _from(50.0),
+        )
+        for name, words in _PAID.items()
+    },
+    "valuation_rank": FeatureWords(
+        "how dear the share is among its five years", "dear for it", "cheap for it",
+        _below(50.0), falling=True,
+    ),
+    "valuation": _sideless("whether the share is dear for itself", "", ""),
+    "implied_growth_pct": _sideless(
+        "the growth that the price bets on", "much growth is paid for", "little is"
+    ),
+    "period_end": _sideless("the end of the newest reported period", "", ""),
+    "filed": _sideless("the day of the report", "", ""),
+}  # fmt: skip
+
 _OUTSIDE: Final[Mapping[str, FeatureWords]] = {
+    **{f"company.{name}": words for name, words in _COMPANY.items()},
+    "source.company": _sideless("the state of the company's reports", "", ""),
     **{f"macro.{name}": words for name, words in _MACRO.items()},
     "cot.net_pct": _either(
         "the net longs of the CFTC's report", "the large traders are long", "they are short",

@@ -335,6 +335,26 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
         "revenue rose {n} against the year before", "so the company backs buyers", _size,
         "{:.1f} %", least=0.5,
     ),
+    ("company.revenue_growth_pct",): Saying(
+        "revenue of a year rose {n} against the year before", "so the company backs buyers", _size,
+        "{:.1f} %", least=0.5,
+    ),
+    ("company.f_score",): Saying(
+        "the F-score is high at {n} of 9", "so the company's books show strength", _itself,
+        "{:.0f}", middle=4.5, least=1.0,
+    ),
+    ("company.accruals_pct",): Saying(
+        "cash came in above the earnings, by {n} of the assets",
+        "so the earnings show strength", _size, "{:.1f} %", least=1.0,
+    ),
+    ("company.dilution_pct",): Saying(
+        "the number of shares fell {n} in a year", "so each share has the wind of buyers", _size,
+        "{:.1f} %", least=0.5,
+    ),
+    ("company.valuation_rank",): Saying(
+        "the share's price ranks low at {n} of 100 among its five years",
+        "so worth backs buyers", _itself, "{:.0f}", middle=50.0, least=10.0,
+    ),
     _ids("close", "fib_382", "fib_618", "atr14"): Saying(
         "the close is {n} above both Fibonacci retracements", "so buyers hold the swing",
         _outside, _ATR, line=1, line_name="a Fibonacci retracement",

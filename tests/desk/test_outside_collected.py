@@ -51,7 +51,7 @@ def seen(outlook: Outlook, settings: Profile) -> OutsideView:
     """Return what a tick of now would see."""
     read = outlook.outside(PAIR, settings)
     assert read is not None
-    return read(datetime.now(UTC) + timedelta(seconds=2), tuple)
+    return read(datetime.now(UTC) + timedelta(seconds=2), lambda _span: ())
 
 
 def test_what_a_publisher_answers_is_read_by_the_next_tick(
@@ -90,6 +90,6 @@ def test_a_file_alone_opens_no_collector(
     outlook = opened({}, profile("file"))
     assert outlook.series is None
     assert seen(outlook, profile("file")).statuses == {
-        "macro": "empty", "cot": "empty", "derivs": "empty",
+        "macro": "empty", "cot": "empty", "derivs": "empty", "company": "empty",
     }  # fmt: skip
     assert outlook.outside(PAIR, profile()) is None

@@ -31,6 +31,7 @@ from torra.evidence.feature_bundle import (
     plain,
 )
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
+from torra.evidence.outside_readings import BLOCKS
 from torra.evidence.scheduled_events import EventView
 from torra.market.regime import REGIME_READS, REGIMES
 
@@ -153,7 +154,7 @@ EXPECTED = {
             *("revenue_growth_pct", "net_margin_pct"),
         )
     ),
-    *(f"source.{name}" for name in ("news", "events", "fundamentals", "macro", "cot", "derivs")),
+    *(f"source.{name}" for name in ("news", "events", "fundamentals", *BLOCKS)),
     *(f"source.events_{name}_min" for name in ("ahead", "behind")),
 }
 FED = ("events.", "news.", "sentiment.", "fundamentals.", "source.events_", "spread.")
@@ -221,7 +222,7 @@ def test_without_feeds_the_bundle_is_whole_and_says_so() -> None:
         "source.events": "off",
         **dict.fromkeys(("source.events_ahead_min", "source.events_behind_min")),
         "source.fundamentals": "off",
-        **dict.fromkeys(("source.macro", "source.cot", "source.derivs"), "off"),
+        **dict.fromkeys(("source.macro", "source.cot", "source.derivs", "source.company"), "off"),
     }
 
 

@@ -238,7 +238,7 @@ def test_gold_reads_the_real_yield_while_its_own_fit_holds(
     slope: float, noise: float, days: int, said: str | None
 ) -> None:
     then, prices = closes(slope, noise, days)
-    found = readings.read(SUBJECTS["gold"], then, AS_OF, closes=lambda: prices).numbers
+    found = readings.read(SUBJECTS["gold"], then, AS_OF, closes=lambda _span: prices).numbers
     assert found["macro.real_yield_relation"] == said
     if said == "holds":
         assert found["macro.real_yield_fit_r2"] == pytest.approx(1.0)

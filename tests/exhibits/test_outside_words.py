@@ -11,6 +11,7 @@ import pytest
 
 from tests.worlds import outside_series
 from torra.evidence import outside_readings as readings
+from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.evidence.outside_numbers import SeriesHistory, SeriesRow, SeriesThen
 from torra.exhibits import figures, outside_words
@@ -40,7 +41,7 @@ def told(
     rows: list[SeriesRow],
     *,
     as_of: datetime = AS_OF,
-    closes: readings.Closes = (),
+    closes: Closes = (),
     trouble: str = "empty",
 ) -> Outside:
     """Return the part of a record of a tick that read these rows."""
@@ -53,7 +54,7 @@ def told(
         return histories[name].then(as_of) if name in histories else None
 
     view = readings.read(
-        subject, then, as_of, closes=lambda: closes, trouble=lambda _block: trouble
+        subject, then, as_of, closes=lambda _span: closes, trouble=lambda _block: trouble
     )
     return Outside.read(told_outside(view))
 

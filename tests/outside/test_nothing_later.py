@@ -8,7 +8,7 @@ the same, on a live desk and in a replay. Leaks that are planted here must be fo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -18,9 +18,11 @@ import pytest
 from tests.evidence.test_outside_readings import SUBJECTS
 from tests.worlds import outside_series
 from torra.evidence import outside_numbers
+from torra.evidence.company_facts import StoredFact
+from torra.evidence.fair_value import Closes
 from torra.evidence.outside_numbers import SeriesHistory, StoredRow
 from torra.evidence.outside_readings import OutsideView, series_for
-from torra.outside.shelf import SeriesShelf
+from torra.outside.shelf import OutsideShelf
 
 DAY = timedelta(days=1)
 BEGIN = datetime(2022, 3, 1, tzinfo=UTC)
@@ -29,16 +31,23 @@ ASSETS = ("gold", "index", "fx", "oil", "crypto")
 
 
 class Rows:
-    """A table of series in memory."""
+    """The tables of outside numbers in memory."""
 
-    def __init__(self, rows: list[StoredRow]) -> None:
+    def __init__(self, rows: list[StoredRow], facts: Sequence[StoredFact] = ()) -> None:
         self.rows = rows
+        self.facts = facts
 
     def newest_series(self) -> int:
-        return max(one.number for one in self.rows)
+        return max((one.number for one in self.rows), default=0)
 
     def series_rows(self, names: Any, after: int = 0) -> list[StoredRow]:
         return [one for one in self.rows if one.row.name in names and one.number > after]
+
+    def newest_fact(self) -> int:
+        return max((one.number for one in self.facts), default=0)
+
+    def fact_rows(self, ticker: str, after: int = 0) -> list[StoredFact]:
+        return [one for one in self.facts if one.row.ticker == ticker and one.number > after]
 
 
 def world(asset: str, seed: int) -> list[StoredRow]:
@@ -75,7 +84,7 @@ def noise(rows: list[StoredRow], as_of: datetime, seed: int, *, live: bool) -> l
 
 
 def read(rows: list[StoredRow], asset: str, as_of: datetime, *, live: bool) -> OutsideView:
-    shelf = SeriesShelf(Rows(rows), live=live)
+    shelf = OutsideShelf(Rows(rows), live=live)
     return shelf.latest(SUBJECTS[asset], as_of, trouble=str)
 
 
@@ -147,7 +156,7 @@ def test_a_history_that_gives_the_newest_revision_is_found(
 def test_what_is_stored_later_is_read_without_reading_all_again() -> None:
     rows = sorted(world("gold", 5), key=lambda one: one.number)
     table = Rows(rows[:300])
-    shelf = SeriesShelf(table, live=False)
+    shelf = OutsideShelf(table, live=False)
     as_of = BEGIN + DAYS * DAY
     shelf.latest(SUBJECTS["gold"], as_of, trouble=str)
     asked: list[int] = []
@@ -173,17 +182,17 @@ def test_only_what_the_settings_name_is_read() -> None:
     ]
     as_of = BEGIN + DAYS * DAY
     for sources, kept in ((("fred",), "fred"), (("file",), "mine.csv"), ((), "")):
-        shelf = SeriesShelf(Rows(rows), live=False, sources=sources)
+        shelf = OutsideShelf(Rows(rows), live=False, sources=sources)
         found = shelf.latest(SUBJECTS["index"], as_of, trouble=str)
         assert {one.source for one in found.seen.values()} == ({kept} - {""})
 
 
 def test_two_instances_of_a_symbol_read_each_its_own_closes() -> None:
     rows, as_of = world("gold", 3), BEGIN + DAYS * DAY
-    shelf = SeriesShelf(Rows(rows), live=False)
+    shelf = OutsideShelf(Rows(rows), live=False)
     long = [((as_of - number * DAY).date(), 100.0 + number % 7) for number in range(420, 0, -1)]
     found = [
-        shelf.latest(SUBJECTS["gold"], as_of, closes=partial(list, held), trouble=str, who=who)
+        shelf.latest(SUBJECTS["gold"], as_of, closes=partial(_held, held), trouble=str, who=who)
         for who, held in (("LONG", long), ("SHORT", long[-10:]), ("LONG", long))
     ]
     told = [one.numbers["macro.real_yield_relation"] for one in found]
@@ -191,11 +200,15 @@ def test_two_instances_of_a_symbol_read_each_its_own_closes() -> None:
     assert told[1] is None
 
 
+def _held(closes: Closes, _span: timedelta) -> Closes:
+    return closes
+
+
 def test_a_store_that_fails_costs_the_numbers_and_no_tick() -> None:
     class Broken(Rows):
         def newest_series(self) -> int:
             raise OSError("gone")
 
-    view = SeriesShelf(Broken([]), live=True).latest(SUBJECTS["gold"], BEGIN, trouble=str)
+    view = OutsideShelf(Broken([]), live=True).latest(SUBJECTS["gold"], BEGIN, trouble=str)
     assert set(view.statuses.values()) == {"broken"}
     assert not view.numbers

@@ -192,6 +192,11 @@ OWN_IN_TREND: dict[str, dict[str, dict[str, tuple[float, float]]]] = {
             "macro__rate_gap_change_20": (-0.2, 0.2),
             "macro__inventories_change_20": (3.0, -3.0),
             "fundamentals__revenue_growth_pct": (-20.0, 20.0),
+            "company__revenue_growth_pct": (-20.0, 20.0),
+            "company__f_score": (2.0, 8.0),
+            "company__accruals_pct": (10.0, -10.0),
+            "company__dilution_pct": (5.0, -5.0),
+            "company__valuation_rank": (90.0, 10.0),
         }
         for vector in VECTORS
     },

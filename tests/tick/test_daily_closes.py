@@ -11,10 +11,11 @@ from tests.worlds import desks
 from tests.worlds.price_series import walk
 from torra.config import Instance
 from torra.feeds.frame import FrameFeed
-from torra.tick.bar_window import CLOSES_DAYS, HistoryWindow, LiveWindow
+from torra.tick.bar_window import HistoryWindow, LiveWindow
 
 GOLD = Instance(symbol="XAUUSD", timeframes=("M15", "H1"), feed="store")
 BEGIN = datetime(2025, 1, 2, tzinfo=UTC)
+SPAN = timedelta(days=420)
 
 
 def hours(days: int) -> pd.DataFrame:
@@ -34,10 +35,10 @@ def test_live_and_replay_have_the_same_closes(tmp_path: Path) -> None:
             BEGIN + timedelta(days=460),
             BEGIN + timedelta(days=460, hours=23),
         ):
-            found = list(live.daily_closes(as_of))
-            assert found == list(history.daily_closes(as_of))
+            found = list(live.daily_closes(as_of, SPAN))
+            assert found == list(history.daily_closes(as_of, SPAN))
             assert found[-1][0] == as_of.date() - timedelta(days=1)
-            assert len(found) == min((as_of - BEGIN).days, CLOSES_DAYS.days)
+            assert len(found) == min((as_of - BEGIN).days, SPAN.days)
             for day, close in (found[0], found[-1]):
                 last = pd.Timestamp(day, tz=UTC) + timedelta(hours=23)
                 assert close == frame.loc[last, "close"]
@@ -52,7 +53,7 @@ def test_a_bar_of_the_day_itself_changes_no_close(tmp_path: Path) -> None:
     later.loc[later.index >= pd.Timestamp(as_of.date(), tz=UTC), ["open", "close"]] *= 1.01
     later["high"] = later[["open", "high", "close"]].max(axis=1)
     later["low"] = later[["open", "low", "close"]].min(axis=1)
-    found = [HistoryWindow({"H1": one}).daily_closes(as_of) for one in (frame, later)]
+    found = [HistoryWindow({"H1": one}).daily_closes(as_of, SPAN) for one in (frame, later)]
     assert found[0] == found[1]
     assert found[0][-1][0] == date(2025, 1, 21)
 

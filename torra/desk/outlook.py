@@ -24,10 +24,10 @@ from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsSubject, NewsView
 from torra.evidence.outside_numbers import PUBLISHERS, series_of
-from torra.evidence.outside_readings import Closes, OutsideView, series_for
+from torra.evidence.outside_readings import ClosesOf, OutsideView, series_for
 from torra.evidence.scheduled_events import EventView, around
 from torra.news.event_file import CalendarFile
-from torra.outside.shelf import SeriesShelf
+from torra.outside.shelf import OutsideShelf
 from torra.outside.sources import trouble_of
 from torra.trading_terms import CURRENCY
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from torra.outside.collector import SeriesCollector
 
 News = Callable[[datetime], NewsView]
-Outside = Callable[[datetime, Callable[[], Closes]], OutsideView]
+Outside = Callable[[datetime, ClosesOf], OutsideView]
 Events = Callable[[datetime, datetime], EventView]
 
 REFRESH_SECONDS: Final = 5.0
@@ -76,7 +76,7 @@ class Outlook:
         asked = {name for one in told for name in one.outside.sources} & {*PUBLISHERS}
         self.series = _series(database, environment, asked, now) if asked else None
         self._database = database
-        self._shelves: dict[tuple[bool, frozenset[str]], SeriesShelf] = {}
+        self._shelves: dict[tuple[bool, frozenset[str]], OutsideShelf] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._looked = threading.Event()
@@ -122,7 +122,7 @@ class Outlook:
             return None
         subject, live = subject_of(instance, profile), instance.feed != "sample"
         shelf = self._shelves.setdefault(
-            (live, frozenset(sources)), SeriesShelf(self._database, live=live, sources=sources)
+            (live, frozenset(sources)), OutsideShelf(self._database, live=live, sources=sources)
         )
         shelf.fill(subject)
         series = self.series

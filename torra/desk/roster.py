@@ -17,7 +17,7 @@ from instance_database import Database
 from torra.config import Instance, Profile
 from torra.desk.outlook import Outlook
 from torra.evidence.news_digest import NewsView
-from torra.evidence.outside_readings import Closes, OutsideView
+from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.feeds.protocol import Feed
 from torra.providers.registry import Provider
@@ -36,7 +36,7 @@ class InstanceSetup:
     account: SpendingAccount | None = None
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
-    outside: Callable[[datetime, Callable[[], Closes]], OutsideView] | None = None
+    outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,25 @@
-"""The figures of a company that are read, as it reported them: their names, units and periods.
+"""What a company reported, as it was known: figures by name, and what stood of them at a moment.
 
 `FIGURES` is the closed vocabulary. A figure of a period, such as revenue, begins and ends; one of a
 day, such as total assets, holds at that day. Money is in the currency in which the company reports.
+`CompanyHistory` keeps all that was ever reported and returns what was known at a moment; `Books`
+say of each period the newest word on it, and `of_year` makes a year of what was reported.
+
+Pure values and functions; torra.store.series keeps the rows, torra.outside brings them,
+torra.evidence.company_figures and fair_value read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from datetime import date, datetime, timedelta
+from typing import Final, Literal, NamedTuple
+
+from torra.evidence.outside_numbers import FactRow, kind_of_source
 
 Unit = Literal["money", "shares"]
 Over = Literal["period", "day"]
@@ -46,3 +57,155 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "shares_outstanding": Figure("shares outstanding", "shares", "day"),
 }
 """Every figure by name."""
+
+
+class StoredFact(NamedTuple):
+    """A figure with the moment at which this desk saw it first, and its number in the store."""
+
+    row: FactRow
+    first_seen: datetime
+    number: int = 0
+
+
+Filed = tuple[FactRow, ...]
+"""What a company had reported up to a moment, in the order in which it became known."""
+
+
+class CompanyHistory:
+    """All that was ever reported by one company; any thread may ask what was known at a moment.
+
+    With `live` a figure counts from its first sight too: this desk could not know it before.
+    """
+
+    def __init__(self, *, live: bool) -> None:
+        self._live = live
+        self._lock = threading.Lock()
+        self._rows: dict[StoredFact, datetime] = {}
+        self._moments: list[datetime] = []
+        self._counted = 0
+        self._then: Filed = ()
+
+    def add(self, rows: Iterable[StoredFact]) -> None:
+        """Add figures; those that are there already may come again."""
+        with self._lock:
+            count = len(self._rows)
+            for one in rows:
+                known = one.row.known_at
+                self._rows[one] = max(known, one.first_seen) if self._live else known
+            if len(self._rows) > count:
+                self._moments = sorted(self._rows.values())
+                self._counted, self._then = 0, ()
+
+    def then(self, as_of: datetime) -> Filed:
+        """Return what was known at `as_of`; the very same object while nothing new is."""
+        with self._lock:
+            count = bisect_right(self._moments, as_of)
+            if count != self._counted:
+                known = [one for one, moment in self._rows.items() if moment <= as_of]
+                self._then = tuple(one.row for one in sorted(known, key=_in_order))
+                self._counted = count
+            return self._then
+
+
+def _in_order(one: StoredFact) -> tuple[datetime, bool, int]:
+    """Order by the moment of knowing; of one moment a file has the last word."""
+    return one.row.known_at, kind_of_source(one.row.source) == "file", one.number
+
+
+ANNUAL: Final = range(350, 381)
+QUARTER: Final = range(80, 101)
+TO_DATE: Final = range(60, 291)
+"""Days of a business year of 52 or 53 weeks, of a quarter, and of a part of the year so far."""
+
+SLACK: Final = 8
+"""Days by which periods that follow each other, or stand for each other, may miss."""
+
+Period = tuple[date, date]
+"""First and last day of what a figure is about; of a figure of a day both are that day."""
+
+
+class Books:
+    """What a company had reported up to a moment: of each period the newest word on it.
+
+    `hear` takes figures in the order of their knowing. A figure is looked up by its own period,
+    never by the year of the filing that it stands in. Money counts in one currency, that of the
+    newest net income; what is told in another is not mixed in.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[Period, FactRow]] = {}
+
+    def hear(self, row: FactRow) -> None:
+        """Let a figure stand for its period."""
+        found = FIGURES.get(row.figure)
+        period = row.begins.date(), row.ends.date()
+        if found is None or (found.over == "day") != (period[0] == period[1]):
+            return
+        self._rows.setdefault(row.figure, {})[period] = row
+
+    def newest(self, figure: str) -> FactRow | None:
+        """Return the figure of the latest period, the longest of those that end then."""
+        rows = self._rows.get(figure, {})
+        latest = max(rows, key=lambda period: (period[1], -period[0].toordinal()), default=None)
+        return None if latest is None else rows[latest]
+
+    def told(self, figure: str, unit: str) -> dict[Period, float]:
+        """Return a figure by its periods, as far as it is told in a unit."""
+        rows = self._rows.get(figure, {})
+        return {period: row.value for period, row in rows.items() if row.unit == unit}
+
+    def known_at(self, ends: date) -> datetime | None:
+        """Return when the first word came of what ends at a day, as it stands now."""
+        moments = [
+            row.known_at
+            for rows in self._rows.values()
+            for (_, last), row in rows.items()
+            if last == ends
+        ]
+        return min(moments, default=None)
+
+
+def of_year(periods: Mapping[Period, float], ends: date) -> float | None:
+    """Return the sum of a figure over the year up to a day; None where a part is missing.
+
+    The business year itself, where it ends then; else the last one, plus what came since it, less
+    the same part of the year before; else four quarters that follow each other.
+    """
+    here = sorted((period for period in periods if period[1] == ends), key=lambda one: one[0])
+    for period in here:
+        if days(period) in ANNUAL:
+            return periods[period]
+    for period in here:
+        if days(period) in TO_DATE and (found := _rolled(periods, period)) is not None:
+            return found
+    return _four_quarters(periods, ends)
+
+
+def _rolled(periods: Mapping[Period, float], part: Period) -> float | None:
+    """Return the last business year, plus a part of this one, less that part of the last."""
+    for year, whole in periods.items():
+        if days(year) not in ANNUAL or abs((part[0] - year[1]).days - 1) > SLACK:
+            continue
+        for former, value in periods.items():
+            same = abs(days(former) - days(part)) <= SLACK
+            if same and abs((former[0] - year[0]).days) <= SLACK and former != year:
+                return whole + periods[part] - value
+    return None
+
+
+def _four_quarters(periods: Mapping[Period, float], ends: date) -> float | None:
+    quarters = {period[1]: period for period in periods if days(period) in QUARTER}
+    found, last, slack = [], ends, 0
+    for _ in range(4):
+        near = [day for day in quarters if abs((last - day).days) <= slack]
+        if not near:
+            return None
+        quarter = quarters[max(near)]
+        found.append(periods[quarter])
+        last, slack = quarter[0] - timedelta(days=1), SLACK
+    return math.fsum(found)
+
+
+def days(period: Period) -> int:
+    """Return how many days a period has."""
+    return (period[1] - period[0]).days + 1

@@ -132,8 +132,11 @@ PUBLISHERS: Final[Mapping[str, SeriesSource]] = {"fred": "fred", "cftc": "cftc"}
 
 
 def kind_of_source(source: str) -> SeriesSource:
-    """Return which of the sources brought a row; a file's rows have its name."""
-    return PUBLISHERS.get(source, "file")
+    """Return which of the sources brought a row; a file's rows have its name.
+
+    A filing's rows name its form and its number after the source.
+    """
+    return PUBLISHERS.get(source.partition(" ")[0], "file")
 
 
 FRED: Final = tuple(name for name, series in SERIES.items() if series.source == "fred")

@@ -19,9 +19,11 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from torra.evidence.company_figures import RATIOS
+from torra.evidence.fair_value import FIVE_YEARS, MULTIPLES, Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject, coin
 from torra.evidence.outside_numbers import SERIES, SeriesThen, series_of
 
@@ -54,8 +56,8 @@ LONGEST: Final[Mapping[int, timedelta]] = {
 CROWDED: Final = 90.0
 """Rank of the positions from which, and 100 less it up to which, a side is crowded."""
 
-Closes = Sequence[tuple[date, float]]
-"""Closes of whole days, UTC, oldest first."""
+ClosesOf = Callable[[timedelta], Closes]
+"""Returns the symbol's own closes of whole days, as far back as is said."""
 
 
 class Level(NamedTuple):
@@ -113,6 +115,8 @@ OTHER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "cot.net_pct": ("% of open interest", 2),
     "cot.net_change_4w": ("pp", 2),
     "positioning.fear_greed": ("of 100", 1),
+    **{f"company.{name}": kind for name, kind in {**RATIOS, **MULTIPLES}.items()},
+    "company.implied_growth_pct": ("%", 2),
 }
 
 LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
@@ -126,8 +130,8 @@ LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 MARKET_OF: Final[Mapping[str, str]] = {"gold": "gold", "oil": "oil", "index": "sp500"}
 """The market of the CFTC's reports by asset class; currencies and coins go by their own name."""
 
-READ_CLOSES: Final = frozenset({"gold"})
-"""Classes that read the symbol's own closes."""
+READ_CLOSES: Final[Mapping[str, timedelta]] = {"gold": timedelta(days=420), "stock": FIVE_YEARS}
+"""Classes that read the symbol's own closes, and how far back."""
 
 REAL_YIELD: Final = "DFII10"
 COT_CURRENCY: Final = "EUR"
@@ -166,8 +170,8 @@ class OutsideView:
 
 
 NO_OUTSIDE: Final = OutsideView()
-BLOCKS: Final = ("macro", "cot", "derivs")
-"""Blocks that series feed, each with a feature source.BLOCK that says why there is nothing."""
+BLOCKS: Final = ("macro", "cot", "derivs", "company")
+"""Blocks that are fed from outside; the feature source.BLOCK says why there is nothing."""
 
 Then = Callable[[str], SeriesThen | None]
 """Returns what was known of a series at the moment that is read."""
@@ -220,11 +224,15 @@ def market_of(subject: NewsSubject) -> str:
 
 
 class Piece(NamedTuple):
-    """Features that count as long as what they are about is not too old; None: nothing is known."""
+    """Features that count as long as what they are about is not too old; None: nothing is known.
+
+    `seen` is what was seen beside the series, by name.
+    """
 
     numbers: Mapping[str, float | str | None]
     at: datetime | None
     valid: timedelta
+    seen: tuple[tuple[str, Seen], ...] = ()
 
 
 def read(
@@ -232,7 +240,7 @@ def read(
     then: Then,
     as_of: datetime,
     *,
-    closes: Callable[[], Closes] = tuple,
+    closes: ClosesOf = lambda _span: (),
     trouble: Callable[[str], str] = lambda _block: str(NewsStatus.OFF),
 ) -> OutsideView:
     """Return what was known at `as_of`.
@@ -240,13 +248,21 @@ def read(
     `closes` gives the symbol's own closes of whole days up to then; `trouble` says of a block why
     nothing is known of it.
     """
-    return view(pieces(subject, then, closes), subject, then, as_of, trouble)
+    own = closes_of(subject, closes)
+    return view(pieces(subject, then, own), subject, then, as_of, trouble)
 
 
-def pieces(
-    subject: NewsSubject, then: Then, closes: Callable[[], Closes] = tuple
-) -> tuple[Piece, ...]:
-    """Return all that a subject reads, worked out; it changes only with what `then` returns."""
+def closes_of(subject: NewsSubject, closes: ClosesOf) -> Closes:
+    """Return the own closes that a subject reads; none where it reads none."""
+    span = READ_CLOSES.get(subject.asset)
+    return closes(span) if span else ()
+
+
+def pieces(subject: NewsSubject, then: Then, closes: Closes = ()) -> tuple[Piece, ...]:
+    """Return all that a subject reads of series, worked out.
+
+    It changes only with what `then` returns.
+    """
     return (*_macro(subject, then, closes), *_positions(subject, then), *_derivs(subject, then))
 
 
@@ -259,10 +275,11 @@ def view(
 ) -> OutsideView:
     """Return the pieces as they count at `as_of`: one that is too old is None."""
     numbers: dict[str, float | str | None] = {}
+    known = dict(_seen(subject, then, as_of))
     for piece in worked:
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
         numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
-    known = dict(_seen(subject, then, as_of))
+        known |= {name: row._replace(stale=not fresh) for name, row in piece.seen}
     return OutsideView(numbers, dict(_statuses(numbers, known, trouble)), known)
 
 
@@ -362,7 +379,7 @@ def _piece(
     return Piece(dict(numbers), found.ats[-1] if found else None, valid)
 
 
-def _macro(subject: NewsSubject, then: Then, closes: Callable[[], Closes]) -> Iterator[Piece]:
+def _macro(subject: NewsSubject, then: Then, closes: Closes) -> Iterator[Piece]:
     for name in LEVELS_OF.get(subject.asset, ()):
         parts = parts_of(name, subject)
         found = track(parts, LEVELS[name].of, then) if parts else None
@@ -370,7 +387,7 @@ def _macro(subject: NewsSubject, then: Then, closes: Callable[[], Closes]) -> It
     if subject.asset == "gold":
         yielded = then(REAL_YIELD)
         found = Track(yielded.ats, yielded.values) if yielded else None
-        told = fit(found, closes()) if found else None
+        told = fit(found, closes) if found else None
         yield _piece(found, _relation(told), (REAL_YIELD,))
 
 

@@ -11,6 +11,7 @@ FEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "macro": ("fred", "file"),
     "cot": ("cftc", "file"),
     "derivs": ("file",),
+    "company": ("edgar", "file"),
 }
 """Who brings the series of a block, the first that is named before the others."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,9 +28,11 @@ from torra.clock import System, iso, parse
 from torra.config import Instance, Profile
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
+from torra.evidence.company_facts import StoredFact
+from torra.evidence.company_numbers import reads_company
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
-from torra.evidence.outside_numbers import SeriesRow, StoredRow, kind_of_source
+from torra.evidence.outside_numbers import FactRow, SeriesRow, StoredRow, kind_of_source
 from torra.evidence.outside_readings import THREE_YEARS, series_for
 from torra.evidence.scheduled_events import (
     EVERY_CURRENCY,
@@ -41,7 +43,7 @@ from torra.evidence.scheduled_events import (
 )
 from torra.home import DATABASE
 from torra.news.event_file import read_events
-from torra.outside.shelf import SeriesShelf
+from torra.outside.shelf import OutsideShelf
 from torra.outside.sources import trouble_of
 
 FILE: Final = "file"
@@ -77,9 +79,9 @@ class OutlookThen:
     `events` are those of a calendar, oldest first, that a tick may see, and where more come after
     them one of no impact that says so (GOES_ON). `filed` are the headlines of the profile's file,
     `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
-    than the replay's. `series` are the outside numbers that the desk has stored and the symbol
-    reads; they count from the moment at which the public could know them. `begin` is where the
-    replay begins, where there are any.
+    than the replay's. `series` and `facts` are the outside numbers that the desk has stored and the
+    symbol reads; they count from the moment at which the public could know them. `begin` is where
+    the replay begins, where there are any.
     """
 
     events: tuple[ScheduledEvent, ...] | None = None
@@ -87,6 +89,7 @@ class OutlookThen:
     stored: tuple[NewsItem, ...] | None = None
     figures: tuple[Figures, ...] = ()
     series: tuple[StoredRow, ...] = ()
+    facts: tuple[StoredFact, ...] = ()
     begin: datetime | None = None
 
     @property
@@ -140,7 +143,7 @@ class OutlookThen:
         sources = profile.outside.sources
         if not sources:
             return None
-        shelf = SeriesShelf(_Series(self.series), live=False, sources=sources)
+        shelf = OutsideShelf(_Stored(self.series, self.facts), live=False, sources=sources)
         subject, trouble = subject_of(instance, profile), trouble_of(sources)
         return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
 
@@ -150,7 +153,11 @@ class OutlookThen:
         A series that is shorter than that is left out.
         """
         rows = (one for one in self.series if one.row.name not in self.short_series)
-        return replace(self, series=tuple(map(_shifted, rows)))
+        return replace(
+            self,
+            series=tuple(map(_shifted, rows)),
+            facts=tuple(_shifted_fact(one) for one in self.facts),
+        )
 
     def with_other_future(self, as_of: datetime, rng: Generator) -> OutlookThen:
         """Return it with other values for all outside numbers that were not known at a moment."""
@@ -160,7 +167,13 @@ class OutlookThen:
             else one._replace(row=one.row._replace(value=float(rng.uniform(1.0, 1e6))))
             for one in self.series
         )
-        return replace(self, series=tuple(rows))
+        facts = (
+            one
+            if one.row.known_at <= as_of
+            else one._replace(row=one.row._replace(value=float(rng.uniform(1.0, 1e9))))
+            for one in self.facts
+        )
+        return replace(self, series=tuple(rows), facts=tuple(facts))
 
     @property
     def short_series(self) -> tuple[str, ...]:
@@ -180,6 +193,7 @@ class OutlookThen:
             "figures": _plain(self.figures),
             # In rows: a replay of years has thousands.
             **({"series": [_row(one) for one in self.series]} if self.series else {}),
+            **({"facts": [_fact_told(one) for one in self.facts]} if self.facts else {}),
             **({"begin": iso(self.begin)} if self.begin else {}),
         }
 
@@ -195,6 +209,7 @@ class OutlookThen:
                 Figures(parse(row["first_seen"]), row["values"]) for row in told.get("figures", ())
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
+            tuple(_stored_fact(row) for row in told.get("facts", ())),
             parse(told["begin"]) if told.get("begin") else None,
         )
 
@@ -214,8 +229,9 @@ def read_outlook(
     if profile.events.calendar:
         currencies_of(instance, profile)
         events = _around_replay(read_events(home / profile.events.calendar), begin, end)
-    series = _series_of_desk(home, instance, profile, begin, end)
-    beside: dict[str, Any] = {"series": series, "begin": begin if series else None}
+    series, facts = _outside_of_desk(home, instance, profile, begin, end)
+    begins = begin if series or facts else None
+    beside: dict[str, Any] = {"series": series, "facts": facts, "begin": begins}
     if not profile.agents.include_news:
         return OutlookThen(events, **beside)
     # No tick looks farther back (news_collector.Collector.latest).
@@ -284,29 +300,33 @@ def only_series(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
 ) -> OutlookThen:
     """Return the outside numbers of a desk alone, without news and events."""
-    return OutlookThen(series=_series_of_desk(home, instance, profile, begin, end))
+    series, facts = _outside_of_desk(home, instance, profile, begin, end)
+    return OutlookThen(series=series, facts=facts)
 
 
-def _series_of_desk(
+def _outside_of_desk(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
-) -> tuple[StoredRow, ...]:
+) -> tuple[tuple[StoredRow, ...], tuple[StoredFact, ...]]:
     """Return the outside numbers that the desk has stored and a tick may read."""
     if not profile.outside.sources or not (home / DATABASE).exists():
-        return ()
-    names = series_for(subject_of(instance, profile))
+        return (), ()
+    subject = subject_of(instance, profile)
+    names = series_for(subject)
     database = open_home(home)
     try:
         rows = database.series_rows(names) if names else []
+        facts = database.fact_rows(subject.ticker) if reads_company(subject) else []
     finally:
         database.close()
-    since = begin - REACHES_BACK
-    return tuple(
-        one
-        for one in rows
-        if one.row.known_at <= end
-        and one.row.at >= since
-        and kind_of_source(one.row.source) in profile.outside.sources
+    since, named = begin - REACHES_BACK, profile.outside.sources
+    return (
+        tuple(one for one in rows if one.row.at >= since and _counts(one, end, named)),
+        tuple(one for one in facts if _counts(one, end, named)),
     )
+
+
+def _counts(one: StoredRow | StoredFact, end: datetime, sources: Collection[str]) -> bool:
+    return one.row.known_at <= end and kind_of_source(one.row.source) in sources
 
 
 # --- what the collector is handed -----------------------------------------------------------------
@@ -362,11 +382,12 @@ class _Tables:
         return dict(known[-1]) if known else {}
 
 
-class _Series:
-    """The stored outside numbers, in memory (torra.outside.shelf.SeriesTables)."""
+class _Stored:
+    """The stored outside numbers, in memory (torra.outside.shelf.OutsideTables)."""
 
-    def __init__(self, rows: Sequence[StoredRow]) -> None:
+    def __init__(self, rows: Sequence[StoredRow], facts: Sequence[StoredFact]) -> None:
         self._rows = rows
+        self._facts = facts
 
     def newest_series(self) -> int:
         """Return how many rows there are: no more will come."""
@@ -376,6 +397,15 @@ class _Series:
         """Return the rows of some series."""
         del after
         return [one for one in self._rows if one.row.name in names]
+
+    def newest_fact(self) -> int:
+        """Return how many figures there are: no more will come."""
+        return len(self._facts)
+
+    def fact_rows(self, ticker: str, after: int = 0) -> list[StoredFact]:
+        """Return the figures of a company."""
+        del after
+        return [one for one in self._facts if one.row.ticker == ticker]
 
 
 # --- as JSON --------------------------------------------------------------------------------------
@@ -397,6 +427,27 @@ def _event(row: Mapping[str, Any]) -> ScheduledEvent:
 def _shifted(one: StoredRow) -> StoredRow:
     row = one.row._replace(at=one.row.at + SHIFT, known_at=one.row.known_at + SHIFT)
     return one._replace(row=row, first_seen=one.first_seen + SHIFT)
+
+
+def _shifted_fact(one: StoredFact) -> StoredFact:
+    """Return a figure as one of SHIFT later: the company as it was then, dated as it is now."""
+    row = one.row._replace(
+        begins=one.row.begins + SHIFT, ends=one.row.ends + SHIFT, known_at=one.row.known_at + SHIFT
+    )
+    return one._replace(row=row, first_seen=one.first_seen + SHIFT)
+
+
+def _fact_told(one: StoredFact) -> list[Any]:
+    row = one.row
+    times = (row.begins, row.ends, row.known_at, one.first_seen)
+    return [row.ticker, row.figure, *map(iso, times), row.value, row.unit, row.source, one.number]
+
+
+def _stored_fact(told: Sequence[Any]) -> StoredFact:
+    ticker, figure, begins, ends, known_at, first_seen, value, unit, source, number = told
+    times = (parse(begins), parse(ends), parse(known_at))
+    row = FactRow(ticker, figure, *times, value, unit, source)
+    return StoredFact(row, parse(first_seen), number)
 
 
 def _row(one: StoredRow) -> list[Any]:

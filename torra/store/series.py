@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from torra.clock import parse
+from torra.evidence.company_facts import StoredFact
 from torra.evidence.news_digest import rounded_up
 from torra.evidence.outside_numbers import FactRow, SeriesRow, StoredRow, kind_of_source
 from torra.store.connection import Store, stamp
@@ -120,15 +121,16 @@ class SeriesStore(Store):
 
     def _store_fact(self, row: FactRow, seen: str) -> int:
         key = (row.ticker, row.figure, stamp(row.begins), stamp(row.ends))
+        said = row.value, kind_of_source(row.source)
         held = {
-            one["known_at"]: one["value"]
+            one["known_at"]: (one["value"], kind_of_source(one["source"]))
             for one in self._rows(
-                "SELECT known_at, value FROM facts WHERE ticker = ? AND figure = ? "
+                "SELECT known_at, value, source FROM facts WHERE ticker = ? AND figure = ? "
                 "AND begins = ? AND ends = ?",
                 *key,
             )
         }
-        known = _free(row.known_at, row.value, held)
+        known = _free(row.known_at, said, held)
         if stamp(known) in held:
             return 0
         return self._change(
@@ -153,13 +155,25 @@ class SeriesStore(Store):
         )  # fmt: skip
         return [_fact(row) for row in rows]
 
+    def fact_rows(self, ticker: str, after: int = 0) -> list[StoredFact]:
+        """Return what is stored of a company beyond a row's number, in the order of storing."""
+        rows = self._rows(
+            "SELECT * FROM facts WHERE ticker = ? AND number > ? ORDER BY number", ticker, after
+        )
+        return [StoredFact(_fact(row), parse(row["first_seen"]), row["number"]) for row in rows]
 
-def _free(known: datetime, value: float, held: Mapping[str, float]) -> datetime:
+    def newest_fact(self) -> int:
+        """Return the number of the figure that was stored last, 0 without one."""
+        row = self._row("SELECT max(number) AS number FROM facts")
+        return int(row["number"] or 0) if row else 0
+
+
+def _free(known: datetime, said: object, held: Mapping[str, object]) -> datetime:
     """Return the moment from which a value counts beside those that are held.
 
     Another value of the very same moment was wrong: what corrects it counts a second later.
     """
-    while held.get(stamp(known), value) != value:
+    while held.get(stamp(known), said) != said:
         known += timedelta(seconds=1)
     return known
 

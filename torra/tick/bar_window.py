@@ -25,7 +25,7 @@ from torra.bridges.paper import Bar
 from torra.clock import duration, iso
 from torra.config import Instance
 from torra.errors import DataUnavailable
-from torra.evidence.outside_readings import Closes
+from torra.evidence.fair_value import Closes
 from torra.feeds import door
 from torra.feeds.protocol import Feed
 from torra.market import spreads
@@ -33,9 +33,6 @@ from torra.market.bar_view import BarArrays, BarView
 from torra.market.spreads import SpreadView
 
 DAY: Final = timedelta(days=1)
-CLOSES_DAYS: Final = timedelta(days=420)
-"""Days whose closes a fit may need: 250 that have both a close and a value beside it."""
-
 PRICES: Final = ("open", "high", "low", "close")
 """The columns that the paper bridge reads."""
 
@@ -67,8 +64,8 @@ class Window(Protocol):
         """Return the bars that opened after `after`, oldest first, for the paper bridge."""
         ...
 
-    def daily_closes(self, as_of: datetime) -> Closes:
-        """Return the closes of the whole days before that of `as_of`, CLOSES_DAYS of them."""
+    def daily_closes(self, as_of: datetime, span: timedelta) -> Closes:
+        """Return the closes of the whole days before that of `as_of`, as far back as `span`."""
         ...
 
 
@@ -79,16 +76,16 @@ class LiveWindow:
         self._instance = instance
         self._feed = feed
         self._database = database
-        self._closes: tuple[tuple[date, datetime | None] | None, Closes] = (None, ())
+        self._closes: tuple[tuple[date, timedelta, datetime | None] | None, Closes] = (None, ())
 
-    def daily_closes(self, as_of: datetime) -> Closes:
+    def daily_closes(self, as_of: datetime, span: timedelta) -> Closes:
         """Return the closes of all stored bars; the same list as long as they are the same."""
         day = as_of.date()
         longest = max(self._instance.timeframes, key=duration)
         # A bar may come late: what was read before it does not stand for the day.
-        key = day, self._database.newest_bar(self._instance.id, longest)
+        key = day, span, self._database.newest_bar(self._instance.id, longest)
         if self._closes[0] != key:
-            first, last = day - CLOSES_DAYS, day - DAY
+            first, last = day - span, day - DAY
             found = self._database.daily_closes(self._instance.id, longest, first, last)
             self._closes = key, self._closes[1] if found == self._closes[1] else found
         return self._closes[1]
@@ -159,20 +156,21 @@ class HistoryWindow:
         """
         self._longer = records
         self._longest = frames[max(frames, key=duration)] if frames else None
-        self._closes: tuple[date | None, Closes] = (None, ())
+        self._closes: tuple[tuple[date, timedelta] | None, Closes] = (None, ())
         self._streams: dict[str, _Stream] = {}
         for name, frame in frames.items():
             # One timeframe may be too short to score; the others can still tick.
             with suppress(DataUnavailable):
                 self._streams[name] = _Stream(name, frame)
 
-    def daily_closes(self, as_of: datetime) -> Closes:
+    def daily_closes(self, as_of: datetime, span: timedelta) -> Closes:
         """Look the closes up; the same list for a whole day."""
         day = as_of.date()
-        if self._closes[0] != day:
+        if self._closes[0] != (day, span):
             days, closes = self._daily
-            first, last = bisect_left(days, day - CLOSES_DAYS), bisect_left(days, day)
-            self._closes = day, list(zip(days[first:last], closes[first:last], strict=True))
+            first, last = bisect_left(days, day - span), bisect_left(days, day)
+            found = list(zip(days[first:last], closes[first:last], strict=True))
+            self._closes = (day, span), found
         return self._closes[1]
 
     @cached_property

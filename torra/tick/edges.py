@@ -17,7 +17,7 @@ from agents.contracts import Submit
 from torra.clock import Clock
 from torra.config import Instance
 from torra.evidence.news_digest import NewsView
-from torra.evidence.outside_readings import Closes, OutsideView
+from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.store.tick_store import TickStore
 from torra.tick.bar_window import Window
@@ -83,7 +83,7 @@ class Edges:
     picture: Callable[[], bytes | None] | None = None
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
-    outside: Callable[[datetime, Callable[[], Closes]], OutsideView] | None = None
+    outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
     route: MarketRoute | None = None
     halted: Callable[[], str] = lambda: ""
     on_error: Callable[[Exception], None] = lambda _error: None

@@ -7,6 +7,8 @@ close. Bars that cannot be used raise DataUnavailable; a store that fails raises
 
 from __future__ import annotations
 
+from functools import partial
+
 import ath_calculator
 import technical_calculator
 from instance_database import TickKey
@@ -59,9 +61,8 @@ def look(
     spreads = edges.window.spreads(bars)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
-    outside = (
-        edges.outside(as_of, lambda: edges.window.daily_closes(as_of)) if edges.outside else None
-    )
+    closes = partial(edges.window.daily_closes, as_of)
+    outside = edges.outside(as_of, closes) if edges.outside else None
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,

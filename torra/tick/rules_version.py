@@ -19,6 +19,7 @@ RULES: Final = {
     4: "a headline is scored by Torra's own list of words",
     5: "conviction hears every opinion: which way its own words push, for or against an opening",
     6: "outside numbers and the spread are evidence, and a fundamental analyst may be seated",
+    7: "what a company reports, what its price pays for it, companions and order flow are evidence",
 }
 """By number, what each version changed, in one line."""
 

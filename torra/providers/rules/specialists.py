@@ -121,10 +121,12 @@ def _real_yield(change: float, r2: float, slope: float) -> float:
     return -squash(change, 0.25) if r2 >= FIT_R2 and slope < 0.0 else 0.0
 
 
-def _worth(*reads: str, unit: float = 1.0, weight: float, way: float = 1.0) -> tuple[Reader, ...]:
-    """Return a reader of a change for each vector: one unit of it is clear."""
+def _worth(
+    *reads: str, unit: float = 1.0, weight: float, way: float = 1.0, middle: float = 0.0
+) -> tuple[Reader, ...]:
+    """Return a reader of a number for each vector: one unit off its middle is clear."""
     return tuple(
-        Reader(vector, reads, lambda change: way * squash(change, unit), weight, weight)
+        Reader(vector, reads, lambda value: way * squash(value - middle, unit), weight, weight)
         for vector in VECTORS
     )
 
@@ -148,10 +150,17 @@ WORTH: Final = (
     *_worth("macro.rate_gap_change_20", unit=0.2, weight=0.6),
     *_worth("macro.inventories_change_20", unit=3.0, weight=0.5, way=-1.0),
     *_worth("fundamentals.revenue_growth_pct", unit=20.0, weight=0.3),
+    *_worth("company.revenue_growth_pct", unit=20.0, weight=0.3),
+    *_worth("company.f_score", unit=3.0, weight=0.3, middle=4.5),
+    *_worth("company.accruals_pct", unit=10.0, weight=0.2, way=-1.0),
+    *_worth("company.dilution_pct", unit=5.0, weight=0.2, way=-1.0),
+    *_worth("company.valuation_rank", unit=40.0, weight=0.3, way=-1.0, middle=50.0),
 )
-"""What money and worth say: changes over 20 trading days, and a company's growth.
+"""What money and worth say: changes over 20 trading days, and a company's growth, strength and
+price.
 
-The units are what such a change is usually like within a month; ours, by judgement.
+The units are what such a change is usually like within a month, and of a company in a year; ours,
+by judgement.
 """
 
 CLASSES: Final[Mapping[str, float]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pandas as pd
@@ -22,8 +22,9 @@ from instance_database import Database, TickKey
 from torra.bridges.paper import Bar
 from torra.clock import Simulated, parse
 from torra.config import Instance
+from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsView
-from torra.evidence.outside_readings import Closes, OutsideView
+from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.market.bar_view import BarView
 from torra.market.spreads import SpreadView
@@ -89,9 +90,9 @@ class Then:
         del bars
         return spreads_then(self._record.get("spreads"))
 
-    def daily_closes(self, as_of: datetime) -> Closes:
+    def daily_closes(self, as_of: datetime, span: timedelta) -> Closes:
         """Return none: the record has what was read from them."""
-        del as_of
+        del as_of, span
         return ()
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
@@ -191,7 +192,7 @@ def news_of_then(
 
 def outside_of_then(
     record: Mapping[str, Any],
-) -> Callable[[datetime, Callable[[], Closes]], OutsideView] | None:
+) -> Callable[[datetime, ClosesOf], OutsideView] | None:
     """Return a function that gives the tick's own view of the outside numbers."""
     told = record.get("outside")
     return None if told is None else lambda _as_of, _closes: outside_then(told)

@@ -1,0 +1,304 @@
+"""A company's figures: the trailing year, growth, margins, returns, strength; a missing part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from tests.worlds import company_reports as world
+from torra.evidence.company_facts import FIGURES, Books, CompanyHistory, StoredFact, of_year
+from torra.evidence.company_figures import RATIOS, REVIEWED, REVIEWED_YEARLY, Company, read
+from torra.evidence.outside_numbers import FactRow
+
+DAY = timedelta(days=1)
+
+
+def books(rows: Iterable[FactRow], as_of: datetime | None = None) -> Books:
+    """Return the books at a moment; None: of all that was ever told."""
+    found = Books()
+    for row in rows:
+        if as_of is None or row.known_at <= as_of:
+            found.hear(row)
+    return found
+
+
+def company(quarters: world.Quarters, *, at: int | None = None) -> Company:
+    """Return a company after the report of a quarter, the last one without."""
+    rows = world.reports(quarters)
+    found = read(books(rows, None if at is None else world.known(at)))
+    assert found is not None
+    return found
+
+
+def reckoned(quarters: world.Quarters, last: int) -> dict[str, float]:
+    """Return the figures of the year up to a quarter, straight from the quarters."""
+
+    def year(figure: str, back: int = 0) -> float:
+        stop = last + 1 - 4 * back
+        return math.fsum(quarters[figure][stop - 4 : stop])
+
+    def at(figure: str, back: int = 0) -> float:
+        return quarters[figure][last - 4 * back]
+
+    def mean(figure: str, back: int = 0) -> float:
+        return (at(figure, back) + at(figure, back + 1)) / 2
+
+    def gross(back: int) -> float:
+        return (year("revenue", back) - year("cost_of_revenue", back)) / year("revenue", back)
+
+    def invested(back: int) -> float:
+        debt = at("long_term_debt", back) + at("short_term_debt", back)
+        return at("equity", back) + debt - at("cash", back)
+
+    def leverage(back: int) -> float:
+        return at("long_term_debt", back) / mean("assets", back)
+
+    def current(back: int) -> float:
+        return at("current_assets", back) / at("current_liabilities", back)
+
+    income, flow = year("net_income"), year("operating_cash_flow")
+    free = flow - year("capital_expenditure")
+    # A year's report tells the mean of the year's shares, others the quarter's.
+    whole = last % 4 == 3
+    now, then = (
+        math.fsum(quarters["diluted_shares"][stop - (4 if whole else 1) : stop])
+        for stop in (last + 1, last - 3)
+    )
+    after_tax = year("operating_income") * (1 - year("income_tax") / year("pretax_income"))
+    signs = (
+        income > 0,
+        flow > 0,
+        income / at("assets", 1) > year("net_income", 1) / at("assets", 2),
+        flow > income,
+        leverage(0) < leverage(1),
+        current(0) > current(1),
+        gross(0) > gross(1),
+        year("revenue") / at("assets", 1) > year("revenue", 1) / at("assets", 2),
+        now <= then,
+    )
+    return {
+        "revenue_growth_pct": 100 * (year("revenue") / year("revenue", 1) - 1),
+        "earnings_growth_pct": 100 * (income / year("net_income", 1) - 1),
+        "gross_margin_pct": 100 * gross(0),
+        "operating_margin_pct": 100 * year("operating_income") / year("revenue"),
+        "net_margin_pct": 100 * income / year("revenue"),
+        "fcf_margin_pct": 100 * free / year("revenue"),
+        "roe_pct": 100 * income / mean("equity"),
+        "roic_pct": 100 * after_tax / ((invested(0) + invested(1)) / 2),
+        "debt_to_equity": (at("long_term_debt") + at("short_term_debt")) / at("equity"),
+        "interest_cover": year("operating_income") / year("interest_expense"),
+        "accruals_pct": 100 * (income - flow) / mean("assets"),
+        "dilution_pct": 100 * (now / then - 1),
+        "f_score": float(sum(signs)),
+    }
+
+
+def test_hand_made_companies_come_out_to_a_billionth(
+    scaled: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    scores = set()
+    count = scaled(200, 20)
+    for seed in range(count):
+        quarters = world.grown(seed, 20)
+        last = 12 + seed % 8
+        found = company(quarters, at=last)
+        wanted = reckoned(quarters, last)
+        assert found.ends == world.end(last)
+        assert set(wanted) == {*RATIOS}
+        for name, value in wanted.items():
+            assert getattr(found, name) == pytest.approx(value, rel=1e-9, abs=1e-9), (seed, name)
+        scores.add(found.f_score)
+    assert len(scores) > 3
+    record_property("seen", f"{count} companies, {len(RATIOS)} figures each, to 1e-9")
+
+
+def test_a_year_in_round_numbers() -> None:
+    """Two years of equal quarters: 400 and 440 of revenue, 40 and 44 earned, 22 spent."""
+    steady = {
+        "revenue": [100.0] * 4 + [110.0] * 4,
+        "net_income": [10.0] * 4 + [11.0] * 4,
+        "operating_cash_flow": [12.0] * 4 + [13.0] * 4,
+        "capital_expenditure": [5.0] * 4 + [5.5] * 4,
+        "equity": [200.0] * 4 + [240.0] * 4,
+        "assets": [500.0] * 4 + [600.0] * 4,
+    }
+    found = company(steady)
+    assert (found.revenue, found.net_income, found.free_cash_flow) == (440.0, 44.0, 30.0)
+    assert found.revenue_growth_pct == pytest.approx(10.0)
+    assert found.net_margin_pct == pytest.approx(10.0)
+    assert found.roe_pct == pytest.approx(100 * 44 / 220)
+    assert found.accruals_pct == pytest.approx(100 * (44 - 52) / 550)
+
+
+@pytest.mark.parametrize("missing", FIGURES)
+def test_a_missing_part_gives_nothing_and_never_zero(missing: str) -> None:
+    quarters = world.grown(3, 20)
+    whole = company(quarters)
+    left = {figure: values for figure, values in quarters.items() if figure != missing}
+    found = read(books(world.reports(left)))
+    if missing == "net_income":
+        assert found is None
+        return
+    assert found is not None
+    touched = {
+        "revenue": {
+            *("revenue_growth_pct", "gross_margin_pct", "operating_margin_pct", "net_margin_pct"),
+            *("fcf_margin_pct", "f_score"),
+        },
+        "cost_of_revenue": set(),
+        "gross_profit": set(),
+        "operating_income": {"operating_margin_pct", "roic_pct", "interest_cover"},
+        "pretax_income": {"roic_pct"},
+        "income_tax": {"roic_pct"},
+        "interest_expense": {"interest_cover"},
+        "depreciation": set(),
+        "operating_cash_flow": {"fcf_margin_pct", "accruals_pct", "f_score"},
+        "capital_expenditure": {"fcf_margin_pct"},
+        "diluted_shares": {"dilution_pct", "f_score"},
+        "assets": {"accruals_pct", "f_score"},
+        "current_assets": {"f_score"},
+        "current_liabilities": {"f_score"},
+        "equity": {"roe_pct", "roic_pct", "debt_to_equity"},
+        "cash": {"roic_pct"},
+        "long_term_debt": {"roic_pct", "debt_to_equity", "f_score"},
+        "short_term_debt": {"roic_pct", "debt_to_equity"},
+        "shares_outstanding": set(),
+    }[missing]
+    for name in RATIOS:
+        value = getattr(found, name)
+        assert (value is None) == (name in touched), name
+        assert value is None or value == pytest.approx(getattr(whole, name)), name
+
+
+def test_a_bank_has_no_gross_margin_and_no_strength_of_nine_signs() -> None:
+    told = ("revenue", "net_income", "assets", "equity", "diluted_shares", "operating_cash_flow")
+    bank = {figure: world.grown(5, 16)[figure] for figure in told}
+    found = company(bank)
+    assert found.gross_margin_pct is None
+    assert found.f_score is None
+    assert found.net_margin_pct is not None
+    assert found.roe_pct is not None
+
+
+def test_no_quarter_is_set_against_a_year() -> None:
+    """A young company has told two quarters: it has no year yet, and no growth."""
+    found = company({name: values[:2] for name, values in world.grown(2).items()})
+    assert found.revenue is None
+    assert found.net_margin_pct is None
+    assert found.revenue_growth_pct is None
+    assert found.debt_to_equity is not None
+
+
+def test_a_year_of_four_quarters_is_told_without_a_year_so_far() -> None:
+    rows = [row for row in world.reports(world.grown(4, 12)) if row.figure == "revenue"]
+    quarters = [row for row in rows if (row.ends - row.begins) < 100 * DAY]
+    told = books(quarters).told("revenue", "USD")
+    # The fourth quarter stands in no report: the years up to it cannot be told.
+    assert of_year(told, world.end(6)) is None
+    fourth = [
+        quarters[0]._replace(
+            begins=world.midnight(world.begin(number)),
+            ends=world.midnight(world.end(number)),
+            value=world.grown(4)["revenue"][number],
+        )
+        for number in (3, 7)
+    ]
+    told = books([*quarters, *fourth]).told("revenue", "USD")
+    wanted = math.fsum(world.grown(4)["revenue"][3:7])
+    assert of_year(told, world.end(6)) == pytest.approx(wanted)
+
+
+def test_what_was_restated_counts_from_its_restating_on() -> None:
+    """Shares were split twenty to one: what was filed before is as it was filed."""
+    quarters = world.grown(6, 16)
+    rows = world.reports(quarters, restated={14: 20.0})
+    before, after = (read(books(rows, world.known(number))) for number in (13, 14))
+    assert before is not None
+    assert after is not None
+    assert before.shares == pytest.approx(quarters["shares_outstanding"][13])
+    assert after.shares == pytest.approx(20 * quarters["shares_outstanding"][14])
+    # The report after the split tells the year before anew, so nothing was issued.
+    assert after.dilution_pct == pytest.approx(
+        100 * (quarters["diluted_shares"][14] / quarters["diluted_shares"][10] - 1)
+    )
+
+
+def test_a_balance_is_that_of_its_own_day() -> None:
+    """The newest report tells the last year's balance too, and as its own year's."""
+    quarters = world.grown(7, 14)
+    found = company(quarters)
+    assert found.ends == world.end(13)
+    assert found.equity == quarters["equity"][13] != quarters["equity"][11]
+
+
+def test_another_currency_is_not_mixed_in() -> None:
+    quarters = world.grown(8, 12)
+    euros = [
+        row._replace(unit="EUR", value=row.value * 0.9)
+        for row in world.reports(quarters)
+        if row.figure == "equity"
+    ]
+    found = read(books([*world.reports(quarters), *euros]))
+    assert found is not None
+    assert found.currency == "USD"
+    assert found.equity is None
+
+
+def test_a_loss_has_margins_and_no_growth_from_it() -> None:
+    quarters = world.grown(9, 12) | {"net_income": [-5.0] * 8 + [5.0] * 4}
+    found = company(quarters)
+    assert found.net_margin_pct is not None
+    assert found.net_margin_pct > 0.0
+    assert found.earnings_growth_pct is None
+    lost = company(world.grown(9, 12) | {"net_income": [5.0] * 8 + [-5.0] * 4})
+    assert lost.earnings_growth_pct == pytest.approx(-200.0)
+
+
+def test_a_company_counts_as_long_as_its_next_report_may_take() -> None:
+    assert company(world.grown(1, 14)).valid == REVIEWED
+    years = [
+        row for row in world.reports(world.grown(1, 16)) if (row.ends - row.begins) > 360 * DAY
+    ]
+    found = read(books(years))
+    assert found is not None
+    assert found.valid == REVIEWED_YEARLY
+
+
+def test_only_the_vocabulary_is_heard() -> None:
+    odd = world.reports({"net_income": [1.0] * 4})[0]._replace(figure="tips_and_tricks")
+    period = odd._replace(figure="assets", ends=odd.begins + 9 * DAY)
+    told = books([odd, period])
+    assert told.newest("tips_and_tricks") is None
+    assert told.newest("assets") is None
+
+
+def test_what_a_desk_saw_late_counts_from_its_sight() -> None:
+    rows = world.reports(world.grown(1, 8))
+    late = world.known(7) + 30 * DAY
+    stored = [
+        StoredFact(row, late if row.known_at == world.known(7) else row.known_at, number)
+        for number, row in enumerate(rows)
+    ]
+    for live, wanted in ((True, world.end(6)), (False, world.end(7))):
+        history = CompanyHistory(live=live)
+        history.add(stored)
+        found = read(books(history.then(world.known(7) + DAY)))
+        assert found is not None
+        assert found.ends == wanted
+        assert history.then(late) is history.then(late + DAY)
+
+
+def test_rows_come_in_any_order() -> None:
+    rows = world.stored(world.reports(world.grown(1, 8)))
+    one, other = CompanyHistory(live=False), CompanyHistory(live=False)
+    one.add(rows)
+    for row in reversed(rows):
+        other.add([row])
+    assert one.then(world.known(7)) == other.then(world.known(7))
+    moments = [row.known_at for row in one.then(world.known(7))]
+    assert all(before <= after for before, after in pairwise(moments))
+    assert world.end(7) == date(2018, 12, 31)

@@ -1,0 +1,87 @@
+"""The features company.*: a company's figures and what its price pays for them.
+
+`look` works out how a company looked, once for as long as nothing new is known; `piece` sets that
+against the closes of a day. A company that has told nothing has no features but Nones, and so
+has one whose newest period is too old to count. Pure functions.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from typing import Final
+
+from torra.evidence import company_figures, fair_value
+from torra.evidence.company_facts import Filed
+from torra.evidence.company_figures import RATIOS, Company
+from torra.evidence.fair_value import MULTIPLES, Closes, Known, Valuation
+from torra.evidence.news_digest import NewsSubject
+from torra.evidence.outside_readings import Piece, Seen
+
+STOCK: Final = "stock"
+CURRENCY: Final = "USD"
+"""What the closes of a symbol count in whose profile names no currency."""
+
+NEWEST: Final = "company.net_income"
+"""Name under which a record keeps the report that the figures are of."""
+
+NOBODY: Final = Piece(
+    dict.fromkeys(
+        (
+            *(f"company.{name}" for name in RATIOS),
+            *(f"company.{name}" for name in MULTIPLES),
+            *(f"company.{name.removesuffix('_pct')}_rank" for name in MULTIPLES),
+            *("company.valuation_rank", "company.valuation", "company.implied_growth_pct"),
+            *("company.period_end", "company.filed"),
+        )
+    ),
+    None,
+    company_figures.REVIEWED,
+)
+"""The features of a company of which nothing is known."""
+
+
+def reads_company(subject: NewsSubject) -> bool:
+    """Tell whether a subject has a company to read."""
+    return subject.asset == STOCK and bool(subject.ticker)
+
+
+def look(filed: Filed) -> tuple[Known, ...]:
+    """Return how a company looked over the last five years (torra.evidence.fair_value.course)."""
+    return fair_value.course(filed)
+
+
+def piece(known: tuple[Known, ...], subject: NewsSubject, closes: Closes) -> Piece:
+    """Return the features of a company at the last of the closes."""
+    if not known:
+        return NOBODY
+    company = known[-1].company
+    currency = (*subject.currencies, CURRENCY)[0]
+    valued = fair_value.value(known, closes, currency)
+    told = {
+        **{f"company.{name}": getattr(company, name) for name in RATIOS},
+        **_valued(valued),
+        "company.period_end": company.ends.isoformat(),
+        "company.filed": company.filed.date().isoformat(),
+    }
+    ends = datetime.combine(company.ends, time(), UTC)
+    return Piece({**NOBODY.numbers, **told}, ends, company.valid, _report(company, ends))
+
+
+def _valued(valued: Valuation) -> dict[str, float | str | None]:
+    return {
+        **{f"company.{name}": found for name, found in valued.multiples.items()},
+        **{
+            f"company.{name.removesuffix('_pct')}_rank": found
+            for name, found in valued.ranks.items()
+        },
+        "company.valuation_rank": valued.rank,
+        "company.valuation": valued.word,
+        "company.implied_growth_pct": valued.implied_growth_pct,
+    }
+
+
+def _report(company: Company, ends: datetime) -> tuple[tuple[str, Seen], ...]:
+    income = company.net_income
+    if income is None:
+        return ()
+    return ((NEWEST, Seen(income, ends, company.filed, company.source)),)
