@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.worlds import company_reports as world
 from torra.commands.command_line import main
 
 SERIES = "name,at,known_at,value\n"
@@ -107,3 +108,39 @@ def test_a_mistake_is_one_line(home: Path, words: tuple[str, ...]) -> None:
     told = torra(home, *words)
     assert told.exit_code == 2
     assert len(told.stderr.strip().splitlines()) == 1
+
+
+def test_a_company_is_shown_by_its_ticker(home: Path, tmp_path: Path) -> None:
+    rows = world.reports(world.grown(3, 12))
+    lines = [
+        f"{row.ticker},{row.figure},{row.begins:%Y-%m-%d},{row.ends:%Y-%m-%d},"
+        f"{row.known_at:%Y-%m-%dT%H:%M:%SZ},{row.value!r},{row.unit}"
+        for row in rows
+    ]
+    stored = torra(home, "import", written(tmp_path, "\n".join([FACTS.splitlines()[0], *lines])))
+    assert f"{len(rows):,} values are stored." in stored.stdout
+    told = torra(home, "ACME").stdout.splitlines()
+    assert told[0] == (
+        "ACME: the year to 2019-12-31, known since 2020-02-29 21:00 UTC, from your file mine.csv."
+    )
+    assert "  F-score: 4 of 9" in told
+    assert any(line.startswith("  net margin: ") and line.endswith(" %") for line in told)
+    (assets,) = (line for line in told if line.startswith("  total assets: "))
+    assert assets.endswith(
+        "USD, 2019-12-31, known since 2020-02-29 21:00 UTC, from your file mine.csv"
+    )
+    document = json.loads(torra(home, "ACME", "--json").stdout)
+    assert document["ends"] == "2019-12-31"
+    assert document["figures"]["f_score"] == 4.0
+    assert document["newest"]["revenue"]["begins"] == "2019-01-01"
+
+
+def test_a_company_of_which_nothing_is_stored_is_refused(home: Path, tmp_path: Path) -> None:
+    torra(home, "import", written(tmp_path, FACTS))
+    told = torra(home, "OTHER")
+    assert told.exit_code == 2
+    assert "nothing is stored of a company of that name" in told.stderr
+    partly = torra(home, "ACME")
+    assert partly.exit_code == 0
+    assert partly.stdout.startswith("ACME: no net income is stored")
+    assert "revenue: 5,000,000,000 USD, 2025-10-01 to 2025-12-31" in partly.stdout

@@ -14,7 +14,7 @@ from torra.evidence import outside_readings as readings
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.evidence.outside_numbers import SeriesHistory, SeriesRow, SeriesThen
-from torra.exhibits import figures, outside_words
+from torra.exhibits import company_words, figures, outside_words
 from torra.outside.shelf import BROKEN
 from torra.tick.record import told_outside
 from torra.tick.tick_record import Outside
@@ -116,7 +116,7 @@ def test_the_file_of_a_stranger_is_cut_and_cleaned() -> None:
     found = made(PAIR, source="\u202e<b>x" * 40)
     said = row(outside_words.shown("EURUSD", found), "Slope of the US")["origin"]
     name = said.partition("from your file ")[2]
-    assert len(name) == outside_words.FILE_CHARS and "\u202e" not in name and name.endswith("…")
+    assert len(name) == company_words.FILE_CHARS and "\u202e" not in name and name.endswith("…")
 
 
 def test_series_of_different_days_are_told_one_by_one() -> None:

@@ -6,8 +6,9 @@ outside check FILE` only says what stands in it. A mistake is one line and exit 
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ from torra.commands.terminal import say
 from torra.home import DATABASE
 
 if TYPE_CHECKING:
+    from torra.evidence.company_figures import Company
     from torra.evidence.outside_numbers import FactRow, SeriesRow
     from torra.outside.tables import Table
 
@@ -38,13 +40,17 @@ NOTHING: Final = (
 )
 
 
+TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.\-]{0,14}")
+"""The shape of a ticker: a word of the command line that may name a company."""
+
+
 class SeriesGroup(SpelledGroup):
-    """A group whose word that is no command is the name of a series."""
+    """A group whose word that is no command is the name of a series, or a company's ticker."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the first word; of the name of a series the one that shows it."""
+        """Return the command of the first word; of a series or a company the one that shows it."""
         from torra.evidence.outside_numbers import SERIES, series_of  # noqa: PLC0415
 
         if args and args[0] not in self.commands:
@@ -52,6 +58,8 @@ class SeriesGroup(SpelledGroup):
             name = like.get(args[0].lower(), args[0])
             if series_of(name) is not None:
                 return "show", show, [name, *args[1:]]
+            if TICKER.fullmatch(args[0]):
+                return "company", company, args
         return super().resolve_command(ctx, args)
 
 
@@ -60,7 +68,10 @@ class SeriesGroup(SpelledGroup):
 @click.pass_context
 @plainly
 def outside(context: click.Context, /, as_json: bool) -> None:
-    """Show the numbers from beside the chart, since when they are known; of a NAME its values."""
+    """Show the numbers from beside the chart, since when they are known; of a NAME its values.
+
+    NAME is a series, such as DGS2, or a company's ticker, such as AAPL.
+    """
     if context.invoked_subcommand is not None:
         return
     rows, facts = _told(context.obj)
@@ -112,6 +123,35 @@ def show(context: click.Context, /, name: str, as_json: bool) -> None:
             f"{iso(row.at)[:10]}  {outside_words.series_amount(row)}, known since {known}, seen "
             f"here {seen}, from {outside_words.source_of(row.source)}"
         )
+
+
+@click.command("company")
+@click.argument("ticker")
+@as_json_option
+@click.pass_context
+@plainly
+def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
+    """Show what a company's newest report comes to, and the figures that it is made of."""
+    from torra.errors import ConfigError  # noqa: PLC0415
+    from torra.evidence import company_figures  # noqa: PLC0415
+    from torra.evidence.company_facts import FIGURES, Books  # noqa: PLC0415
+
+    as_json = as_json or bool(context.parent and context.parent.params.get("as_json"))
+    filed = _filed(context.obj, ticker)
+    books = Books()
+    for row in filed:
+        books.hear(row)
+    found = company_figures.read(books)
+    if not filed:
+        raise ConfigError(
+            f"{ticker} is no series, and nothing is stored of a company of that name: `torra "
+            "outside` lists what is"
+        )
+    newest = {figure: row for figure in FIGURES if (row := books.newest(figure)) is not None}
+    if as_json:
+        print_json(_company_document(ticker, found, newest))
+        return
+    say("\n".join(_company_lines(ticker, found, newest)))
 
 
 @outside.command("check")
@@ -263,6 +303,81 @@ def _company_line(row: dict[str, Any]) -> str:
         f"{_many(row['figures'], 'figure')}, for periods that end {row['first'][:10]} to "
         f"{row['last'][:10]}, the newest known since {figures.moment(row['known_at'])}."
     )
+
+
+def _filed(home: Path, ticker: str) -> list[FactRow]:
+    """Return what is stored of a company and known by now."""
+    from instance_database import open_home  # noqa: PLC0415
+    from torra.clock import System  # noqa: PLC0415
+    from torra.config import load_desk  # noqa: PLC0415
+
+    if not (home / DATABASE).is_file():
+        load_desk(home)
+        return []
+    database = open_home(home)
+    try:
+        return database.facts_of(ticker, System().real_now())
+    finally:
+        database.close()
+
+
+def _company_lines(
+    ticker: str, found: Company | None, newest: Mapping[str, FactRow]
+) -> Iterator[str]:
+    """Yield a company in lines: its report, what it comes to, the figures behind it."""
+    from torra.clock import iso  # noqa: PLC0415
+    from torra.evidence.company_facts import FIGURES  # noqa: PLC0415
+    from torra.evidence.company_figures import RATIOS  # noqa: PLC0415
+    from torra.exhibits import company_words, figures, outside_words  # noqa: PLC0415
+
+    if found is None:
+        yield f"{ticker}: no net income is stored, so nothing can be said of it yet."
+    else:
+        known = figures.moment(iso(found.filed))
+        yield (
+            f"{ticker}: the year to {found.ends}, known since {known}, from "
+            f"{company_words.filing(found.source)}."
+        )
+        for one in company_words.NUMBERS:
+            value = getattr(found, one.feature, None)
+            if one.feature in RATIOS and value is not None:
+                unit = RATIOS[one.feature][0]
+                said = outside_words.amount(value, unit, one.decimals, signed=one.signed)
+                yield f"  {one.name}: {said}"
+    yield "The newest figures:"
+    for name, row in newest.items():
+        begins, ends = row.begins.date(), row.ends.date()
+        period = f"{ends}" if begins == ends else f"{begins} to {ends}"
+        yield (
+            f"  {FIGURES[name].says}: {row.value:,.0f} {row.unit}, {period}, known since "
+            f"{figures.moment(iso(row.known_at))}, from {company_words.filing(row.source)}"
+        )
+
+
+def _company_document(
+    ticker: str, found: Company | None, newest: Mapping[str, FactRow]
+) -> dict[str, Any]:
+    from torra.clock import iso  # noqa: PLC0415
+    from torra.evidence.company_figures import RATIOS  # noqa: PLC0415
+
+    return {
+        "ticker": ticker,
+        "ends": None if found is None else found.ends.isoformat(),
+        "filed": None if found is None else iso(found.filed),
+        "source": None if found is None else found.source,
+        "figures": {} if found is None else {name: getattr(found, name) for name in RATIOS},
+        "newest": {
+            name: {
+                "begins": row.begins.date().isoformat(),
+                "ends": row.ends.date().isoformat(),
+                "value": row.value,
+                "unit": row.unit,
+                "known_at": iso(row.known_at),
+                "source": row.source,
+            }
+            for name, row in newest.items()
+        },
+    }
 
 
 def _many(count: int, what: str) -> str:

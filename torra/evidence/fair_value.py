@@ -89,12 +89,14 @@ UNKNOWN: Final = Valuation(dict.fromkeys(MULTIPLES), dict.fromkeys(MULTIPLES))
 
 def course(filed: Filed) -> tuple[Known, ...]:
     """Return how a company looked over the last five years, a row for each moment of news."""
+    if not filed:
+        return ()
     books, found = Books(), list[Known]()
-    since = filed[-1].known_at - FIVE_YEARS - timedelta(days=LEAST_DAYS) if filed else None
+    since = filed[-1].known_at - FIVE_YEARS - timedelta(days=LEAST_DAYS)
     for row, following in zip(filed, (*filed[1:], None), strict=True):
         books.hear(row)
         whole = following is None or following.known_at != row.known_at
-        if whole and since is not None and row.known_at >= since:
+        if whole and row.known_at >= since:
             company = read_company(books)
             if company is not None:
                 found.append(Known(row.known_at, company))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypedDict
 
 from agents.feature_words import label_of
+from torra.evidence.company_numbers import NEWEST, STOCK
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import MARKETS, SERIES, SeriesRow, series_of
 from torra.evidence.outside_readings import (
@@ -24,21 +25,21 @@ from torra.evidence.outside_readings import (
     market_of,
     parts_of,
 )
-from torra.exhibits import figures
+from torra.exhibits import company_words, figures
 from torra.tick.tick_record import Outside, SeenSeries
 
-Block = Literal["macro", "cot", "derivs"]
+Block = Literal["macro", "cot", "derivs", "company"]
 
 BLOCKS: Final[dict[Block, str]] = {
     "macro": "economy",
     "cot": "positions",
     "derivs": "mood and derivatives",
+    "company": "company",
 }
 """What each block is called."""
 
-PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC"}
-FILE_CHARS: Final = 60
-"""Characters of a file's name that are shown."""
+PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC", "edgar": "EDGAR"}
+FIRST_OF_COMPANY: Final = f"company.{company_words.NUMBERS[0].feature}"
 
 UNITS: Final = {"pp": "percentage points"}
 SPANS: Final = {20: "in 20 trading days", 4: "in 4 weeks", 1: "in a month"}
@@ -85,8 +86,9 @@ BRIEFLY: Final = {
 
 
 class OutsideRow(TypedDict):
-    """A number: its value, its change, its rank among three years (100 is the highest), its origin.
+    """A number: its value, its change, its rank (100 is the highest), its origin.
 
+    The rank is among three years; of what a price pays for a company among five, 100 is dearest.
     `day` is what it is about; `old` says that it was too old to count.
     """
 
@@ -123,6 +125,7 @@ class _Number(NamedTuple):
     rank: str = ""
     decimals: int | None = 2
     signed: bool = False
+    in_a_line: bool = True
 
 
 def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
@@ -131,7 +134,10 @@ def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
         return {"rows": [], "notes": [OFF], "brief": "nothing is read"}
     numbers = [*_numbers(str(symbol or ""), told)]
     rows = [row for one in numbers if (row := _row(one, told)) is not None]
-    notes = [*_relation(told), *_crowded(rows, told), *_unknown(numbers, told, symbol)]
+    notes = [
+        *_relation(told), *_crowded(rows, told), *company_words.notes(told),
+        *_unknown(numbers, told, symbol),
+    ]  # fmt: skip
     known = sum(not row["old"] for row in rows)
     old = len(rows) - known
     count = f"{known} number{'' if known == 1 else 's'} known" if known else "nothing known"
@@ -144,7 +150,7 @@ def in_a_line(symbol: str, told: Outside) -> str:
     known: dict[Block, list[str]] = {one.block: [] for one in numbers}
     for one in numbers:
         row = _row(one, told)
-        if row is not None and not row["old"]:
+        if row is not None and not row["old"] and one.in_a_line:
             known[one.block].append(f"{one.name} {row['value']} ({row['day']})")
     parts = [
         f"{BLOCKS[block]}: {', '.join(said) or brief(told.statuses.get(block))}"
@@ -164,12 +170,14 @@ def brief(status: str | None) -> str:
 def source_of(source: str | None) -> str:
     """Return who stated a value."""
     word = str(source or "")
-    return PUBLISHERS.get(word) or f"your file {figures.clean(word, FILE_CHARS)}".rstrip()
+    return PUBLISHERS.get(word) or company_words.filing(word)
 
 
 def name_of(series: str) -> str:
     """Return what a series is called, with the currency or the symbol that it is of."""
     found = series_of(series)
+    if series == NEWEST:
+        return company_words.REPORTS
     if found is None:
         return figures.clean(series, 40)
     if series in SERIES:
@@ -205,6 +213,8 @@ def amount(value: object, unit: str, decimals: int | None = 2, *, signed: bool =
 
 def _subject(symbol: str, told: Outside) -> NewsSubject:
     """Return what the features of a record tell of its symbol: a record names no asset class."""
+    if company_words.reads(told.numbers):
+        return NewsSubject(symbol, STOCK)
     levels = {name for name in LEVELS if f"macro.{name}" in told.numbers}
     asset = next((asset for asset, of in LEVELS_OF.items() if {*of} == levels), "crypto")
     halves = (symbol.upper()[:3], symbol.upper()[3:6]) if asset == "fx" else ()
@@ -227,6 +237,8 @@ def _numbers(symbol: str, told: Outside) -> Iterator[_Number]:
             1 if level == "inventories" else 2,
             kind_of(feature)[0] == "pp",
         )
+    for row_of in company_words.NUMBERS if subject.asset == STOCK else ():
+        yield _of_company(row_of)
     market = market_of(subject)
     if market and "cot.net_pct" in told.numbers:
         turned = market == "eur" and not symbol.upper().startswith(COT_CURRENCY)
@@ -255,6 +267,19 @@ def _numbers(symbol: str, told: Outside) -> Iterator[_Number]:
             )
 
 
+def _of_company(one: company_words.CompanyNumber) -> _Number:
+    return _Number(
+        "company",
+        one.name,
+        f"company.{one.feature}",
+        (NEWEST,),
+        rank=f"company.{one.ranked}" if one.ranked else "",
+        decimals=one.decimals,
+        signed=one.signed,
+        in_a_line=one.in_a_line,
+    )
+
+
 def _level_name(level: str, symbol: str) -> str:
     """Return what a level is called; the gap of a pair tells which side is taken from which."""
     if level != "rate_gap":
@@ -276,6 +301,9 @@ def _row(one: _Number, told: Outside) -> OutsideRow | None:
     """Return the row of a number; None where nothing of it is known."""
     seen = [(name, told.seen[name]) for name in one.series if name in told.seen]
     old = [(name, row) for name, row in seen if row.stale]
+    if one.block == "company" and old:
+        # One row tells of them all.
+        return _old_reports(old[0][1]) if one.feature == FIRST_OF_COMPANY else None
     value = told.numbers.get(one.feature)
     name = f"{one.name[:1].upper()}{one.name[1:]}"
     if figures.number(value) is not None:
@@ -299,6 +327,19 @@ def _row(one: _Number, told: Outside) -> OutsideRow | None:
         "rank": figures.DASH,
         "origin": _too_old(one, old),
         "day": _day(str(old[0][1].at)),
+        "old": True,
+    }
+
+
+def _old_reports(row: SeenSeries) -> OutsideRow:
+    return {
+        "block": "company",
+        "name": "The company's reports",
+        "value": "too old to count",
+        "change": figures.DASH,
+        "rank": figures.DASH,
+        "origin": _dated(row),
+        "day": _day(str(row.at)),
         "old": True,
     }
 
@@ -414,7 +455,7 @@ def _unknown(numbers: Sequence[_Number], told: Outside, symbol: str | None) -> I
 
 def _reason(series: str, status: str) -> str:
     """Return why a series is not known, by the status of its block, and what to do."""
-    source = SERIES[series].source if series in SERIES else "file"
+    source = SERIES[series].source if series in SERIES else "edgar" if series == NEWEST else "file"
     who = PUBLISHERS.get(source, "")
     who = f"{who[:1].upper()}{who[1:]}"
     if source == "file" and status != "off":
@@ -426,6 +467,8 @@ def _reason(series: str, status: str) -> str:
 
 def _named(series: str) -> str:
     """Return what a series is called, and its name in a file; of positions the market alone."""
+    if series == NEWEST:
+        return company_words.REPORTS
     if series.startswith("cot."):
         return f"positions of {name_of(series).partition(':')[0]}"
     return f"{name_of(series)} ({series})"

@@ -13,6 +13,7 @@ zone is refused. docs/outside.md has the names.
 from __future__ import annotations
 
 import csv
+import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from torra.errors import ConfigError
+from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES, FactRow, SeriesRow, kind_of_source, series_of
 from torra.regular_files import read_regular
 
@@ -42,8 +44,8 @@ SERIES_COLUMNS: Final = ("name", "at", "known_at", "value")
 FACT_COLUMNS: Final = ("ticker", "figure", "begins", "ends", "known_at", "value", "unit")
 
 TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.\-]{0,14}")
-FIGURE: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
-UNIT: Final = re.compile(r"[A-Za-z%/ ]{0,16}")
+UNITS: Final = {"money": re.compile("[A-Z]{3}"), "shares": re.compile("shares")}
+"""The unit of a figure, by its kind."""
 
 Row = TypeVar("Row", SeriesRow, FactRow)
 
@@ -155,12 +157,23 @@ def _series(told: Mapping[str, str], source: str) -> SeriesRow:
 
 
 def _fact(told: Mapping[str, str], source: str) -> FactRow:
-    for name, shape in (("ticker", TICKER), ("figure", FIGURE), ("unit", UNIT)):
-        if not shape.fullmatch(told[name]):
-            raise _Wrong(f"{name} {_quoted(told[name])} cannot be taken: {_SHAPES[name]}")
-    begins, ends = _begin("begins", told["begins"]), _begin("ends", told["ends"])
+    if not TICKER.fullmatch(told["ticker"]):
+        raise _Wrong(
+            f"ticker {_quoted(told['ticker'])} cannot be taken: capital letters, digits, . and -, "
+            "such as AAPL"
+        )
+    figure = FIGURES.get(told["figure"])
+    if figure is None:
+        raise _Wrong(f"figure {_quoted(told['figure'])} is none: {_near_figure(told['figure'])}")
+    if not UNITS[figure.unit].fullmatch(told["unit"]):
+        wanted = "a currency, such as USD" if figure.unit == "money" else "shares"
+        raise _Wrong(f"unit {_quoted(told['unit'])} cannot be taken: write {wanted}")
+    begins, ends = _day("begins", told["begins"]), _day("ends", told["ends"])
     if begins > ends:
         raise _Wrong("it begins after it ends")
+    if (begins == ends) is not (figure.over == "day"):
+        wanted = "that very day twice" if figure.over == "day" else "its first and its last day"
+        raise _Wrong(f"{told['figure']} is of a {figure.over}: as begins and ends write {wanted}")
     known = _known(told["known_at"], ends)
     return FactRow(
         told["ticker"], told["figure"], begins, ends, known, _number(told["value"]),
@@ -168,11 +181,10 @@ def _fact(told: Mapping[str, str], source: str) -> FactRow:
     )  # fmt: skip
 
 
-_SHAPES: Final = {
-    "ticker": "capital letters, digits, . and -, such as AAPL",
-    "figure": "small letters, digits and _, such as net_income",
-    "unit": "letters, such as USD or shares",
-}
+def _near_figure(name: str) -> str:
+    """Return what a wrong figure may have meant, else all of them."""
+    like = difflib.get_close_matches(name.lower(), FIGURES, 1)
+    return f"write {like[0]}" if like else f"write one of {', '.join(FIGURES)}"
 
 
 def _near(name: str) -> str:
@@ -208,6 +220,10 @@ def _moment(column: str, text: str) -> datetime | date:
             f"{column} {_quoted(text)} lies outside of {FIRST_DAY.year} to {LAST_DAY.year}"
         )
     return found
+
+
+def _day(column: str, text: str) -> datetime:
+    return _begin(column, text).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _begin(column: str, text: str) -> datetime:

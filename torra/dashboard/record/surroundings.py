@@ -67,6 +67,7 @@ BEYOND: Final = {
     "macro": outside_words.BLOCKS["macro"],
     "positions": outside_words.BLOCKS["cot"],
     "derivatives": "derivatives",
+    "filings": "reports",
 }
 """What an agent that abstains calls the blocks of numbers from beyond the chart, for a trader."""
 

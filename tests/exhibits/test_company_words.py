@@ -1,0 +1,93 @@
+"""What a tick knew of a company, in words: rows, sentences, an old report, nothing known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.outside.test_company_nothing_later import SHARE, closes, made, read
+from tests.outside.test_nothing_later import Rows
+from tests.worlds import company_reports as world
+from torra.evidence.company_numbers import NEWEST
+from torra.exhibits import company_words, outside_words
+from torra.outside.shelf import OutsideShelf
+from torra.tick.record import told_outside
+from torra.tick.tick_record import Outside
+
+AS_OF = world.known(37)
+FILED = "edgar 10-Q 0000000001-37-000001"
+
+
+def told(**more: Any) -> Outside:
+    """Return the part of a record of a tick that read the made company."""
+    rows = [one for one in made(3) if one.row.source != "mine.csv"]
+    prices = closes(AS_OF.date())
+    record = told_outside(read(rows, more.pop("as_of", AS_OF), prices, live=False))
+    record["numbers"] |= more.pop("numbers", {})
+    assert not more
+    return Outside.read(record)
+
+
+def rows_of(found: outside_words.OutsideShown) -> dict[str, str]:
+    return {row["name"]: row["value"] for row in found["rows"]}
+
+
+def test_a_company_is_told_row_by_row() -> None:
+    found = outside_words.shown("ACME.US", told())
+    values = rows_of(found)
+    assert values["Revenue, in a year"] == "+3.8 %"
+    assert values["F-score"] == "7 of 9"
+    assert values["Debt to equity"] == "0.28 x"
+    assert values["Shares, in a year"].endswith("%")
+    assert len(values) == len(company_words.NUMBERS)
+    ranks = {row["name"]: row["rank"] for row in found["rows"]}
+    assert ranks["P/E"] == "54 of 100"
+    assert ranks["F-score"] == "—"
+    assert all("30 Jun 2026" in row["day"] or "2026-06-30" in row["day"] for row in found["rows"])
+
+
+def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
+    report, priced, bet = outside_words.shown("ACME.US", told())["notes"]
+    assert report.startswith("The company's figures are of the year to 2026-06-30, known since ")
+    assert report.endswith("from EDGAR (10-Q 0000000001-37-000001).")
+    assert priced == (
+        "The share is priced as usual for itself: its price ranks 51 of 100 among its own five "
+        "years."
+    )
+    assert bet.startswith("The price bets on free cash flow that changes by +8.7 % a year")
+
+
+def test_a_price_that_cannot_be_told_says_what_it_needs() -> None:
+    notes = outside_words.shown("ACME.US", told(numbers={"company.pe": None}))["notes"]
+    assert notes[-1].startswith("P/E is not known: it needs earnings above zero")
+
+
+def test_an_old_report_is_told_in_one_row() -> None:
+    stale = told(as_of=world.known(39) + 900 * (world.known(1) - world.known(0)))
+    found = outside_words.shown("ACME.US", stale)
+    (row,) = found["rows"]
+    assert row["value"] == "too old to count"
+    assert row["old"]
+    assert "EDGAR" in row["origin"]
+    assert found["notes"] == []
+
+
+def test_nothing_known_says_who_publishes_it() -> None:
+    view = OutsideShelf(Rows([]), live=False).latest(SHARE, AS_OF, trouble=lambda _b: "empty")
+    found = outside_words.shown("ACME.US", Outside.read(told_outside(view)))
+    (note,) = found["notes"]
+    assert note.startswith("Not known: the company's reports. EDGAR publishes it")
+
+
+def test_a_line_has_the_telling_figures_alone() -> None:
+    line = outside_words.in_a_line("ACME.US", told())
+    assert line.startswith("company: revenue, in a year +3.8 %")
+    assert line.count(",") < 8
+    assert "gross margin" not in line
+
+
+def test_a_file_of_ones_own_is_named() -> None:
+    assert company_words.filing("my facts.csv") == "your file my facts.csv"
+    assert company_words.filing("edgar") == "EDGAR"
+    assert company_words.filing("\x1b[31m<b>").startswith("your file ")
+    assert outside_words.source_of(FILED) == "EDGAR (10-Q 0000000001-37-000001)"
+    assert outside_words.name_of(NEWEST) == company_words.REPORTS

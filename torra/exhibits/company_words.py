@@ -1,0 +1,106 @@
+"""What a tick knew of a company, in words: which figures are shown, and what they come to.
+
+`NUMBERS` are the rows in the order of a reader: what it earns, how sound it is, what its price
+pays. `notes` are the sentences beside them. Pure values and functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from torra.evidence.company_numbers import NEWEST
+from torra.evidence.fair_value import RETURN
+from torra.exhibits import figures
+from torra.tick.tick_record import Outside
+
+REPORTS: Final = "the company's reports"
+"""What the figures of a company are called where none is known."""
+
+EDGAR: Final = "edgar"
+FILE_CHARS: Final = 60
+"""Characters of a file's name that are shown."""
+
+
+class CompanyNumber(NamedTuple):
+    """A figure as it is shown: what it is called, and whether it stands in a line by itself."""
+
+    name: str
+    feature: str
+    decimals: int = 1
+    signed: bool = False
+    ranked: str = ""
+    in_a_line: bool = False
+
+
+NUMBERS: Final = (
+    CompanyNumber("revenue, in a year", "revenue_growth_pct", 1, signed=True, in_a_line=True),
+    CompanyNumber("earnings, in a year", "earnings_growth_pct", 1, signed=True),
+    CompanyNumber("gross margin", "gross_margin_pct"),
+    CompanyNumber("operating margin", "operating_margin_pct"),
+    CompanyNumber("net margin", "net_margin_pct", in_a_line=True),
+    CompanyNumber("free cash flow margin", "fcf_margin_pct"),
+    CompanyNumber("return on equity", "roe_pct"),
+    CompanyNumber("return on invested capital", "roic_pct"),
+    CompanyNumber("debt to equity", "debt_to_equity", 2),
+    CompanyNumber("interest cover", "interest_cover"),
+    CompanyNumber("earnings that were not cash", "accruals_pct", signed=True),
+    CompanyNumber("shares, in a year", "dilution_pct", signed=True),
+    CompanyNumber("F-score", "f_score", 0, in_a_line=True),
+    CompanyNumber("P/E", "pe", ranked="pe_rank", in_a_line=True),
+    CompanyNumber("P/B", "pb", ranked="pb_rank"),
+    CompanyNumber("EV/EBITDA", "ev_ebitda", ranked="ev_ebitda_rank"),
+    CompanyNumber("free cash flow yield", "fcf_yield_pct", 2, ranked="fcf_yield_rank"),
+)
+"""The figures of a company, as features are named after `company.`."""
+
+VALUED: Final = {
+    "cheap": "The share is cheap for itself",
+    "usual": "The share is priced as usual for itself",
+    "dear": "The share is dear for itself",
+}
+
+
+def notes(told: Outside) -> Iterator[str]:
+    """Yield what a company's figures come to, and of which report they are; nothing without one."""
+    report = told.seen.get(NEWEST)
+    if report is None or report.stale:
+        return
+    known = figures.moment(report.known_at)
+    yield (
+        f"The company's figures are of the year to {day(report.at)}, known since {known}, from "
+        f"{filing(report.source)}."
+    )
+    rank = figures.number(told.numbers.get("company.valuation_rank"))
+    said = VALUED.get(str(told.numbers.get("company.valuation")))
+    if rank is not None and said:
+        yield f"{said}: its price ranks {rank:.0f} of 100 among its own five years."
+    growth = figures.number(told.numbers.get("company.implied_growth_pct"))
+    if growth is not None:
+        yield (
+            f"The price bets on free cash flow that changes by {figures.signed(growth, 1)} % a "
+            f"year for ever, at a return of {100 * RETURN:.0f} %."
+        )
+    if told.numbers.get("company.pe") is None:
+        yield (
+            "P/E is not known: it needs earnings above zero, a count of the shares that no split "
+            "has overtaken, and a close of the day before in the currency of the reports."
+        )
+
+
+def day(at: object) -> str:
+    """Return a day without its midnight."""
+    return figures.moment(str(at)).removesuffix(" 00:00 UTC")
+
+
+def filing(source: str | None) -> str:
+    """Return who told a company's figures: a filing, or a file."""
+    word, _, more = str(source or "").partition(" ")
+    if word == EDGAR:
+        return f"EDGAR ({figures.clean(more, 40)})" if more else "EDGAR"
+    return f"your file {figures.clean(source, FILE_CHARS)}".rstrip()
+
+
+def reads(numbers: Mapping[str, object]) -> bool:
+    """Tell whether a record has the figures of a company."""
+    return any(name.startswith("company.") for name in numbers)
