@@ -204,6 +204,13 @@ NUMBER_NOTES: Final[Mapping[str, Mapping[str, str]]] = {
     "index": {"macro.vix": "an index moves against VIX; a high rank is stress."},
     "oil": {"macro.inventories": "oil tends to fall as its stocks grow."},
     "fx": {"macro.rate_gap": "a currency tends to rise as its yield does beside the other's."},
+    "stock": {
+        "company.valuation_rank": "a rank of 100 is the dearest of the share's own five years.",
+        "company.implied_growth_pct": (
+            "company.implied_growth_pct is the growth that the price already pays for; hold it "
+            "against what was grown."
+        ),
+    },
 }
 """What is said of a number of an asset class, by the feature: only where that is listed."""
 
@@ -215,7 +222,7 @@ PICTURE: Final = (
 )
 LISTED: Final = "Evidence:"
 MISSING: Final = "({count} numbers from beside the chart are left out: no room)"
-LEFT_OUT: Final = ("derivs.", "positioning.", "cot.", "spread.", "macro.")
+LEFT_OUT: Final = ("derivs.", "positioning.", "cot.", "spread.", "macro.", "company.")
 """Blocks of which a prompt that is too long lists less, in this order."""
 REMEMBERED: Final = "Memory:"
 REPORTED: Final = "Reports of other agents:"

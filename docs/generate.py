@@ -35,6 +35,7 @@ from torra.config import (
     SymbolSpec,
 )
 from torra.dashboard import description
+from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES
 from torra.profiles.fields import EXACT, literals
 from torra.providers.vendors.capabilities import AS_OF, MODELS_KNOWN, Capability
@@ -73,6 +74,7 @@ BY_HAND = ("<!-- by hand: begin -->\n", "<!-- by hand: end -->\n")
 """What stands between these lines of docs/models.md is kept as it is."""
 
 SERIES_TABLE = ("<!-- series: begin -->\n", "<!-- series: end -->\n")
+FIGURES_TABLE = ("<!-- figures: begin -->\n", "<!-- figures: end -->\n")
 OWN_NAME = {"": "", "symbol": " (`.SYMBOL`)", "currency": " (`.EUR`)"}
 
 COLUMNS = "| key | default | limits | meaning |\n|---|---|---|---|\n"
@@ -138,18 +140,26 @@ def render_models_docs(by_hand: str = "\n") -> str:
     return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
 
 
-def series_table(page: str) -> str:
-    """Return docs/outside.md with the table of the series as the code has them."""
-    begin, end = SERIES_TABLE
-    head, _, rest = page.partition(begin)
-    _, _, tail = rest.partition(end)
+def outside_tables(page: str) -> str:
+    """Return docs/outside.md with the tables of series and figures as the code has them."""
     rows = "".join(
         f"| `{name}`{OWN_NAME[one.own]} | {one.says} | {one.unit} | {one.valid.days} d "
         f"| {one.source} |\n"
         for name, one in SERIES.items()
     )
     columns = "| series | what it is | unit | valid | from |\n|---|---|---|---|---|\n"
-    return f"{head}{begin}{columns}{rows}{end}{tail}"
+    figures = "".join(
+        f"| `{name}` | {one.says} | {one.unit} | {one.over} |\n" for name, one in FIGURES.items()
+    )
+    told = "| figure | what it is | unit | of a |\n|---|---|---|---|\n"
+    return _between(_between(page, SERIES_TABLE, columns + rows), FIGURES_TABLE, told + figures)
+
+
+def _between(page: str, marks: tuple[str, str], text: str) -> str:
+    begin, end = marks
+    head, _, rest = page.partition(begin)
+    _, _, tail = rest.partition(end)
+    return f"{head}{begin}{text}{end}{tail}"
 
 
 def render_agents_docs(by_hand: str = "\n") -> str:
@@ -179,7 +189,7 @@ def write() -> None:
     (ROOT / "profiles" / "default.json").write_text(render_default_profile(), encoding="utf-8")
     (ROOT / "docs" / "deny_reasons.md").write_text(deny_table(), encoding="utf-8")
     outside = ROOT / "docs" / "outside.md"
-    outside.write_text(series_table(outside.read_text("utf-8")), encoding="utf-8")
+    outside.write_text(outside_tables(outside.read_text("utf-8")), encoding="utf-8")
     (ROOT / "docs" / "guards.md").write_text(guard_table(GUARDS), encoding="utf-8")
     dependencies.PAGE.write_text(dependencies.render(), encoding="utf-8")
     transcripts.PAGE.write_text(transcripts.render(), encoding="utf-8")

@@ -654,7 +654,12 @@ def test_tick_tells_what_was_known_beyond_the_chart(tmp_path: Path) -> None:
     )
     record = json.loads(torra(tmp_path, *asked, "--json").stdout)["outside"]
     assert record["numbers"]["macro.rate_gap"] == -2.5
-    assert record["statuses"] == {"macro": "available", "cot": "empty", "derivs": "empty"}
+    assert record["statuses"] == {
+        "macro": "available",
+        "cot": "empty",
+        "derivs": "empty",
+        "company": "empty",
+    }
 
 
 def test_tick_names_the_nearest_events(tmp_path: Path) -> None:

@@ -259,6 +259,6 @@ def test_a_file_of_ones_own_has_every_name_it_may_have() -> None:
     assert series_of("derivs.funding.US500.CASH") is SERIES["derivs.funding"]
 
 
-def test_the_page_lists_every_series() -> None:
+def test_the_page_lists_every_series_and_every_figure() -> None:
     page = (ROOT / "docs" / "outside.md").read_text("utf-8")
-    assert page == generate.series_table(page), "python -m docs.generate"
+    assert page == generate.outside_tables(page), "python -m docs.generate"

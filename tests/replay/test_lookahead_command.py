@@ -17,15 +17,17 @@ from ath_calculator import Records
 from technical_calculator import score_frame
 from tests.conftest import Scale
 from tests.scores.test_causality import early_swings
-from tests.worlds import outside_series
+from tests.worlds import company_reports, outside_series
 from tests.worlds.price_series import SAMPLE_DATA, sample, walk
 from tests.worlds.stored_days import POSITIONS
 from torra.commands import checking as checking_commands
 from torra.config import Profile
 from torra.errors import ConfigError
+from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import SeriesHistory, StoredRow
 from torra.market import structure as market_structure
 from torra.replay.outlook_then import OutlookThen
+from torra.replay.replaying import guessed_terms
 from torra.replay.rerun import futures, lookahead
 from torra.replay.rerun.futures import KINDS
 from torra.replay.rerun.lookahead import Findings, LookaheadSubject, exhibit, probe
@@ -274,6 +276,44 @@ def test_what_is_known_later_beside_the_chart_moves_nothing(scaled: Scale) -> No
     assert found.clean, found.moved[:3]
     told = found.columns["tick"]
     assert {"features.macro.rate_gap_change_20.value", "features.cot.net_pct.value"} <= told
+
+
+def of_a_company() -> LookaheadSubject:
+    """Return shipped bars as those of a share, with the reports of its company."""
+    bars = History("ACME", {"H1": sample("EURUSD_H1")}, {})
+    spec = guessed_terms(bars).model_copy(update={"asset": "stock", "ticker": "ACME"})
+    moved = bars.period[0] - company_reports.known(24)
+    # Whole quarters before the bars: all but the last weeks of reports are known at their begin.
+    facts = tuple(
+        one._replace(
+            row=one.row._replace(
+                begins=one.row.begins + moved, ends=one.row.ends + moved,
+                known_at=one.row.known_at + moved,
+            ),
+            first_seen=one.first_seen + moved,
+        )
+        for one in company_reports.stored(company_reports.reports(company_reports.grown(1)))
+    )  # fmt: skip
+    profile = Profile(symbols={"ACME": spec})
+    return LookaheadSubject.of(bars, profile, OutlookThen(facts=facts, begin=bars.period[0]))
+
+
+def test_what_a_company_reports_later_moves_nothing(scaled: Scale) -> None:
+    found = probe(of_a_company(), points=scaled(60, 2), kinds=("noise",), modes=("budget",))
+    assert found.clean, found.moved[:3]
+    told = found.columns["tick"]
+    assert {"features.company.net_margin_pct.value", "features.company.pe.value"} <= told
+
+
+def test_a_report_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = CompanyHistory.add
+
+    def early(self: CompanyHistory, rows: Any) -> None:
+        add(self, [one._replace(row=one.row._replace(known_at=one.row.ends)) for one in rows])
+
+    monkeypatch.setattr(CompanyHistory, "add", early)
+    found = probe(of_a_company(), points=2, kinds=("noise",), modes=("budget",))
+    assert not found.clean
 
 
 def test_a_number_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

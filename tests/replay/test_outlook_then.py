@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import technical_calculator
 from instance_database import open_home
-from tests.worlds import desks, outside_series
+from tests.worlds import company_reports, desks, outside_series
 from tests.worlds.price_series import sample
 from tests.worlds.tables_once import tables_once
 from torra.clock import iso
@@ -263,6 +263,33 @@ def test_older_series_keep_their_weekday_and_their_values() -> None:
         assert other.row.at - one.row.at == other.row.known_at - one.row.known_at == SHIFT
         assert other.row.at.weekday() == one.row.at.weekday()
         assert other.row.value == one.row.value
+
+
+def of_a_company(first: datetime) -> OutlookThen:
+    """Return a replay from desks.START on with a company whose reports begin at a moment."""
+    rows = [
+        row for row in company_reports.reports(company_reports.grown(1)) if row.known_at >= first
+    ]
+    return OutlookThen(facts=tuple(company_reports.stored(rows)), begin=desks.START)
+
+
+@pytest.mark.parametrize(("days", "short"), [(SHIFT.days - 100, True), (SHIFT.days + 200, False)])
+def test_reports_are_too_short_for_the_placebo_unless_they_have_all_of_the_replay(
+    days: int, short: bool
+) -> None:
+    found = of_a_company(desks.START - timedelta(days=days))
+    assert (found.short_series == ("ACME",)) == short
+    assert bool(found.with_older_series().facts) != short
+    assert OutlookThen.of(json.loads(json.dumps(found.as_json()))) == found
+    assert found.digest != OutlookThen(begin=desks.START).digest
+
+
+def test_older_reports_are_the_company_as_it_was_then() -> None:
+    found = of_a_company(desks.START - timedelta(days=600))
+    for one, other in zip(found.facts, found.with_older_series().facts, strict=True):
+        assert other.row.value == one.row.value
+        for name in ("begins", "ends", "known_at"):
+            assert getattr(other.row, name) - getattr(one.row, name) == SHIFT
 
 
 def test_other_spreads_are_another_replay() -> None:

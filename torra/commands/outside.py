@@ -139,8 +139,8 @@ def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
     as_json = as_json or bool(context.parent and context.parent.params.get("as_json"))
     filed = _filed(context.obj, ticker)
     books = Books()
-    for row in filed:
-        books.hear(row)
+    for told in filed:
+        books.hear(told)
     found = company_figures.read(books)
     if not filed:
         raise ConfigError(

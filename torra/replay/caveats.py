@@ -88,14 +88,15 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
             f"Agents read {count(len(told.stored), 'headline')} of vendors, as this desk first saw "
             f"them, the first at {first}: before it they had none."
         )
-    if told.series:
+    if told.series or told.facts:
         names = sorted({one.row.name for one in told.series})
+        names += sorted({f"the reports of {one.row.ticker}" for one in told.facts})
         yield (
             f"Outside numbers ({', '.join(names)}) count from the moment at which the public could "
             "know them; a live desk has them from when it saw them itself, which may be later."
         )
     reads = any(arm.agents.get("active_agents") == READERS["active_agents"] for arm in plan.arms)
-    if reads and not told.series:
+    if reads and not told.series and not told.facts:
         yield (
             f"No outside number that {plan.history.symbol} reads is stored, so the arms with and "
             "without them saw the same: import some with `torra outside import FILE`."

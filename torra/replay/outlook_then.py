@@ -150,13 +150,12 @@ class OutlookThen:
     def with_older_series(self) -> OutlookThen:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
 
-        A series that is shorter than that is left out.
+        A series that is shorter than that is left out, and so are reports.
         """
         rows = (one for one in self.series if one.row.name not in self.short_series)
+        facts = (one for one in self.facts if one.row.ticker not in self.short_series)
         return replace(
-            self,
-            series=tuple(map(_shifted, rows)),
-            facts=tuple(_shifted_fact(one) for one in self.facts),
+            self, series=tuple(map(_shifted, rows)), facts=tuple(map(_shifted_fact, facts))
         )
 
     def with_other_future(self, as_of: datetime, rng: Generator) -> OutlookThen:
@@ -177,11 +176,15 @@ class OutlookThen:
 
     @property
     def short_series(self) -> tuple[str, ...]:
-        """Names of the series that do not reach back far enough to be shifted."""
+        """Names of the series and companies that do not reach back far enough to be shifted."""
+        told = [
+            *((one.row.name, one.row.known_at) for one in self.series),
+            *((one.row.ticker, one.row.known_at) for one in self.facts),
+        ]
         first: dict[str, datetime] = {}
-        for one in self.series:
-            first[one.row.name] = min(one.row.known_at, first.get(one.row.name, one.row.known_at))
-        begin = self.begin or max((one.row.known_at for one in self.series), default=LATEST)
+        for name, known in told:
+            first[name] = min(known, first.get(name, known))
+        begin = self.begin or max((known for _, known in told), default=LATEST)
         return tuple(sorted(name for name, at in first.items() if at + SHIFT > begin))
 
     def as_json(self) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.errors import ConfigError
+from torra.evidence.company_numbers import reads_company
 from torra.evidence.outside_numbers import StoredRow, series_of
 from torra.evidence.outside_readings import LEVELS_OF, market_of, series_for
 from torra.exhibits import figures, outside_words
@@ -496,7 +497,11 @@ def _share(
     """Yield in how many of the newest ticks of a symbol each block was known."""
     instance = one.instance
     subject = subject_of(instance, one.profile)
-    reads = {"macro": subject.asset in LEVELS_OF, "cot": bool(market_of(subject))}
+    reads = {
+        "macro": subject.asset in LEVELS_OF,
+        "cot": bool(market_of(subject)),
+        "company": reads_company(subject),
+    }
     streams = [(instance.id, timeframe) for timeframe in instance.timeframes]
     newest = behind.database.newest_of(streams)
     ticks = shares.get(
