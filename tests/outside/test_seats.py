@@ -5,6 +5,9 @@ And turned round, the evidence turns every reading exactly.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from agents.contracts import VECTORS, DebateContext, Feature
@@ -12,14 +15,18 @@ from agents.evidence import missing
 from agents.registry import AGENTS
 from tests.doubles.scripted import context
 from tests.evidence.test_outside_readings import AS_OF, SUBJECTS, nothing, whole
+from tests.outside.test_nothing_later import Rows
+from tests.worlds import company_reports
 from torra.evidence import outside_readings as readings_then
 from torra.evidence.outside_readings import OutsideView
+from torra.outside.shelf import OutsideShelf
 from torra.outside.sources import trouble_of
 from torra.providers.rules.readings import TrendStrength, readings
 from torra.providers.rules.specialists import TABLES
 
+DAY = timedelta(days=1)
 READS = {
-    "fundamental": {"gold", "index", "fx", "oil"},
+    "fundamental": {"gold", "index", "fx", "oil", "stock"},
     "sentiment": {"gold", "index", "fx", "oil", "stock", "crypto"},
 }
 """Classes of which a role has something to read, where the sources bring it."""
@@ -31,10 +38,27 @@ SOURCES = {
 }
 
 
+FACTS = company_reports.stored(
+    row for row in company_reports.reports(company_reports.grown(3)) if row.known_at <= AS_OF
+)
+
+
 def view(asset: str, there: bool, sources: tuple[str, ...]) -> OutsideView:
+    """Return what a class knows; a stock has the reports of its company beside the series."""
     subject = SUBJECTS[asset]
     then = whole(subject) if there and sources else nothing
-    return readings_then.read(subject, then, AS_OF, trouble=trouble_of(sources))
+    found = readings_then.read(subject, then, AS_OF, trouble=trouble_of(sources))
+    if asset != "stock":
+        return found
+    shelf = OutsideShelf(Rows([], FACTS if there and sources else []), live=False)
+    share = replace(subject, ticker="ACME")
+    prices = [(AS_OF.date() - n * DAY, 100.0 + n % 9) for n in range(1500, 0, -1)]
+    company = shelf.latest(share, AS_OF, closes=lambda _span: prices, trouble=trouble_of(sources))
+    numbers = {**found.numbers, **company.numbers}
+    # The shelf knows no series here: those that were read stay.
+    numbers |= {name: value for name, value in found.numbers.items() if value is not None}
+    statuses = {**found.statuses, "company": company.statuses["company"]}
+    return replace(found, numbers=numbers, statuses=statuses)
 
 
 def seen(found: OutsideView, asset: str) -> DebateContext:
@@ -59,7 +83,7 @@ def test_a_seat_abstains_where_it_has_nothing(
         assert "empty" in why
 
 
-@pytest.mark.parametrize("asset", sorted({*READS["sentiment"], *READS["fundamental"]} - {"stock"}))
+@pytest.mark.parametrize("asset", sorted({*READS["sentiment"], *READS["fundamental"]}))
 @pytest.mark.parametrize("trend", [0.0, 0.4, 1.0])
 def test_evidence_turned_round_turns_each_reading_exactly(asset: str, trend: float) -> None:
     found = view(asset, there=True, sources=SOURCES["all"]).numbers
@@ -93,4 +117,8 @@ def _turned(name: str, value: float | str | None) -> float | str | None:
         return value
     if name.endswith(("rank", "fear_greed")):
         return 100.0 - value
+    if name == "company.f_score":
+        return 9.0 - value
+    if name.startswith("company."):
+        return -value
     return -value if "change" in name else value
