@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +28,7 @@ from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.kept import Kept
 from torra.desk import self_check
 from torra.desk.outlook import Outlook
-from torra.evidence.outside_numbers import SeriesRow
+from torra.evidence.outside_numbers import FactRow, SeriesRow
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
@@ -433,6 +433,36 @@ def test_a_publisher_tells_how_it_answers(pages: Pages, status: str, level: str,
     desk.roster = None
     elsewhere = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
     assert elsewhere["FRED"].level == elsewhere["CFTC"].level == "unknown"
+
+
+def test_edgar_tells_why_it_is_not_asked_and_what_is_stored_of_a_company(pages: Pages) -> None:
+    told = {
+        "outside": {"sources": ["edgar"]},
+        "symbols": {"EURUSD": {"asset": "stock", "ticker": "AAPL"}},
+    }
+    setup = SimpleNamespace(instance=desks.EUR, profile=validate(Profile, told, "a test"))
+    state = SimpleNamespace(
+        source="edgar", topic="tickers", status="no_key", detail="TORRA_EDGAR_CONTACT is not set",
+        asked=None, items=0, dropped=0, failures=0, due=90.0,
+    )  # fmt: skip
+    filings = SimpleNamespace(status=lambda: (state,), trouble=lambda _: "no_key")
+    outlook = SimpleNamespace(series=None, filings=filings)
+    desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
+    behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
+    first = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    assert first["EDGAR"].level == "warn" and first["EDGAR"].facts == ()
+    assert first["EDGAR"].detail == "no key: TORRA_EDGAR_CONTACT is not set"
+    ends = datetime(2023, 9, 30, tzinfo=UTC)
+    known = datetime(2023, 11, 3, 2, 8, 27, tzinfo=UTC)
+    source = "edgar 10-K 0000320193-23-000106"
+    row = FactRow("AAPL", "assets", ends, ends, known, 1.0, "USD", source)
+    pages.database.store_facts([row, row._replace(ticker="MSFT")], known)
+    found = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    assert found["AAPL figures"].detail == (
+        "1 values of 1 figures, for periods to 2023-09-30, the newest known since "
+        "2023-11-03 02:08 UTC"
+    )
+    assert "MSFT figures" not in found
 
 
 # --- database, access, checklist ------------------------------------------------------------------

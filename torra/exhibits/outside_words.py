@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypedDict
 
 from agents.feature_words import label_of
 from torra.evidence.news_digest import NewsSubject
-from torra.evidence.outside_numbers import MARKETS, SERIES, SeriesRow, series_of
+from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
 from torra.evidence.outside_readings import (
     COT_CURRENCY,
     DERIVS,
@@ -36,7 +36,7 @@ BLOCKS: Final[dict[Block, str]] = {
 }
 """What each block is called."""
 
-PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC"}
+PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC", EDGAR: "EDGAR"}
 FILE_CHARS: Final = 60
 """Characters of a file's name that are shown."""
 
@@ -54,6 +54,7 @@ REASONS: Final = {
     "not_yet": "{who} had not answered yet: nothing is wrong.",
     "rate_limited": "{who} answered no more for a while, and is asked again.",
     "refused": "{who} refused to answer: torra doctor says what to mend.",
+    "no_key": "{who} is asked by those alone who name a contact: torra doctor says how.",
     "unreachable": "{who} could not be reached, and is asked again. A file brings it too: "
     "torra outside import FILE.",
     "broken": "{who} sent what cannot be read, and is asked again. A file brings it too: "
@@ -162,8 +163,10 @@ def brief(status: str | None) -> str:
 
 
 def source_of(source: str | None) -> str:
-    """Return who stated a value."""
+    """Return who stated a value; of a filing its form and number too."""
     word = str(source or "")
+    if word.startswith(f"{EDGAR} "):
+        return f"{PUBLISHERS[EDGAR]}, {figures.clean(word.removeprefix(EDGAR), FILE_CHARS).strip()}"
     return PUBLISHERS.get(word) or f"your file {figures.clean(word, FILE_CHARS)}".rstrip()
 
 
