@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, kind_of_source
 from torra.outside.company_collector import KEPT, REST_S, ROUNDS, FactsCollector
 from torra.outside.concepts import CHAINS
-from torra.outside.edgar import FIGURES_S, FILINGS_S, TICKERS_S, Edgar, Gate, open_edgar
+from torra.outside.edgar import APART_S, FIGURES_S, FILINGS_S, TICKERS_S, Edgar, Gate, open_edgar
 
 NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
@@ -117,10 +118,14 @@ def test_no_second_holds_more_than_eight_requests(server: EdgarServer, database:
     for ticker, cik in edgar.CIKS.items():
         server.file(cik, (f"{cik:010d}-24-000001", "10-K", "2024-02-02", "2024-02-02T21:00:00Z"))
         assert ticker in server.ciks
-    desk = Desk(server, database, *edgar.CIKS).later(60, step=0.05)
-    assert len(desk.moments) == len(desk.server.asked) > 60
-    worst = max(sum(begin <= one <= begin + 1.0 for one in desk.moments) for begin in desk.moments)
-    assert worst <= 8
+    desk, sent = Desk(server, database, *edgar.CIKS), []
+    answer = server._answer
+    server.play(lambda path, query: (sent.append(desk.seconds), answer(path, query))[1])
+    desk.later(60, step=0.05)
+    assert len(sent) == len(server.asked) > 60
+    assert max(sum(begin <= one <= begin + 1.0 for one in sent) for begin in sent) <= 8
+    gaps = [later - sooner for sooner, later in pairwise(sent)]
+    assert min(gaps) >= APART_S - 1e-6, "also between the concepts of one figure"
     assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
 
 
@@ -204,7 +209,7 @@ def test_a_refusal_leaves_edgar_alone_for_ten_minutes(
     assert {one.status for one in desk.collector.status()} == {status}
     desk.moments.clear()
     desk.later(4 * REST_S)
-    gaps = [later - sooner for sooner, later in zip(desk.moments, desk.moments[1:], strict=False)]
+    gaps = [later - sooner for sooner, later in pairwise(desk.moments)]
     assert len(desk.moments) in (3, 4) and all(REST_S <= gap <= REST_S + 3 for gap in gaps)
     server.mend()
     desk.later(REST_S + 60)

@@ -50,8 +50,10 @@ EMAIL: Final = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", 
 TICKERS: Final = "tickers"
 FILINGS: Final = "filings"
 
-APART_S: Final = 0.15
-"""Between two requests of any kind: no second holds more than seven, and EDGAR allows ten."""
+APART_S: Final = 0.17
+"""Between two requests of any kind: six go out in a second, and EDGAR allows ten. Requests that are
+late on their way may come together, so there is room.
+"""
 
 SPACING_S: Final = 1.0
 """Between two questions."""
@@ -63,6 +65,7 @@ FIGURES_S: Final = 12 * 3600.0
 
 NOT_FOUND: Final = 404
 THRESHOLD: Final = b"Request Rate Threshold Exceeded"
+NO_PLACE: Final = "no time was left for the pace"
 NO_CONTACT: Final = f"{CONTACT} is not set"
 
 
@@ -82,15 +85,22 @@ class Gate:
         self._next = 0.0
 
     def wait(self, seconds: float) -> None:
-        """Wait for the next place; raises Trouble where it lies later than in so many seconds."""
-        with self._lock:
-            now = self._monotonic()
-            at = max(now, self._next)
-            if at - now > seconds:
-                raise Trouble(NewsStatus.UNREACHABLE, "no time was left for the pace")
-            self._next = at + self._apart
-        if at > now:
-            self._sleep(at - now)
+        """Wait for the next place; raises Trouble where it lies later than in so many seconds.
+
+        Who waits holds the others up, and the next place counts from when it went on: threads that
+        a busy machine woke late do not make up for it in one moment.
+        """
+        if not self._lock.acquire(timeout=max(0.0, seconds)):
+            raise Trouble(NewsStatus.UNREACHABLE, NO_PLACE)
+        try:
+            left = self._next - self._monotonic()
+            if left > seconds:
+                raise Trouble(NewsStatus.UNREACHABLE, NO_PLACE)
+            if left > 0.0:
+                self._sleep(left)
+            self._next = self._monotonic() + self._apart
+        finally:
+            self._lock.release()
 
 
 GATE: Final = Gate(System().monotonic, System().sleep)
