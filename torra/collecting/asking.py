@@ -290,6 +290,9 @@ class Asking(Generic[A]):
                 # An answer of this very round may have closed the source.
                 if self._monotonic() < self._sources[place[0]].opens:
                     continue
+                # And one may have told that this is to be asked no more.
+                if place not in self._states:
+                    continue
                 answer = self._ask(*place, rest)
                 if self._closed or rest.is_set() or answer is None:
                     return

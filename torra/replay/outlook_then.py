@@ -349,10 +349,10 @@ class _Tables:
         return list(self._items[max(first, last - READ_ITEMS) : last])
 
     def store_fundamentals(
-        self, ticker: str, figures: Mapping[str, float], first_seen: datetime
+        self, ticker: str, figures: Mapping[str, float], first_seen: datetime, part: str = ""
     ) -> bool:
         """Store nothing."""
-        del ticker, figures, first_seen
+        del ticker, figures, first_seen, part
         return False
 
     def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
