@@ -236,6 +236,10 @@ def test_a_refused_rating_is_no_trouble_of_the_news(
     desk = Desk(server, database).later(30)
     view = desk.collector.latest(APPLE, desk.now(), SETTINGS)
     assert (view.status, view.fundamentals_status) == (S.REFUSED, S.AVAILABLE)
+    server.paid = {"company-news"}
+    alone = Desk(server, database).later(30)
+    view = alone.collector.latest(APPLE, alone.now(), SETTINGS)
+    assert view.status is S.REFUSED, "and ratings that come are no news"
     server.paid = {"metric"}
     other = Desk(server, database, NewsSubject("X", "stock", ticker="X")).later(30)
     view = other.collector.latest(NewsSubject("X", "stock", ticker="X"), other.now(), SETTINGS)

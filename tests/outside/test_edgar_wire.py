@@ -34,7 +34,7 @@ from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import FactsAnswer
 from torra.outside.concepts import CHAINS
-from torra.outside.edgar import APART_S, Edgar, Gate, contact_of, open_edgar
+from torra.outside.edgar import APART_S, LONG_LIST, Edgar, Gate, contact_of, open_edgar
 
 NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
 S = NewsStatus
@@ -248,10 +248,26 @@ def test_a_fault_has_its_word(server: EdgarServer, fault: str, tries: Tries) -> 
 @pytest.mark.parametrize("topic", ["tickers", "AAPL filings"])
 def test_a_fault_of_the_tables_has_its_word_too(server: EdgarServer, topic: str) -> None:
     for fault, (said, status) in FAULTS.items():
-        if fault not in SLOW:
+        long = topic == "AAPL filings" and fault in {"long", "bomb"}
+        if fault not in SLOW and not long:
             assert ask(server.mend(), said, topic).status is status, fault
     missing = ask(server.mend(), Said(b"", code=404), topic)
     assert missing.status is S.BROKEN, "only a concept may be missing"
+
+
+def test_a_list_of_filings_that_is_too_long_costs_the_hour_and_not_the_figures(
+    server: EdgarServer,
+) -> None:
+    """A bank that files notes all day: its values count from the end of their days."""
+    found = knowing(server)
+    known = found.fetch("AAPL assets", NOW, PATIENT).items[-1].known_at
+    server.play(Said(BIG))
+    answer = found.fetch("AAPL filings", NOW, PATIENT)
+    assert (answer.status, answer.detail) == (S.AVAILABLE, LONG_LIST)
+    server.mend()
+    newest = found.fetch("AAPL assets", NOW, PATIENT).items[-1]
+    assert newest.value == 352_583e6 and known < newest.known_at
+    assert newest.known_at == datetime(2023, 11, 4, 3, 59, 59, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("how", ["short", "midway", "drip"])

@@ -38,6 +38,7 @@ HEAD: Final = 16_384
 """What is read at most of the page that comes with a refusal."""
 
 FORBIDDEN: Final = 403
+TOO_LONG: Final = "the reply is too long"
 PLACEHOLDER: Final = "TORRA-PUTS-THE-KEY-HERE"
 
 T = TypeVar("T")
@@ -228,7 +229,7 @@ class Line(HTTPAdapter):
         while part := raw.read1(CHUNK, decode_content=True):
             found += part
             if len(found) > MAX_REPLY_BYTES:
-                raise Trouble(NewsStatus.BROKEN, "the reply is too long")
+                raise Trouble(NewsStatus.BROKEN, TOO_LONG)
             if self._monotonic() > self._until:
                 raise Trouble(NewsStatus.UNREACHABLE, "the reply took too long")
         return bytes(found)

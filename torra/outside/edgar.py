@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import requests
 
 from torra.clock import System
-from torra.collecting.line import PLACEHOLDER, Line, Trouble, answered
+from torra.collecting.line import PLACEHOLDER, TOO_LONG, Line, Trouble, answered
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import EDGAR
@@ -65,6 +65,7 @@ FIGURES_S: Final = 12 * 3600.0
 
 NOT_FOUND: Final = 404
 THRESHOLD: Final = b"Request Rate Threshold Exceeded"
+LONG_LIST: Final = "its list of filings is too long: a filing counts from the end of its day"
 NO_PLACE: Final = "no time was left for the pace"
 NO_CONTACT: Final = f"{CONTACT} is not set"
 
@@ -204,15 +205,25 @@ class Edgar:
         if not cik:
             return without(NewsStatus.EMPTY, "EDGAR knows no such ticker")
         if what == FILINGS:
-            path = f"submissions/CIK{cik:010d}.json"
-            self._filed[ticker] = read_submissions(self._json(self._data, path, until), cik)
-            return FactsAnswer(NewsStatus.AVAILABLE)
+            return self._filings(ticker, cik, until)
         filed = self._filed.get(ticker)
         if filed is None:
             return without(NewsStatus.NOT_YET, "its filings are not known yet")
         concepts = CHAINS[what].concepts(foreign=filed.foreign)
         told = [self._concept(what, concept, cik, until) for concept in concepts]
         return reported(ticker, what, told, filed.stamps, now)
+
+    def _filings(self, ticker: str, cik: int, until: float) -> FactsAnswer:
+        """Hear what a company filed. The list of a bank that files all day is not read."""
+        path = f"submissions/CIK{cik:010d}.json"
+        try:
+            found, detail = read_submissions(self._json(self._data, path, until), cik), ""
+        except Trouble as trouble:
+            if trouble.detail != TOO_LONG:
+                raise
+            found, detail = Submissions({}, frozenset(), foreign=False), LONG_LIST
+        self._filed[ticker] = found
+        return FactsAnswer(NewsStatus.AVAILABLE, detail=detail)
 
     def _concept(self, figure: str, concept: Concept, cik: int, until: float) -> Told:
         path = f"api/xbrl/companyconcept/CIK{cik:010d}/{concept.taxonomy}/{concept.name}.json"

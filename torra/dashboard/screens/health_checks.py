@@ -36,6 +36,7 @@ from torra.desk.outlook import files_with_the_sec, subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.errors import ConfigError
+from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import EDGAR, StoredRow, series_of
 from torra.evidence.outside_readings import LEVELS_OF, market_of, series_for
 from torra.exhibits import figures, outside_words
@@ -49,6 +50,7 @@ from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
 
 if TYPE_CHECKING:
+    from torra.collecting.asking import TopicState
     from torra.outside.collector import SeriesCollector
     from torra.outside.company_collector import FactsCollector
 
@@ -91,6 +93,7 @@ NEWS: Final = {
 }  # fmt: skip
 
 
+WELL: Final = ("available", "empty")
 OLD_NUMBER: Final = "see above how its publisher answers"
 SHARED: Final = 200
 """Newest ticks of a symbol of which is told in how many a block of numbers was known."""
@@ -430,7 +433,7 @@ def _publisher(name: str, collector: SeriesCollector | FactsCollector | None) ->
             f"{figures.moment(state.asked.isoformat()) if state.asked else 'not yet'}, "
             f"{state.items} values, {state.dropped} dropped, next in {figures.span(state.due)}",
         )
-        for state in states
+        for state in (states if name != EDGAR else _by_company(states))
         if str(state.status) != "no_key"
     )
     trouble = collector.trouble(name)
@@ -444,15 +447,38 @@ def _publisher(name: str, collector: SeriesCollector | FactsCollector | None) ->
     )
 
 
+def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
+    """Yield of each company one state for all its figures; of what is not of a figure each."""
+    together: dict[str, TopicState] = {}
+    for state in states:
+        ticker, _, what = state.topic.rpartition(" ")
+        if what not in FIGURES:
+            yield state
+            continue
+        held = together.get(ticker, replace(state, topic=f"{ticker} figures", items=0, dropped=0))
+        later = max(filter(None, (held.asked, state.asked)), default=None)
+        together[ticker] = replace(
+            held,
+            status=max(held.status, state.status, key=lambda one: str(one) not in WELL),
+            asked=later,
+            items=held.items + state.items,
+            dropped=held.dropped + state.dropped,
+            due=min(held.due, state.due),
+        )
+    yield from together.values()
+
+
 def _companies(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
     """Yield of each company that a symbol is what is stored of its figures."""
     subjects = [subject_of(one.instance, one.profile) for one in reading]
     wanted = {one.ticker for one in subjects if files_with_the_sec(one)}
     for row in behind.database.facts_told() if wanted else ():
         if row["ticker"] in wanted:
+            one = row["rows"] == 1
             told = (
-                f"{row['rows']:,} values of {row['figures']} figures, for periods to "
-                f"{row['last'][:10]}, the newest known since {figures.moment(row['known_at'])}"
+                f"{row['rows']:,} value{'' if one else 's'} of {row['figures']} figure"
+                f"{'' if row['figures'] == 1 else 's'}, for periods to {row['last'][:10]}, the "
+                f"newest known since {figures.moment(row['known_at'])}"
             )
             yield Sign(f"{row['ticker']} figures", "ok", told)
 
