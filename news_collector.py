@@ -40,9 +40,14 @@ from torra.collecting.asking import (
     TopicState,
 )
 from torra.config import NewsSettings
+from torra.evidence import vendor_figures
 from torra.evidence.news_digest import (
     EARLY,
     FIGURES,
+    PARTS,
+    PEER_FIGURES,
+    PEERS,
+    RATIOS,
     NewsAnswer,
     NewsItem,
     NewsStatus,
@@ -127,9 +132,9 @@ class NewsTables(Protocol):
         ...
 
     def store_fundamentals(
-        self, ticker: str, figures: Mapping[str, float], first_seen: datetime
+        self, ticker: str, figures: Mapping[str, float], first_seen: datetime, part: str = ""
     ) -> bool:
-        """Store a company's figures."""
+        """Store a part of a company's figures."""
         ...
 
     def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
@@ -166,6 +171,7 @@ class Collector(Asking[NewsAnswer]):
         self._score = score
         self._shelves = Shelves(sources.files, lambda item: rated(item, score), monotonic)
         self._subjects: dict[tuple[NewsSubject, str | None], None] = {}
+        self._peers: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def watch(self, subject: NewsSubject, settings: NewsSettings | None = None) -> None:
         """Ask about a subject from now on: the sources of these settings, or all."""
@@ -236,7 +242,13 @@ class Collector(Asking[NewsAnswer]):
         """Return a company's figures and why there are some, or none."""
         if subject.asset != "stock":
             return {}, NewsStatus.OFF
-        figures = self._store.fundamentals(subject.ticker, as_of=as_of)
+        known = self._store.fundamentals(subject.ticker, as_of=as_of)
+        figures = {name: value for name, value in known.items() if name in RATIOS}
+        peers = {
+            peer: self._store.fundamentals(peer, as_of=as_of)
+            for peer in vendor_figures.peers_of(known)
+        }
+        figures |= vendor_figures.beside(known, peers, as_of)
         if figures:
             return figures, NewsStatus.AVAILABLE
         return {}, _told(self._statuses(subject, settings, figures=True))
@@ -249,7 +261,7 @@ class Collector(Asking[NewsAnswer]):
             return [
                 self._shown(self._states.get(place, TopicState(*place))).status
                 for place in places
-                if place[1].startswith(FIGURES) == figures
+                if (place[1].startswith(FIGURES) if figures else not about_company(place[1]))
             ]
 
     def _topics(self, subject: NewsSubject, settings: NewsSettings | None) -> list[tuple[str, str]]:
@@ -289,7 +301,7 @@ class Collector(Asking[NewsAnswer]):
     def _without(self, status: NewsStatus, detail: str) -> NewsAnswer:
         return NewsAnswer(status, detail=detail)
 
-    def _kept(self, source: str, topic: str, answer: NewsAnswer) -> NewsAnswer:  # noqa: ARG002
+    def _kept(self, source: str, topic: str, answer: NewsAnswer) -> NewsAnswer:
         """Store what an answer brought; return it without what was refused at the door."""
         try:
             seen = self._now()
@@ -297,8 +309,7 @@ class Collector(Asking[NewsAnswer]):
             good = tuple(rated(item, self._score) for item in young if in_time(item))
             self._store.store_news(good)
             if answer.figures is not None:
-                ticker = topic.removeprefix(FIGURES)
-                self._store.store_fundamentals(ticker, answer.figures, rounded_up(seen))
+                self._keep_figures(source, topic, answer.figures, rounded_up(seen))
         except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
             logger.warning("headlines cannot be stored (%s)", type(error).__name__)
             return NewsAnswer(NewsStatus.BROKEN, detail="what came could not be stored")
@@ -308,6 +319,39 @@ class Collector(Asking[NewsAnswer]):
             detail = ALL_LATER if young else ALL_OLD
         dropped = answer.dropped + len(young) - len(good)
         return replace(answer, status=status, detail=detail, items=good, dropped=dropped)
+
+    def _keep_figures(
+        self, source: str, topic: str, figures: Mapping[str, float], seen: datetime
+    ) -> None:
+        """Store what an answer tells of a company, and ask for the figures of its peers as well."""
+        kind = _kind(topic)
+        ticker = topic.removeprefix(kind)
+        self._store.store_fundamentals(ticker, figures, seen, PARTS[kind])
+        if kind != PEERS:
+            return
+        with self._lock:
+            self._peers[source, ticker] = tuple(name.partition(".")[2] for name in figures)
+            wanted = {
+                (where, f"{PEER_FIGURES}{peer}")
+                for (where, _), peers in self._peers.items()
+                for peer in peers
+                # A peer that is a symbol of the desk is asked for as such.
+                if (where, f"{FIGURES}{peer}") not in self._states
+            }
+            for place in [*self._states]:
+                if place[1].startswith(PEER_FIGURES) and place not in wanted:
+                    del self._states[place]
+            self._watch(sorted(wanted))
+
+
+def about_company(topic: str) -> bool:
+    """Return whether a topic brings numbers of a company, and no headlines."""
+    return topic.startswith(tuple(PARTS))
+
+
+def _kind(topic: str) -> str:
+    """Return the kind of a topic that brings a company's numbers; a bare one brings figures."""
+    return next((kind for kind in PARTS if topic.startswith(kind)), FIGURES)
 
 
 def _told(statuses: Sequence[NewsStatus]) -> NewsStatus:

@@ -36,7 +36,11 @@ MARKET_EVIDENCE: Final = (
 
 FUNDAMENTALS: Final = tuple(
     f"fundamentals.{name}"
-    for name in ("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct")
+    for name in (
+        *("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct"),
+        *("pe_to_peers", "pb_to_peers", "ev_ebitda_to_peers"),
+        *("analyst_rating", "earnings_surprise_pct"),
+    )
 )
 
 POSITIONS: Final = ("cot.", "positioning.", "derivs.")

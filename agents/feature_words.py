@@ -601,6 +601,22 @@ _OTHERS: Final[Mapping[str, FeatureWords]] = {
     "fundamentals.net_margin_pct": FeatureWords(
         "the net margin", "it earns", "it loses", _positive
     ),
+    **{
+        f"fundamentals.{name}_to_peers": _either(
+            f"{words} beside its peers'", "dearer than they", "cheaper than they", _from(1.0)
+        )
+        for name, words in (
+            ("pe", "the price of a unit of earnings"),
+            ("pb", "the price of a unit of book value"),
+            ("ev_ebitda", "the price of a unit of EBITDA"),
+        )
+    },
+    "fundamentals.analyst_rating": FeatureWords(
+        "the ratings of analysts", "they say buy", "they say sell", _positive
+    ),
+    "fundamentals.earnings_surprise_pct": FeatureWords(
+        "the surprise of the last earnings", "they beat the estimate", "they missed it", _positive
+    ),
     "source.news": _sideless("the state of the news", "", ""),
     "source.events": _sideless("the state of the calendar", "", ""),
     "source.events_ahead_min": _sideless("the minutes ahead that are kept free", "", ""),

@@ -236,11 +236,12 @@ class NewsSettings(Section):
 class OutsideSettings(Section):
     """Where numbers from beside the chart come from (docs/outside.md)."""
 
-    sources: tuple[Literal["fred", "cftc", "file"], ...] = Field(
+    sources: tuple[Literal["fred", "cftc", "edgar", "file"], ...] = Field(
         ("file",),
         strict=False,
-        description="who is asked for yields, the dollar, VIX and positions; file = what was read "
-        "with torra outside import; empty = no agent sees such a number",
+        description="who is asked for yields, the dollar, VIX, positions (fred, cftc) and the "
+        "filings of companies (edgar); file = what was read with torra outside import; empty = no "
+        "agent sees such a number",
     )
 
 

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +18,7 @@ from tests.doubles.visitors import bearer
 from tests.worlds import desks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
 from torra.clock import parse
+from torra.collecting.asking import TopicState
 from torra.config import FEEDS, DeskSettings, Profile, validate
 from torra.dashboard.cells.shown import Overview
 from torra.dashboard.screens import health, health_checks
@@ -28,7 +29,8 @@ from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.kept import Kept
 from torra.desk import self_check
 from torra.desk.outlook import Outlook
-from torra.evidence.outside_numbers import SeriesRow
+from torra.evidence.news_digest import NewsStatus
+from torra.evidence.outside_numbers import FactRow, SeriesRow
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
@@ -433,6 +435,63 @@ def test_a_publisher_tells_how_it_answers(pages: Pages, status: str, level: str,
     desk.roster = None
     elsewhere = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
     assert elsewhere["FRED"].level == elsewhere["CFTC"].level == "unknown"
+
+
+def test_edgar_tells_why_it_is_not_asked_and_what_is_stored_of_a_company(pages: Pages) -> None:
+    told = {
+        "outside": {"sources": ["edgar"]},
+        "symbols": {"EURUSD": {"asset": "stock", "ticker": "AAPL"}},
+    }
+    setup = SimpleNamespace(instance=desks.EUR, profile=validate(Profile, told, "a test"))
+    state = SimpleNamespace(
+        source="edgar", topic="tickers", status="no_key", detail="TORRA_EDGAR_CONTACT is not set",
+        asked=None, items=0, dropped=0, failures=0, due=90.0,
+    )  # fmt: skip
+    filings = SimpleNamespace(status=lambda: (state,), trouble=lambda _: "no_key")
+    outlook = SimpleNamespace(series=None, filings=filings)
+    desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
+    behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
+    first = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    assert first["EDGAR"].level == "warn" and first["EDGAR"].facts == ()
+    assert first["EDGAR"].detail == "no key: TORRA_EDGAR_CONTACT is not set"
+    ends = datetime(2023, 9, 30, tzinfo=UTC)
+    known = datetime(2023, 11, 3, 2, 8, 27, tzinfo=UTC)
+    source = "edgar 10-K 0000320193-23-000106"
+    row = FactRow("AAPL", "assets", ends, ends, known, 1.0, "USD", source)
+    pages.database.store_facts([row, row._replace(ticker="MSFT")], known)
+    found = {one.name: one for one in health_checks.beyond(behind, Kept(9))}
+    assert found["AAPL figures"].detail == (
+        "1 value of 1 figure, for periods to 2023-09-30, the newest known since "
+        "2023-11-03 02:08 UTC"
+    )
+    assert "MSFT figures" not in found
+
+
+def test_of_a_company_s_figures_edgar_tells_in_one_line(pages: Pages) -> None:
+    told = {
+        "outside": {"sources": ["edgar"]},
+        "symbols": {"EURUSD": {"asset": "stock", "ticker": "AAPL"}},
+    }
+    setup = SimpleNamespace(instance=desks.EUR, profile=validate(Profile, told, "a test"))
+    asked = datetime(2026, 2, 13, 12, tzinfo=UTC)
+    states = [
+        TopicState("edgar", topic, NewsStatus(status), "", asked, items, 1, due=due)
+        for topic, status, items, due in (
+            ("AAPL assets", "available", 40, 90.0), ("AAPL revenue", "broken", 0, 60.0),
+            ("AAPL filings", "available", 0, 3600.0), ("AAPL cash", "empty", 2, 90.0),
+            ("tickers", "available", 0, 9000.0),
+        )
+    ]  # fmt: skip
+    filings = SimpleNamespace(status=lambda: states, trouble=lambda _: "")
+    outlook = SimpleNamespace(series=None, filings=filings)
+    desk = SimpleNamespace(roster=SimpleNamespace(outlook=outlook), setups={"EURUSD": setup})
+    behind: Any = SimpleNamespace(desk=desk, database=pages.database, now=pages.backing.now)
+    found = {one.name: one for one in health_checks.beyond(behind, Kept(9))}["EDGAR"]
+    facts = dict(found.facts)
+    assert [*facts] == ["AAPL filings", "tickers", "AAPL figures"] and found.level == "ok"
+    assert facts["AAPL figures"] == (
+        "cannot be read, asked 2026-02-13 12:00 UTC, 42 values, 3 dropped, next in 1 min"
+    )
 
 
 # --- database, access, checklist ------------------------------------------------------------------

@@ -94,3 +94,44 @@ def test_a_fundamental_analyst_without_anything_to_read_is_told(tmp_path: Path) 
     (none,) = findings(tmp_path, [], seat)
     assert none.level == "warning" and none.remedy.startswith("name a source in outside.sources")
     assert findings(tmp_path, ["file"], seat) == []
+
+
+# --- EDGAR ----------------------------------------------------------------------------------------
+
+CONTACT = {"TORRA_EDGAR_CONTACT": "canary@example.org"}
+STOCK = {"EURUSD": {"asset": "stock", "ticker": "AAPL"}}
+
+
+def of_edgar(home: Path, environment: Mapping[str, str], symbols: Any = STOCK) -> list[CheckResult]:
+    """Return what the check says of a desk that names EDGAR, its fundamental analyst seated."""
+    (home / "profiles").mkdir(exist_ok=True)
+    (home / "desk.json").write_text(
+        json.dumps({"instances": [{"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"}]})
+    )
+    agents = {"active_agents": ["fundamental", *DESK], "include_news": True}
+    profile = {"outside": {"sources": ["edgar"]}, "symbols": symbols, "agents": agents}
+    (home / "profiles" / "own.json").write_text(json.dumps(profile))
+    return list(self_check._outside(self_check.Place(home, environment)))
+
+
+def test_edgar_is_asked_with_a_contact_that_is_not_told(tmp_path: Path) -> None:
+    (one,) = of_edgar(tmp_path, CONTACT)
+    assert one.level == "ok" and one.detail.endswith(
+        "edgar is asked at data.sec.gov, with your contact"
+    )
+    assert "canary" not in repr(one)
+    mirror = {**CONTACT, "TORRA_EDGAR_BASE_URL": "https://mirror.example.com"}
+    (other,) = of_edgar(tmp_path, mirror)
+    assert "mirror.example.com, a server of yours" in other.detail
+
+
+def test_edgar_without_a_contact_or_a_company_is_told(tmp_path: Path) -> None:
+    (one,) = of_edgar(tmp_path, {})
+    assert one.level == "warning" and "not asked" in one.detail
+    assert one.remedy.startswith("set TORRA_EDGAR_CONTACT to an e-mail address or a URL")
+    nobody, *_ = of_edgar(tmp_path, CONTACT, {"EURUSD": {"asset": "stock"}})
+    assert nobody.level == "warning" and "no symbol of it is a company" in nobody.detail
+    bad = self_check._run(
+        tmp_path, {"TORRA_EDGAR_CONTACT": "canary"}, [("outside", self_check._outside)]
+    )
+    assert [result.level for result in bad] == ["error"] and "canary" not in repr(bad)

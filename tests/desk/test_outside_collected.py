@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from instance_database import Database
+from tests.doubles.edgar_server import CONTACT, apple
 from tests.doubles.outside_server import OutsideServer
 from tests.tries import until
 from tests.worlds import desks
@@ -93,3 +94,36 @@ def test_a_file_alone_opens_no_collector(
         "macro": "empty", "cot": "empty", "derivs": "empty", "company": "empty",
     }  # fmt: skip
     assert outlook.outside(PAIR, profile()) is None
+
+
+def company(*sources: str) -> Profile:
+    told = {
+        "outside": {"sources": [*sources]},
+        "symbols": {"EURUSD": {"asset": "stock", "ticker": "AAPL"}},
+    }
+    return validate(Profile, told, "a test")
+
+
+def test_the_filings_of_a_symbols_company_are_collected(
+    opened: Callable[[dict[str, str], Profile], Outlook], database: Database
+) -> None:
+    with apple() as server:
+        outlook = opened(server.environment, company("edgar"))
+        assert outlook.series is None and outlook.filings is not None
+        outlook.outside(PAIR, profile("edgar"))
+        assert outlook.filings.status() == ()
+        outlook.outside(PAIR, company("edgar"))
+        outlook.start()
+        until(lambda: len(database.facts_of("AAPL", datetime.now(UTC))) >= 4)
+        outlook.rest()
+        assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
+
+
+def test_a_desk_that_does_not_name_edgar_asks_nothing_of_it(
+    opened: Callable[[dict[str, str], Profile], Outlook],
+) -> None:
+    with apple() as server:
+        outlook = opened(server.environment, company("file"))
+        outlook.outside(PAIR, company("file"))
+        outlook.start()
+        assert outlook.filings is None and server.asked == []

@@ -49,8 +49,9 @@ from torra.exhibits import documents as replay_files
 from torra.feeds.csv_file import read_bars
 from torra.feeds.mt5_files import HEADER, read_sheet
 from torra.home import INIT_NOTE
+from torra.news import company_reading
 from torra.news.event_file import read_events
-from torra.news.reading import figures, listed, of_alpha_vantage, of_finnhub, read_lines
+from torra.news.reading import listed, of_alpha_vantage, of_finnhub, read_lines
 from torra.providers.prices import PriceList
 from torra.replay.shards.checkpoints import read_arm
 
@@ -199,7 +200,9 @@ def news(read_row: Callable[..., Any]) -> Callable[[bytes, Path], object]:
         except (ValueError, RecursionError):
             return None
         rows = payload.get("feed") if isinstance(payload, dict) else payload
-        return listed(payload, rows, lambda row: read_row(row, "BTCUSD")), figures(payload)
+        return listed(payload, rows, lambda row: read_row(row, "BTCUSD")), company_reading.metrics(
+            payload
+        )
 
     return handed
 

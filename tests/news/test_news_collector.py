@@ -97,7 +97,9 @@ class Shelf:
             raise self.broken
         return [item for item in self.items.values() if since < item.first_seen <= as_of]
 
-    def store_fundamentals(self, ticker: str, figures: Any, first_seen: datetime) -> bool:
+    def store_fundamentals(
+        self, ticker: str, figures: Any, first_seen: datetime, part: str = ""
+    ) -> bool:
         self.figures[ticker] = dict(figures)
         return True
 
@@ -629,7 +631,11 @@ def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
         (NewsSubject("WTI", "oil"), ("general",), ("theme.energy_transportation",)),
         (NewsSubject("US500", "index"), ("general",), ("theme.financial_markets",)),
         (NewsSubject("X"), ("general",), ("theme.financial_markets",)),
-        (APPLE, ("company.AAPL", "figures.AAPL"), ("company.AAPL",)),
+        (
+            APPLE,
+            ("company.AAPL", "figures.AAPL", "ratings.AAPL", "peers.AAPL", "earnings.AAPL"),
+            ("company.AAPL",),
+        ),
         (NewsSubject("S", "stock"), ("general",), ("theme.financial_markets",)),
     ],
 )

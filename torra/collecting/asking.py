@@ -184,6 +184,14 @@ class Asking(Generic[A]):
         """Return an answer that brings nothing."""
         raise NotImplementedError
 
+    def _concerns_all(self, source: str, status: NewsStatus) -> bool:  # noqa: ARG002
+        """Return whether a failure concerns all topics of a source."""
+        return status in WHOLE_SOURCE
+
+    def _wait_after(self, source: str, status: NewsStatus, failures: int) -> float:  # noqa: ARG002
+        """Return the seconds to the next question after so many failures in a row."""
+        return _wait(status, failures)
+
     def _loops(self) -> Iterable[tuple[str, Loop]]:
         """Return the names of further threads, and what runs on them until a rest."""
         return ()
@@ -256,6 +264,12 @@ class Asking(Generic[A]):
         for place in places:
             self._states.setdefault(place, TopicState(*place))
 
+    def _hasten(self, places: Iterable[Place]) -> None:
+        """Ask about these at once, whenever they were to be asked; the lock is held."""
+        for place in places:
+            if place in self._states:
+                self._states[place] = replace(self._states[place], due=0.0)
+
     # --- asking -----------------------------------------------------------------------------------
 
     def _ask_on(self, rest: threading.Event) -> None:
@@ -275,6 +289,9 @@ class Asking(Generic[A]):
             for place in self._due():
                 # An answer of this very round may have closed the source.
                 if self._monotonic() < self._sources[place[0]].opens:
+                    continue
+                # And one may have told that this is to be asked no more.
+                if place not in self._states:
                     continue
                 answer = self._ask(*place, rest)
                 if self._closed or rest.is_set() or answer is None:
@@ -364,7 +381,7 @@ class Asking(Generic[A]):
         source, topic = place
         pace = self._paces[source]
         moment, asked = self._monotonic(), self._now()
-        of_all = answer.status in WHOLE_SOURCE
+        of_all = self._concerns_all(source, answer.status)
         with self._lock:
             old, whole = self._states[place], self._sources[source]
             before, where = _health(self._last(old)), source if whole.trouble else ""
@@ -374,11 +391,11 @@ class Asking(Generic[A]):
             whole.opens = moment + pace.spacing
             if of_all:
                 whole.failures += 1
-                wait = _wait(answer.status, whole.failures)
+                wait = self._wait_after(source, answer.status, whole.failures)
                 whole.opens = moment + max(pace.spacing, wait)
                 whole.trouble, whole.detail = answer.status, answer.detail
             else:
-                wait = _wait(answer.status, failures) if failed else wait
+                wait = self._wait_after(source, answer.status, failures) if failed else wait
                 whole.failures, whole.trouble, whole.detail = 0, None, ""
             self._states[place] = TopicState(
                 source,

@@ -34,6 +34,11 @@ CONNECT_S: Final = 3.0
 """A server that does not take a connection in this many seconds is down."""
 
 CHUNK: Final = 65_536
+HEAD: Final = 16_384
+"""What is read at most of the page that comes with a refusal."""
+
+FORBIDDEN: Final = 403
+TOO_LONG: Final = "the reply is too long"
 PLACEHOLDER: Final = "TORRA-PUTS-THE-KEY-HERE"
 
 T = TypeVar("T")
@@ -42,10 +47,12 @@ T = TypeVar("T")
 class Trouble(Exception):
     """Why there is no answer, in words of ours."""
 
-    def __init__(self, status: NewsStatus, detail: str) -> None:
+    def __init__(self, status: NewsStatus, detail: str, code: int = 0) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
+        self.code = code
+        """The HTTP status of a reply that is no success; 0 for any other trouble."""
 
 
 def answered(
@@ -101,8 +108,16 @@ class _Keyed:
 class Line(HTTPAdapter):
     """One request to a host: bounded in time and size, and to its own address."""
 
-    def __init__(self, place: Address, monotonic: Callable[[], float], seconds: float) -> None:
+    def __init__(
+        self,
+        place: Address,
+        monotonic: Callable[[], float],
+        seconds: float,
+        refusal: Callable[[bytes], Trouble] | None = None,
+    ) -> None:
+        """Make a line; `refusal` tells what the head of a page with status 403 means."""
         self._place = place
+        self._refusal = refusal
         self._monotonic = monotonic
         self._until = monotonic() + seconds
         self._lock = threading.Lock()
@@ -195,6 +210,8 @@ class Line(HTTPAdapter):
         self._check_deadline()
         raw = response.raw
         try:
+            if response.status_code == FORBIDDEN and self._refusal is not None:
+                raise self._refusal(self._head(raw))
             _check(response.status_code)
             body = self._body(raw)
         finally:
@@ -212,10 +229,21 @@ class Line(HTTPAdapter):
         while part := raw.read1(CHUNK, decode_content=True):
             found += part
             if len(found) > MAX_REPLY_BYTES:
-                raise Trouble(NewsStatus.BROKEN, "the reply is too long")
+                raise Trouble(NewsStatus.BROKEN, TOO_LONG)
             if self._monotonic() > self._until:
                 raise Trouble(NewsStatus.UNREACHABLE, "the reply took too long")
         return bytes(found)
+
+    def _head(self, raw: Any) -> bytes:
+        """Return the beginning of a page, up to the end of its title; what breaks is left out."""
+        found = bytearray()
+        with suppress(OSError, urllib3.exceptions.HTTPError):
+            while len(found) < HEAD and b"</title>" not in found:
+                part = raw.read1(HEAD, decode_content=True)
+                if not part or self._monotonic() > self._until:
+                    break
+                found += part
+        return bytes(found[:HEAD])
 
 
 def _check(status: int) -> None:
@@ -223,8 +251,8 @@ def _check(status: int) -> None:
     if status == 200:
         return
     if status == 429:
-        raise Trouble(NewsStatus.RATE_LIMITED, "HTTP status 429")
-    if status in {401, 403}:
-        raise Trouble(NewsStatus.REFUSED, f"HTTP status {status}")
+        raise Trouble(NewsStatus.RATE_LIMITED, "HTTP status 429", status)
+    if status in {401, FORBIDDEN}:
+        raise Trouble(NewsStatus.REFUSED, f"HTTP status {status}", status)
     kind = NewsStatus.UNREACHABLE if status >= 500 else NewsStatus.BROKEN
-    raise Trouble(kind, f"HTTP status {status}")
+    raise Trouble(kind, f"HTTP status {status}", status)

@@ -35,7 +35,7 @@ MOST_VALUES: Final = 20
 
 NOTHING: Final = (
     "Nothing is stored yet, so no agent sees a number from beside the chart. Import a file with "
-    "`torra outside import FILE`, or name fred or cftc in the profile's outside.sources "
+    "`torra outside import FILE`, or name fred, cftc or edgar in the profile's outside.sources "
     "(docs/outside.md)."
 )
 

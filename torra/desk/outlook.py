@@ -2,11 +2,11 @@
 
 There is one Outlook per process. A tick is handed three functions, `news`, `outside` and `events`.
 They read only what is in memory or in the database, and return what was known at the moment that is
-asked for. news_collector collects headlines and torra.outside.collector series, each on threads of
-its own, from `start` to `rest` or `close`; what no profile wants is not even imported. Calendars
-are read strictly when they are opened. From `start` to `close` one thread reads changed calendars
-again, so that a tick never waits for a disk. Settings that are wrong raise ConfigError before
-anything starts.
+asked for. news_collector collects headlines, torra.outside.collector series and
+torra.outside.company_collector filings, each on threads of its own, from `start` to `rest` or
+`close`; what no profile wants is not even imported. Calendars are read strictly when they are
+opened. From `start` to `close` one thread reads changed calendars again, so that a tick never waits
+for a disk. Settings that are wrong raise ConfigError before anything starts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torra.clock import System
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
 from torra.evidence.news_digest import NewsSubject, NewsView
-from torra.evidence.outside_numbers import PUBLISHERS, series_of
+from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import ClosesOf, OutsideView, series_for
 from torra.evidence.scheduled_events import EventView, around
 from torra.news.event_file import CalendarFile
@@ -34,6 +34,7 @@ from torra.trading_terms import CURRENCY
 if TYPE_CHECKING:
     from news_collector import Collector
     from torra.outside.collector import SeriesCollector
+    from torra.outside.company_collector import FactsCollector
 
 News = Callable[[datetime], NewsView]
 Outside = Callable[[datetime, ClosesOf], OutsideView]
@@ -73,8 +74,10 @@ class Outlook:
         told = [*profiles]
         wanted = [profile for profile in told if profile.agents.include_news]
         self.collector = _collector(folder, database, environment, wanted, now) if wanted else None
-        asked = {name for one in told for name in one.outside.sources} & {*PUBLISHERS}
+        named = {name for one in told for name in one.outside.sources}
+        asked = named & {*PUBLISHERS}
         self.series = _series(database, environment, asked, now) if asked else None
+        self.filings = _filings(database, environment, now) if EDGAR in named else None
         self._database = database
         self._shelves: dict[tuple[bool, frozenset[str]], OutsideShelf] = {}
         self._lock = threading.Lock()
@@ -128,10 +131,18 @@ class Outlook:
         series = self.series
         if series is not None:
             series.watch(name for name in series_for(subject) if _published(name, sources))
-        trouble = trouble_of(sources, series.trouble) if series else trouble_of(sources)
+        if self.filings is not None and EDGAR in sources and files_with_the_sec(subject):
+            self.filings.watch(subject.ticker)
+        trouble = trouble_of(sources, self._trouble)
         return lambda as_of, closes: shelf.latest(
             subject, as_of, closes=closes, trouble=trouble, who=instance.id
         )
+
+    def _trouble(self, source: str) -> str:
+        """Return why a source that is asked brings nothing; "" when it answers."""
+        if source == EDGAR:
+            return self.filings.trouble() if self.filings is not None else ""
+        return self.series.trouble(source) if self.series is not None else ""
 
     def start(self) -> None:
         """Begin, or begin again, to collect headlines and to look after the calendars."""
@@ -163,8 +174,8 @@ class Outlook:
             if self._thread is not None:
                 self._thread.join(CLOSE_SECONDS)
 
-    def _collectors(self) -> list[Collector | SeriesCollector]:
-        return [one for one in (self.collector, self.series) if one is not None]
+    def _collectors(self) -> list[Collector | SeriesCollector | FactsCollector]:
+        return [one for one in (self.collector, self.series, self.filings) if one is not None]
 
     def refresh(self) -> None:
         """Read the calendars that have changed; never raises."""
@@ -216,6 +227,11 @@ def subject_of(instance: Instance, profile: Profile) -> NewsSubject:
     )
 
 
+def files_with_the_sec(subject: NewsSubject) -> bool:
+    """Tell whether a symbol has a company whose filings can be asked for."""
+    return subject.asset == "stock" and bool(subject.ticker)
+
+
 def _published(name: str, sources: Collection[str]) -> bool:
     """Tell whether a series is that of a publisher whom the settings name."""
     found = series_of(name)
@@ -234,6 +250,16 @@ def _series(
 
     publishers = {name: one for name, one in open_publishers(environment).items() if name in asked}
     return SeriesCollector(publishers, database, now=now, monotonic=System().monotonic)
+
+
+def _filings(
+    database: Database, environment: Mapping[str, str], now: Callable[[], datetime]
+) -> FactsCollector:
+    # Here, because the line to a publisher takes a while to import.
+    from torra.outside.company_collector import FactsCollector  # noqa: PLC0415
+    from torra.outside.edgar import open_edgar  # noqa: PLC0415
+
+    return FactsCollector(open_edgar(environment), database, now=now, monotonic=System().monotonic)
 
 
 def _collector(

@@ -27,10 +27,10 @@ from torra.backup.restore import command
 from torra.clock import System, duration, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
-from torra.desk.outlook import subject_of
+from torra.desk.outlook import files_with_the_sec, subject_of
 from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, TorraError
-from torra.evidence.outside_numbers import PUBLISHERS, series_of
+from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import LEVELS_OF, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.feeds.protocol import stream_state
@@ -54,6 +54,7 @@ READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
 READ_FROM: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "fred": ("macro.yield_10y", "yields and the dollar", "fundamental", ""),
     "cftc": ("cot.rank", "positions", "sentiment", 'write agents.mode "full", or '),
+    EDGAR: ("fundamentals.pe", "the figures of companies", "fundamental", ""),
 }
 """Of a publisher: a feature that it feeds, what that is, and the analyst that reads it."""
 
@@ -278,6 +279,7 @@ def _outside(place: Place) -> Iterator[CheckResult]:
     """Check that who is named for numbers from beyond the chart can be asked, and is read."""
     for name, (profile, instances) in _profiles(place.home).items():
         yield from _publishers(name, profile, instances, place)
+        yield from _companies(name, profile, instances, place)
         yield from _worth(name, profile, instances)
 
 
@@ -309,15 +311,51 @@ def _publishers(
         whose = "" if found[source].official else ", a server of yours"
         told = f"profile {name}: {source} is asked at {found[source].host}{whose}"
         yield CheckResult("outside", "ok", told)
-        block, what, analyst, mend = READ_FROM[source]
-        roles = [AGENTS[role].role for role in profile.agents.desk() if role in AGENTS]
-        if not any(role.kind == "analyst" and block.startswith(role.evidence) for role in roles):
-            yield CheckResult(
-                "outside",
-                "warning",
-                f"profile {name}: {source} is asked, and no seated analyst reads {what}",
-                f'{mend}add "{analyst}" to agents.active_agents',
-            )
+        yield from _unread(name, profile, source)
+
+
+def _unread(name: str, profile: Profile, source: str) -> Iterator[CheckResult]:
+    """Check that a seated analyst reads what a publisher brings."""
+    block, what, analyst, mend = READ_FROM[source]
+    roles = [AGENTS[role].role for role in profile.agents.desk() if role in AGENTS]
+    if not any(role.kind == "analyst" and block.startswith(role.evidence) for role in roles):
+        yield CheckResult(
+            "outside",
+            "warning",
+            f"profile {name}: {source} is asked, and no seated analyst reads {what}",
+            f'{mend}add "{analyst}" to agents.active_agents',
+        )
+
+
+def _companies(
+    name: str, profile: Profile, instances: list[Instance], place: Place
+) -> Iterator[CheckResult]:
+    """Check that EDGAR can be asked, and has a company to be asked for."""
+    if EDGAR not in profile.outside.sources:
+        return
+    from torra.outside.edgar import CONTACT, open_edgar  # noqa: PLC0415 - its line is heavy
+
+    found = open_edgar(place.environment)
+    if not any(files_with_the_sec(subject_of(one, profile)) for one in instances):
+        yield CheckResult(
+            "outside",
+            "warning",
+            f"profile {name}: edgar is named, and no symbol of it is a company",
+            "say which it is (symbols.*.asset stock and symbols.*.ticker), or take edgar out of "
+            "outside.sources",
+        )
+    elif not found.asked:
+        yield CheckResult(
+            "outside",
+            "warning",
+            f"profile {name}: edgar is named and not asked, for the SEC wants to know who asks",
+            f"set {CONTACT} to an e-mail address or a URL at which you can be reached",
+        )
+    else:
+        whose = "" if found.official else ", a server of yours"
+        told = f"profile {name}: edgar is asked at {found.host}{whose}, with your contact"
+        yield CheckResult("outside", "ok", told)
+        yield from _unread(name, profile, EDGAR)
 
 
 def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[CheckResult]:

@@ -48,6 +48,7 @@ from torra.clock import duration, iso
 from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.outside_readings import BLOCKS, NO_OUTSIDE, OutsideView, kind_of
 from torra.evidence.scheduled_events import EventView
+from torra.evidence.vendor_figures import OF_PEERS, RATING, SURPRISE
 from torra.market import regime as market_regime
 from torra.market.bar_view import BarView
 from torra.market.regime import DISTANCE_DECIMALS, PERCENTILE_DECIMALS, Regime
@@ -132,6 +133,9 @@ FUNDAMENTALS: Final[Mapping[str, Kind]] = {
     "ev_ebitda": Kind("x", 2),
     "revenue_growth_pct": Kind(PERCENT, 2),
     "net_margin_pct": Kind(PERCENT, 2),
+    **dict.fromkeys((f"{name}_to_peers" for name in OF_PEERS), Kind("x", 2)),
+    RATING: Kind("", 2),
+    SURPRISE: Kind(PERCENT, 2),
 }
 """Figures of a company, by their names in NewsView.fundamentals."""
 

@@ -45,6 +45,18 @@ EARLY: Final = timedelta(minutes=5)
 
 COMPANY: Final = "company."
 FIGURES: Final = "figures."
+RATINGS: Final = "ratings."
+PEERS: Final = "peers."
+EARNINGS: Final = "earnings."
+PEER_FIGURES: Final = "peer."
+
+PARTS: Final[Mapping[str, str]] = {
+    FIGURES: "", PEER_FIGURES: "", RATINGS: "rating", PEERS: "peer", EARNINGS: "earnings",
+}  # fmt: skip
+"""Topics that bring a company's numbers, and before the dot of which names those stand."""
+
+RATIOS: Final = ("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct")
+"""The numbers of a company that stand beside its news."""
 """Prefixes of topics for one company's news and for its figures; its ticker follows."""
 
 

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-SeriesSource = Literal["fred", "cftc", "file"]
+SeriesSource = Literal["fred", "cftc", "edgar", "file"]
 
 DAILY: Final = timedelta(days=10)
 """Validity of a daily value: a long weekend, and a day until it is known."""
@@ -128,7 +128,10 @@ SERIES: Final[Mapping[str, Series]] = {
 
 
 PUBLISHERS: Final[Mapping[str, SeriesSource]] = {"fred": "fred", "cftc": "cftc"}
-"""Sources that are asked; a file is imported."""
+"""Sources that are asked for series; a file is imported."""
+
+EDGAR: Final = "edgar"
+"""Who is asked for the figures of companies. Its rows name the filing: edgar 10-K 0000320193-…"""
 
 
 def kind_of_source(source: str) -> SeriesSource:
@@ -136,7 +139,9 @@ def kind_of_source(source: str) -> SeriesSource:
 
     A filing's rows name its form and its number after the source.
     """
-    return PUBLISHERS.get(source.partition(" ")[0], "file")
+    if source.partition(" ")[0] == EDGAR:
+        return "edgar"
+    return PUBLISHERS.get(source, "file")
 
 
 FRED: Final = tuple(name for name, series in SERIES.items() if series.source == "fred")

@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from torra.evidence.company_numbers import NEWEST
 from torra.evidence.fair_value import RETURN
+from torra.evidence.outside_numbers import EDGAR
 from torra.exhibits import figures
 from torra.tick.tick_record import Outside
 
 REPORTS: Final = "the company's reports"
 """What the figures of a company are called where none is known."""
 
-EDGAR: Final = "edgar"
 FILE_CHARS: Final = 60
 """Characters of a file's name that are shown."""
 

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypedDict
 from agents.feature_words import label_of
 from torra.evidence.company_numbers import NEWEST, STOCK
 from torra.evidence.news_digest import NewsSubject
-from torra.evidence.outside_numbers import MARKETS, SERIES, SeriesRow, series_of
+from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
 from torra.evidence.outside_readings import (
     COT_CURRENCY,
     DERIVS,
@@ -38,7 +38,7 @@ BLOCKS: Final[dict[Block, str]] = {
 }
 """What each block is called."""
 
-PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC", "edgar": "EDGAR"}
+PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC", EDGAR: "EDGAR"}
 FIRST_OF_COMPANY: Final = f"company.{company_words.NUMBERS[0].feature}"
 
 UNITS: Final = {"pp": "percentage points"}
@@ -55,6 +55,7 @@ REASONS: Final = {
     "not_yet": "{who} had not answered yet: nothing is wrong.",
     "rate_limited": "{who} answered no more for a while, and is asked again.",
     "refused": "{who} refused to answer: torra doctor says what to mend.",
+    "no_key": "{who} is asked by those alone who name a contact: torra doctor says how.",
     "unreachable": "{who} could not be reached, and is asked again. A file brings it too: "
     "torra outside import FILE.",
     "broken": "{who} sent what cannot be read, and is asked again. A file brings it too: "
@@ -168,7 +169,7 @@ def brief(status: str | None) -> str:
 
 
 def source_of(source: str | None) -> str:
-    """Return who stated a value."""
+    """Return who stated a value; of a filing its form and number too."""
     word = str(source or "")
     return PUBLISHERS.get(word) or company_words.filing(word)
 

@@ -39,15 +39,6 @@ EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC)
 """A time outside is none."""
 
-METRICS: Final[Mapping[str, tuple[str, ...]]] = {
-    "pe": ("peTTM", "peBasicExclExtraTTM", "peAnnual"),
-    "pb": ("pbQuarterly", "pb", "pbAnnual"),
-    "ev_ebitda": ("evEbitdaTTM", "evEbitdaAnnual"),
-    "revenue_growth_pct": ("revenueGrowthTTMYoy", "revenueGrowthQuarterlyYoy"),
-    "net_margin_pct": ("netProfitMarginTTM", "netProfitMarginAnnual"),
-}
-"""Our figures, and under which of Finnhub's names each is looked for, in turn."""
-
 COMPACT: Final = re.compile(r"\d{8}T\d{4}(\d{2})?", re.ASCII)
 """Alpha Vantage's times: 20260213T120000."""
 
@@ -63,20 +54,9 @@ FILE_KEYS: Final = frozenset(
 )
 
 
-def figures(payload: object) -> NewsAnswer:
-    """Read Finnhub's basic financials: the finite numbers among those that we use."""
-    metric = payload.get("metric") if isinstance(payload, dict) else None
-    if not isinstance(metric, dict):
-        return _refusal(payload) or NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
-    read = {name: [_finite(metric.get(key)) for key in keys] for name, keys in METRICS.items()}
-    finite = {name: [n for n in some if n is not None] for name, some in read.items()}
-    found = {name: some[0] for name, some in finite.items() if some}
-    return NewsAnswer(NewsStatus.AVAILABLE if found else NewsStatus.EMPTY, figures=found)
-
-
 def of_finnhub(row: Mapping[str, Any], topic: str) -> NewsItem | None:
     """Read one item of Finnhub's; None when it cannot be read."""
-    seconds = _finite(row.get("datetime"))
+    seconds = finite(row.get("datetime"))
     if seconds is None or not EARLIEST.timestamp() <= seconds < LATEST.timestamp():
         return None
     return item_of(
@@ -117,7 +97,7 @@ def listed(
 ) -> NewsAnswer:
     """Return the answer of a reply that should hold a list."""
     if not isinstance(rows, list):
-        return _refusal(payload) or NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
+        return refusal(payload) or NewsAnswer(NewsStatus.BROKEN, detail="a reply of another shape")
     some = rows[:MAX_ITEMS]
     found = [item for row in _rows(some) if (item := _read(row, read)) is not None]
     # Twice reversed, so that of two alike the first, which is the newer, stays in its place.
@@ -142,7 +122,7 @@ def _rows(found: object) -> list[dict[str, Any]]:
     return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
 
-def _refusal(payload: object) -> NewsAnswer | None:
+def refusal(payload: object) -> NewsAnswer | None:
     """Read an error that came as a good reply: both vendors send some with HTTP status 200."""
     if not isinstance(payload, dict):
         return None
@@ -346,7 +326,8 @@ def _tickers(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in some if TICKER.fullmatch(name)))[:MAX_TICKERS]
 
 
-def _finite(value: object) -> float | None:
+def finite(value: object) -> float | None:
+    """Return a finite number; None for anything else."""
     # True is an int in Python.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -33,7 +33,11 @@ from torra.config import NewsSettings
 from torra.errors import ConfigError
 from torra.evidence.news_digest import (
     COMPANY,
+    EARNINGS,
     FIGURES,
+    PEER_FIGURES,
+    PEERS,
+    RATINGS,
     NewsAnswer,
     NewsItem,
     NewsStatus,
@@ -41,11 +45,11 @@ from torra.evidence.news_digest import (
     coin,
 )
 from torra.evidence.news_shelf import ShelvedNews
+from torra.news import company_reading
 from torra.news.event_file import Signature, signature
 from torra.news.plug_in import NewsPlace, PlugInSource
 from torra.news.reading import (
     MAX_ITEMS,
-    figures,
     listed,
     of_alpha_vantage,
     of_finnhub,
@@ -65,6 +69,9 @@ FINNHUB_SPACING_S: Final = 1.1
 FINNHUB_NEWS_S: Final = 120.0
 FIGURES_S: Final = 6 * 3600.0
 """Basic financials change with a day's close."""
+
+COMPANY_S: Final = 24 * 3600.0
+"""Ratings, peers and earnings change less often, and peers' own figures need no better pace."""
 
 ALPHA_VANTAGE_SPACING_S: Final = 3600.0
 """Alpha Vantage's free plan answers 25 requests a day; its topics take turns."""
@@ -182,13 +189,16 @@ class Finnhub(_Vendor):
     def topics(self, subject: NewsSubject) -> tuple[str, ...]:
         """Return what to ask about a subject: categories of news, or a company."""
         if subject.asset == "stock" and subject.ticker:
-            return f"{COMPANY}{subject.ticker}", f"{FIGURES}{subject.ticker}"
+            kinds = (COMPANY, FIGURES, RATINGS, PEERS, EARNINGS)
+            return tuple(f"{kind}{subject.ticker}" for kind in kinds)
         if subject.asset == "crypto":
             return ("crypto",)
         return ("forex", "general") if subject.asset in {"gold", "fx"} else ("general",)
 
     def every(self, topic: str) -> float:
         """Return the seconds between two questions about a topic."""
+        if topic.startswith((RATINGS, PEERS, EARNINGS, PEER_FIGURES)):
+            return COMPANY_S
         return FIGURES_S if topic.startswith(FIGURES) else FINNHUB_NEWS_S
 
     def fetch(self, topic: str, now: datetime, seconds: float) -> NewsAnswer:
@@ -200,9 +210,9 @@ class Finnhub(_Vendor):
         with finnhub.Client(PLACEHOLDER) as client:
             client.API_URL = self._place.base_url
             line.take(client._session)  # noqa: SLF001 - the client shows its session nowhere else
-            if topic.startswith(FIGURES):
-                found = client.company_basic_financials(topic.removeprefix(FIGURES), "all")
-                return figures(self._veiled(found))
+            kind, _, ticker = topic.partition(".")
+            if ticker and (about := _ABOUT.get(f"{kind}.")):
+                return about(client, ticker, self._veiled)
             if topic.startswith(COMPANY):
                 first = (now - timedelta(days=COMPANY_DAYS)).date().isoformat()
                 found = client.company_news(
@@ -212,6 +222,27 @@ class Finnhub(_Vendor):
                 found = client.general_news(topic)
         found = self._veiled(found)
         return listed(found, found, lambda row: of_finnhub(row, topic))
+
+
+_Veil = Callable[[Any], Any]
+_ABOUT: Final[Mapping[str, Callable[[finnhub.Client, str, _Veil], NewsAnswer]]] = {
+    FIGURES: lambda client, ticker, veil: company_reading.metrics(
+        veil(client.company_basic_financials(ticker, "all"))
+    ),
+    PEER_FIGURES: lambda client, ticker, veil: company_reading.metrics(
+        veil(client.company_basic_financials(ticker, "all"))
+    ),
+    RATINGS: lambda client, ticker, veil: company_reading.ratings(
+        veil(client.recommendation_trends(ticker))
+    ),
+    PEERS: lambda client, ticker, veil: company_reading.peers(
+        veil(client.company_peers(ticker)), ticker
+    ),
+    EARNINGS: lambda client, ticker, veil: company_reading.earnings(
+        veil(client.company_earnings(ticker, company_reading.QUARTERS))
+    ),
+}
+"""What is asked about a company, by the kind of topic, and who reads the reply."""
 
 
 class AlphaVantage(_Vendor):

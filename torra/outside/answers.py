@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from torra.collecting.asking import Source
 from torra.evidence.news_digest import NewsStatus
-from torra.evidence.outside_numbers import SeriesRow
+from torra.evidence.outside_numbers import FactRow, SeriesRow
 
 MAX_REASONS: Final = 20
 """Reasons that are kept of a reply; all are counted."""
@@ -32,6 +32,22 @@ class SeriesAnswer:
 
     status: NewsStatus
     items: tuple[SeriesRow, ...] = ()
+    detail: str = ""
+    dropped: int = 0
+    left_out: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FactsAnswer:
+    """What came of a question about a figure of a company, `items` in the order of knowing.
+
+    `dropped` counts values that cannot be taken and such as are later than the desk's clock,
+    `left_out` those that are not wanted: of other forms, units and spans, and of other concepts.
+    """
+
+    status: NewsStatus
+    items: tuple[FactRow, ...] = ()
     detail: str = ""
     dropped: int = 0
     left_out: int = 0

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from numpy.random import Generator
 
-from instance_database import open_home
+from instance_database import Database, open_home
 from torra.clock import System, iso, parse
 from torra.config import Instance, Profile
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
@@ -41,6 +41,7 @@ from torra.evidence.scheduled_events import (
     ScheduledEvent,
     around,
 )
+from torra.evidence.vendor_figures import peers_of
 from torra.home import DATABASE
 from torra.news.event_file import read_events
 from torra.outside.shelf import OutsideShelf
@@ -70,6 +71,7 @@ class Figures:
 
     first_seen: datetime
     values: Mapping[str, float]
+    ticker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,8 @@ class OutlookThen:
             None if filed is None else tuple(_item(row) for row in filed),
             None if stored is None else tuple(_item(row) for row in stored),
             tuple(
-                Figures(parse(row["first_seen"]), row["values"]) for row in told.get("figures", ())
+                Figures(parse(row["first_seen"]), row["values"], row["ticker"])
+                for row in told.get("figures", ())
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
             tuple(_stored_fact(row) for row in told.get("facts", ())),
@@ -293,10 +296,21 @@ def _of_desk(
     try:
         items = tuple(database.news(since=since, as_of=end, limit=None))
         ticker = subject_of(instance, profile).ticker
-        rows = database.figures_of(ticker) if ticker else []
+        figures = _figures(database, (ticker,), end) if ticker else []
+        peers = {peer for one in figures for peer in peers_of(one.values)} - {ticker}
+        figures += _figures(database, sorted(peers), end)
     finally:
         database.close()
-    return items, tuple(Figures(moment, values) for moment, values in rows if moment <= end)
+    return items, tuple(figures)
+
+
+def _figures(database: Database, tickers: Iterable[str], end: datetime) -> list[Figures]:
+    return [
+        Figures(moment, values, ticker)
+        for ticker in tickers
+        for moment, values in database.figures_of(ticker)
+        if moment <= end
+    ]
 
 
 def only_series(
@@ -372,16 +386,17 @@ class _Tables:
         return list(self._items[max(first, last - READ_ITEMS) : last])
 
     def store_fundamentals(
-        self, ticker: str, figures: Mapping[str, float], first_seen: datetime
+        self, ticker: str, figures: Mapping[str, float], first_seen: datetime, part: str = ""
     ) -> bool:
         """Store nothing."""
-        del ticker, figures, first_seen
+        del ticker, figures, first_seen, part
         return False
 
     def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
-        """Return the newest figures that were known."""
-        del ticker
-        known = [one.values for one in self._figures if one.first_seen <= as_of]
+        """Return the newest figures of a company that were known."""
+        known = [
+            one.values for one in self._figures if one.ticker == ticker and one.first_seen <= as_of
+        ]
         return dict(known[-1]) if known else {}
 
 

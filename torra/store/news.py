@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from torra.clock import parse
 from torra.evidence.news_digest import READ_ITEMS, NewsItem
 from torra.store.connection import Store, stamp, to_json
 
+SECOND: Final = timedelta(seconds=1)
 IDS_AT_ONCE: Final = 500
 """Names asked for in one statement."""
 
@@ -77,19 +78,28 @@ class NewsStore(Store):
         )  # fmt: skip
 
     def store_fundamentals(
-        self, ticker: str, figures: Mapping[str, float], first_seen: datetime
+        self, ticker: str, figures: Mapping[str, float], first_seen: datetime, part: str = ""
     ) -> bool:
-        """Store a company's figures if they differ from the last ones; return whether they did."""
+        """Store a company's figures if they differ from the last ones; return whether they did.
+
+        They are those of a part: of names with `part` before the first dot, "" for names without a
+        dot. What is known of other parts stays. Two parts of one second count one after the other.
+        """
         with self.transaction():
-            if figures == self.fundamentals(ticker, as_of=first_seen):
-                return False
-            return bool(
-                self._change(
+            seen = first_seen
+            while True:
+                held = self.fundamentals(ticker, as_of=seen)
+                kept = {name: one for name, one in held.items() if _part(name) != part}
+                whole = {**kept, **figures}
+                if whole == held:
+                    return False
+                if self._change(
                     "INSERT INTO fundamentals (ticker, first_seen, figures) VALUES (?, ?, ?) "
                     "ON CONFLICT (ticker, first_seen) DO NOTHING",
-                    ticker, stamp(first_seen), to_json(dict(sorted(figures.items()))),
-                )
-            )  # fmt: skip
+                    ticker, stamp(seen), to_json(dict(sorted(whole.items()))),
+                ):  # fmt: skip
+                    return True
+                seen += SECOND
 
     def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
         """Return a company's figures as they were known at `as_of`; empty when none were."""
@@ -107,6 +117,10 @@ class NewsStore(Store):
             ticker,
         )
         return [(parse(row["first_seen"]), json.loads(row["figures"])) for row in rows]
+
+
+def _part(name: str) -> str:
+    return name.partition(".")[0] if "." in name else ""
 
 
 def _item(row: Mapping[str, Any]) -> NewsItem:

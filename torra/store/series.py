@@ -15,7 +15,7 @@ from typing import Any, Final
 from torra.clock import parse
 from torra.evidence.company_facts import StoredFact
 from torra.evidence.news_digest import rounded_up
-from torra.evidence.outside_numbers import FactRow, SeriesRow, StoredRow, kind_of_source
+from torra.evidence.outside_numbers import EDGAR, FactRow, SeriesRow, StoredRow, kind_of_source
 from torra.store.connection import Store, stamp
 
 ROWS_AT_ONCE: Final = 200
@@ -122,15 +122,21 @@ class SeriesStore(Store):
     def _store_fact(self, row: FactRow, seen: str) -> int:
         key = (row.ticker, row.figure, stamp(row.begins), stamp(row.ends))
         said = row.value, kind_of_source(row.source)
-        held = {
-            one["known_at"]: (one["value"], kind_of_source(one["source"]))
-            for one in self._rows(
-                "SELECT known_at, value, source FROM facts WHERE ticker = ? AND figure = ? "
-                "AND begins = ? AND ends = ?",
-                *key,
-            )
-        }
-        known = _free(row.known_at, said, held)
+        rows = self._rows(
+            "SELECT known_at, value, source FROM facts WHERE ticker = ? AND figure = ? "
+            "AND begins = ? AND ends = ? ORDER BY number",
+            *key,
+        )
+        held = {one["known_at"]: (one["value"], kind_of_source(one["source"])) for one in rows}
+        known = row.known_at
+        if said[1] == EDGAR:
+            # A filing never changes. Its stamp may be found later, and tells nothing new then;
+            # another value of it was read otherwise, and nobody could know that before.
+            same = [one["value"] for one in rows if one["source"] == row.source]
+            if same and same[-1] == row.value:
+                return 0
+            known = max(known, parse(seen)) if same else known
+        known = _free(known, said, held)
         if stamp(known) in held:
             return 0
         return self._change(

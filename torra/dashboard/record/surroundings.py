@@ -98,6 +98,11 @@ FUNDAMENTALS: Final = {
     "ev_ebitda": "EV/EBITDA",
     "revenue_growth_pct": "revenue growth, %",
     "net_margin_pct": "net margin, %",
+    "pe_to_peers": "P/E, times the peers' middle",
+    "pb_to_peers": "P/B, times the peers' middle",
+    "ev_ebitda_to_peers": "EV/EBITDA, times the peers' middle",
+    "analyst_rating": "analysts, −1 sell to +1 buy",
+    "earnings_surprise_pct": "last earnings against their estimate, %",
 }
 
 UNTOLD: Final = "not recorded: the tick is older than this page"

@@ -32,12 +32,13 @@ from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import RunningSetup, version
 from torra.dashboard.view.kept import Kept
-from torra.desk.outlook import subject_of
+from torra.desk.outlook import files_with_the_sec, subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.errors import ConfigError
+from torra.evidence.company_facts import FIGURES
 from torra.evidence.company_numbers import reads_company
-from torra.evidence.outside_numbers import StoredRow, series_of
+from torra.evidence.outside_numbers import EDGAR, StoredRow, series_of
 from torra.evidence.outside_readings import LEVELS_OF, market_of, series_for
 from torra.exhibits import figures, outside_words
 from torra.exhibits.outside_words import PUBLISHERS
@@ -50,7 +51,9 @@ from torra.store.hosted import FEED
 from torra.store.migrations import NEWEST, schema
 
 if TYPE_CHECKING:
+    from torra.collecting.asking import TopicState
     from torra.outside.collector import SeriesCollector
+    from torra.outside.company_collector import FactsCollector
 
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
 """Levels of a sign, the worst first."""
@@ -91,6 +94,7 @@ NEWS: Final = {
 }  # fmt: skip
 
 
+WELL: Final = ("available", "empty")
 OLD_NUMBER: Final = "see above how its publisher answers"
 SHARED: Final = 200
 """Newest ticks of a symbol of which is told in how many a block of numbers was known."""
@@ -401,19 +405,20 @@ def beyond(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterator[Sign
     collector = getattr(outlook, "series", None)
     named = {name for one in reading for name in one.profile.outside.sources}
     asked = [name for name in PUBLISHERS if name in named]
-    stored = [*_numbers(behind, reading, collector)]
+    stored = [*_numbers(behind, reading, collector), *_companies(behind, reading)]
     if not stored and not asked:
-        told = "nothing is stored yet: torra outside import FILE, or name fred or cftc"
+        told = "nothing is stored yet: torra outside import FILE, or name fred, cftc or edgar"
         yield Sign("numbers", "note", f"{told} in outside.sources")
         return
+    filings = getattr(outlook, "filings", None)
     for name in asked:
-        yield _publisher(name, collector)
+        yield _publisher(name, filings if name == EDGAR else collector)
     yield from stored
     for one in reading:
         yield from _share(behind, one, shares)
 
 
-def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
+def _publisher(name: str, collector: SeriesCollector | FactsCollector | None) -> Sign:
     """Return how a publisher of numbers answers, with each of its topics."""
     title = PUBLISHERS[name].removeprefix("the ")
     if collector is None:
@@ -429,7 +434,8 @@ def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
             f"{figures.moment(state.asked.isoformat()) if state.asked else 'not yet'}, "
             f"{state.items} values, {state.dropped} dropped, next in {figures.span(state.due)}",
         )
-        for state in states
+        for state in (states if name != EDGAR else _by_company(states))
+        if str(state.status) != "no_key"
     )
     trouble = collector.trouble(name)
     if not trouble:
@@ -440,6 +446,42 @@ def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
     return Sign(
         title, level, told, "torra doctor names what to mend" if level == "warn" else "", facts
     )
+
+
+def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
+    """Yield of each company one state for all its figures; of what is not of a figure each."""
+    together: dict[str, TopicState] = {}
+    for state in states:
+        ticker, _, what = state.topic.rpartition(" ")
+        if what not in FIGURES:
+            yield state
+            continue
+        held = together.get(ticker, replace(state, topic=f"{ticker} figures", items=0, dropped=0))
+        later = max(filter(None, (held.asked, state.asked)), default=None)
+        together[ticker] = replace(
+            held,
+            status=max(held.status, state.status, key=lambda one: str(one) not in WELL),
+            asked=later,
+            items=held.items + state.items,
+            dropped=held.dropped + state.dropped,
+            due=min(held.due, state.due),
+        )
+    yield from together.values()
+
+
+def _companies(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
+    """Yield of each company that a symbol is what is stored of its figures."""
+    subjects = [subject_of(one.instance, one.profile) for one in reading]
+    wanted = {one.ticker for one in subjects if files_with_the_sec(one)}
+    for row in behind.database.facts_told() if wanted else ():
+        if row["ticker"] in wanted:
+            one = row["rows"] == 1
+            told = (
+                f"{row['rows']:,} value{'' if one else 's'} of {row['figures']} figure"
+                f"{'' if row['figures'] == 1 else 's'}, for periods to {row['last'][:10]}, the "
+                f"newest known since {figures.moment(row['known_at'])}"
+            )
+            yield Sign(f"{row['ticker']} figures", "ok", told)
 
 
 def _numbers(

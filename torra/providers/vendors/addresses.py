@@ -83,6 +83,20 @@ _VENDORS: Final[Mapping[str, _Vendor]] = {
         ("TORRA_CFTC_APP_TOKEN",),
         must=False,
     ),
+    "edgar": _Vendor(
+        "EDGAR",
+        "https://data.sec.gov",
+        frozenset(("data.sec.gov",)),
+        (),
+        must=False,
+    ),
+    "edgar_files": _Vendor(
+        "EDGAR_FILES",
+        "https://www.sec.gov/files",
+        frozenset(("www.sec.gov",)),
+        (),
+        must=False,
+    ),
 }
 
 

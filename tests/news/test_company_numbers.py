@@ -1,0 +1,352 @@
+"""Finnhub's numbers of a company: by names of ours, known from first sight and never before.
+
+Metrics, ratings, peers and earnings are snapshots of now. A refusal of one is that of one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from instance_database import Database
+from news_collector import Collector
+from tests.conftest import Scale
+from tests.doubles.finnhub_server import FinnhubServer, apple, quarter, rating
+from tests.doubles.news_server import Said
+from tests.worlds.stores import Hand, open_database
+from torra.config import NewsSettings
+from torra.evidence import vendor_figures
+from torra.evidence.feature_bundle import FUNDAMENTALS
+from torra.evidence.news_digest import RATIOS, NewsAnswer, NewsStatus, NewsSubject
+from torra.news import company_reading as reading
+from torra.news.lexicon import score
+from torra.news.source import open_sources
+
+NOON = datetime(2026, 2, 13, 12, tzinfo=UTC)
+DAY = 86_400.0
+S = NewsStatus
+APPLE = NewsSubject("AAPL", "stock", ticker="AAPL")
+SETTINGS = NewsSettings(sources=("finnhub",))
+TOPICS = ("figures.AAPL", "ratings.AAPL", "peers.AAPL", "earnings.AAPL", "peer.AAPL")
+
+
+@pytest.fixture
+def server() -> Iterator[FinnhubServer]:
+    with apple() as made:
+        yield made
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    found = open_database(tmp_path)
+    yield found
+    found.close()
+
+
+class Desk:
+    """A collector on a server, with clocks that are set by hand."""
+
+    def __init__(self, server: FinnhubServer, database: Database, *subjects: NewsSubject) -> None:
+        self.server, self.database = server, database
+        self.now, self.seconds = Hand(NOON), 1000.0
+        sources = open_sources(SETTINGS, server.environment, Path("/nowhere"))
+        self.collector = Collector(
+            sources, database, now=self.now, monotonic=lambda: self.seconds, score=score
+        )
+        for subject in subjects or (APPLE,):
+            self.collector.watch(subject, SETTINGS)
+
+    def later(self, seconds: float, step: float = 1.2) -> Desk:
+        end = self.seconds + seconds
+        while self.seconds < end:
+            self.collector.poll()
+            self.seconds += step
+            self.now.pass_by(step)
+        return self
+
+    def known(self, ticker: str = "AAPL", **back: float) -> dict[str, float]:
+        return self.database.fundamentals(ticker, as_of=self.now() - timedelta(**back))
+
+
+# --- what is asked, and what is stored ------------------------------------------------------------
+
+
+def test_all_that_is_known_of_a_company_stands_under_its_ticker(
+    server: FinnhubServer, database: Database
+) -> None:
+    found = Desk(server, database).later(30).known()
+    assert {name: one for name, one in found.items() if "." not in name} == {
+        "pe": 30.5, "pb": 45.0, "ps": 8.0, "roe_pct": 150.0, "beta": 1.2, "gross_margin_pct": 46.0,
+        "market_cap_millions": 3.5e6, "debt_to_equity": 1.5,
+    }  # fmt: skip
+    assert {name: one for name, one in found.items() if name.startswith("rating.")} == {
+        "rating.strong_buy": 13, "rating.buy": 24, "rating.hold": 7, "rating.sell": 1,
+        "rating.strong_sell": 0, "rating.period": 20260201,
+    }  # fmt: skip
+    peers = {name: one for name, one in found.items() if name.startswith("peer.")}
+    assert len(peers) == 8 and peers["peer.DELL"] == 1 and "peer.AAPL" not in peers
+    assert [found[f"earnings.{place}.period"] for place in (1, 2, 3, 4)] == [
+        20251231, 20250930, 20250630, 20250331,
+    ]  # fmt: skip
+    newest = [found[f"earnings.1.{name}"] for name in ("actual", "estimate", "surprise_pct")]
+    assert newest == [2.84, 2.67, 6.4] and "earnings.5.actual" not in found
+
+
+def test_the_figures_of_the_peers_make_a_median(server: FinnhubServer, database: Database) -> None:
+    desk = Desk(server, database).later(30)
+    peers = [name.partition(".")[2] for name in desk.known() if name.startswith("peer.")]
+    ratios = [desk.known(peer)["pe"] for peer in peers]
+    assert len(ratios) == 8 and statistics.median(ratios) == 13.5
+    assert desk.known("XRX") == {}, "the ninth is not asked for"
+
+
+def test_a_day_asks_each_at_its_pace_and_never_60_a_minute(
+    server: FinnhubServer, database: Database
+) -> None:
+    desk = Desk(server, database)
+    moments: list[float] = []
+    table = server._table
+    server.play(lambda path, query: (moments.append(desk.seconds), table(path, query))[1])
+    desk.later(120)
+    assert max(sum(begin <= one < begin + 60.0 for one in moments) for begin in moments) <= 60
+    server.asked.clear()
+    desk.later(DAY, step=30.0).later(120)
+    asked = Counter(server.topics())
+    assert asked["metric AAPL"] in (3, 4) and 600 < asked["company-news AAPL"] <= 730
+    daily = ("recommendation AAPL", "peers AAPL", "earnings AAPL", "metric DELL", "metric STX")
+    assert {asked[one] for one in daily} == {1} and asked["metric XRX"] == 0
+
+
+def test_a_peer_that_is_a_symbol_of_the_desk_is_asked_for_once(
+    server: FinnhubServer, database: Database
+) -> None:
+    dell = NewsSubject("DELL", "stock", ticker="DELL")
+    desk = Desk(server, database, APPLE, dell).later(40)
+    topics = {state.topic for state in desk.collector.status()}
+    assert "figures.DELL" in topics and "peer.DELL" not in topics and "peer.HPQ" in topics
+
+
+def test_who_is_no_peer_any_more_is_asked_no_more(
+    server: FinnhubServer, database: Database
+) -> None:
+    desk = Desk(server, database).later(30)
+    server.peers["AAPL"] = ["AAPL", "HPQ", "XRX"]
+    desk.later(DAY, step=300.0).later(60)
+    known = [name for name in desk.known() if name.startswith("peer.")]
+    assert known == ["peer.HPQ", "peer.XRX"] and desk.known("XRX")["pe"] == 18.0
+    topics = [state.topic for state in desk.collector.status() if state.topic[:5] == "peer."]
+    assert topics == ["peer.HPQ", "peer.XRX"]
+    server.peers["AAPL"] = ["AAPL"]
+    desk.later(DAY, step=300.0).later(60)
+    assert not [name for name in desk.known() if name.startswith("peer.")]
+
+
+# --- first sight ----------------------------------------------------------------------------------
+
+
+def test_today_s_peers_are_none_of_a_past_date(server: FinnhubServer, database: Database) -> None:
+    """Nor its ratings and ratios: a replay of yesterday sees nothing of what was seen today."""
+    desk = Desk(server, database).later(30)
+    for ticker in ("AAPL", "DELL"):
+        seen = [moment for moment, _ in database.figures_of(ticker)]
+        assert min(seen) > NOON
+        assert database.fundamentals(ticker, as_of=NOON) == {}
+        assert database.fundamentals(ticker, as_of=min(seen) - timedelta(seconds=1)) == {}
+    assert desk.known(days=1) == {} and desk.known()
+    view = desk.collector.latest(APPLE, NOON, SETTINGS)
+    assert view.fundamentals == {}
+
+
+def test_what_was_known_stays_known_at_every_moment(
+    server: FinnhubServer, database: Database
+) -> None:
+    """1,000 cuts: whatever comes later, what a moment knew is the same."""
+    desk, told = Desk(server, database), {}
+    chance = random.Random(3)
+    for number in range(40):
+        server.metrics["AAPL"]["peTTM"] = float(chance.randrange(50))
+        server.ratings["AAPL"] = [rating("2026-02-01", buy=chance.randrange(9))]
+        chance.shuffle(server.peers["AAPL"])
+        desk.later(DAY / 2, step=DAY / 60)
+        for back in range(25):
+            moment = desk.now() - timedelta(hours=chance.uniform(0, 12 * (number + 1)))
+            told[moment] = database.fundamentals("AAPL", as_of=moment)
+            del back
+    assert len(told) == 1000 and len({json.dumps(one) for one in told.values()}) > 20
+    for moment, known in told.items():
+        assert database.fundamentals("AAPL", as_of=moment) == known
+
+
+def test_a_part_that_comes_alone_leaves_the_others_as_they_are(database: Database) -> None:
+    store = database.store_fundamentals
+    assert store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON)
+    assert store("AAPL", {"rating.buy": 3.0}, NOON, "rating"), "in the same second"
+    assert not store("AAPL", {"rating.buy": 3.0}, NOON + timedelta(minutes=1), "rating")
+    assert not store("AAPL", {"pe": 30.0, "beta": 1.0}, NOON + timedelta(minutes=2))
+    assert store("AAPL", {"pe": 31.0}, NOON + timedelta(minutes=3))
+    assert store("AAPL", {}, NOON + timedelta(minutes=4), "rating")
+    assert database.figures_of("AAPL") == [
+        (NOON, {"beta": 1.0, "pe": 30.0}),
+        (NOON + timedelta(seconds=1), {"beta": 1.0, "pe": 30.0, "rating.buy": 3.0}),
+        (NOON + timedelta(minutes=3), {"pe": 31.0, "rating.buy": 3.0}),
+        (NOON + timedelta(minutes=4), {"pe": 31.0}),
+    ]
+
+
+def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
+    server: FinnhubServer, database: Database
+) -> None:
+    desk = Desk(server, database).later(30)
+    view = desk.collector.latest(APPLE, desk.now(), SETTINGS)
+    assert view.fundamentals == {"pe": 30.5, "pb": 45.0}
+    assert view.fundamentals_status is S.AVAILABLE
+    assert {*RATIOS} <= {*reading.METRICS} and len(reading.METRICS) == 27
+    assert {*RATIOS, *vendor_figures.BESIDE} == {*FUNDAMENTALS}
+
+
+# --- refusals and faults --------------------------------------------------------------------------
+
+
+def test_a_paid_endpoint_is_a_refusal_of_that_topic_alone(
+    server: FinnhubServer, database: Database
+) -> None:
+    server.paid = {"recommendation", "peers"}
+    desk = Desk(server, database).later(30)
+    found = {state.topic: state.status for state in desk.collector.status()}
+    assert found["ratings.AAPL"] is found["peers.AAPL"] is S.REFUSED
+    assert found["figures.AAPL"] is found["earnings.AAPL"] is S.AVAILABLE
+    view = desk.collector.latest(APPLE, desk.now(), SETTINGS)
+    assert (view.status, view.fundamentals_status) == (S.EMPTY, S.AVAILABLE)
+    assert desk.known()["earnings.1.actual"] == 2.84 and desk.known()["pe"] == 30.5
+    server.asked.clear()
+    desk.later(3500, step=30.0)
+    assert Counter(server.topics())["peers AAPL"] == 0, "a refusal waits for an hour"
+
+
+def test_a_refused_rating_is_no_trouble_of_the_news(
+    server: FinnhubServer, database: Database
+) -> None:
+    server.paid = {"recommendation", "peers", "earnings", "company-news"}
+    desk = Desk(server, database).later(30)
+    view = desk.collector.latest(APPLE, desk.now(), SETTINGS)
+    assert (view.status, view.fundamentals_status) == (S.REFUSED, S.AVAILABLE)
+    server.paid = {"company-news"}
+    alone = Desk(server, database).later(30)
+    view = alone.collector.latest(APPLE, alone.now(), SETTINGS)
+    assert view.status is S.REFUSED, "and ratings that come are no news"
+    server.paid = {"metric"}
+    other = Desk(server, database, NewsSubject("X", "stock", ticker="X")).later(30)
+    view = other.collector.latest(NewsSubject("X", "stock", ticker="X"), other.now(), SETTINGS)
+    assert (view.status, view.fundamentals_status) == (S.EMPTY, S.REFUSED)
+
+
+BIG = b"x" * 10_000_000
+FAULTS: dict[str, tuple[Said, NewsStatus]] = {
+    "hang": (Said(how="hang"), S.UNREACHABLE),
+    "header_drip": (Said(how="header_drip"), S.UNREACHABLE),
+    "reset": (Said(how="reset"), S.UNREACHABLE),
+    "short": (Said(b'{"metric": {"peTTM": 3}}', how="short"), S.UNREACHABLE),
+    "drip": (Said(b'{"metric": {"peTTM": 3}}', how="drip"), S.UNREACHABLE),
+    "html": (Said(b"<html></html>", headers={"content-type": "text/html"}), S.BROKEN),
+    "nothing": (Said(b""), S.BROKEN),
+    "long": (Said(BIG), S.BROKEN),
+    "bomb": (Said(gzip.compress(BIG, mtime=0), headers={"content-encoding": "gzip"}), S.BROKEN),
+    "other_columns": (Said(b'{"metrics": {"peTTM": 3}}'), S.BROKEN),
+    "a_number": (Said(b"5"), S.BROKEN),
+    "moved": (Said(b"", code=302, headers={"location": "/api/v1/peers"}), S.BROKEN),
+    "not_found": (Said(b"", code=404), S.BROKEN),
+    "forbidden": (Said(b"", code=403), S.REFUSED),
+    "no_access": (Said(b'{"error": "no access"}'), S.REFUSED),
+    "too_many": (Said(b"", code=429), S.RATE_LIMITED),
+    "server_error": (Said(b"", code=500), S.UNREACHABLE),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_has_its_word(server: FinnhubServer, fault: str) -> None:
+    said, status = FAULTS[fault]
+    finnhub = open_sources(SETTINGS, server.environment, Path("/nowhere")).vendors["finnhub"]
+    server.play(said)
+    for topic in TOPICS:
+        slow = fault in {"hang", "header_drip", "drip"}
+        found = finnhub.fetch(topic, NOON, 0.3 if slow else 8.0)
+        assert (found.status, found.figures) == (status, None), (topic, found)
+
+
+# --- what they say --------------------------------------------------------------------------------
+
+
+def test_the_newest_ratings_count_wherever_they_stand_and_only_whole() -> None:
+    rows = [rating("2026-01-01", buy=20), rating("2026-02-01", buy=5), rating("2025-12-01")]
+    for order in (rows, rows[::-1]):
+        assert reading.ratings(order).figures == {
+            "rating.strong_buy": 13, "rating.buy": 5, "rating.hold": 7, "rating.sell": 1,
+            "rating.strong_sell": 0, "rating.period": 20260201,
+        }  # fmt: skip
+    for odd in (None, True, "5", -1, 1001, float("nan"), 10**400):
+        found = reading.ratings([rating("2026-02-01", sell=odd)])
+        assert (found.status, found.figures) == (S.BROKEN, None), odd
+    assert reading.ratings([]).status is S.EMPTY
+
+
+def test_a_quarter_that_is_not_reported_yet_has_an_estimate_alone() -> None:
+    found = reading.earnings([quarter("2026-03-31", None, 1.7, None), quarter("2025-12-31", 2, 1)])
+    assert found.figures == {
+        "earnings.1.estimate": 1.7, "earnings.1.period": 20260331, "earnings.2.actual": 2,
+        "earnings.2.estimate": 1, "earnings.2.surprise_pct": 4.1, "earnings.2.period": 20251231,
+    }  # fmt: skip
+    assert reading.earnings([quarter("31.12.2025", 1, 1)]).status is S.BROKEN
+
+
+def test_peers_are_other_tickers_each_once() -> None:
+    found = reading.peers(["aapl", "MSFT", " msft ", "", 5, None, "A B", "<x>", "BRK.B"], "AAPL")
+    assert found.figures == {"peer.MSFT": 1, "peer.BRK.B": 2}
+    assert reading.peers(["AAPL"], "AAPL").status is S.EMPTY
+    assert reading.peers([5, {}], "AAPL").status is S.BROKEN
+
+
+JUNK: tuple[Any, ...] = (
+    None, True, -1, 0, 1.5, 10**400, float("nan"), "", "NaN", [], {}, "x" * 5000, "2026-02-01",
+    [[]], {"metric": []}, {"error": {}},
+)  # fmt: skip
+
+
+def test_ten_thousand_malformed_replies_give_numbers_or_a_word(scaled: Scale) -> None:
+    with apple() as server:
+        good: dict[Callable[[Any], NewsAnswer], Any] = {
+            reading.metrics: {"metric": server.metrics["AAPL"]},
+            reading.ratings: server.ratings["AAPL"],
+            reading.earnings: server.earnings["AAPL"],
+            lambda payload: reading.peers(payload, "AAPL"): server.peers["AAPL"],
+        }
+    kinds = set()
+    for case in range(scaled(10_000, 600)):
+        chance = random.Random(case)
+        read = chance.choice([*good])
+        payload = json.loads(json.dumps(good[read]))
+        for _ in range(chance.choice((1, 2, 5))):
+            at: Any = payload
+            while True:
+                keys: list[Any] = [*at] if isinstance(at, dict) else [*range(len(at))]
+                if not keys:
+                    break
+                key = chance.choice(keys)
+                if isinstance(at[key], dict | list) and chance.random() < 0.9:
+                    at = at[key]
+                else:
+                    at[key] = chance.choice(JUNK)
+                    break
+        found = read(chance.choice(JUNK) if chance.random() < 0.05 else payload)
+        kinds.add(found.status)
+        for name, value in (found.figures or {}).items():
+            assert isinstance(value, float) and abs(value) < 1e300 and len(name) < 60
+    assert kinds >= {S.AVAILABLE, S.BROKEN}

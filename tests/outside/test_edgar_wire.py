@@ -1,0 +1,380 @@
+"""EDGAR on the loopback: who asks names a contact, keeps the pace, and takes every fault as a word.
+
+What is asked, and where, is EDGAR's own; without a contact there is no request, and the contact is
+in the header of each and nowhere else.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.doubles import edgar_payloads as edgar
+from tests.doubles.edgar_server import (
+    CONTACT,
+    HTML,
+    TOO_MANY,
+    UNDECLARED,
+    EdgarServer,
+    apple,
+    page,
+)  # fmt: skip
+from tests.doubles.news_server import NewsServer, Said
+from tests.tries import Tries
+from torra.collecting.line import HEAD, MAX_REPLY_BYTES, Trouble
+from torra.errors import ConfigError
+from torra.evidence.news_digest import NewsStatus
+from torra.outside.answers import FactsAnswer
+from torra.outside.concepts import CHAINS
+from torra.outside.edgar import APART_S, LONG_LIST, Edgar, Gate, contact_of, open_edgar
+
+NOW = datetime(2026, 2, 13, 12, tzinfo=UTC)
+S = NewsStatus
+PATIENT = 8.0
+ASSETS = "/edgar/api/xbrl/companyconcept/CIK0000320193/us-gaap/Assets.json"
+
+
+@pytest.fixture
+def server() -> Iterator[EdgarServer]:
+    with apple() as made:
+        yield made
+
+
+def opened(environment: dict[str, str]) -> Edgar:
+    """Return EDGAR without its pace: a test has no minute."""
+    return open_edgar(environment, Gate(time.monotonic, time.sleep, 0.0))
+
+
+def knowing(server: EdgarServer, ticker: str = "AAPL") -> Edgar:
+    """Return EDGAR as it knows a company and its filings, and forget what that asked."""
+    found = opened(server.environment)
+    for topic in ("tickers", f"{ticker} filings"):
+        assert found.fetch(topic, NOW, PATIENT).status is S.AVAILABLE
+    server.asked.clear()
+    server.headers.clear()
+    return found
+
+
+def ask(
+    server: EdgarServer, said: Any = None, topic: str = "AAPL assets", seconds: float = PATIENT
+) -> FactsAnswer:
+    found = knowing(server)
+    if said is not None:
+        server.play(said)
+    return found.fetch(topic, NOW, seconds)
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+def test_a_company_is_found_by_its_ticker_and_asked_for_a_figure(server: EdgarServer) -> None:
+    found = opened(server.environment)
+    assert found.fetch("AAPL filings", NOW, PATIENT).detail == "EDGAR knows no such ticker"
+    assert server.asked == []
+    assert found.fetch("tickers", NOW, PATIENT).status is S.AVAILABLE
+    assert found.fetch("AAPL assets", NOW, PATIENT).status is S.NOT_YET
+    assert found.fetch("AAPL filings", NOW, PATIENT).status is S.AVAILABLE
+    answer = found.fetch("AAPL assets", NOW, PATIENT)
+    assert [path for path, _ in server.asked] == [
+        "/files/company_tickers.json", "/edgar/submissions/CIK0000320193.json", ASSETS,
+    ]  # fmt: skip
+    assert (answer.status, len(answer.items)) == (S.AVAILABLE, 4)
+    newest = answer.items[-1]
+    assert (newest.ticker, newest.value) == ("AAPL", 352_583e6)
+    assert newest.known_at == datetime(2023, 11, 3, 2, 8, 27, tzinfo=UTC)
+    assert newest.source == "edgar 10-K 0000320193-23-000106"
+
+
+def test_all_concepts_of_a_chain_are_asked_and_one_never_used_is_no_failure(
+    server: EdgarServer,
+) -> None:
+    server.add(*edgar.two_revenues("PG"))
+    server.file(edgar.PG, (edgar.PG_2014, "10-K", "2014-08-08", "2014-08-08T11:00:00.000Z"))
+    found = knowing(server, "PG").fetch("PG revenue", NOW, PATIENT)
+    assert [row.value for row in found.items] == [83_062e6]
+    assert [path.rpartition("/")[2] for path, _ in server.asked] == [
+        f"{name}.json" for name in CHAINS["revenue"].us
+    ]
+    nothing = knowing(server, "PG").fetch("PG gross_profit", NOW, PATIENT)
+    assert (nothing.status, nothing.items) == (S.EMPTY, ())
+
+
+def test_where_one_concept_of_a_chain_does_not_answer_there_is_no_figure(
+    server: EdgarServer,
+) -> None:
+    """The one that failed may be the whole: what is stored of a filing stays."""
+    server.add(*edgar.two_revenues("PG"))
+    server.file(edgar.PG, (edgar.PG_2014, "10-K", "2014-08-08", "2014-08-08T11:00:00.000Z"))
+    found = knowing(server, "PG")
+    answer = server._answer
+    server.play(lambda path, q: Said(code=503) if "SalesRevenueNet" in path else answer(path, q))
+    broken = found.fetch("PG revenue", NOW, PATIENT)
+    assert (broken.status, broken.items) == (S.UNREACHABLE, ())
+    server.mend()
+    assert [row.value for row in found.fetch("PG revenue", NOW, PATIENT).items] == [83_062e6]
+
+
+def test_a_foreign_company_is_asked_for_its_concepts_by_ifrs_too(server: EdgarServer) -> None:
+    server.file(edgar.GIS, ("0001193125-24-000001", "20-F", "2024-03-01", ""))
+    knowing(server, "GIS").fetch("GIS assets", NOW, PATIENT)
+    assert [path.split("/")[-2] for path, _ in server.asked] == ["us-gaap", "ifrs-full"]
+
+
+def test_its_own_addresses_are_known() -> None:
+    found = opened({"TORRA_EDGAR_CONTACT": CONTACT})
+    assert (found.host, found.official, found.asked) == ("data.sec.gov", True, True)
+    assert [found.every(one) for one in ("tickers", "AAPL filings", "AAPL revenue")] == [
+        7 * 86_400.0, 3600.0, 43_200.0,
+    ]  # fmt: skip
+    mirror = opened({"TORRA_EDGAR_FILES_BASE_URL": "https://example.org/files"})
+    assert not mirror.official
+
+
+@pytest.mark.parametrize("name", ["TORRA_EDGAR_BASE_URL", "TORRA_EDGAR_FILES_BASE_URL"])
+def test_a_bad_address_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        opened({name: "http://example.org/x"})
+
+
+# --- the contact ----------------------------------------------------------------------------------
+
+
+def test_without_a_contact_there_is_no_request(server: EdgarServer) -> None:
+    environment = server.environment
+    for contact in ("", "   "):
+        environment["TORRA_EDGAR_CONTACT"] = contact
+        found = opened(environment)
+        assert not found.asked
+        for topic in ("tickers", "AAPL filings", "AAPL assets"):
+            answer = found.fetch(topic, NOW, PATIENT)
+            assert (answer.status, answer.detail) == (S.NO_KEY, "TORRA_EDGAR_CONTACT is not set")
+    assert server.asked == [] and server.headers == []
+
+
+def test_the_contact_is_in_each_request_and_nowhere_else(
+    server: EdgarServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("", "urllib3", "requests", "urllib3.connectionpool"):
+        caplog.set_level(logging.DEBUG, name or None)
+    found = opened(server.environment)
+    answers = [found.fetch(one, NOW, PATIENT) for one in ("tickers", "AAPL filings", "AAPL assets")]
+    quoting = edgar.aapl_assets() | {"entityName": CONTACT}
+    row = edgar.value("2023-09-30", CONTACT, CONTACT, CONTACT, form=f"10-K {CONTACT}")
+    quoting["units"][CONTACT] = [row]
+    quoting["units"]["USD"].append(row | {"form": "10-K"})
+    server.play(Said(json.dumps(quoting).encode()))
+    answers.append(found.fetch("AAPL assets", NOW, PATIENT))
+    server.play(page(f"Forbidden to {CONTACT}"))
+    answers.append(found.fetch("AAPL assets", NOW, PATIENT))
+    assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
+    assert len(server.headers) == 5 and "canary" not in repr(server.asked)
+    told = [f"{record.getMessage()} {record.args!r}" for record in caplog.records]
+    assert told and "canary" not in f"{answers!r} {told!r} {found.__dict__!r}"
+
+
+@pytest.mark.parametrize(
+    "contact", ["a.b+c@example.org", "https://example.org/contact", "x@y.z.example"]
+)
+def test_a_contact_is_an_address_or_a_url(contact: str) -> None:
+    assert contact_of({"TORRA_EDGAR_CONTACT": f" {contact} "}) == contact
+
+
+@pytest.mark.parametrize(
+    "contact",
+    ["CANARY", "CANARY@", "@CANARY.org", "CANARY@x", "a b@CANARY.org", "a@CANARY.org\r\nX: y",
+     "ftp://CANARY.org", "https://", "https://user:CANARY@example.org", "https://CANARY",
+     "CANÄRY@example.org", "https://[CANARY", f"{'CANARY' * 40}@example.org"],
+)  # fmt: skip
+def test_what_is_no_contact_is_refused_without_quoting_it(contact: str) -> None:
+    with pytest.raises(ConfigError, match="TORRA_EDGAR_CONTACT") as refused:
+        contact_of({"TORRA_EDGAR_CONTACT": contact})
+    assert "CANARY" not in str(refused.value) and "CANÄRY" not in str(refused.value)
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+WHOLE = json.dumps(edgar.aapl_assets()).encode()
+BIG = b"x" * 10_000_000
+PACKED = {"content-encoding": "gzip"}
+FAULTS: dict[str, tuple[Said, NewsStatus]] = {
+    "hang": (Said(how="hang"), S.UNREACHABLE),
+    "header_drip": (Said(how="header_drip"), S.UNREACHABLE),
+    "reset": (Said(how="reset"), S.UNREACHABLE),
+    "html": (Said(TOO_MANY.body, headers=HTML), S.BROKEN),
+    "nothing": (Said(b""), S.BROKEN),
+    "noise": (Said(b"\x00\xff\xfe" * 50), S.BROKEN),
+    "long": (Said(BIG), S.BROKEN),
+    "bomb": (Said(gzip.compress(BIG, mtime=0), headers=PACKED), S.BROKEN),
+    "not_packed": (Said(b"plain", headers=PACKED), S.BROKEN),
+    "deep": (Said(b"[" * 100_000), S.BROKEN),
+    "other_columns": (Said(WHOLE.replace(b'"units"', b'"values"')), S.BROKEN),
+    "another_company": (Said(WHOLE.replace(b"320193", b"320194")), S.BROKEN),
+    "no_content": (Said(b"", code=204), S.BROKEN),
+    "moved": (Said(b"", code=301, headers={"location": ASSETS}), S.BROKEN),
+    "bad_request": (Said(b"{}", code=400), S.BROKEN),
+    "unauthorized": (Said(b"", code=401), S.REFUSED),
+    "forbidden": (UNDECLARED, S.REFUSED),
+    "forbidden_without_a_page": (Said(b"", code=403), S.REFUSED),
+    "threshold": (TOO_MANY, S.RATE_LIMITED),
+    "too_many": (Said(b"", code=429), S.RATE_LIMITED),
+    "server_error": (Said(b"", code=500), S.UNREACHABLE),
+    "unavailable": (Said(b"[]", code=503), S.UNREACHABLE),
+}
+SLOW = frozenset(("hang", "header_drip"))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_has_its_word(server: EdgarServer, fault: str, tries: Tries) -> None:
+    said, status = FAULTS[fault]
+    for attempt in tries():
+        found = knowing(server.mend())
+        server.play(said)
+        seconds, began = (0.5 if fault in SLOW else PATIENT), time.monotonic()
+        answer = found.fetch("AAPL assets", NOW, seconds)
+        assert (answer.status, answer.items) == (status, ()), answer
+        assert answer.detail and "http:" not in answer.detail and len(server.asked) <= 1
+        with attempt:
+            assert time.monotonic() - began < seconds + 1.5
+
+
+@pytest.mark.parametrize("topic", ["tickers", "AAPL filings"])
+def test_a_fault_of_the_tables_has_its_word_too(server: EdgarServer, topic: str) -> None:
+    for fault, (said, status) in FAULTS.items():
+        long = topic == "AAPL filings" and fault in {"long", "bomb"}
+        if fault not in SLOW and not long:
+            assert ask(server.mend(), said, topic).status is status, fault
+    missing = ask(server.mend(), Said(b"", code=404), topic)
+    assert missing.status is S.BROKEN, "only a concept may be missing"
+
+
+def test_a_list_of_filings_that_is_too_long_costs_the_hour_and_not_the_figures(
+    server: EdgarServer,
+) -> None:
+    """A bank that files notes all day: its values count from the end of their days."""
+    found = knowing(server)
+    known = found.fetch("AAPL assets", NOW, PATIENT).items[-1].known_at
+    server.play(Said(BIG))
+    answer = found.fetch("AAPL filings", NOW, PATIENT)
+    assert (answer.status, answer.detail) == (S.AVAILABLE, LONG_LIST)
+    server.mend()
+    newest = found.fetch("AAPL assets", NOW, PATIENT).items[-1]
+    assert newest.value == 352_583e6 and known < newest.known_at
+    assert newest.known_at == datetime(2023, 11, 4, 3, 59, 59, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("how", ["short", "midway", "drip"])
+def test_a_reply_that_is_not_whole_is_no_answer(server: EdgarServer, how: str) -> None:
+    found = ask(server, Said(WHOLE, how=how), seconds=0.5 if how == "drip" else PATIENT)
+    assert (found.status, found.items) == (S.UNREACHABLE, ())
+
+
+def test_of_a_refusal_no_more_is_read_than_tells_what_it_is(server: EdgarServer) -> None:
+    """A page that is endless behind its title, and one that never ends its title."""
+    began = time.monotonic()
+    title = TOO_MANY.body[: TOO_MANY.body.index(b"<style>")]
+    dripping = Said(title + b" " * 20_000, 403, HTML, how="drip", every=0.001)
+    assert ask(server, dripping).status is S.RATE_LIMITED
+    assert time.monotonic() - began < PATIENT
+    late = Said(b"<html>" + b" " * (HEAD + 9) + b"Request Rate Threshold Exceeded", 403, HTML)
+    assert ask(server.mend(), late).status is S.REFUSED
+    assert ask(server.mend(), Said(TOO_MANY.body, 403, HTML, how="reset")).status is S.UNREACHABLE
+    half = Said(TOO_MANY.body, 403, HTML, how="short")
+    assert ask(server.mend(), half).status is S.RATE_LIMITED
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(server: EdgarServer, code: int) -> None:
+    with EdgarServer() as elsewhere:
+        for target in (elsewhere, server):
+            location = f"{target.url}{ASSETS}"
+            answer = ask(server.mend(), Said(b"", code=code, headers={"location": location}))
+            assert answer.status is S.BROKEN and len(server.asked) == 1
+        assert elsewhere.asked == []
+
+
+def test_no_proxy_is_used(server: EdgarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with NewsServer() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_address[1]}")
+        assert ask(server).status is S.AVAILABLE and proxy.asked == []
+
+
+def test_a_large_company_s_file_fits(server: EdgarServer) -> None:
+    rows = [
+        edgar.value(
+            f"{1990 + number // 100}-0{number % 9 + 1}-28", number,
+            f"0000320193-{number % 99:02}-000001", "2026-01-05", form="10-Q", frame="CY2020Q1I",
+        )
+        for number in range(3_500)
+    ]  # fmt: skip
+    body = json.dumps(edgar.concept(edgar.AAPL, "Assets", *rows)).encode()
+    assert 500_000 < len(body) < MAX_REPLY_BYTES
+    found = ask(server, Said(body))
+    assert found.status is S.AVAILABLE and len(found.items) > 1_000
+
+
+# --- the pace -------------------------------------------------------------------------------------
+
+
+class Seconds:
+    """Seconds that pass by waiting alone."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.lock = threading.Lock()
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        with self.lock:
+            self.now += seconds
+
+
+def test_no_second_of_a_minute_holds_more_than_eight_requests() -> None:
+    """Asked as fast as can be, with replies that take no time at all."""
+    seconds = Seconds()
+    gate, moments = Gate(seconds, seconds.sleep), []
+    while seconds.now < 1060.0:
+        gate.wait(30.0)
+        moments.append(seconds.now)
+    assert len(moments) == pytest.approx(60.0 / APART_S, abs=2)
+    for begin in moments:
+        assert sum(begin <= one <= begin + 1.0 for one in moments) <= 8
+
+
+def test_all_threads_share_one_pace(tries: Tries) -> None:
+    def pass_through(gate: Gate, moments: list[float]) -> None:
+        gate.wait(9.0)
+        moments.append(time.monotonic())
+
+    for attempt in tries():
+        place: tuple[Gate, list[float]] = (Gate(time.monotonic, time.sleep, 0.02), [])
+        threads = [threading.Thread(target=pass_through, args=place) for _ in range(25)]
+        moments = place[1]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(moments) == 25
+        with attempt:
+            assert max(moments) - min(moments) >= 24 * 0.02 * 0.95
+
+
+def test_a_place_that_lies_too_late_is_not_taken() -> None:
+    seconds = Seconds()
+    gate = Gate(seconds, lambda _: None)
+    gate.wait(0.0)
+    with pytest.raises(Trouble) as late:
+        gate.wait(0.1)
+    assert late.value.status is S.UNREACHABLE
+    gate.wait(APART_S)
+    assert seconds.now == 1000.0

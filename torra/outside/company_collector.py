@@ -1,0 +1,207 @@
+"""Collects the figures of companies from EDGAR, on threads of its own; a tick reads what is stored.
+
+For each ticker that is watched: first which company it is (the table of tickers, asked once a week
+at most; its number is kept in the store), then what it filed, every hour, and its figures, each
+twice a day and at once after a new filing. A filing may be listed a while before its values are
+there, so they are asked for again with the next looks at its filings, ROUNDS times in all.
+
+A refusal, or a page that says too many requests came, leaves EDGAR alone for ten minutes. Without a
+contact nobody is asked and the status is `no_key`. Nothing here raises, and nothing is for a tick.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, Protocol
+
+from torra.clock import EPOCH
+from torra.collecting.asking import TROUBLES, WHOLE_SOURCE, WORKING, Asking, Place, TopicState
+from torra.evidence.news_digest import NewsStatus, rounded_up
+from torra.evidence.outside_numbers import EDGAR, FactRow
+from torra.outside.answers import FactsAnswer
+from torra.outside.concepts import CHAINS
+from torra.outside.edgar import FILINGS, TICKERS, TICKERS_S, Edgar, without
+from torra.outside.filings import edgar_ticker
+
+logger = logging.getLogger(__name__)
+
+FETCH_SECONDS: Final = 30.0
+"""The concepts of a figure are asked one after the other."""
+
+REST_S: Final = 600.0
+"""For how long EDGAR is left alone after a refusal: it blocks for ten minutes."""
+
+WITHOUT_CONTACT_S: Final = 3600.0
+"""Between two looks at what cannot be asked."""
+
+ROUNDS: Final = 3
+
+KEPT: Final = "edgar.cik"
+"""Under which name the numbers of companies are kept; no ticker is written so."""
+
+ASKED: Final = "asked"
+
+
+class FactTables(Protocol):
+    """The tables of facts and of figures by first sight (torra.store)."""
+
+    def store_facts(self, rows: Iterable[FactRow], first_seen: datetime) -> int:
+        """Store what is not known yet of companies."""
+        ...
+
+    def store_fundamentals(
+        self, ticker: str, figures: Mapping[str, float], first_seen: datetime
+    ) -> bool:
+        """Store numbers under a name, with their moment."""
+        ...
+
+    def fundamentals(self, ticker: str, *, as_of: datetime) -> dict[str, float]:
+        """Return the newest numbers under a name."""
+        ...
+
+
+class FactsCollector(Asking[FactsAnswer]):
+    """Collects in its own threads; any thread may look at the status.
+
+    `now` is the desk's clock, `monotonic` counts real seconds.
+    """
+
+    def __init__(
+        self,
+        edgar: Edgar,
+        store: FactTables,
+        *,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        fetch_seconds: float = FETCH_SECONDS,
+    ) -> None:
+        super().__init__(
+            {EDGAR: edgar},
+            now=now,
+            monotonic=monotonic,
+            fetch_seconds=fetch_seconds,
+            about="filings",
+            log=logger,
+        )
+        self._edgar = edgar
+        self._store = store
+        self._tickers: set[str] = set()
+        self._known: dict[str, frozenset[str]] = {}
+        self._rounds: dict[str, int] = {}
+
+    def watch(self, ticker: str) -> None:
+        """Ask for the figures of a company from now on."""
+        if ticker in self._tickers:
+            return
+        kept = self._remembered(edgar_ticker(ticker))
+        with self._lock:
+            self._tickers.add(ticker)
+            self._plan(ticker, kept)
+        self._wake.set()
+
+    def trouble(self, source: str = EDGAR) -> str:
+        """Return why EDGAR brings nothing; "" when it answers, and when it is asked for nothing."""
+        with self._lock:
+            found = {
+                self._shown(one).status for one in self._states.values() if one.source == source
+            }
+        if found & WORKING:
+            return ""
+        order = (NewsStatus.NO_KEY, *TROUBLES)
+        return next((str(trouble) for trouble in order if trouble in found), "")
+
+    # --- which company it is ----------------------------------------------------------------------
+
+    def _remembered(self, name: str) -> float:
+        """Take a company's number from the store; return the seconds for which it still counts."""
+        try:
+            kept = self._store.fundamentals(KEPT, as_of=self._now())
+        except Exception as error:  # noqa: BLE001 - then it is asked for
+            logger.warning("what was kept of companies cannot be read (%s)", type(error).__name__)
+            return 0.0
+        left = TICKERS_S - ((self._now() - EPOCH).total_seconds() - kept.get(ASKED, 0.0))
+        if not self._edgar.asked or name not in kept or not 0.0 < left <= TICKERS_S:
+            return 0.0
+        self._edgar.know({name: int(kept[name])})
+        return left
+
+    def _plan(self, ticker: str, left: float) -> None:
+        """Have the table of tickers asked when it must be, and then the filings; lock held."""
+        place = (EDGAR, TICKERS)
+        held = self._states.get(place)
+        if self._edgar.cik(ticker):
+            self._watch([(EDGAR, f"{ticker} {FILINGS}")])
+        if held is None and left:
+            due = self._monotonic() + left
+            self._states[place] = TopicState(*place, status=NewsStatus.AVAILABLE, due=due)
+        elif held is None:
+            self._watch([place])
+        elif not left and not self._edgar.cik(ticker):
+            self._hasten([place])
+
+    def _keep(self, seen: datetime) -> None:
+        ciks = {edgar_ticker(one): float(self._edgar.cik(one)) for one in self._tickers}
+        numbers = {ASKED: (seen - EPOCH).total_seconds(), **ciks}
+        self._store.store_fundamentals(KEPT, numbers, seen)
+
+    # --- what a question is, and what becomes of an answer ----------------------------------------
+
+    def _question(self, source: str, topic: str) -> FactsAnswer:  # noqa: ARG002 - there is one
+        return self._edgar.fetch(topic, self._now(), self._fetch_seconds)
+
+    def _without(self, status: NewsStatus, detail: str) -> FactsAnswer:
+        return without(status, detail)
+
+    def _concerns_all(self, source: str, status: NewsStatus) -> bool:  # noqa: ARG002
+        return status in WHOLE_SOURCE or status in {NewsStatus.REFUSED, NewsStatus.NO_KEY}
+
+    def _wait_after(self, source: str, status: NewsStatus, failures: int) -> float:
+        if status in {NewsStatus.REFUSED, NewsStatus.RATE_LIMITED}:
+            return REST_S
+        if status is NewsStatus.NO_KEY:
+            return WITHOUT_CONTACT_S
+        # What waits for something else is asked as one that could not be read.
+        known = NewsStatus.BROKEN if status is NewsStatus.NOT_YET else status
+        return super()._wait_after(source, known, failures)
+
+    def _kept(self, source: str, topic: str, answer: FactsAnswer) -> FactsAnswer:  # noqa: ARG002
+        seen = rounded_up(self._now())
+        try:
+            if answer.status in WORKING and topic == TICKERS:
+                return self._companies(answer, seen)
+            ticker, _, what = topic.rpartition(" ")
+            if answer.status is NewsStatus.AVAILABLE and what == FILINGS:
+                self._filings(ticker)
+            if answer.items:
+                self._store.store_facts(answer.items, seen)
+        except Exception as error:  # noqa: BLE001 - the desk's own loop says why; the next try is soon
+            logger.warning("filings cannot be stored (%s)", type(error).__name__)
+            return without(NewsStatus.BROKEN, "what came could not be stored")
+        return answer
+
+    def _companies(self, answer: FactsAnswer, seen: datetime) -> FactsAnswer:
+        with self._lock:
+            known = [one for one in sorted(self._tickers) if self._edgar.cik(one)]
+            strangers = sorted(self._tickers - {*known})
+            self._watch((EDGAR, f"{one} {FILINGS}") for one in known)
+        self._keep(seen)
+        detail = f"EDGAR knows no {', '.join(strangers)}" if strangers else ""
+        return replace(answer, detail=detail)
+
+    def _filings(self, ticker: str) -> None:
+        """Ask for a company's figures: all at first, later where there is a new filing."""
+        filed = self._edgar.filed(ticker)
+        if filed is None:
+            return
+        places: list[Place] = [(EDGAR, f"{ticker} {figure}") for figure in CHAINS]
+        with self._lock:
+            self._watch(places)
+            if filed.read - self._known.get(ticker, filed.read):
+                self._rounds[ticker] = ROUNDS
+            self._known[ticker] = filed.read
+            if self._rounds.get(ticker, 0):
+                self._rounds[ticker] -= 1
+                self._hasten(places)
