@@ -36,12 +36,14 @@ MARKET_EVIDENCE: Final = (
 
 FUNDAMENTALS: Final = tuple(
     f"fundamentals.{name}"
-    for name in (
-        *("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct"),
-        *("pe_to_peers", "pb_to_peers", "ev_ebitda_to_peers"),
-        *("analyst_rating", "earnings_surprise_pct"),
-    )
+    for name in ("pe", "pb", "ev_ebitda", "revenue_growth_pct", "net_margin_pct")
 )
+
+SAID_OF_COMPANY: Final = tuple(
+    f"fundamentals.{name}"
+    for name in ("pe_to_peers", "pb_to_peers", "analyst_rating", "earnings_surprise_pct")
+)
+"""What a vendor says of a company beside its ratios: for who reads companies alone."""
 
 POSITIONS: Final = ("cot.", "positioning.", "derivs.")
 """How others are positioned."""

@@ -608,7 +608,6 @@ _OTHERS: Final[Mapping[str, FeatureWords]] = {
         for name, words in (
             ("pe", "the price of a unit of earnings"),
             ("pb", "the price of a unit of book value"),
-            ("ev_ebitda", "the price of a unit of EBITDA"),
         )
     },
     "fundamentals.analyst_rating": FeatureWords(

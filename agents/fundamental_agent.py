@@ -12,7 +12,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import FUNDAMENTALS, MARKET_EVIDENCE, missing
+from .evidence import FUNDAMENTALS, MARKET_EVIDENCE, SAID_OF_COMPANY, missing
 
 ROLE: Final = Role(
     id="fundamental",
@@ -20,8 +20,11 @@ ROLE: Final = Role(
     kind="analyst",
     tier="quick",
     focus=dict.fromkeys(VECTORS, "secondary"),
-    needs=("company.", *FUNDAMENTALS, "macro."),
-    evidence=("scores.", "company.", *FUNDAMENTALS, "macro.", *MARKET_EVIDENCE),
+    needs=("company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro."),
+    evidence=(
+        *("scores.", "company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro."),
+        *MARKET_EVIDENCE,
+    ),
 )
 
 

@@ -33,6 +33,7 @@ from torra.evidence.feature_bundle import (
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import BLOCKS
 from torra.evidence.scheduled_events import EventView
+from torra.evidence.vendor_figures import BESIDE
 from torra.market.regime import REGIME_READS, REGIMES
 
 OPENED = datetime(2021, 11, 1, 10, tzinfo=UTC)
@@ -152,6 +153,7 @@ EXPECTED = {
         for name in (
             *("available", "pe", "pb", "ev_ebitda"),
             *("revenue_growth_pct", "net_margin_pct"),
+            *BESIDE,
         )
     ),
     *(f"source.{name}" for name in ("news", "events", "fundamentals", *BLOCKS)),
@@ -555,6 +557,7 @@ def test_fundamentals_are_told_where_there_are_any() -> None:
     assert [found[f"fundamentals.{name}"] for name in FUNDAMENTALS] == [
         *(21.35, None, None),
         *(None, -3.0),
+        *(None for _ in BESIDE),
     ]
     for figures in ({}, {"pe": math.nan}, {"beta": 1.2}):
         view = replace(NEWS, fundamentals=figures)

@@ -12,7 +12,6 @@ AS_OF = datetime(2026, 5, 4, tzinfo=UTC)
 KNOWN = {
     "pe": 30.0,
     "pb": 6.0,
-    "ev_ebitda": 15.0,
     "rating.strong_buy": 10.0,
     "rating.buy": 5.0,
     "rating.hold": 3.0,
@@ -27,9 +26,9 @@ KNOWN = {
     "peer.CCC": 3.0,
 }
 PEERS = {
-    "AAA": {"pe": 10.0, "pb": 2.0, "ev_ebitda": 10.0},
-    "BBB": {"pe": 20.0, "pb": 3.0, "ev_ebitda": 12.0},
-    "CCC": {"pe": 40.0, "pb": 4.0, "ev_ebitda": 0.0},
+    "AAA": {"pe": 10.0, "pb": 2.0},
+    "BBB": {"pe": 20.0, "pb": 3.0},
+    "CCC": {"pe": 40.0, "pb": 4.0},
 }
 
 
@@ -41,7 +40,7 @@ def test_all_of_it_in_round_numbers() -> None:
         "analyst_rating": pytest.approx((20 + 5 - 1 - 2) / 40),
         "earnings_surprise_pct": 4.5,
     }
-    assert {*found} | {"ev_ebitda_to_peers"} == {*BESIDE}
+    assert {*found} == {*BESIDE}
     assert peers_of(KNOWN) == ("AAA", "BBB", "CCC")
 
 

@@ -285,5 +285,5 @@ def test_a_line_has_each_block_with_its_values_or_why_not() -> None:
 def test_the_source_of_a_filed_value_names_form_and_number() -> None:
     named = outside_words.source_of
     assert named("edgar 10-K/A 0000320193-23-000106") == "EDGAR (10-K/A 0000320193-23-000106)"
-    assert named("edgar <b>\x00") == "EDGAR, <b>" and named("fred") == "FRED"
+    assert named("edgar <b>\x00") == "EDGAR (<b>)" and named("fred") == "FRED"
     assert named("edgar.csv") == "your file edgar.csv"

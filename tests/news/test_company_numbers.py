@@ -207,7 +207,13 @@ def test_beside_the_news_stand_ratios_and_what_is_made_of_the_rest(
 ) -> None:
     desk = Desk(server, database).later(30)
     view = desk.collector.latest(APPLE, desk.now(), SETTINGS)
-    assert view.fundamentals == {"pe": 30.5, "pb": 45.0}
+    assert view.fundamentals == {
+        "pe": 30.5,
+        "pb": 45.0,
+        "pe_to_peers": pytest.approx(30.5 / 13.5),
+        "analyst_rating": pytest.approx(0.5444444444),
+        "earnings_surprise_pct": 6.4,
+    }
     assert view.fundamentals_status is S.AVAILABLE
     assert {*RATIOS} <= {*reading.METRICS} and len(reading.METRICS) == 27
     assert {*RATIOS, *vendor_figures.BESIDE} == {*FUNDAMENTALS}

@@ -21,7 +21,7 @@ from typing import Final
 LEAST_PEERS: Final = 3
 """Peers of whom a ratio must be known: the middle of two is no middle."""
 
-OF_PEERS: Final = ("pe", "pb", "ev_ebitda")
+OF_PEERS: Final = ("pe", "pb")
 """Ratios that are held against the peers'."""
 
 NEAR_QUARTER: Final = timedelta(days=200)

@@ -100,7 +100,6 @@ FUNDAMENTALS: Final = {
     "net_margin_pct": "net margin, %",
     "pe_to_peers": "P/E, times the peers' middle",
     "pb_to_peers": "P/B, times the peers' middle",
-    "ev_ebitda_to_peers": "EV/EBITDA, times the peers' middle",
     "analyst_rating": "analysts, −1 sell to +1 buy",
     "earnings_surprise_pct": "last earnings against their estimate, %",
 }
