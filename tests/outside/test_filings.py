@@ -277,6 +277,16 @@ def test_a_filing_speaks_by_one_concept_and_its_fallback_fills_no_hole() -> None
     assert found.left_out == 2
 
 
+def test_a_last_quarter_that_ends_with_the_year_does_not_stand_for_the_year() -> None:
+    """Apple's annual report of 2018 tells 62,900 M of its last quarter by another concept."""
+    last: dict[str, Any] = {"start": "2018-07-01", "form": "10-K"}
+    quarter_alone = concept(
+        AAPL, "Revenues", value("2018-09-29", 62_900e6, ONE, "2018-11-05", **last)
+    )
+    whole = concept(AAPL, CONTRACT, value("2018-09-29", 9e6, ONE, "2018-11-05", start="2017-10-01"))
+    assert values(told("revenue", quarter_alone, whole)) == [("2018-09-29", 9e6)]
+
+
 def test_a_concept_told_for_older_days_alone_does_not_lead() -> None:
     old = concept(AAPL, "StockholdersEquity", value("2020-12-31", 60, ONE, "2022-02-10"))
     both = concept(
