@@ -133,10 +133,15 @@ class Outlook:
             series.watch(name for name in series_for(subject) if _published(name, sources))
         if self.filings is not None and EDGAR in sources and files_with_the_sec(subject):
             self.filings.watch(subject.ticker)
-        trouble = trouble_of(sources, series.trouble) if series else trouble_of(sources)
+        trouble = trouble_of(sources, self._trouble)
         return lambda as_of, closes: shelf.latest(
             subject, as_of, closes=closes, trouble=trouble, who=instance.id
         )
+
+    def _trouble(self, source: str) -> str:
+        """Return why a publisher brings nothing; "" when it answers, and when it is not asked."""
+        collector = self.filings if source == EDGAR else self.series
+        return "" if collector is None else collector.trouble(source)
 
     def start(self) -> None:
         """Begin, or begin again, to collect headlines and to look after the calendars."""
