@@ -297,9 +297,8 @@ def test_a_concept_told_for_older_days_alone_does_not_lead() -> None:
     assert values(told("equity", old, both)) == [("2021-12-31", 65)]
 
 
-def test_what_a_later_filing_tells_changes_nothing_of_what_was_known_before() -> None:
-    """At 1,000 cuts: rows of the filings up to a moment are those of all filings, cut there."""
-    chance = random.Random(7)
+def _many_filings(chance: random.Random) -> list[dict[str, Any]]:
+    """Return the files of ten years of revenue, told now by one concept and now by others."""
     files = {name: concept(AAPL, name) for name in CHAINS["revenue"].us}
     for number in range(40):
         accn, of = f"0000320193-{10 + number // 4:02}-{number % 4 + 1:06}", f"{2010 + number // 4}"
@@ -313,18 +312,33 @@ def test_what_a_later_filing_tells_changes_nothing_of_what_was_known_before() ->
                     | {"filed": f"{of}-{3 * (number % 4) + 1:02}-28"}
                 )
                 payload["units"]["USD"].append(row)
-    whole = told("revenue", *files.values())
-    moments = sorted({row.known_at for row in whole.items})
-    assert len(moments) > 20
-    for cut in moments:
-        then = copy.deepcopy([*files.values()])
-        for payload in then:
-            payload["units"]["USD"] = [
-                row for row in payload["units"]["USD"]
-                if end_of_filing_day(datetime.fromisoformat(row["filed"]).date()) <= cut
-            ]  # fmt: skip
-        found = told("revenue", *then)
-        assert found.items == tuple(row for row in whole.items if row.known_at <= cut)
+    return [*files.values()]
+
+
+def _filed_by(files: Sequence[dict[str, Any]], moment: datetime) -> list[dict[str, Any]]:
+    """Return the files as they stood at a moment."""
+    then = copy.deepcopy([*files])
+    for payload in then:
+        payload["units"]["USD"] = [
+            row
+            for row in payload["units"]["USD"]
+            if end_of_filing_day(date.fromisoformat(row["filed"])) <= moment
+        ]
+    return then
+
+
+def test_what_a_later_filing_tells_changes_nothing_of_what_was_known_before(scaled: Scale) -> None:
+    """At 1,000 cuts: what was told up to a moment gives the rows of all filings up to there."""
+    cuts, seed = 0, 0
+    while cuts < scaled(1_000, 120):
+        files, seed = _many_filings(random.Random(seed)), seed + 1
+        whole = told("revenue", *files)
+        moments = sorted({row.known_at for row in whole.items})
+        assert len(moments) > 20
+        for cut in moments:
+            found = told("revenue", *_filed_by(files, cut))
+            assert found.items == tuple(row for row in whole.items if row.known_at <= cut)
+        cuts += len(moments)
 
 
 def test_shares_are_those_of_the_cover_and_of_the_balance_sheet_where_the_cover_has_none() -> None:
