@@ -354,6 +354,45 @@ def test_shares_are_those_of_the_cover_and_of_the_balance_sheet_where_the_cover_
     assert values(told("shares_outstanding", sheet)) == [("2021-12-31", 16)]
 
 
+def debts(*told_of: tuple[str, str, float, str]) -> list[dict[str, Any]]:
+    """Files of short-term debt: concept, day, amount and accession of each value."""
+    files: dict[str, dict[str, Any]] = {}
+    for name, day, amount, accession in told_of:
+        filed = f"{2000 + int(accession[11:13])}-02-10"
+        files.setdefault(name, concept(AAPL, name))["units"]["USD"].append(
+            value(day, amount, accession, filed)
+        )
+    return [*files.values()]
+
+
+def test_without_a_total_the_parts_of_short_term_debt_are_added() -> None:
+    """Apple tells what falls due, 9,822 M in 2023, beside 5,985 M of commercial paper."""
+    apple = debts(
+        ("LongTermDebtCurrent", "2023-09-30", 9_822e6, THREE),
+        ("CommercialPaper", "2023-09-30", 5_985e6, THREE),
+        ("LongTermDebtCurrent", "2022-09-24", 11_128e6, THREE),
+        ("CommercialPaper", "2022-09-24", 9_982e6, THREE),
+        ("LongTermDebtCurrent", "2021-09-25", 9_613e6, THREE),
+    )
+    both = [("2023-09-30", 15_807e6), ("2022-09-24", 21_110e6)]
+    assert values(told("short_term_debt", *apple)) == both, "and no day of one part alone"
+    assert values(told("short_term_debt", *apple[::-1])) == both
+    total = debts(("DebtCurrent", "2023-09-30", 15_900e6, THREE))
+    found = told("short_term_debt", *apple, *total)
+    assert values(found) == [("2023-09-30", 15_900e6)]
+
+
+def test_paper_is_not_added_to_the_borrowings_that_hold_it() -> None:
+    found = told("short_term_debt", *debts(
+        ("CommercialPaper", "2023-09-30", 6, THREE),
+        ("ShortTermBorrowings", "2023-09-30", 8, THREE),
+        ("LongTermDebtCurrent", "2023-09-30", 10, THREE),
+    ))  # fmt: skip
+    assert values(found) == [("2023-09-30", 18)]
+    alone = told("short_term_debt", *debts(("ShortTermBorrowings", "2023-09-30", 8, THREE)))
+    assert values(alone) == [("2023-09-30", 8)]
+
+
 def test_every_figure_has_a_chain_and_no_concept_twice() -> None:
     assert {*CHAINS} == {*FIGURES}
     asked = [one for chain in CHAINS.values() for one in chain.concepts(foreign=True)]
