@@ -119,6 +119,18 @@ def test_the_filings_of_a_symbols_company_are_collected(
         assert {one["user-agent"] for one in server.headers} == {f"Torra {CONTACT}"}
 
 
+def test_each_publisher_tells_its_own_trouble(
+    opened: Callable[[dict[str, str], Profile], Outlook],
+) -> None:
+    """FRED answers, EDGAR is not asked without a contact."""
+    settings = company("fred", "edgar")
+    outlook = opened({}, settings)
+    outlook.outside(PAIR, settings)
+    assert outlook.filings is not None
+    outlook.filings.poll()
+    assert (outlook._trouble("edgar"), outlook._trouble("fred")) == ("no_key", "")
+
+
 def test_a_desk_that_does_not_name_edgar_asks_nothing_of_it(
     opened: Callable[[dict[str, str], Profile], Outlook],
 ) -> None:

@@ -277,6 +277,16 @@ def test_a_filing_speaks_by_one_concept_and_its_fallback_fills_no_hole() -> None
     assert found.left_out == 2
 
 
+def test_a_last_quarter_that_ends_with_the_year_does_not_stand_for_the_year() -> None:
+    """Apple's annual report of 2018 tells 62,900 M of its last quarter by another concept."""
+    last: dict[str, Any] = {"start": "2018-07-01", "form": "10-K"}
+    quarter_alone = concept(
+        AAPL, "Revenues", value("2018-09-29", 62_900e6, ONE, "2018-11-05", **last)
+    )
+    whole = concept(AAPL, CONTRACT, value("2018-09-29", 9e6, ONE, "2018-11-05", start="2017-10-01"))
+    assert values(told("revenue", quarter_alone, whole)) == [("2018-09-29", 9e6)]
+
+
 def test_a_concept_told_for_older_days_alone_does_not_lead() -> None:
     old = concept(AAPL, "StockholdersEquity", value("2020-12-31", 60, ONE, "2022-02-10"))
     both = concept(
@@ -287,9 +297,8 @@ def test_a_concept_told_for_older_days_alone_does_not_lead() -> None:
     assert values(told("equity", old, both)) == [("2021-12-31", 65)]
 
 
-def test_what_a_later_filing_tells_changes_nothing_of_what_was_known_before() -> None:
-    """At 1,000 cuts: rows of the filings up to a moment are those of all filings, cut there."""
-    chance = random.Random(7)
+def _many_filings(chance: random.Random) -> list[dict[str, Any]]:
+    """Return the files of ten years of revenue, told now by one concept and now by others."""
     files = {name: concept(AAPL, name) for name in CHAINS["revenue"].us}
     for number in range(40):
         accn, of = f"0000320193-{10 + number // 4:02}-{number % 4 + 1:06}", f"{2010 + number // 4}"
@@ -303,18 +312,33 @@ def test_what_a_later_filing_tells_changes_nothing_of_what_was_known_before() ->
                     | {"filed": f"{of}-{3 * (number % 4) + 1:02}-28"}
                 )
                 payload["units"]["USD"].append(row)
-    whole = told("revenue", *files.values())
-    moments = sorted({row.known_at for row in whole.items})
-    assert len(moments) > 20
-    for cut in moments:
-        then = copy.deepcopy([*files.values()])
-        for payload in then:
-            payload["units"]["USD"] = [
-                row for row in payload["units"]["USD"]
-                if end_of_filing_day(datetime.fromisoformat(row["filed"]).date()) <= cut
-            ]  # fmt: skip
-        found = told("revenue", *then)
-        assert found.items == tuple(row for row in whole.items if row.known_at <= cut)
+    return [*files.values()]
+
+
+def _filed_by(files: Sequence[dict[str, Any]], moment: datetime) -> list[dict[str, Any]]:
+    """Return the files as they stood at a moment."""
+    then = copy.deepcopy([*files])
+    for payload in then:
+        payload["units"]["USD"] = [
+            row
+            for row in payload["units"]["USD"]
+            if end_of_filing_day(date.fromisoformat(row["filed"])) <= moment
+        ]
+    return then
+
+
+def test_what_a_later_filing_tells_changes_nothing_of_what_was_known_before(scaled: Scale) -> None:
+    """At 1,000 cuts: what was told up to a moment gives the rows of all filings up to there."""
+    cuts, seed = 0, 0
+    while cuts < scaled(1_000, 120):
+        files, seed = _many_filings(random.Random(seed)), seed + 1
+        whole = told("revenue", *files)
+        moments = sorted({row.known_at for row in whole.items})
+        assert len(moments) > 20
+        for cut in moments:
+            found = told("revenue", *_filed_by(files, cut))
+            assert found.items == tuple(row for row in whole.items if row.known_at <= cut)
+        cuts += len(moments)
 
 
 def test_shares_are_those_of_the_cover_and_of_the_balance_sheet_where_the_cover_has_none() -> None:
@@ -328,6 +352,45 @@ def test_shares_are_those_of_the_cover_and_of_the_balance_sheet_where_the_cover_
     )  # fmt: skip
     assert values(told("shares_outstanding", sheet, cover)) == [("2022-01-20", 15)]
     assert values(told("shares_outstanding", sheet)) == [("2021-12-31", 16)]
+
+
+def debts(*told_of: tuple[str, str, float, str]) -> list[dict[str, Any]]:
+    """Files of short-term debt: concept, day, amount and accession of each value."""
+    files: dict[str, dict[str, Any]] = {}
+    for name, day, amount, accession in told_of:
+        filed = f"{2000 + int(accession[11:13])}-02-10"
+        files.setdefault(name, concept(AAPL, name))["units"]["USD"].append(
+            value(day, amount, accession, filed)
+        )
+    return [*files.values()]
+
+
+def test_without_a_total_the_parts_of_short_term_debt_are_added() -> None:
+    """Apple tells what falls due, 9,822 M in 2023, beside 5,985 M of commercial paper."""
+    apple = debts(
+        ("LongTermDebtCurrent", "2023-09-30", 9_822e6, THREE),
+        ("CommercialPaper", "2023-09-30", 5_985e6, THREE),
+        ("LongTermDebtCurrent", "2022-09-24", 11_128e6, THREE),
+        ("CommercialPaper", "2022-09-24", 9_982e6, THREE),
+        ("LongTermDebtCurrent", "2021-09-25", 9_613e6, THREE),
+    )
+    both = [("2023-09-30", 15_807e6), ("2022-09-24", 21_110e6)]
+    assert values(told("short_term_debt", *apple)) == both, "and no day of one part alone"
+    assert values(told("short_term_debt", *apple[::-1])) == both
+    total = debts(("DebtCurrent", "2023-09-30", 15_900e6, THREE))
+    found = told("short_term_debt", *apple, *total)
+    assert values(found) == [("2023-09-30", 15_900e6)]
+
+
+def test_paper_is_not_added_to_the_borrowings_that_hold_it() -> None:
+    found = told("short_term_debt", *debts(
+        ("CommercialPaper", "2023-09-30", 6, THREE),
+        ("ShortTermBorrowings", "2023-09-30", 8, THREE),
+        ("LongTermDebtCurrent", "2023-09-30", 10, THREE),
+    ))  # fmt: skip
+    assert values(found) == [("2023-09-30", 18)]
+    alone = told("short_term_debt", *debts(("ShortTermBorrowings", "2023-09-30", 8, THREE)))
+    assert values(alone) == [("2023-09-30", 8)]
 
 
 def test_every_figure_has_a_chain_and_no_concept_twice() -> None:

@@ -139,10 +139,9 @@ class Outlook:
         )
 
     def _trouble(self, source: str) -> str:
-        """Return why a source that is asked brings nothing; "" when it answers."""
-        if source == EDGAR:
-            return self.filings.trouble() if self.filings is not None else ""
-        return self.series.trouble(source) if self.series is not None else ""
+        """Return why a publisher brings nothing; "" when it answers, and when it is not asked."""
+        collector = self.filings if source == EDGAR else self.series
+        return "" if collector is None else collector.trouble(source)
 
     def start(self) -> None:
         """Begin, or begin again, to collect headlines and to look after the calendars."""

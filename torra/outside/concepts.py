@@ -8,6 +8,10 @@ the same period, for a part is never more than the whole. P&G's 10-K of 2014 tel
 bn beside `SalesRevenueNet` 83.062 bn, General Mills' of 2024 tells 2.038 beside 19.857 (lumibot
 #1141), and Cato's has its total in `Revenues` (edgartools #1294): no order is right for all.
 
+Short-term debt has a total that few tell, and two kinds of parts, what of long-term debt falls due
+and what was borrowed for short: where there is no total they are added, for each day that tells the
+same kinds as the newest one does.
+
 A quarterly report or an amendment is not led by a concept that the newest annual report of the time
 told and left out: alone it would be a part that looks like the whole. A concept that is new to both
 may lead, for names change with the rules of accounting. Filings are looked at in the order in which
@@ -38,13 +42,15 @@ class Chain:
     """The concepts of a figure, the best first, of US filers and of those by IFRS.
 
     `totals` says how many of the first ones are totals of the same thing: of several that a filing
-    tells, the largest is the whole.
+    tells, the largest is the whole. `parts` are kinds of concepts that add up to the whole, where a
+    filing tells no total; of each kind the first that it tells.
     """
 
     us: tuple[str, ...]
     ifrs: tuple[str, ...] = ()
     totals: int = 1
     dei: str = ""
+    parts: tuple[tuple[str, ...], ...] = ()
 
     def concepts(self, *, foreign: bool) -> tuple[Concept, ...]:
         """Return what to ask for; of a foreign filer IFRS as well."""
@@ -126,9 +132,12 @@ CHAINS: Final[Mapping[str, Chain]] = {
         ("LongtermBorrowings",),
     ),
     "short_term_debt": Chain(
-        ("DebtCurrent", "LongTermDebtCurrent", "ShortTermBorrowings"),
-        ("ShorttermBorrowings", "CurrentPortionOfLongtermBorrowings"),
-        totals=3,
+        ("DebtCurrent", "LongTermDebtCurrent", "ShortTermBorrowings", "CommercialPaper"),
+        ("CurrentPortionOfLongtermBorrowings", "ShorttermBorrowings"),
+        parts=(
+            ("LongTermDebtCurrent", "CurrentPortionOfLongtermBorrowings"),
+            ("ShortTermBorrowings", "CommercialPaper", "ShorttermBorrowings"),
+        ),
     ),
     "shares_outstanding": Chain(
         ("CommonStockSharesOutstanding",),
@@ -136,5 +145,4 @@ CHAINS: Final[Mapping[str, Chain]] = {
         dei="EntityCommonStockSharesOutstanding",
     ),
 }
-"""The chain of each figure. Where parts alone are told, as of short-term debt, the largest counts.
-"""
+"""The chain of each figure."""

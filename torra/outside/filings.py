@@ -434,10 +434,29 @@ def _choose_leads(figure: str, filings: Iterable[_Filing]) -> None:
     chain = CHAINS[figure]
     passed_over: set[Concept] = set()
     for filing in filings:
+        _add_up(chain, filing.said)
         may = [one for one in filing.said if filing.annual or one not in passed_over]
         filing.lead = _lead(chain, {one: filing.said[one] for one in may})
         if filing.annual and filing.lead is not None:
             passed_over = {*filing.said} - {filing.lead}
+
+
+def _add_up(chain: Chain, said: dict[Concept, dict[Period, Fact]]) -> None:
+    """Put the sum of its parts in the place of the first one, where a filing tells no total."""
+    of_a_part = {name for names in chain.parts for name in names}
+    if any(concept.name not in of_a_part for concept in said):
+        return
+    ends = max((end for periods in said.values() for _, end in periods), default=None)
+    newest = {one.name: one for one, periods in said.items() if any(p[1] == ends for p in periods)}
+    kinds = [[newest[name] for name in names if name in newest] for names in chain.parts]
+    told = [concepts[0] for concepts in kinds if concepts]
+    for concept in told[1:]:
+        more = said.pop(concept)
+        said[told[0]] = {
+            period: fact._replace(value=fact.value + more[period].value)
+            for period, fact in said[told[0]].items()
+            if period in more
+        }
 
 
 def _lead(chain: Chain, said: Mapping[Concept, Mapping[Period, Fact]]) -> Concept | None:
