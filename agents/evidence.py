@@ -42,7 +42,10 @@ FUNDAMENTALS: Final = tuple(
 POSITIONS: Final = ("cot.", "positioning.", "derivs.")
 """How others are positioned."""
 
-OUTSIDE: Final = ("macro.", *POSITIONS)
+COMPANIONS: Final = "companion."
+"""Other symbols of the same feed, which are read and never traded."""
+
+OUTSIDE: Final = ("macro.", *POSITIONS, COMPANIONS)
 """Blocks of numbers from beside the chart."""
 
 CASE_EVIDENCE: Final = (
@@ -71,6 +74,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "macro": "source.macro",
     "cot": "source.cot",
     "derivs": "source.derivs",
+    "companion": "source.companion",
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
 

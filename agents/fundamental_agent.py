@@ -12,7 +12,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import FUNDAMENTALS, MARKET_EVIDENCE, missing
+from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, missing
 
 ROLE: Final = Role(
     id="fundamental",
@@ -21,7 +21,7 @@ ROLE: Final = Role(
     tier="quick",
     focus=dict.fromkeys(VECTORS, "secondary"),
     needs=("company.", *FUNDAMENTALS, "macro."),
-    evidence=("scores.", "company.", *FUNDAMENTALS, "macro.", *MARKET_EVIDENCE),
+    evidence=("scores.", "company.", *FUNDAMENTALS, "macro.", COMPANIONS, *MARKET_EVIDENCE),
 )
 
 

@@ -25,9 +25,10 @@ from numpy.random import Generator
 
 from instance_database import open_home
 from torra.clock import System, iso, parse
-from torra.config import Instance, Profile
+from torra.config import Instance, Profile, load_desk
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
+from torra.evidence.companion_readings import CompanionsThen
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
 from torra.evidence.outside_numbers import SeriesRow, StoredRow, kind_of_source
@@ -43,6 +44,8 @@ from torra.home import DATABASE
 from torra.news.event_file import read_events
 from torra.outside.shelf import SeriesShelf
 from torra.outside.sources import trouble_of
+from torra.replay.shards import companion_tracks
+from torra.replay.shards.companion_tracks import CompanionTrack
 
 FILE: Final = "file"
 """The source of headlines that is a file."""
@@ -79,7 +82,8 @@ class OutlookThen:
     `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
     than the replay's. `series` are the outside numbers that the desk has stored and the symbol
     reads; they count from the moment at which the public could know them. `begin` is where the
-    replay begins, where there are any.
+    replay begins, where there are any. `companions` are the bars of the symbol's companions that
+    the desk has stored.
     """
 
     events: tuple[ScheduledEvent, ...] | None = None
@@ -88,6 +92,7 @@ class OutlookThen:
     figures: tuple[Figures, ...] = ()
     series: tuple[StoredRow, ...] = ()
     begin: datetime | None = None
+    companions: tuple[CompanionTrack, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -144,13 +149,25 @@ class OutlookThen:
         subject, trouble = subject_of(instance, profile), trouble_of(sources)
         return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
 
+    def companions_of(self) -> CompanionsThen | None:
+        """Return the companions as a tick asks for them; None where there are none."""
+        return companion_tracks.known(self.companions)
+
+    def without_companions(self) -> OutlookThen:
+        """Return it without them: the outside sources of a profile do not name them."""
+        return replace(self, companions=())
+
     def with_older_series(self) -> OutlookThen:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
 
-        A series that is shorter than that is left out.
+        So are the companions. What is shorter than that is left out.
         """
         rows = (one for one in self.series if one.row.name not in self.short_series)
-        return replace(self, series=tuple(map(_shifted, rows)))
+        tracks = (one.older(SHIFT) for one in self.companions if not self._short(one))
+        return replace(self, series=tuple(map(_shifted, rows)), companions=tuple(tracks))
+
+    def _short(self, track: CompanionTrack) -> bool:
+        return self.begin is not None and not track.reaches(self.begin - SHIFT)
 
     def with_other_future(self, as_of: datetime, rng: Generator) -> OutlookThen:
         """Return it with other values for all outside numbers that were not known at a moment."""
@@ -160,16 +177,19 @@ class OutlookThen:
             else one._replace(row=one.row._replace(value=float(rng.uniform(1.0, 1e6))))
             for one in self.series
         )
-        return replace(self, series=tuple(rows))
+        tracks = (one.other_future(as_of, rng) for one in self.companions)
+        return replace(self, series=tuple(rows), companions=tuple(tracks))
 
     @property
     def short_series(self) -> tuple[str, ...]:
-        """Names of the series that do not reach back far enough to be shifted."""
+        """Names of the series and companions that do not reach back far enough to be shifted."""
         first: dict[str, datetime] = {}
         for one in self.series:
             first[one.row.name] = min(one.row.known_at, first.get(one.row.name, one.row.known_at))
         begin = self.begin or max((one.row.known_at for one in self.series), default=LATEST)
-        return tuple(sorted(name for name, at in first.items() if at + SHIFT > begin))
+        tracks = (one.label for one in self.companions if self._short(one))
+        short = (name for name, at in first.items() if at + SHIFT > begin)
+        return tuple(sorted({*short, *tracks}))
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -181,6 +201,9 @@ class OutlookThen:
             # In rows: a replay of years has thousands.
             **({"series": [_row(one) for one in self.series]} if self.series else {}),
             **({"begin": iso(self.begin)} if self.begin else {}),
+            **(
+                {"companions": [one.as_row() for one in self.companions]} if self.companions else {}
+            ),
         }
 
     @classmethod
@@ -196,6 +219,7 @@ class OutlookThen:
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
             parse(told["begin"]) if told.get("begin") else None,
+            tuple(CompanionTrack.of(row) for row in told.get("companions", ())),
         )
 
 
@@ -215,7 +239,10 @@ def read_outlook(
         currencies_of(instance, profile)
         events = _around_replay(read_events(home / profile.events.calendar), begin, end)
     series = _series_of_desk(home, instance, profile, begin, end)
-    beside: dict[str, Any] = {"series": series, "begin": begin if series else None}
+    tracks = _companions_of_desk(home, instance, begin, end)
+    beside: dict[str, Any] = {
+        "series": series, "begin": begin if series or tracks else None, "companions": tracks,
+    }  # fmt: skip
     if not profile.agents.include_news:
         return OutlookThen(events, **beside)
     # No tick looks farther back (news_collector.Collector.latest).
@@ -283,8 +310,27 @@ def _of_desk(
 def only_series(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
 ) -> OutlookThen:
-    """Return the outside numbers of a desk alone, without news and events."""
-    return OutlookThen(series=_series_of_desk(home, instance, profile, begin, end))
+    """Return the outside numbers and companions of a desk alone, without news and events."""
+    return OutlookThen(
+        series=_series_of_desk(home, instance, profile, begin, end),
+        companions=_companions_of_desk(home, instance, begin, end),
+    )
+
+
+def _companions_of_desk(
+    home: Path, instance: Instance, begin: datetime, end: datetime
+) -> tuple[CompanionTrack, ...]:
+    """Return what the desk has stored of the companions of its instance of a symbol."""
+    if not (home / DATABASE).exists():
+        return ()
+    own = companion_tracks.instance_with(load_desk(home).instances, instance.symbol)
+    if own is None:
+        return ()
+    database = open_home(home)
+    try:
+        return companion_tracks.of_desk(database, own, instance.timeframes, begin, end, SHIFT)
+    finally:
+        database.close()
 
 
 def _series_of_desk(
