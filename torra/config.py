@@ -424,6 +424,10 @@ class Instance(Section):
                 raise ValueError(f"unknown timeframe {name!r}; known: {', '.join(TIMEFRAMES)}")
         return tuple(sorted(set(value), key=lambda name: TIMEFRAMES[name]))
 
+    def __hash__(self) -> int:
+        """Return one by the name: a mapping such as that of the companions has none."""
+        return hash(self.id)
+
     @property
     def id(self) -> str:
         """The name under which everything of this instance is stored."""
@@ -440,6 +444,11 @@ class Instance(Section):
         It holds a colon, which no instance's name does: nothing that ticks or trades is called so.
         """
         return f"companion:{self.channel}:{symbol}"
+
+    def companion_streams(self, symbol: str) -> tuple[str, ...]:
+        """Return where stored bars of a companion are looked for: as read, then as imported."""
+        # `torra import` stores what is no instance's under its name in capitals.
+        return tuple(dict.fromkeys((self.companion_stream(symbol), symbol, symbol.upper())))
 
     @property
     def route(self) -> str:

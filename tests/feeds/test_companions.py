@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,17 @@ import pandas as pd
 import pytest
 
 from tests.tries import until
-from tests.worlds import desks
+from tests.worlds import desks, mt5_bars
+from tests.worlds.mt5_bars import ACCOUNT, new_york_plus_7, offset, put, rows, text
 from torra.clock import duration
-from torra.config import Instance
+from torra.config import Channel, Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.evidence import companion_readings
 from torra.evidence.companion_readings import NUMBERS, CompanionBars
 from torra.feeds import companions
 from torra.feeds.companions import PATIENCE, CompanionReader
+from torra.feeds.mt5_files import Source
+from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.bar_view import BarView
 
 GOLD = Instance(symbol="XAUUSD", timeframes=("M15", "H1"), companions={"dxy": "USDX.f"})
@@ -182,6 +187,55 @@ def test_one_that_fails_costs_the_others_nothing(make: Make, fault: str) -> None
     found = tick(make(Answers(mixed), BOTH), NOW)
     assert found.statuses == {"companion": "available", "companion.dxy": lack}
     assert found.numbers["companion.vix.change_1"] is not None
+
+
+# --- files of the Expert Advisor ------------------------------------------------------------------
+
+
+OPENS = mt5_bars.quarters(NOW - 300 * STEPS["M15"], 300)
+USDX = Source("main", ACCOUNT, "USDX.f", "M15")
+OFFSET = offset(new_york_plus_7, NOW)
+
+
+def sheet(opens: list[datetime] = OPENS, source: Source = USDX, **more: Any) -> str:
+    return text(rows(opens), more.pop("told", OFFSET), source, **more)
+
+
+FILES: dict[str, tuple[Any, str]] = {
+    "as it is written": (sheet(), "available"),
+    "of the close before": (sheet(OPENS[:-1]), "late"),
+    "of yesterday": (sheet(OPENS[:-96]), "stale"),
+    "none": (None, "missing"),
+    "without a bar": (sheet([]), "missing"),
+    "another symbol's": (sheet(source=replace(USDX, broker_symbol="EURUSD")), "broken"),
+    "another timeframe's": (sheet(source=replace(USDX, timeframe="H1")), "broken"),
+    "another account's": (sheet(source=replace(USDX, account=9)), "broken"),
+    "half written": (sheet()[:5000], "broken"),
+    "forged": (sheet().replace("2000.0,", "2000.1,", 1), "broken"),
+    "signed with another key": (sheet(key="another"), "broken"),
+    "of a server on another clock": (sheet(told=OFFSET + 7200), "clock"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_of_the_advisor_is_judged_as_the_own_is(
+    make: Make, tmp_path: Path, kind: str
+) -> None:
+    content, status = FILES[kind]
+    if content is not None:
+        put(tmp_path / "bars" / "USDX.f_M15.csv", content, NOW)
+    instance = GOLD.model_copy(update={"feed": "mt5_files"})
+    place = FeedPlace(
+        instance, tmp_path, {}, lambda: None, desks.sample, Channel(account=ACCOUNT),
+        folder=lambda: tmp_path, key=lambda: mt5_bars.KEY, beside=True,
+    )  # fmt: skip
+    found = tick(make(open_feed(place, no_plug_in), instance), NOW)
+    assert found.statuses["companion"] == status
+    assert (None in found.numbers.values()) is (status != "available")
+
+
+def no_plug_in(name: str) -> Any:
+    raise AssertionError(name)
 
 
 # --- waiting --------------------------------------------------------------------------------------

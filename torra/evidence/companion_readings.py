@@ -70,6 +70,17 @@ class Lack(StrEnum):
     BROKEN = "broken"
 
 
+SAYS: Final[Mapping[str, str]] = {
+    Lack.MISSING: "no bars of it",
+    Lack.UNREAD: "not read in time",
+    Lack.LATE: "late",
+    Lack.STALE: "too old to count",
+    Lack.CLOCK: "on another clock",
+    Lack.BROKEN: "cannot be read",
+}
+"""Why nothing is known of a companion, in a few words."""
+
+
 class CompanionBars(NamedTuple):
     """The bars of a companion: open times in microseconds since 1970 in UTC, ascending; closes.
 
@@ -87,6 +98,10 @@ class CompanionBars(NamedTuple):
         end = int(np.searchsorted(self.times, micros(as_of - step), side="right"))
         start = max(0, end - READ_BARS)
         return self._replace(times=self.times[start:end], closes=self.closes[start:end])
+
+    def closed_at(self, step: timedelta) -> datetime | None:
+        """Return when the newest bar closed; None without one."""
+        return EPOCH + int(self.times[-1]) * MICROSECOND + step if len(self.times) else None
 
 
 class Companions(Protocol):
@@ -131,11 +146,10 @@ def read(
     lacks: dict[str, str] = {}
     for name, given in companions.items():
         bars = given.closed(as_of, step)
-        lacks[name] = lack = bars.lack or _age(bars, as_of, step)
+        lacks[name] = lack = bars.lack or age(bars, as_of, step)
         told = dict.fromkeys(NUMBERS) if lack else dict(_numbers(bars, own.times, closes, step))
         numbers |= {f"{BLOCK}.{name}.{which}": value for which, value in told.items()}
-        if len(bars.times) and bars.lack != Lack.CLOCK:
-            closed = EPOCH + int(bars.times[-1]) * MICROSECOND + step
+        if closed := bars.closed_at(step):
             seen[f"{BLOCK}.{name}"] = Seen(
                 float(bars.closes[-1]), closed, closed, bars.symbol, stale=bool(lack)
             )
@@ -212,7 +226,7 @@ def _numbers(
     yield "correlation", correlation(bars.times, bars.closes, own_times, own_closes, step)
 
 
-def _age(bars: CompanionBars, as_of: datetime, step: timedelta) -> str:
+def age(bars: CompanionBars, as_of: datetime, step: timedelta) -> str:
     """Return why bars that are sound do not count, "" where the newest closes at the moment."""
     if not len(bars.times):
         return Lack.MISSING

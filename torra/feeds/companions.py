@@ -30,7 +30,15 @@ import pandas as pd
 from torra.clock import duration
 from torra.config import Instance
 from torra.errors import ConfigError, DataUnavailable
-from torra.evidence.companion_readings import READ_BARS, CompanionBars, Lack, micros, read
+from torra.evidence.companion_readings import (
+    READ_BARS,
+    SAYS,
+    CompanionBars,
+    Lack,
+    age,
+    micros,
+    read,
+)
 from torra.evidence.outside_readings import OutsideView
 from torra.feeds import door
 from torra.feeds.door import Refusal
@@ -76,12 +84,28 @@ log = logging.getLogger("torra")
 
 
 class Told(NamedTuple):
-    """What was last read of a companion on a timeframe."""
+    """What was last read of a companion on a timeframe, for the close `as_of`."""
 
     name: str
     timeframe: str
     bars: CompanionBars
     as_of: datetime
+
+    @property
+    def lack(self) -> str:
+        """Why it does not count, "" where it does."""
+        return str(self.bars.lack or age(self.bars, self.as_of, duration(self.timeframe)))
+
+    @property
+    def says(self) -> str:
+        """That in words, with the detail that the feed or the door gave; "" where it counts."""
+        words = SAYS.get(self.lack, "")
+        return f"{words}: {self.bars.detail}" if self.bars.detail else words
+
+    @property
+    def closed(self) -> datetime | None:
+        """When its newest bar closed; None without one."""
+        return self.bars.closed_at(duration(self.timeframe))
 
 
 @dataclass(slots=True)
@@ -185,6 +209,13 @@ class CompanionReader:
         begun = monotonic()
         self._state.wait_for(lambda: reading.complete or self._ended, seconds)
         return monotonic() - begun
+
+    def look(self, timeframe: str, as_of: datetime) -> list[Told]:
+        """Read each companion now, in the caller's thread: for a check, not for a tick."""
+        return [
+            Told(name, timeframe, fetch(self._feed, symbol, timeframe, as_of)[0], as_of)
+            for name, symbol in self._symbols.items()
+        ]
 
     def told(self) -> list[Told]:
         """Return what was last read of each companion on each timeframe, for people."""

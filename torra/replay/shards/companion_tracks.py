@@ -118,7 +118,7 @@ def _closes(
 ) -> pd.DataFrame:
     """Return stored closes: those that the desk read, else those that were imported."""
     closes = pd.DataFrame()
-    for name in (instance.companion_stream(symbol), symbol, symbol.upper()):
+    for name in instance.companion_streams(symbol):
         closes = database.closes(name, timeframe, since=since, as_of=end)
         if len(closes):
             break
