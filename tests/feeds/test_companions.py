@@ -354,6 +354,22 @@ def test_what_a_tick_did_not_take_ends_by_itself(
     assert until(lambda: reader._newest["M15"].complete)
 
 
+def test_a_slow_terminal_is_left_alone_for_a_while(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the ticks ask the same terminal would wait behind a companion."""
+    monkeypatch.setattr(companions, "SLOW", 0.0)
+    feed = Answers(sound)
+    reader = make(feed, rest=3600.0)
+    assert tick(reader, NOW).statuses == {"companion": "available"}
+    for number in range(1, 4):
+        moment = NOW + number * STEPS["M15"]
+        assert tick(reader, moment).statuses["companion"] == "unread"
+    assert len(feed.asked) == 1
+    reader._rested = 0.0
+    assert tick(reader, moment + STEPS["M15"]).statuses == {"companion": "available"}
+
+
 # --- afterwards -----------------------------------------------------------------------------------
 
 

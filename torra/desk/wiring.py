@@ -40,7 +40,7 @@ from torra.desk.outlook import Outlook, currencies_of
 from torra.desk.roster import InstanceSetup, Refit
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
-from torra.feeds.companions import PATIENCE, CompanionReader
+from torra.feeds.companions import PATIENCE, REST, CompanionReader
 from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
@@ -436,6 +436,7 @@ def open_companions(
             feeds[item.id],
             partial(_keep, item, database) if keep and database and item.feed != "store" else None,
             patience=patience,
+            rest=REST if item.feed == "mt5_direct" else 0.0,
         )
         for item in found
     }

@@ -9,6 +9,10 @@ the tick's own. The tick waits for it PATIENCE at most, all timeframes of a clos
 at all where nothing is to be hoped for: while the last reading was slow or has not come back, and
 of a companion whose bar had not come either when it was looked for again after the close before.
 
+A terminal of the MetaTrader5 package answers one question after the other, whoever asks: there a
+companion that is slow could hold up the desk's own questions. `rest` leaves companions alone for so
+long after a reading that took SLOW.
+
 AFTERWARDS the thread looks once more and hands the bars to be stored: no tick waits for that lock.
 What goes wrong is a word in the tick's record (torra.evidence.companion_readings.Lack); nothing is
 raised.
@@ -57,6 +61,12 @@ POLL: Final = 0.02
 AFTERWARDS: Final = 2.0
 """Real seconds after a reading at which the companions are looked at again and stored."""
 
+SLOW: Final = 1.0
+"""Real seconds from which on a reading is slow enough to let companions rest."""
+
+REST: Final = 600.0
+"""Real seconds of such a rest."""
+
 LONGEST: Final = 3.0
 """Real seconds after which a bar is no longer looked for, should no tick take what was read."""
 
@@ -76,6 +86,7 @@ LACKS: Final = {
 """What a reason of DataUnavailable means for a companion; every other one is `broken`."""
 
 UNREAD: Final = "it was not read in time"
+RESTING: Final = "the terminal was slow to answer for it and is left alone for a while"
 
 Keep = Callable[[str, str, pd.DataFrame], object]
 """Stores the bars of a companion: symbol, timeframe, checked frame."""
@@ -127,8 +138,8 @@ class _Reading:
 class CompanionReader:
     """The companions of an instance, read through `feed` (torra.evidence.Companions).
 
-    `keep` stores what was read, None where nothing is to be. `patience` and `afterwards` are in
-    real seconds. The thread starts with the first reading; `close` ends it.
+    `keep` stores what was read, None where nothing is to be. `patience`, `afterwards` and `rest`
+    are in real seconds. The thread starts with the first reading; `close` ends it.
     """
 
     def __init__(
@@ -139,6 +150,7 @@ class CompanionReader:
         *,
         patience: float = PATIENCE,
         afterwards: float = AFTERWARDS,
+        rest: float = 0.0,
     ) -> None:
         self._symbols = dict(instance.companions)
         self._who = instance.id
@@ -146,6 +158,8 @@ class CompanionReader:
         self._keep = keep
         self._patience = patience
         self._afterwards = afterwards
+        self._rest = rest
+        self._rested = 0.0
         self._state = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ended = False
@@ -168,6 +182,8 @@ class CompanionReader:
             before = self._newest.get(timeframe)
             if before is not None:
                 before.over = True
+            if monotonic() < self._rested:
+                return
             self._wanted = self._newest[timeframe] = _Reading(timeframe, as_of)
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -178,8 +194,9 @@ class CompanionReader:
 
     def known(self, timeframe: str, as_of: datetime, bars: BarView) -> OutsideView:
         """Return what has been read by now, or comes within what is left of the patience."""
+        why = RESTING if monotonic() < self._rested else UNREAD
         found = {
-            name: CompanionBars(symbol, lack=Lack.UNREAD, detail=UNREAD)
+            name: CompanionBars(symbol, lack=Lack.UNREAD, detail=why)
             for name, symbol in self._symbols.items()
         }
         try:
@@ -259,7 +276,7 @@ class CompanionReader:
         begun = monotonic()
         self._fetch(reading, list(self._symbols))
         with self._state:
-            self._quick = monotonic() - begun <= self._patience
+            self._passed(monotonic() - begun)
             reading.passed = True
         while monotonic() - begun < LONGEST and (awaited := self._awaited(reading)):
             self._fetch(reading, awaited)
@@ -268,6 +285,12 @@ class CompanionReader:
             self._owed[reading.timeframe] = reading.as_of
             self._look_at = monotonic() + self._afterwards
             self._state.notify_all()
+
+    def _passed(self, seconds: float) -> None:
+        """Note how long all companions took."""
+        self._quick = seconds <= self._patience
+        if seconds > SLOW:
+            self._rested = monotonic() + self._rest
 
     def _awaited(self, reading: _Reading) -> list[str]:
         """Wait a moment and return the companions whose bar may come yet; none once it is over."""
@@ -302,6 +325,8 @@ class CompanionReader:
 
     def _look_again(self) -> None:
         """Look at what a close brought in the end, and hand it over to be stored."""
+        if monotonic() < self._rested:
+            self._owed.clear()
         for timeframe, as_of in [*self._owed.items()]:
             begun, frames = monotonic(), dict[str, pd.DataFrame]()
             for name, symbol in self._symbols.items():
@@ -314,7 +339,7 @@ class CompanionReader:
                 if frame is not None:
                     frames[symbol] = frame
             with self._state:
-                self._quick = monotonic() - begun <= self._patience
+                self._passed(monotonic() - begun)
                 if self._owed.get(timeframe) == as_of:
                     del self._owed[timeframe]
             for symbol, frame in frames.items():

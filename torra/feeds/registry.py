@@ -15,6 +15,7 @@ from typing import Any, Final
 from torra.clock import System
 from torra.config import Channel, Instance
 from torra.errors import ConfigError
+from torra.evidence.companion_readings import READ_BARS
 from torra.feeds.limited import LimitedFeed
 from torra.feeds.mt5_direct import Mt5DirectFeed, TerminalPackage
 from torra.feeds.mt5_files import Mt5FilesFeed
@@ -23,6 +24,9 @@ from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredCompanions, StoredFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import SHARE_SECONDS, TimeLimit, of_folder
+
+SPARE_BARS: Final = 50
+"""Bars of a companion that are read beyond those that count: a trial looks at older closes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,8 @@ def _mt5_files(place: FeedPlace) -> Feed:
         place.key(),
         channel=place.instance.channel,
         account=place.account,
+        # A tick waits for them: a file of a thousand bars takes three times as long.
+        newest=READ_BARS + SPARE_BARS if place.beside else None,
     )
     # A companion's file that hangs may not shut the door on the bars of a tick.
     limit = TimeLimit(str(folder), SHARE_SECONDS) if place.beside else of_folder(folder)
