@@ -48,7 +48,10 @@ SAID_OF_COMPANY: Final = tuple(
 POSITIONS: Final = ("cot.", "positioning.", "derivs.")
 """How others are positioned."""
 
-OUTSIDE: Final = ("macro.", *POSITIONS, "company.")
+COMPANIONS: Final = "companion."
+"""Other symbols of the same feed, which are read and never traded."""
+
+OUTSIDE: Final = ("macro.", *POSITIONS, COMPANIONS, "company.")
 """Blocks of numbers from beside the chart."""
 
 CASE_EVIDENCE: Final = (
@@ -78,6 +81,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "cot": "source.cot",
     "derivs": "source.derivs",
     "company": "source.company",
+    "companion": "source.companion",
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from .contracts import EVENT_CLASSES, VECTORS, Feature
@@ -70,7 +70,7 @@ class FeatureWords:
 
 def name_of(feature: str) -> str:
     """Return the name of a feature for people; its id where the table has none."""
-    found = FEATURES.get(feature)
+    found = _words_of(feature)
     return feature if found is None else found.name
 
 
@@ -81,7 +81,7 @@ def label_of(feature: str) -> str:
 
 def meaning_of(feature: str) -> str:
     """Return what a high and a low value of a feature mean; "" where it is a word, or unknown."""
-    found = FEATURES.get(feature)
+    found = _words_of(feature)
     if found is None or not found.high:
         return ""
     return f"high: {found.high}; low: {found.low}"
@@ -89,7 +89,7 @@ def meaning_of(feature: str) -> str:
 
 def reading_of(feature: str, side: int) -> str:
     """Return what a value that leans to a side means; "" where the table does not say."""
-    found = FEATURES.get(feature)
+    found = _words_of(feature)
     if found is None or found.lean is None or found.two_sided:
         return ""
     return found.high if (side > 0) is not found.falling else found.low
@@ -101,7 +101,7 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
     A feature that the table does not know may stand for either, and so may one that leans one way
     by itself and the other way beside its like.
     """
-    words = FEATURES.get(feature) or _of_headline(feature)
+    words = _words_of(feature) or _of_headline(feature)
     if words is None:
         return EITHER
     if words.lean is None:
@@ -120,6 +120,16 @@ def sides(feature: str, features: Mapping[str, Feature]) -> tuple[int, ...]:
         return EITHER
     found_sides = {leans, *_beside(feature, features)} - {0}
     return tuple(sorted(found_sides, reverse=True))
+
+
+def _words_of(feature: str) -> FeatureWords | None:
+    """Return the words of a feature; those of a companion begin with the user's name for it."""
+    found = FEATURES.get(feature)
+    if found is not None or not feature.startswith(COMPANION):
+        return found
+    name, _, number = feature.removeprefix(COMPANION).rpartition(".")
+    words = COMPANION_NUMBERS.get(number)
+    return None if words is None else replace(words, name=f"{name}: {words.name}")
 
 
 def _of_headline(feature: str) -> FeatureWords | None:
@@ -516,6 +526,7 @@ _OUTSIDE: Final[Mapping[str, FeatureWords]] = {
     "source.macro": _sideless("the state of the yields and their like", "", ""),
     "source.cot": _sideless("the state of the CFTC's report", "", ""),
     "source.derivs": _sideless("the state of the derivatives' numbers", "", ""),
+    "source.companion": _sideless("the state of the companions", "", ""),
 }  # fmt: skip
 """Numbers from beside the chart (torra.evidence.outside_readings)."""
 
@@ -644,6 +655,23 @@ FEATURES: Final[Mapping[str, FeatureWords]] = {
     **_OUTSIDE,
 }
 """Every feature of a bundle, by id; the features of single headlines are not among them."""
+
+COMPANION: Final = "companion."
+COMPANION_NUMBERS: Final[Mapping[str, FeatureWords]] = {
+    **{
+        f"change_{bars}": _either(
+            f"change over {bars} bar{'s' if bars > 1 else ''}", "it rose", "it fell", _positive
+        )
+        for bars in (1, 5, 20)
+    },
+    "percentile": _either(
+        "rank of its close among its last 250", "high for it", "low for it", _from(50.0)
+    ),
+    "correlation": _sideless(
+        "correlation with this symbol over 60 bars", "they move together", "they move opposite"
+    ),
+}
+"""What is read of each companion, after the user's name for it (torra.evidence)."""
 
 HEADLINE: Final = "news.item"
 HEADLINE_SCORES: Final = "news.item_score."

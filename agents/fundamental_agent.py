@@ -12,7 +12,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import FUNDAMENTALS, MARKET_EVIDENCE, SAID_OF_COMPANY, missing
+from .evidence import COMPANIONS, FUNDAMENTALS, MARKET_EVIDENCE, SAID_OF_COMPANY, missing
 
 ROLE: Final = Role(
     id="fundamental",
@@ -22,7 +22,7 @@ ROLE: Final = Role(
     focus=dict.fromkeys(VECTORS, "secondary"),
     needs=("company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro."),
     evidence=(
-        *("scores.", "company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro."),
+        *("scores.", "company.", *FUNDAMENTALS, *SAID_OF_COMPANY, "macro.", COMPANIONS),
         *MARKET_EVIDENCE,
     ),
 )

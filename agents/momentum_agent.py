@@ -10,7 +10,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import AgentReport, Ask, DebateContext, Role
-from .evidence import MARKET_EVIDENCE, missing
+from .evidence import COMPANIONS, MARKET_EVIDENCE, missing
 
 OSCILLATORS: Final = tuple(
     f"technical.{name}"
@@ -30,6 +30,7 @@ ROLE: Final = Role(
         *OSCILLATORS,
         "technical.atr14",
         "technical.volume_ratio",
+        COMPANIONS,
         *MARKET_EVIDENCE,
     ),
 )

@@ -10,7 +10,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import AgentReport, Ask, DebateContext, Role
-from .evidence import SURROUNDINGS, missing
+from .evidence import COMPANIONS, SURROUNDINGS, missing
 
 ROLE: Final = Role(
     id="technical",
@@ -30,6 +30,7 @@ ROLE: Final = Role(
         "technical.",
         "forecast.",
         "spread.",
+        COMPANIONS,
         *SURROUNDINGS,
         "host.",
     ),

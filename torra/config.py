@@ -92,6 +92,11 @@ MAGIC_RANGE: Final = 1_000_000_000
 """An instance's magic number lies in [MAGIC_BASE, MAGIC_BASE + MAGIC_RANGE): MT5 takes 2^31 - 1."""
 
 
+COMPANION: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
+"""What a companion of an instance may be called: it becomes part of a feature's id."""
+
+MOST_COMPANIONS: Final = 4
+
 LONGEST_NEWS_HOURS: Final = 720
 """No headline counts longer than this."""
 
@@ -364,12 +369,48 @@ class Instance(Section):
         "", description="what the broker calls the symbol, such as XAUUSD.m; empty = the symbol"
     )
 
+    companions: dict[str, str] = Field(
+        {},
+        description="other symbols of the same feed that agents read beside it, never traded: "
+        "your name for each and the feed's symbol, such as dxy and USDX.f, 4 at most "
+        "(docs/outside.md)",
+    )
+
     @field_validator("broker_symbol")
     @classmethod
     def _brokers_name(cls, value: str) -> str:
         if value and not BROKER_SYMBOL.fullmatch(value):
             raise ValueError("use letters, digits and .#_+&^!-, 31 at most")
         return value
+
+    @field_validator("companions")
+    @classmethod
+    def _beside(cls, value: dict[str, str]) -> dict[str, str]:
+        if len(value) > MOST_COMPANIONS:
+            raise ValueError(f"name {MOST_COMPANIONS} companions at most, not {len(value)}")
+        for name, symbol in value.items():
+            if not COMPANION.fullmatch(name):
+                raise ValueError(
+                    f"the companion {name!r}: call it by lower-case letters, digits and _, 16 at "
+                    "most, such as dxy"
+                )
+            if not BROKER_SYMBOL.fullmatch(symbol):
+                raise ValueError(
+                    f"the companion {name}: {symbol!r} is no symbol: use letters, digits and "
+                    ".#_+&^!-, 31 at most"
+                )
+        if len({*value.values()}) < len(value):
+            raise ValueError("two companions are the same symbol: leave one of them out")
+        return value
+
+    @model_validator(mode="after")
+    def _others(self) -> Instance:
+        for name, symbol in self.companions.items():
+            if symbol in (self.symbol, self.broker_name):
+                raise ValueError(
+                    f"the companion {name} is {symbol} itself: name another symbol, or leave it out"
+                )
+        return self
 
     @field_validator("symbol", "name", "profile", "channel")
     @classmethod
@@ -384,6 +425,10 @@ class Instance(Section):
                 raise ValueError(f"unknown timeframe {name!r}; known: {', '.join(TIMEFRAMES)}")
         return tuple(sorted(set(value), key=lambda name: TIMEFRAMES[name]))
 
+    def __hash__(self) -> int:
+        """Return one by the name: a mapping such as that of the companions has none."""
+        return hash(self.id)
+
     @property
     def id(self) -> str:
         """The name under which everything of this instance is stored."""
@@ -393,6 +438,18 @@ class Instance(Section):
     def broker_name(self) -> str:
         """What the broker calls the symbol."""
         return self.broker_symbol or self.symbol
+
+    def companion_stream(self, symbol: str) -> str:
+        """Return the name under which the bars of a companion are stored.
+
+        It holds a colon, which no instance's name does: nothing that ticks or trades is called so.
+        """
+        return f"companion:{self.channel}:{symbol}"
+
+    def companion_streams(self, symbol: str) -> tuple[str, ...]:
+        """Return where stored bars of a companion are looked for: as read, then as imported."""
+        # `torra import` stores what is no instance's under its name in capitals.
+        return tuple(dict.fromkeys((self.companion_stream(symbol), symbol, symbol.upper())))
 
     @property
     def route(self) -> str:

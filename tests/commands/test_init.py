@@ -124,6 +124,45 @@ def test_the_files_of_two_symbols(tmp_path: Path) -> None:
     assert profile.risk == Profile().risk
 
 
+def test_companions_are_of_every_symbol_but_themselves(tmp_path: Path) -> None:
+    beside = (("dxy", "USDX.f"), ("gold", "XAUUSD.m"))
+    found = plan(tmp_path, replace(TWO, companions=beside), LIST)
+    gold, euro = found.desk["instances"]
+    assert gold["companions"] == {"dxy": "USDX.f"} and euro["companions"] == dict(beside)
+    # What ticks is written first, what is read beside it after it, and each once.
+    assert "bar_symbols XAUUSD.m,EURUSD,USDX.f, bar_timeframes M15,H1" in found.steps[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", ()),
+        ("dxy=USDX.f", (("dxy", "USDX.f"),)),
+        (" dxy = USDX.f , vix=VIX,", (("dxy", "USDX.f"), ("vix", "VIX"))),
+    ],
+)
+def test_companions_are_read_from_their_flag(text: str, found: tuple[Any, ...]) -> None:
+    assert first_steps.read_companions(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("USDX.f", "write USDX.f=SYMBOL, such as dxy=USDX.f"),
+        ("dxy=", "write dxy=SYMBOL"),
+        ("dxy=A,dxy=B", "the name dxy is there twice"),
+    ],
+)
+def test_companions_that_cannot_be_read_are_told(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        first_steps.read_companions(text)
+
+
+def test_a_companion_that_the_desk_would_refuse_is_never_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="lower-case letters"):
+        plan(tmp_path, replace(TWO, companions=(("DXY", "USDX.f"),)), LIST)
+
+
 def test_a_profile_says_only_what_differs(tmp_path: Path) -> None:
     answers = replace(
         TWO, capital=2500.0, risk_per_trade=0.25, execution="approve", provider="anthropic"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from instance_database import open_home
 from tests.worlds import company_reports as world
+from tests.worlds import desks
 from torra.commands.command_line import main
 
 SERIES = "name,at,known_at,value\n"
@@ -144,3 +147,26 @@ def test_a_company_of_which_nothing_is_stored_is_refused(home: Path, tmp_path: P
     assert partly.exit_code == 0
     assert partly.stdout.startswith("ACME: no net income is stored")
     assert "revenue: 5,000,000,000 USD, 2025-10-01 to 2025-12-31" in partly.stdout
+
+
+def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
+    home.mkdir()
+    own = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD", "dxy": "usdx"}})
+    rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
+    (home / "desk.json").write_text(json.dumps(rows))
+    assert "euro, the companion EURUSD of BTCUSD: no bar is stored." in torra(home).stdout
+    bars = desks.sample().bars("EURUSD", "H1", desks.START, 30)
+    with closing(open_home(home)) as database:
+        database.store_bars(own.companion_stream("EURUSD"), "H1", bars)
+        database.store_bars("USDX", "H1", bars.head(20))  # as torra import stores it
+    told = torra(home).stdout.splitlines()
+    assert told[-2:] == [
+        "euro, the companion EURUSD of BTCUSD: its newest stored bars closed H1 2021-11-10 "
+        "10:00 UTC.",
+        "dxy, the companion usdx of BTCUSD: its newest stored bars closed H1 2021-11-10 00:00 UTC.",
+    ]
+    found = json.loads(torra(home, "--json").stdout)["companions"]
+    assert found[0] == {
+        "instance": "BTCUSD", "name": "euro", "symbol": "EURUSD",
+        "closed": {"H1": "2021-11-10T10:00:00Z"},
+    }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import bearer
 from tests.worlds import desks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
-from torra.clock import parse
+from torra.clock import iso, parse
 from torra.collecting.asking import TopicState
 from torra.config import FEEDS, DeskSettings, Profile, validate
 from torra.dashboard.cells.shown import Overview
@@ -31,6 +32,7 @@ from torra.desk import self_check
 from torra.desk.outlook import Outlook
 from torra.evidence.news_digest import NewsStatus
 from torra.evidence.outside_numbers import FactRow, SeriesRow
+from torra.feeds.companions import CompanionReader
 
 KEY = "sk-ant-fake-0123456789abcdef"
 HOUR = timedelta(hours=1)
@@ -355,6 +357,32 @@ def knowing(tmp_path: Path) -> Iterator[Pages]:
 def test_a_desk_without_numbers_has_one_note_and_no_warning(pages: Pages) -> None:
     (one,) = beyond(pages).values()
     assert one["level"] == "note" and "torra outside import FILE" in one["detail"]
+
+
+def test_companions_tell_their_newest_bar_or_why_there_is_none(tmp_path: Path) -> None:
+    symbols = {"euro": "EURUSD", "dxy": "USDX"}
+    own = desks.BTC.model_copy(update={"companions": symbols})
+    found = open_pages(tmp_path, (own,), profile={"outside": {"sources": []}}, steps=0)
+    told = beyond(found)
+    assert told["BTCUSD euro"]["level"] == "note"
+    assert told["BTCUSD euro"]["detail"] == "EURUSD: not read yet since this desk started"
+    with closing(CompanionReader(own, desks.sample(), patience=20.0)) as reader:
+        for name, setup in found.desk.setups.items():
+            found.desk.roster.setups = {name: replace(setup, companions=reader)}
+        for _ in range(4):
+            moment = desks.step(found.desk)
+        told = beyond(found)
+    closed = iso(moment).replace("T", " ").replace(":00Z", " UTC")
+    assert told["BTCUSD euro"]["level"] == "ok"
+    assert f"H1 newest bar closed {closed}" in told["BTCUSD euro"]["detail"]
+    assert (
+        told["BTCUSD dxy"]["level"] == "warn" and "docs/outside.md" in told["BTCUSD dxy"]["remedy"]
+    )
+    assert (
+        "USDX: M15 no bars of it: the sample has no bars of USDX M15"
+        in (told["BTCUSD dxy"]["detail"])
+    )
+    found.desk.close()
 
 
 def test_a_desk_that_reads_none_has_one_note(tmp_path: Path) -> None:

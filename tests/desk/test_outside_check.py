@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import pandas as pd
 import pytest
 
+from instance_database import open_home
+from tests.worlds import desks
+from torra.clock import System, floor
 from torra.desk import self_check
 from torra.desk.self_check import CheckResult
 
+HOUR: Final = timedelta(hours=1)
 DESK = ["technical", "bull_researcher", "bear_researcher", "risk_gate"]
 
 
@@ -135,3 +142,29 @@ def test_edgar_without_a_contact_or_a_company_is_told(tmp_path: Path) -> None:
         tmp_path, {"TORRA_EDGAR_CONTACT": "canary"}, [("outside", self_check._outside)]
     )
     assert [result.level for result in bad] == ["error"] and "canary" not in repr(bad)
+
+
+def test_a_companion_without_bars_is_told_with_what_to_do(tmp_path: Path) -> None:
+    instance = desks.EUR.model_copy(
+        update={"feed": "store", "companions": {"gold": "XAUUSD", "dxy": "USDX"}}
+    )
+    settings = {"instances": [instance.model_dump(mode="json", exclude_defaults=True)]}
+    (tmp_path / "desk.json").write_text(json.dumps(settings))
+    newest = floor(System().now(), "H1")
+    bars = desks.sample().bars("EURUSD", "H1", desks.START, 30)
+    moved = bars.set_axis(pd.date_range(end=newest - HOUR, periods=30, freq=HOUR, name="time"))
+    with closing(open_home(tmp_path)) as database:
+        database.store_bars("XAUUSD", "H1", moved)
+        found = [one for one in self_check._streams(tmp_path, database) if one.name == "companion"]
+    assert [(one.level, one.detail) for one in found] == [
+        ("ok", "EURUSD: gold (XAUUSD) H1: fresh bars"),
+        ("warning", "EURUSD: dxy (USDX) H1: no bars of it: 0 bars where 1 are needed"),
+    ]
+    assert found[1].remedy == self_check.COMPANION and not found[0].remedy
+
+
+def test_a_desk_without_companions_is_told_of_none(tmp_path: Path) -> None:
+    with closing(open_home(tmp_path)) as database:
+        assert not [
+            one for one in self_check._streams(tmp_path, database) if one.name == "companion"
+        ]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.worlds import outside_series
 from torra.evidence import outside_readings as readings
+from torra.evidence.companion_readings import NUMBERS, Lack
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.evidence.outside_numbers import SeriesHistory, SeriesRow, SeriesThen
@@ -287,3 +288,93 @@ def test_the_source_of_a_filed_value_names_form_and_number() -> None:
     assert named("edgar 10-K/A 0000320193-23-000106") == "EDGAR (10-K/A 0000320193-23-000106)"
     assert named("edgar <b>\x00") == "EDGAR (<b>)" and named("fred") == "FRED"
     assert named("edgar.csv") == "your file edgar.csv"
+
+
+# --- companions -----------------------------------------------------------------------------------
+
+
+def companions(statuses: dict[str, str] | None = None, **seen: bool) -> Outside:
+    """Return what a record tells of companions; of each whether it was too late to count."""
+    numbers: dict[str, float | None] = {}
+    for name, stale in seen.items():
+        values = (0.0557, 0.505, -0.806, 97.6, -0.4144)
+        for which, value in zip(NUMBERS, values, strict=True):
+            numbers[f"companion.{name}.{which}"] = None if stale else value
+    return Outside.read(
+        {
+            "numbers": numbers,
+            "statuses": statuses or {"companion": "available"},
+            "seen": {
+                f"companion.{name}": {
+                    "value": 104.2335, "at": "2026-02-12T15:00:00Z",
+                    "known_at": "2026-02-12T15:00:00Z", "source": "USDX.f", "stale": stale,
+                }
+                for name, stale in seen.items()
+            },
+        }
+    )  # fmt: skip
+
+
+def test_a_companion_has_a_row_by_its_own_name() -> None:
+    found = outside_words.shown("XAUUSD", companions(dxy=False))
+    assert found["rows"] == [
+        {
+            "block": "companion",
+            "name": "dxy (USDX.f)",
+            "value": "104.2335",
+            "change": "+0.06 % in 1 bar, +0.51 % in 5 bars, −0.81 % in 20 bars",
+            "rank": "98 of 100 in 250 bars",
+            "origin": "its bar closed 2026-02-12 15:00 UTC; correlation −0.41 over 60 bars",
+            "day": "2026-02-12 15:00 UTC",
+            "old": False,
+        }
+    ]
+    assert found["notes"] == [] and found["brief"] == "1 number known"
+    assert outside_words.in_a_line("XAUUSD", companions(dxy=False)) == (
+        "companions: dxy (USDX.f) 104.2335 (+0.06 % in 1 bar, +0.51 % in 5 bars, "
+        "−0.81 % in 20 bars)"
+    )
+
+
+def test_a_companion_that_came_late_says_so() -> None:
+    told = companions({"companion": "late", "companion.dxy": "late"}, dxy=True)
+    found = outside_words.shown("XAUUSD", told)
+    (only,) = found["rows"]
+    assert only["old"] and only["value"] == "too late to count" and only["change"] == figures.DASH
+    assert found["notes"] == ["Not known: dxy. Its bar of this close had not come yet."]
+    assert outside_words.in_a_line("XAUUSD", told) == "companions: late"
+
+
+@pytest.mark.parametrize("lack", list(Lack))
+def test_every_lack_of_a_companion_is_told_in_words(lack: Lack) -> None:
+    record = {
+        "numbers": {f"companion.dxy.{name}": None for name in NUMBERS},
+        "statuses": {"companion": str(lack), "companion.dxy": str(lack)},
+        "seen": {},
+    }
+    found = outside_words.shown("XAUUSD", Outside.read(record))
+    assert found["rows"] == []
+    (note,) = found["notes"]
+    assert note.startswith("Not known: dxy. ") and note.count(".") >= 2
+    assert outside_words.brief(str(lack)) != str(lack) or lack is Lack.LATE
+
+
+def test_companions_stand_below_the_series() -> None:
+    rows = at(("VIXCLS", 3, 20.0), ("DGS10", 3, 4.0), ("DGS2", 3, 4.0))
+    record = told(SUBJECTS["index"], rows)
+    both = Outside.read(
+        {
+            "numbers": {**record.numbers, **companions(dxy=False).numbers},
+            "statuses": {**record.statuses, "companion": "available"},
+            "seen": {
+                name: one.model_dump()
+                for name, one in {**record.seen, **companions(dxy=False).seen}.items()
+            },
+        }
+    )
+    alone, found = (outside_words.shown("US500", one) for one in (record, both))
+    assert found["rows"] == [
+        *alone["rows"],
+        *outside_words.shown("X", companions(dxy=False))["rows"],
+    ]
+    assert found["notes"] == alone["notes"]

@@ -263,6 +263,36 @@ DEBATE: Final[Table] = {
             "test_no_opening_near_a_high_impact_event",
         ),
     },
+    "N8": {
+        "companion-late": fault(
+            "a companion's bar of before counts as that of the close",
+            At("torra.evidence.companion_readings:age", replace("behind == 0.0", "behind <= 1.0")),
+            "test_what_is_late_or_stale_or_not_there_is_none_and_says_why",
+        ),
+        "companion-future": fault(
+            "bars of a companion that close later are read",
+            At(
+                "torra.evidence.companion_readings:CompanionBars.closed",
+                replace("micros(as_of - step)", "micros(as_of)"),
+            ),
+            "test_nothing_that_comes_later_moves_a_number",
+            "test_another_future_moves_no_number_of_a_companion",
+        ),
+        "companion-waits": fault(
+            "each tick waits for a companion that hangs",
+            At(
+                "torra.feeds.companions:CompanionReader._taken",
+                replace("reading.passed", "True"),
+            ),
+            "test_a_feed_that_hangs_is_waited_for_once_and_never_again",
+            "test_a_hanging_companion_makes_no_tick_later",
+        ),
+        "companion-stream": fault(
+            "the bars of a companion are stored as those of a symbol",
+            At("torra.config:Instance.companion_stream", returns("symbol")),
+            "test_nothing_ticks_and_nothing_trades_for_a_companion",
+        ),
+    },
     "N1": {
         "numbers-only": fault(
             "the news agent's prose enters the other prompts",

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,12 @@ from tests.doubles.fake_metatrader5 import RATES, FakeMetaTrader5
 from tests.worlds.price_series import times_of
 from torra.bridges.mt5.terminal import Terminal
 from torra.clock import duration
+from torra.config import Channel, Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_direct
+from torra.feeds.companions import fetch
 from torra.feeds.mt5_direct import SETTLE, Mt5DirectFeed
+from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.broker_clock import ServerClock
 
 Scaled = Callable[..., int]
@@ -245,3 +249,20 @@ def test_a_terminal_that_hangs_is_data_unavailable() -> None:
         desk.bars("M15", NOON)
     released.set()
     desk.terminal.close()
+
+
+def test_a_companion_comes_from_the_same_terminal_under_the_brokers_name(desk: Desk) -> None:
+    desk.fill("M15", grid("M15", NOON - timedelta(days=4), NOON))
+    instance = Instance(
+        symbol="EURUSD", feed="mt5_direct", companions={"gold": "XAUUSD.m", "vix": "NOWHERE"}
+    )
+    place = FeedPlace(
+        instance, Path(), {}, lambda: None, lambda: None, Channel(account=1),
+        terminal=lambda: desk.terminal, beside=True,
+    )  # fmt: skip
+    feed = open_feed(place, pytest.fail)
+    bars, frame = fetch(feed, "XAUUSD.m", "M15", NOON)
+    assert bars.lack == "" and len(bars.times) == 250 and frame is not None
+    assert bars.closed_at(duration("M15")) == NOON
+    other, _ = fetch(feed, "NOWHERE", "M15", NOON)
+    assert other.lack == "missing" and "name it as Market Watch does" in other.detail

@@ -9,12 +9,14 @@ import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from tests.worlds import stores
 from tests.worlds.mt5_bars import (
+    GOLD,
     KEY,
     NOON,
     Row,
@@ -32,7 +34,7 @@ from tests.worlds.price_series import times_of
 from torra.config import Instance
 from torra.errors import ConfigError, DataUnavailable
 from torra.feeds import door, mt5_files
-from torra.feeds.mt5_files import Mt5FilesFeed, Source, read_sheet
+from torra.feeds.mt5_files import Mt5FilesFeed, read_sheet
 from torra.market.broker_clock import ServerClock
 from torra.tick.bar_window import LiveWindow
 
@@ -126,6 +128,18 @@ def test_only_bars_that_are_closed_and_as_many_as_asked_for(channel: Channel) ->
     assert len(channel.bars(limit=0)) == 0
 
 
+def test_of_a_long_file_the_newest_bars_may_be_enough(channel: Channel) -> None:
+    bars = rows(OPENS)
+    whole = read_sheet(text(bars, OFFSET).encode(), KEY, GOLD)
+    for newest in (1, 3, len(bars), len(bars) + 5):
+        found = read_sheet(text(bars, OFFSET).encode(), KEY, GOLD, newest)
+        assert found.wall.tolist() == whole.wall.tolist()[-newest:]
+        assert found.bars.tolist() == whole.bars.tolist()[-newest:]
+    spoilt = text([*bars[:-1], (1, 1e-07, 1, 1, 1, 1, 1)], OFFSET)
+    with pytest.raises(ValueError, match=f"line {len(bars) + 2} is not a bar"):
+        read_sheet(spoilt.encode(), KEY, GOLD, 2)
+
+
 def test_a_file_without_bars_is_no_fault(channel: Channel) -> None:
     channel.put([])
     assert channel.opens() == []
@@ -140,9 +154,9 @@ def test_a_file_is_read_once_until_it_changes(
 ) -> None:
     reads = []
 
-    def counted(raw: bytes, key: str, wanted: Source) -> mt5_files.BarSheet:
+    def counted(raw: bytes, *words: Any) -> mt5_files.BarSheet:
         reads.append(len(raw))
-        return read_sheet(raw, key, wanted)
+        return read_sheet(raw, *words)
 
     monkeypatch.setattr(mt5_files, "read_sheet", counted)
     channel.put(rows(OPENS[:3]))

@@ -29,7 +29,10 @@ from torra.replay.rerun.inputs_then import LEFT
 from torra.tick import record as tick_record
 from torra.tick.rules_version import RULES, RULES_VERSION
 
-KNOWN_OUTSIDE = ("macro.rate_gap_change_20", "macro.slope", "cot.net_pct", "derivs.funding")
+KNOWN_OUTSIDE = (
+    *("macro.rate_gap_change_20", "macro.slope", "cot.net_pct", "derivs.funding"),
+    "companion.euro.correlation",
+)
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 Four instances, on bars of 15 minutes and of an hour: a desk of three that trades on paper, the
 desk of eight with headlines and a calendar, one that looks on and is shown a chart, one whose
 signals a person approves. Yields and positions are known from beside the chart, and change day by
-day. Models answer well, badly, late or not at all; bars come late or are
-corrected; wakes come late or not for hours; the desk is halted, fails once, and starts again with
-other settings. It begins with a warm-up.
+day; the second reads a companion. Models answer well, badly, late or not at all; bars come late or
+are corrected; wakes come late or not for hours; the desk is halted, fails once, and starts again
+with other settings. It begins with a warm-up.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from torra.desk.outlook import Outlook
 from torra.desk.roster import InstanceSetup
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
+from torra.feeds.companions import CompanionReader
 from torra.tick import approval
 
 POSITIONS: Final = ("long", "short", "open_interest")
@@ -60,7 +61,9 @@ SERIES: Final = (
 """What is known from beside the chart."""
 
 BUDGET = Instance(symbol="BTCUSD", timeframes=("M15", "H1"))
-FULL = Instance(name="FULL", symbol="BTCUSD", timeframes=("M15", "H1"))
+FULL = Instance(
+    name="FULL", symbol="BTCUSD", timeframes=("M15", "H1"), companions={"euro": "EURUSD"}
+)
 LOOKS_ON = Instance(name="LOOKS_ON", symbol="EURUSD", timeframes=("H1",))
 ASKS = Instance(name="ASKS", symbol="EURUSD", timeframes=("H1",))
 
@@ -156,15 +159,20 @@ def _profile(values: Mapping[str, Any]) -> Profile:
 def _desk(
     home: Path, profiles: Mapping[str, Profile], feed: journals.Revising, voice: journals.Moody
 ) -> Desk:
+    reader = CompanionReader(FULL, desks.sample(), patience=20.0, afterwards=3600.0)
     setups = [
-        InstanceSetup(item, profiles[item.id], feed, voice, threading.Lock())
+        InstanceSetup(
+            item, profiles[item.id], feed, voice, threading.Lock(),
+            companions=reader if item is FULL else None,
+        )
         for item in (BUDGET, FULL, LOOKS_ON, ASKS)
-    ]
+    ]  # fmt: skip
     desk = Desk(
         desks.open_database(home),
         setups,
         lambda stood: Simulated(stood or desks.START),
         lease_seconds=36_000.0,
+        at_close=reader.close,
     )
     outlook = Outlook(home, desk.database, {}, list(profiles.values()), now=desk.clock.now)
     desk.roster.setups = {

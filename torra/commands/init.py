@@ -62,6 +62,9 @@ class Mistake(click.ClickException):
 @click.option(
     "--symbols", help="XAUUSD=XAUUSD.m,EURUSD: your names, with the broker's if it differs."
 )
+@click.option(
+    "--companions", help="dxy=USDX.f,vix=VIX: other symbols of the broker, read and never traded."
+)
 @click.option("--timeframes", help="M15,H1 by default.")
 @click.option("--feed", type=click.Choice(FEEDS), help="Where bars come from.")
 @click.option("--bridge", type=click.Choice(BRIDGES), help="Where signals go.")
@@ -196,6 +199,8 @@ def gather(
     balance = math.floor(terminal.balance)
     return replace(
         answers,
+        # Nobody is asked for them: most desks have none.
+        companions=read_companions(ask.flags.get("companions") or ""),
         symbols=ask(
             "symbols",
             "Symbols, as XAUUSD=XAUUSD.m where the broker's name is another, with commas",
@@ -283,6 +288,19 @@ def read_symbols(text: str, terminal: TerminalFacts) -> tuple[tuple[str, str], .
         if terminal.terms is not None:
             lookup(symbol, broker, terminal.terms)
         pairs.append((symbol, broker))
+    return tuple(pairs)
+
+
+def read_companions(text: str) -> tuple[tuple[str, str], ...]:
+    """Read NAME=BROKER between commas."""
+    pairs = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, equals, broker = (word.strip() for word in part.partition("="))
+        if not equals or not broker:
+            raise ConfigError(f"--companions: write {name or 'NAME'}=SYMBOL, such as dxy=USDX.f")
+        pairs.append((name, broker))
+    if twice := next((name for name, _ in pairs if [n for n, _ in pairs].count(name) > 1), ""):
+        raise ConfigError(f"--companions: the name {twice} is there twice")
     return tuple(pairs)
 
 

@@ -75,12 +75,14 @@ def outside(context: click.Context, /, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     rows, facts = _told(context.obj)
+    beside = _companions(context.obj)
     if as_json:
-        print_json({"series": rows, "facts": facts, "names": _names()})
-    elif not rows and not facts:
+        print_json({"series": rows, "facts": facts, "companions": beside, "names": _names()})
+        return
+    if not rows and not facts:
         say(NOTHING)
-    else:
-        say("\n".join([*map(_line, rows), *map(_company_line, facts)]))
+    for line in (*map(_line, rows), *map(_company_line, facts), *map(_companion_line, beside)):
+        say(line)
 
 
 @click.command("show")
@@ -265,6 +267,37 @@ def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return told, facts
 
 
+def _companions(home: Path) -> list[dict[str, Any]]:
+    """Return each companion of each instance, and when its newest stored bars closed."""
+    from instance_database import open_home  # noqa: PLC0415
+    from torra.clock import duration, iso  # noqa: PLC0415
+    from torra.config import load_desk  # noqa: PLC0415
+
+    found = [
+        (one, name, symbol)
+        for one in load_desk(home).instances
+        for name, symbol in one.companions.items()
+    ]
+    database = open_home(home) if found and (home / DATABASE).is_file() else None
+    try:
+        return [
+            {
+                "instance": one.id,
+                "name": name,
+                "symbol": symbol,
+                "closed": {
+                    timeframe: iso(newest + duration(timeframe))
+                    for timeframe in one.timeframes
+                    if database and (newest := database.newest_companion(one, symbol, timeframe))
+                },
+            }
+            for one, name, symbol in found
+        ]
+    finally:
+        if database is not None:
+            database.close()
+
+
 def _rows(home: Path, names: Sequence[str]) -> list[Any]:
     from instance_database import open_home  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
@@ -378,6 +411,14 @@ def _company_document(
             for name, row in newest.items()
         },
     }
+
+
+def _companion_line(row: dict[str, Any]) -> str:
+    from torra.exhibits import figures  # noqa: PLC0415
+
+    closed = [f"{name} {figures.moment(at)}" for name, at in row["closed"].items()]
+    known = f"its newest stored bars closed {', '.join(closed)}" if closed else "no bar is stored"
+    return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {known}."
 
 
 def _many(count: int, what: str) -> str:

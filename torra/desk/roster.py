@@ -19,6 +19,7 @@ from torra.desk.outlook import Outlook
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
+from torra.feeds.companions import CompanionReader
 from torra.feeds.protocol import Feed
 from torra.providers.registry import Provider
 from torra.tick.ladder import SpendingAccount
@@ -37,6 +38,7 @@ class InstanceSetup:
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
     outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
+    companions: CompanionReader | None = None
 
 
 @dataclass(frozen=True, slots=True)

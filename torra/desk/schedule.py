@@ -631,6 +631,7 @@ class Desk:
             news=setup.news,
             events=setup.events,
             outside=setup.outside,
+            companions=setup.companions,
             route=None if setup.instance.bridge == "paper" else self._route,
             halted=self.kill_switch.engaged,
             on_error=self._halt_if_broken,

@@ -24,12 +24,13 @@ from agents.registry import AGENTS
 from instance_database import Database, open_home
 from torra import owner_only
 from torra.backup.restore import command
-from torra.clock import System, duration, iso, parse
+from torra.clock import System, duration, floor, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
 from torra.desk.outlook import files_with_the_sec, subject_of
 from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, TorraError
+from torra.evidence.companion_readings import Lack
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import LEVELS_OF, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
@@ -65,6 +66,8 @@ HELD_UP: Final = "see docs/install.md: a desk that is paused"
 """Where a person reads on."""
 
 UNSENT: Final = "torra notices lists them, torra notices test tries again (docs/notices.md)"
+
+COMPANION: Final = "docs/outside.md says what a companion needs of its feed"
 
 LOCK_PATIENCE: Final = 1.0
 """Seconds that a look waits for the lock of a database whose lease has run out."""
@@ -607,6 +610,28 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
             state = stream_state(feed, instance.symbol, timeframe, System().now())
             level = "warning" if state else "ok"
             yield CheckResult("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
+    yield from _companions(home, settings, sound, database)
+
+
+def _companions(
+    home: Path, settings: DeskSettings, sound: list[Instance], database: Database
+) -> Iterator[CheckResult]:
+    """Check that the feed has fresh bars of each companion."""
+    now = System().now()
+    # A sample lives in the past, where no bar is ever fresh.
+    found = [item for item in sound if item.companions and item.feed != "sample"]
+    readers = wiring.open_companions(found, settings, home, database, keep=False)
+    for item in found:
+        for timeframe in item.timeframes:
+            for told in readers[item.id].look(timeframe, floor(now, timeframe)):
+                fresh = told.lack in ("", Lack.LATE)
+                yield CheckResult(
+                    "companion",
+                    "ok" if fresh else "warning",
+                    f"{item.id}: {told.name} ({told.bars.symbol}) {timeframe}: "
+                    f"{'fresh bars' if fresh else told.says}",
+                    "" if fresh else COMPANION,
+                )
 
 
 def _timeframes(home: Path, database: Database) -> Iterator[CheckResult]:

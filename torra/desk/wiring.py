@@ -18,6 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import pandas as pd
+
 from agent_config import VENDORS, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database, open_home
@@ -38,6 +40,7 @@ from torra.desk.outlook import Outlook, currencies_of
 from torra.desk.roster import InstanceSetup, Refit
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
+from torra.feeds.companions import PATIENCE, REST, CompanionReader
 from torra.feeds.protocol import Feed
 from torra.feeds.registry import open_feed
 from torra.feeds.sample import SampleFeed
@@ -216,6 +219,7 @@ def open_desk(
                 notices.close,
                 courier.close,
                 lambda: outlook_now().close(),
+                *(one.companions.close for one in setups if one.companions),
                 models.close,
                 host_files.rest,
                 events.close,
@@ -350,6 +354,7 @@ def _setups(
     outlook: Outlook,
 ) -> list[InstanceSetup]:
     feeds = open_feeds(settings.instances, settings, home, database)
+    companions = open_companions(settings.instances, settings, home, database)
     return [
         InstanceSetup(
             instance=instance,
@@ -361,6 +366,7 @@ def _setups(
             news=outlook.news(instance, profiles[instance.id]),
             events=outlook.events(instance, profiles[instance.id]),
             outside=outlook.outside(instance, profiles[instance.id]),
+            companions=companions.get(instance.id),
         )
         for instance in settings.instances
     ]
@@ -405,6 +411,51 @@ def open_feeds(
 
     Without a database no bars are stored: a feed that reads them raises ConfigError.
     """
+    return _opened(instances, settings, home, database, beside=False)
+
+
+def open_companions(
+    instances: Sequence[Instance],
+    settings: DeskSettings,
+    home: Path,
+    database: Database | None,
+    *,
+    keep: bool = True,
+    patience: float = PATIENCE,
+) -> dict[str, CompanionReader]:
+    """Return the readers of the companions of those instances that have some; ConfigError.
+
+    Each reads through a feed of its own, which is opened as the instance's. What a live one has
+    read is stored, unless `keep` is False: imported bars are stored already.
+    """
+    found = [item for item in instances if item.companions]
+    feeds = _opened(found, settings, home, database, beside=True)
+    return {
+        item.id: CompanionReader(
+            item,
+            feeds[item.id],
+            partial(_keep, item, database) if keep and database and item.feed != "store" else None,
+            patience=patience,
+            rest=REST if item.feed == "mt5_direct" else 0.0,
+        )
+        for item in found
+    }
+
+
+def _keep(
+    instance: Instance, database: Database, symbol: str, timeframe: str, frame: pd.DataFrame
+) -> None:
+    database.store_bars(instance.companion_stream(symbol), timeframe, frame)
+
+
+def _opened(
+    instances: Sequence[Instance],
+    settings: DeskSettings,
+    home: Path,
+    database: Database | None,
+    *,
+    beside: bool,
+) -> dict[str, Feed]:
     sample = cache(lambda: SampleFeed(ROOT / "sample_data"))
     plug_in = of_desk(settings, "feeds")
     load_bars = _none if database is None else database.load_bars
@@ -414,7 +465,9 @@ def open_feeds(
         )
         for item in instances
     )
-    return {place.instance.id: open_feed(place, plug_in) for place in places}
+    return {
+        place.instance.id: open_feed(replace(place, beside=beside), plug_in) for place in places
+    }
 
 
 def _none(*_: object, **__: object) -> Any:

@@ -42,9 +42,11 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from agents.contracts import EVENT_CLASSES, VECTORS, Feature
-from agents.evidence import OUTSIDE, POSITIONS
+from agents.evidence import COMPANIONS, OUTSIDE, POSITIONS
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
+from torra.evidence.companion_readings import BLOCK as COMPANION
+from torra.evidence.companion_readings import kind_of_companion
 from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.outside_readings import BLOCKS, NO_OUTSIDE, OutsideView, kind_of
 from torra.evidence.scheduled_events import EventView
@@ -553,7 +555,8 @@ def _outside(block: str, view: OutsideView) -> Found:
     """Yield a block of the outside numbers: those that the symbol's asset class reads."""
     for name, value in view.numbers.items():
         if name.startswith(block):
-            yield name, value, Kind(*kind_of(name))
+            kind = kind_of_companion if block == COMPANIONS else kind_of
+            yield name, value, Kind(*kind(name))
 
 
 def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
@@ -569,6 +572,10 @@ def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
     yield "source.fundamentals", str(news.fundamentals_status), WORD
     for block in BLOCKS:
         yield f"source.{block}", outside.statuses.get(block, str(NewsStatus.OFF)), WORD
+    # Only where there are some: most symbols have none.
+    for name, status in outside.statuses.items():
+        if name.partition(".")[0] == COMPANION:
+            yield f"source.{name}", status, WORD
 
 
 def _host(numbers: Mapping[str, float]) -> Found:

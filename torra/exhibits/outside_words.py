@@ -1,17 +1,18 @@
 """What a tick knew from beside the chart, in words: each number with its day, release and source.
 
-`shown` makes rows of a record's numbers: yields and their like, the positions of large traders, and
-what a file brought. A value that was too old to count stands in its row and says so. What is not
-known is told in a sentence with what to do about it. Names of files are strangers' words: they are
-cleaned and cut. Pure functions; nothing raises.
+`shown` makes rows of a record's numbers: yields and their like, the positions of large traders,
+what a file brought, and companions. A value that was too old to count stands in its row and says
+so. What is not known is told in a sentence with what to do about it. Names of files are strangers'
+words: they are cleaned and cut. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypedDict
 
 from agents.feature_words import label_of
+from torra.evidence.companion_readings import SAYS as COMPANION_LACKS
 from torra.evidence.company_numbers import NEWEST, STOCK
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
@@ -28,13 +29,14 @@ from torra.evidence.outside_readings import (
 from torra.exhibits import company_words, figures
 from torra.tick.tick_record import Outside, SeenSeries
 
-Block = Literal["macro", "cot", "derivs", "company"]
+Block = Literal["macro", "cot", "derivs", "company", "companion"]
 
 BLOCKS: Final[dict[Block, str]] = {
     "macro": "economy",
     "cot": "positions",
     "derivs": "mood and derivatives",
     "company": "company",
+    "companion": "companions",
 }
 """What each block is called."""
 
@@ -82,8 +84,19 @@ BRIEFLY: Final = {
     "broken": "cannot be read",
     "no_key": "no key",
     "no_file": "no file",
+    **{str(lack): words for lack, words in COMPANION_LACKS.items()},
 }
 """The status of a block in a few words."""
+
+COMPANION_REASONS: Final = {
+    "missing": "The feed has no bars of it: the page on outside numbers says what it needs.",
+    "unread": "It was not read in time, and the tick did not wait.",
+    "late": "Its bar of this close had not come yet.",
+    "stale": "No bars of it come now: its market is closed, or its bars have stopped.",
+    "clock": "Its bars are on another clock than the channel's.",
+    "broken": "Its bars were refused: Health says why.",
+}
+"""Why nothing was known of a companion (torra.evidence.companion_readings.Lack)."""
 
 
 class OutsideRow(TypedDict):
@@ -139,6 +152,8 @@ def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
         *_relation(told), *_crowded(rows, told), *company_words.notes(told),
         *_unknown(numbers, told, symbol),
     ]  # fmt: skip
+    rows += [row for name in _companions(told) if (row := _companion_row(name, told)) is not None]
+    notes += _companion_notes(told)
     known = sum(not row["old"] for row in rows)
     old = len(rows) - known
     count = f"{known} number{'' if known == 1 else 's'} known" if known else "nothing known"
@@ -153,6 +168,11 @@ def in_a_line(symbol: str, told: Outside) -> str:
         row = _row(one, told)
         if row is not None and not row["old"] and one.in_a_line:
             known[one.block].append(f"{one.name} {row['value']} ({row['day']})")
+    for name in _companions(told):
+        row = _companion_row(name, told)
+        known.setdefault("companion", [])
+        if row is not None and not row["old"]:
+            known["companion"].append(f"{row['name']} {row['value']} ({row['change']})")
     parts = [
         f"{BLOCKS[block]}: {', '.join(said) or brief(told.statuses.get(block))}"
         for block, said in known.items()
@@ -432,7 +452,10 @@ def _crowded(rows: Iterable[OutsideRow], told: Outside) -> Iterator[str]:
 def _unknown(numbers: Sequence[_Number], told: Outside, symbol: str | None) -> Iterator[str]:
     """Yield what is not known, with the reason and what to do, one sentence for each reason."""
     if not numbers:
-        if told.statuses and {*told.statuses.values()} == {"broken"}:
+        series = [status for block, status in told.statuses.items() if not _of_companion(block)]
+        if not series and told.statuses:
+            return  # companions alone are read
+        if series and {*series} == {"broken"}:
             yield UNREADABLE
             return
         yield (
@@ -473,3 +496,68 @@ def _named(series: str) -> str:
     if series.startswith("cot."):
         return f"positions of {name_of(series).partition(':')[0]}"
     return f"{name_of(series)} ({series})"
+
+
+# --- companions -----------------------------------------------------------------------------------
+
+
+def companion_close(value: object) -> str:
+    """Return a close of a companion, with the digits that tell it from the next."""
+    known = figures.number(value)
+    return figures.DASH if known is None else f"{known:,.7g}"
+
+
+def _of_companion(name: str) -> bool:
+    return name.partition(".")[0] == "companion"
+
+
+def _companions(told: Outside) -> list[str]:
+    """Return the names of a record's companions, in their order."""
+    return [*dict.fromkeys(name.split(".")[1] for name in told.numbers if _of_companion(name))]
+
+
+def _companion_row(name: str, told: Outside) -> OutsideRow | None:
+    """Return the row of a companion; None where no bar of it was seen."""
+    seen = told.seen.get(f"companion.{name}")
+    if seen is None:
+        return None
+    numbers = {
+        which: told.numbers.get(f"companion.{name}.{which}")
+        for which in ("change_1", "change_5", "change_20", "percentile", "correlation")
+    }
+    closed = f"its bar closed {figures.moment(seen.at)}"
+    correlated = figures.number(numbers["correlation"])
+    return {
+        "block": "companion",
+        "name": f"{name} ({figures.clean(seen.source, company_words.FILE_CHARS)})",
+        "value": "too late to count" if seen.stale else companion_close(seen.value),
+        "change": _companion_changes(numbers),
+        "rank": f"{_rank(numbers['percentile'])} in 250 bars"
+        if figures.number(numbers["percentile"]) is not None
+        else figures.DASH,
+        "origin": closed
+        if correlated is None
+        else f"{closed}; correlation {figures.signed(correlated, 2)} over 60 bars",
+        "day": _day(str(seen.at)),
+        "old": bool(seen.stale),
+    }
+
+
+def _companion_changes(numbers: Mapping[str, object]) -> str:
+    known = [
+        f"{figures.signed(numbers[f'change_{bars}'], 2)} % in {bars} bar{'s' if bars > 1 else ''}"
+        for bars in (1, 5, 20)
+        if figures.number(numbers[f"change_{bars}"]) is not None
+    ]
+    return ", ".join(known) or figures.DASH
+
+
+def _companion_notes(told: Outside) -> Iterator[str]:
+    """Yield which companions are not known, one sentence for each reason."""
+    found: dict[str, list[str]] = {}
+    for name in _companions(told):
+        if lack := told.statuses.get(f"companion.{name}"):
+            found.setdefault(str(lack), []).append(name)
+    for lack, names in found.items():
+        why = COMPANION_REASONS.get(lack, "")
+        yield f"Not known: {', '.join(names)}. {why}".rstrip()

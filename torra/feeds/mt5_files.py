@@ -113,7 +113,8 @@ class _Copy:
 class Mt5FilesFeed:
     """The bars of one channel; `symbols` gives the broker's name of each canonical symbol.
 
-    `channel` and `account` are what the Expert Advisor has to sign its files with.
+    `channel` and `account` are what the Expert Advisor has to sign its files with. Of each file the
+    `newest` bars are read, None: all.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class Mt5FilesFeed:
         *,
         channel: str,
         account: int,
+        newest: int | None = None,
     ) -> None:
         if not key:
             raise ConfigError(
@@ -137,6 +139,7 @@ class Mt5FilesFeed:
         self._key = key
         self._channel = channel
         self._account = account
+        self._newest = newest
         self._copies: dict[Path, _Copy] = {}
         self._troubles: dict[Path, str] = {}
 
@@ -175,7 +178,7 @@ class Mt5FilesFeed:
                 self._troubles.pop(path, None)
                 return held
             raw = read_regular(path, MAX_BYTES)
-            copy = self._judge(read_sheet(raw, self._key, wanted), seen, step)
+            copy = self._judge(read_sheet(raw, self._key, wanted, self._newest), seen, step)
         except FileNotFoundError:
             return self._last_good(path, NO_FILE, f"there is no {path}; {_remedy(wanted)}")
         except OSError as error:
@@ -225,8 +228,8 @@ class Mt5FilesFeed:
         return faults[-1] if all(faults) else ""
 
 
-def read_sheet(raw: bytes, key: str, wanted: Source) -> BarSheet:
-    """Return the contents of a file's bytes.
+def read_sheet(raw: bytes, key: str, wanted: Source, newest: int | None = None) -> BarSheet:
+    """Return the contents of a file's bytes, of its bars the `newest`.
 
     Raises ValueError when anything about it is wrong, its version first, then whose bars it holds.
     """
@@ -248,7 +251,9 @@ def read_sheet(raw: bytes, key: str, wanted: Source) -> BarSheet:
     rows = lines[2:]
     if len(rows) != count:
         raise ValueError(f"it has {len(rows)} bars and says {count}")
-    for number, row in enumerate(rows, start=3):
+    before = max(0, len(rows) - newest) if newest is not None else 0
+    rows = rows[before:]
+    for number, row in enumerate(rows, start=3 + before):
         if not ROW.fullmatch(row):
             raise ValueError(f"line {number} is not a bar")
     split = [row.split(",") for row in rows]

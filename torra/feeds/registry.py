@@ -15,14 +15,18 @@ from typing import Any, Final
 from torra.clock import System
 from torra.config import Channel, Instance
 from torra.errors import ConfigError
+from torra.evidence.companion_readings import READ_BARS
 from torra.feeds.limited import LimitedFeed
 from torra.feeds.mt5_direct import Mt5DirectFeed, TerminalPackage
 from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
-from torra.feeds.stored import StoredFeed
+from torra.feeds.stored import StoredCompanions, StoredFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import SHARE_SECONDS, TimeLimit, of_folder
+
+SPARE_BARS: Final = 50
+"""Bars of a companion that are read beyond those that count: a trial looks at older closes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class FeedPlace:
     reads the desk's own stored bars (symbol, timeframe, as_of, limit). `folder`, `key` and
     `terminal` lead to the channel's folder, its key and the terminal of the MetaTrader5 package;
     each raises ConfigError where there is none. `sample` is the shipped sample, one for all.
+    `beside` is set for a feed of the instance's companions, which are read beside its ticks.
     """
 
     instance: Instance
@@ -44,10 +49,13 @@ class FeedPlace:
     folder: Callable[[], Path] = field(default=lambda: _none("folder"))
     key: Callable[[], str] = field(default=lambda: _none("key"))
     terminal: Callable[[], TerminalPackage] = field(default=lambda: _none("terminal"))
+    beside: bool = False
 
     @property
     def symbols(self) -> dict[str, str]:
-        """The broker's name of the symbol, by the canonical one."""
+        """The broker's name of each symbol that is read, by the canonical one."""
+        if self.beside:
+            return {symbol: symbol for symbol in self.instance.companions.values()}
         return {self.instance.symbol: self.instance.broker_name}
 
     @property
@@ -84,12 +92,23 @@ def open_feed(place: FeedPlace, plug_in: Callable[[str], OpenFeed]) -> Feed:
 
 def _sample(place: FeedPlace) -> Feed:
     feed, instance = place.sample(), place.instance
+    if place.beside:
+        shipped = {symbol for symbol, _ in feed.streams}
+        for name, symbol in instance.companions.items():
+            if symbol not in shipped:
+                raise ConfigError(
+                    f"instance {instance.id}: its companion {name} is {symbol}, which the sample "
+                    f"does not have: name one of {', '.join(sorted(shipped))}, or leave it out"
+                )
+        return feed
     for timeframe in instance.timeframes:  # ConfigError for a stream that is not shipped
         feed.bars(instance.symbol, timeframe, feed.period()[0], 1)
     return feed
 
 
 def _store(place: FeedPlace) -> Feed:
+    if place.beside:
+        return StoredCompanions(place.load_bars)
     return StoredFeed(partial(place.load_bars, place.instance.id))
 
 
@@ -102,8 +121,12 @@ def _mt5_files(place: FeedPlace) -> Feed:
         place.key(),
         channel=place.instance.channel,
         account=place.account,
+        # A tick waits for them: a file of a thousand bars takes three times as long.
+        newest=READ_BARS + SPARE_BARS if place.beside else None,
     )
-    return LimitedFeed(feed, of_folder(folder))
+    # A companion's file that hangs may not shut the door on the bars of a tick.
+    limit = TimeLimit(str(folder), SHARE_SECONDS) if place.beside else of_folder(folder)
+    return LimitedFeed(feed, limit)
 
 
 def _mt5_direct(place: FeedPlace) -> Feed:

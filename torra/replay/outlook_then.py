@@ -25,9 +25,10 @@ from numpy.random import Generator
 
 from instance_database import Database, open_home
 from torra.clock import System, iso, parse
-from torra.config import Instance, Profile
+from torra.config import Instance, Profile, load_desk
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
+from torra.evidence.companion_readings import CompanionsThen
 from torra.evidence.company_facts import StoredFact
 from torra.evidence.company_numbers import reads_company
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
@@ -46,6 +47,8 @@ from torra.home import DATABASE
 from torra.news.event_file import read_events
 from torra.outside.shelf import OutsideShelf
 from torra.outside.sources import trouble_of
+from torra.replay.shards import companion_tracks
+from torra.replay.shards.companion_tracks import CompanionTrack
 
 FILE: Final = "file"
 """The source of headlines that is a file."""
@@ -83,7 +86,8 @@ class OutlookThen:
     `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
     than the replay's. `series` and `facts` are the outside numbers that the desk has stored and the
     symbol reads; they count from the moment at which the public could know them. `begin` is where
-    the replay begins, where there are any.
+    the replay begins, where there are any. `companions` are the bars of the symbol's companions
+    that the desk has stored.
     """
 
     events: tuple[ScheduledEvent, ...] | None = None
@@ -93,6 +97,7 @@ class OutlookThen:
     series: tuple[StoredRow, ...] = ()
     facts: tuple[StoredFact, ...] = ()
     begin: datetime | None = None
+    companions: tuple[CompanionTrack, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -149,16 +154,31 @@ class OutlookThen:
         subject, trouble = subject_of(instance, profile), trouble_of(sources)
         return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
 
+    def companions_of(self) -> CompanionsThen | None:
+        """Return the companions as a tick asks for them; None where there are none."""
+        return companion_tracks.known(self.companions)
+
+    def without_companions(self) -> OutlookThen:
+        """Return it without them: the outside sources of a profile do not name them."""
+        return replace(self, companions=())
+
     def with_older_series(self) -> OutlookThen:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
 
-        A series that is shorter than that is left out, and so are reports.
+        So are reports and companions. What is shorter than that is left out.
         """
         rows = (one for one in self.series if one.row.name not in self.short_series)
         facts = (one for one in self.facts if one.row.ticker not in self.short_series)
+        tracks = (one.older(SHIFT) for one in self.companions if not self._short(one))
         return replace(
-            self, series=tuple(map(_shifted, rows)), facts=tuple(map(_shifted_fact, facts))
+            self,
+            series=tuple(map(_shifted, rows)),
+            facts=tuple(map(_shifted_fact, facts)),
+            companions=tuple(tracks),
         )
+
+    def _short(self, track: CompanionTrack) -> bool:
+        return self.begin is not None and not track.reaches(self.begin - SHIFT)
 
     def with_other_future(self, as_of: datetime, rng: Generator) -> OutlookThen:
         """Return it with other values for all outside numbers that were not known at a moment."""
@@ -174,11 +194,12 @@ class OutlookThen:
             else one._replace(row=one.row._replace(value=float(rng.uniform(1.0, 1e9))))
             for one in self.facts
         )
-        return replace(self, series=tuple(rows), facts=tuple(facts))
+        tracks = (one.other_future(as_of, rng) for one in self.companions)
+        return replace(self, series=tuple(rows), facts=tuple(facts), companions=tuple(tracks))
 
     @property
     def short_series(self) -> tuple[str, ...]:
-        """Names of the series and companies that do not reach back far enough to be shifted."""
+        """Names of what does not reach back far enough to be shifted."""
         told = [
             *((one.row.name, one.row.known_at) for one in self.series),
             *((one.row.ticker, one.row.known_at) for one in self.facts),
@@ -187,7 +208,9 @@ class OutlookThen:
         for name, known in told:
             first[name] = min(known, first.get(name, known))
         begin = self.begin or max((known for _, known in told), default=LATEST)
-        return tuple(sorted(name for name, at in first.items() if at + SHIFT > begin))
+        tracks = (one.label for one in self.companions if self._short(one))
+        short = (name for name, at in first.items() if at + SHIFT > begin)
+        return tuple(sorted({*short, *tracks}))
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -200,6 +223,9 @@ class OutlookThen:
             **({"series": [_row(one) for one in self.series]} if self.series else {}),
             **({"facts": [_fact_told(one) for one in self.facts]} if self.facts else {}),
             **({"begin": iso(self.begin)} if self.begin else {}),
+            **(
+                {"companions": [one.as_row() for one in self.companions]} if self.companions else {}
+            ),
         }
 
     @classmethod
@@ -217,6 +243,7 @@ class OutlookThen:
             tuple(_stored_row(row) for row in told.get("series", ())),
             tuple(_stored_fact(row) for row in told.get("facts", ())),
             parse(told["begin"]) if told.get("begin") else None,
+            tuple(CompanionTrack.of(row) for row in told.get("companions", ())),
         )
 
 
@@ -236,8 +263,11 @@ def read_outlook(
         currencies_of(instance, profile)
         events = _around_replay(read_events(home / profile.events.calendar), begin, end)
     series, facts = _outside_of_desk(home, instance, profile, begin, end)
-    begins = begin if series or facts else None
-    beside: dict[str, Any] = {"series": series, "facts": facts, "begin": begins}
+    tracks = _companions_of_desk(home, instance, begin, end)
+    beside: dict[str, Any] = {
+        "series": series, "facts": facts, "companions": tracks,
+        "begin": begin if series or facts or tracks else None,
+    }  # fmt: skip
     if not profile.agents.include_news:
         return OutlookThen(events, **beside)
     # No tick looks farther back (news_collector.Collector.latest).
@@ -316,9 +346,26 @@ def _figures(database: Database, tickers: Iterable[str], end: datetime) -> list[
 def only_series(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
 ) -> OutlookThen:
-    """Return the outside numbers of a desk alone, without news and events."""
+    """Return the outside numbers and companions of a desk alone, without news and events."""
     series, facts = _outside_of_desk(home, instance, profile, begin, end)
-    return OutlookThen(series=series, facts=facts)
+    tracks = _companions_of_desk(home, instance, begin, end)
+    return OutlookThen(series=series, facts=facts, companions=tracks)
+
+
+def _companions_of_desk(
+    home: Path, instance: Instance, begin: datetime, end: datetime
+) -> tuple[CompanionTrack, ...]:
+    """Return what the desk has stored of the companions of its instance of a symbol."""
+    if not (home / DATABASE).exists():
+        return ()
+    own = companion_tracks.instance_with(load_desk(home).instances, instance.symbol)
+    if own is None:
+        return ()
+    database = open_home(home)
+    try:
+        return companion_tracks.of_desk(database, own, instance.timeframes, begin, end, SHIFT)
+    finally:
+        database.close()
 
 
 def _outside_of_desk(

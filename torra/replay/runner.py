@@ -155,6 +155,8 @@ def run_arm(
     tell, alike = on_ticks or _nobody, shared or Shared()
     if arm.outside == "shifted":
         course = replace(course, outlook=course.outlook.with_older_series())
+    elif arm.outside == "none":
+        course = replace(course, outlook=course.outlook.without_companions())
     run = _begun(course, arm.profile(profile), voice, checkpoint, alike)
     tell(run.at)
     ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
@@ -227,6 +229,7 @@ def _steps(run: _Run) -> Iterator[int]:
         news=course.outlook.news_of(course.instance, run.profile),
         events=course.outlook.events_of(course.instance, run.profile),
         outside=course.outlook.outside_of(course.instance, run.profile),
+        companions=course.outlook.companions_of(),
         debater=run.voice.debater,
         recording=False,
     )

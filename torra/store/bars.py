@@ -30,6 +30,7 @@ import pandas as pd
 
 from ath_calculator import Records
 from torra.clock import duration, parse
+from torra.config import Instance
 from torra.market import spreads
 from torra.store.connection import stamp
 from torra.store.spreads import SpreadStore
@@ -267,6 +268,11 @@ class BarStore(SpreadStore):
         """Return the open time of the newest stored bar; None without one."""
         span = self.bar_span(instance, timeframe)
         return parse(span[1]) if span else None
+
+    def newest_companion(self, instance: Instance, symbol: str, timeframe: str) -> datetime | None:
+        """Return the open time of the newest stored bar of a companion; None without one."""
+        streams = instance.companion_streams(symbol)
+        return next(filter(None, (self.newest_bar(name, timeframe) for name in streams)), None)
 
     def bar_span(self, instance: str, timeframe: str) -> tuple[str, str] | None:
         """Return the first and the last stored bar time, ISO; None without a bar."""

@@ -1,6 +1,6 @@
 """What a tick looks at: bars, L1, market, memory and outlook, as they were at its close.
 
-The outlook is headlines, outside numbers and scheduled events.
+The outlook is headlines, outside numbers, companions and scheduled events.
 `look` returns it as TickInputs. On the way it stores the bars and takes the paper bridge up to the
 close. Bars that cannot be used raise DataUnavailable; a store that fails raises StoreUnavailable.
 """
@@ -16,6 +16,7 @@ from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable
 from torra.evidence import feature_bundle
+from torra.evidence.companion_readings import beside
 from torra.tick import paper
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
@@ -27,6 +28,9 @@ def look(
     """Return what a tick may know at its close; writes wait until just past the deadline."""
     as_of = key.close_time
     bars = edges.window.bars(key.timeframe, as_of)
+    if edges.companions is not None:
+        # Now, beside what follows: the own bars are here, so those of a companion soon will be.
+        edges.companions.begin(key.timeframe, as_of)
     # An older newest bar would be scored as if it were the one that is due.
     if bars.last != key.bar_time:
         raise DataUnavailable("no_bar", f"the feed has no bar at {iso(key.bar_time)}")
@@ -63,6 +67,8 @@ def look(
     events = edges.events(as_of, now) if edges.events else None
     closes = partial(edges.window.daily_closes, as_of)
     outside = edges.outside(as_of, closes) if edges.outside else None
+    if edges.companions is not None:
+        outside = beside(outside, edges.companions.known(key.timeframe, as_of, bars))
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,

@@ -52,8 +52,9 @@ from torra.store.migrations import NEWEST, schema
 
 if TYPE_CHECKING:
     from torra.collecting.asking import TopicState
+    from torra.feeds.companions import CompanionReader
+    from torra.feeds.companions import Told as CompanionTold
     from torra.outside.collector import SeriesCollector
-    from torra.outside.company_collector import FactsCollector
 
 LEVELS: Final = ("alert", "warn", "unknown", "note", "ok")
 """Levels of a sign, the worst first."""
@@ -96,6 +97,7 @@ NEWS: Final = {
 
 WELL: Final = ("available", "empty")
 OLD_NUMBER: Final = "see above how its publisher answers"
+COMPANION_REMEDY: Final = "docs/outside.md says what a companion needs of its feed"
 SHARED: Final = 200
 """Newest ticks of a symbol of which is told in how many a block of numbers was known."""
 
@@ -397,6 +399,13 @@ def beyond(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterator[Sign
 
     `shares` keeps how the blocks of the newest ticks stood.
     """
+    yield from _series_signs(behind, shares)
+    for one in behind.desk.setups.values():
+        yield from companion_signs(behind, one)
+
+
+def _series_signs(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterator[Sign]:
+    """Yield how publishers answer, how old each series is, and in how many ticks it was known."""
     reading = [one for one in behind.desk.setups.values() if one.profile.outside.sources]
     if not reading:
         yield Sign("numbers", "note", "no profile reads any (outside.sources)")
@@ -418,7 +427,47 @@ def beyond(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterator[Sign
         yield from _share(behind, one, shares)
 
 
-def _publisher(name: str, collector: SeriesCollector | FactsCollector | None) -> Sign:
+def companion_signs(behind: Backing, one: RunningSetup) -> Iterator[Sign]:
+    """Yield each companion of an instance: its newest bar, or why there is nothing."""
+    instance = one.instance
+    reader: CompanionReader | None = getattr(one, "companions", None)
+    read = reader.told() if reader is not None else []
+    for name, symbol in instance.companions.items():
+        told = [row for row in read if row.name == name]
+        facts = tuple((row.timeframe, _companion_bar(row)) for row in told)
+        title = f"{instance.id} {name}"
+        if facts:
+            lacks = [row.lack for row in told]
+            # Where one timeframe is read, the feed has the symbol.
+            level = "ok" if "" in lacks else max(map(_companion_level, lacks), key=LEVELS.index)
+            said = f"{symbol}: {'; '.join(f'{timeframe} {what}' for timeframe, what in facts)}"
+            mend = COMPANION_REMEDY if level == "warn" else ""
+            yield Sign(title, level, said, mend, facts)
+            continue
+        stored = [
+            f"{timeframe} {figures.moment(iso(newest + duration(timeframe)))}"
+            for timeframe in instance.timeframes
+            if (newest := behind.database.newest_companion(instance, symbol, timeframe))
+        ]
+        known = f"; its newest stored bars closed: {', '.join(stored)}" if stored else ""
+        yield Sign(title, "note", f"{symbol}: not read yet since this desk started{known}")
+
+
+def _companion_level(lack: str) -> str:
+    return "warn" if lack in ("missing", "clock", "broken") else "note"
+
+
+def _companion_bar(row: CompanionTold) -> str:
+    """Return when the newest bar of a companion closed, and what keeps it from counting."""
+    closed = row.closed
+    parts = [
+        f"newest bar closed {figures.moment(iso(closed))}" if closed else "",
+        figures.clean(row.says, 200),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _publisher(name: str, collector: SeriesCollector | None) -> Sign:
     """Return how a publisher of numbers answers, with each of its topics."""
     title = PUBLISHERS[name].removeprefix("the ")
     if collector is None:

@@ -291,7 +291,8 @@ def _steps(place: Place, wish: Wish, desk: DeskSettings) -> tuple[str, ...]:
         every = [item for item in desk.instances if item.channel == wish.source.channel]
         used = {one for item in every for one in item.timeframes}
         frames = [name for name in TIMEFRAMES if name in used]
-        names = ",".join(item.broker_name for item in every)
+        beside = (symbol for item in every for symbol in item.companions.values())
+        names = ",".join(dict.fromkeys([*(item.broker_name for item in every), *beside]))
         steps.append(
             f"In the Expert Advisor of channel {wish.source.channel}: bar_symbols {names}, "
             f"bar_timeframes {','.join(frames)}."

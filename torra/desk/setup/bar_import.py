@@ -213,6 +213,7 @@ def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool, bool]
         check_name(symbol)
     except ValueError as error:
         raise ConfigError(f"{symbol!r} is no symbol: {error}; nothing was imported") from error
+    beside = False
     for instance in load_desk(home).instances:
         if symbol in (instance.id.upper(), instance.symbol):
             read = timeframe in instance.timeframes
@@ -221,4 +222,6 @@ def _instance(home: Path, symbol: str, timeframe: str) -> tuple[str, bool, bool]
                 read and instance.feed == "store",
                 read and instance.feed != "sample",
             )
-    return symbol, False, False
+        if instance.feed == "store" and symbol in map(str.upper, instance.companions.values()):
+            beside = beside or timeframe in instance.timeframes
+    return symbol, beside, False

@@ -48,10 +48,12 @@ class TerminalFacts:
 class InitAnswers:
     """The user's answers. `symbols` pairs canonical names with the broker's.
 
+    `companions` pairs own names with the broker's: every symbol gets those that are not it itself.
     An empty `server_clock` is derived from the server's offset.
     """
 
     symbols: tuple[tuple[str, str], ...] = ()
+    companions: tuple[tuple[str, str], ...] = ()
     timeframes: tuple[str, ...] = ("M15", "H1")
     feed: str = "mt5_files"
     bridge: str = "paper"
@@ -169,6 +171,7 @@ def refuse_mixture(answers: InitAnswers) -> None:
 
 
 def _instance(answers: InitAnswers, symbol: str, broker: str) -> dict[str, Any]:
+    beside = {name: other for name, other in answers.companions if other not in (symbol, broker)}
     return {
         "symbol": symbol,
         "timeframes": list(answers.timeframes),
@@ -177,6 +180,7 @@ def _instance(answers: InitAnswers, symbol: str, broker: str) -> dict[str, Any]:
         "bridge": answers.bridge,
         **({"channel": answers.channel} if answers.needs_channel else {}),
         **({"broker_symbol": broker} if broker != symbol else {}),
+        **({"companions": beside} if beside else {}),
     }
 
 
@@ -282,7 +286,9 @@ def _steps(answers: InitAnswers) -> tuple[str, ...]:
     if answers.needs_key:
         inputs = [f"channel {answers.channel}", f"account {answers.account}"]
         if answers.feed == "mt5_files":
-            inputs.append(f"bar_symbols {','.join(broker for _, broker in answers.symbols)}")
+            # In this order: what ticks is written before what is only read beside it.
+            names = dict.fromkeys(broker for _, broker in (*answers.symbols, *answers.companions))
+            inputs.append(f"bar_symbols {','.join(names)}")
             inputs.append(f"bar_timeframes {','.join(answers.timeframes)}")
         first = (
             f"Set {KEY_VARIABLE} where Torra runs (torra init --make-key shows a fresh one), and "

@@ -12,10 +12,10 @@ bit:
               provider, on the budget desk and on the full one: scores, ATH, features, memory,
               regime, reports, consensus, verdict, action, signal
 
-Where a desk has outside numbers stored, those that became known after the moment are replaced as
-well. News and scheduled events have times of their own; docs/news.md has their guard. A number that
-moved is a finding, not an error; bars that are too few raise ConfigError. Nothing is stored or
-published.
+Where a desk has outside numbers or bars of companions stored, those that became known after the
+moment are replaced as well. News and scheduled events have times of their own; docs/news.md has
+their guard. A number that moved is a finding, not an error; bars that are too few raise
+ConfigError. Nothing is stored or published.
 """
 
 from __future__ import annotations
@@ -209,6 +209,7 @@ class _World:
             clock,
             1,
             outside=self.outlook.outside_of(instance, profile),
+            companions=self.outlook.companions_of(),
         )
         found = []
         for key in self._keys(as_of):

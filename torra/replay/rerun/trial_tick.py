@@ -30,7 +30,9 @@ from torra.desk import wiring
 from torra.desk.outlook import Outlook
 from torra.desk.promotion import fingerprint
 from torra.errors import ConfigError, DataUnavailable
+from torra.evidence.companion_readings import Companions
 from torra.exhibits import outside_words
+from torra.feeds.companions import CompanionReader
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
@@ -43,6 +45,7 @@ from torra.tick.record import TickResult
 from torra.tick.sentence import told
 from torra.tick.spending import Purse
 from torra.tick.tick_record import LEAN_AGAINST, Outside, PanelTold, TickRecord
+from torra.time_limit import SHARE_SECONDS
 from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
 
@@ -97,6 +100,9 @@ def run(
         moment = _moment(as_of, instance, timeframe, feed, database)
         account = _Payer(home, models, settings, instance.profile, books)
         paying = cast(SpendingAccount, account) if settings.agents.paid() else None
+        companions = None if bars else _companions(home, instance, database)
+        if companions is not None:
+            stack.callback(companions.close)
         # It only reads: nothing is collected for a trial.
         outlook = Outlook(home, database, dict(os.environ), [settings], now=System().now)
         return _tick(
@@ -110,6 +116,7 @@ def run(
             paying,
             outlook,
             on_result,
+            companions=companions,
             ready=models.switchboard.ready,
         )
 
@@ -183,6 +190,7 @@ def _tick(
     outlook: Outlook,
     on_result: Callable[[TickResult], None] | None = None,
     *,
+    companions: Companions | None = None,
     ready: Callable[[], object],
 ) -> Mapping[str, Any]:
     clock = Simulated(as_of)
@@ -203,6 +211,7 @@ def _tick(
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),
         outside=outlook.outside(instance, profile),
+        companions=companions,
         promoted=lambda: database.agents_promoted(fingerprint(profile)),
     )
     # Paid agents are asked on the tick of the trial alone.
@@ -327,6 +336,14 @@ def _feed(
     if file is None:
         return wiring.open_feeds([instance], load_desk(home), home, database)[instance.id]
     return FrameFeed({timeframe: read_bars(file, clock=clock)})
+
+
+def _companions(home: Path, instance: Instance, database: Database) -> CompanionReader | None:
+    """Return the reader of an instance's companions; a trial may take its time to wait for them."""
+    found = wiring.open_companions(
+        [instance], load_desk(home), home, database, keep=False, patience=SHARE_SECONDS
+    )
+    return found.get(instance.id)
 
 
 def _moment(

@@ -1,0 +1,298 @@
+"""A desk with companions: its ticks read them, trade nothing for them, and come no later."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from instance_database import Database, TickKey
+from tests.tries import until
+from tests.worlds import desks
+from torra.clock import Simulated, parse
+from torra.config import NAME, Channel, Instance, Profile, load_desk
+from torra.desk import wiring
+from torra.desk.schedule import Desk
+from torra.errors import ConfigError
+from torra.feeds.companions import PATIENCE, CompanionReader
+from torra.feeds.limited import LimitedFeed
+from torra.feeds.registry import FeedPlace, open_feed
+from torra.market.bar_view import BarView
+from torra.replay.outlook_then import OutlookThen, read_outlook
+from torra.replay.rerun import lookahead
+from torra.replay.rerun.journal_replay import replay
+from torra.replay.rerun.replay_store import JournalDatabase
+from torra.tick.record import told_outside
+
+BTC = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD"}})
+CLOSES = 12
+"""Closes of a quarter of an hour: three full hours."""
+
+
+ITS_OWN = ("at", "elapsed_ms", "ms", "outside", "request_hash", "user")
+"""Last parts of names in a record that say what an agent was asked, and when."""
+
+
+class Gated:
+    """The sample's bars, which do not come while the gate is shut."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def bars(
+        self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
+    ) -> pd.DataFrame:
+        self.gate.wait(30.0)
+        return desks.sample().bars(symbol, timeframe, as_of, limit)
+
+    def period(self) -> tuple[datetime, datetime]:
+        return desks.sample().period()
+
+
+class Counted(CompanionReader):
+    """Counts the waits of ticks."""
+
+    def __init__(self, *words: Any, **named: Any) -> None:
+        super().__init__(*words, **named)
+        self.waits: list[float] = []
+
+    def _wait(self, reading: Any, seconds: float) -> float:
+        self.waits.append(seconds)
+        return super()._wait(reading, seconds)
+
+
+def desk_of(folder: Path, reader: CompanionReader | None, instance: Instance = BTC) -> Desk:
+    desk = desks.open_desk(folder, [instance])
+    desk.roster.setups = {
+        name: replace(setup, companions=reader) for name, setup in desk.setups.items()
+    }
+    desks.take_lease(desk)
+    return desk
+
+
+def lived(desk: Desk, closes: int = CLOSES) -> list[Mapping[str, Any]]:
+    """Return the records of so many closes."""
+    for _ in range(closes):
+        desks.step(desk)
+    return ticks_of(desk.database)
+
+
+def ticks_of(database: Database) -> list[Mapping[str, Any]]:
+    rows = database.connection().conn.execute(
+        "SELECT instance, timeframe, bar_time FROM ticks WHERE state = 'done' "
+        "ORDER BY bar_time, timeframe"
+    )
+    keys = (TickKey(name, timeframe, parse(time)) for name, timeframe, time in rows)
+    return [tick for key in keys if (tick := database.tick(key)) is not None]
+
+
+@pytest.fixture
+def reader() -> Iterator[Counted]:
+    with closing(Counted(BTC, desks.sample(), patience=20.0, afterwards=3600.0)) as made:
+        yield made
+
+
+def companion(tick: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a tick knew of its companion, by the number."""
+    told = tick["outside"]["numbers"]
+    return {name.rpartition(".")[2]: value for name, value in told.items()}
+
+
+def decided(tick: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return all of a record but what tells of companions, what was asked, and its own time."""
+    return {
+        name: value
+        for name, value in lookahead._flat(tick).items()
+        if "companion" not in name and name.rpartition(".")[2] not in ITS_OWN
+    }
+
+
+def test_a_tick_reads_its_companion_and_says_where_there_is_none(
+    tmp_path: Path, reader: Counted
+) -> None:
+    desk = desk_of(tmp_path, reader)
+    ticks = lived(desk)
+    hours = [tick for tick in ticks if tick["timeframe"] == "H1"]
+    assert len(hours) == 4
+    for tick in hours:
+        assert tick["outside"]["statuses"] == {"companion": "available"}
+        assert None not in companion(tick).values()
+        seen = tick["outside"]["seen"]["companion.euro"]
+        assert seen["at"] == tick["as_of"] and seen["source"] == "EURUSD"
+    quarters = [tick for tick in ticks if tick["timeframe"] == "M15"]
+    # The sample has no quarters of an hour of it.
+    assert {tick["outside"]["statuses"]["companion"] for tick in quarters} == {"missing"}
+    assert {value for tick in quarters for value in companion(tick).values()} == {None}
+    desk.close()
+
+
+def test_the_agents_are_shown_a_companion_and_the_rules_do_not_heed_it(
+    tmp_path: Path, reader: Counted
+) -> None:
+    plain = desk_of(tmp_path / "plain", None)
+    beside = desk_of(tmp_path / "beside", reader)
+    for without, having in zip(lived(plain), lived(beside), strict=True):
+        assert decided(having) == decided(without)
+        features = {one["id"]: one for one in having["features"]}
+        assert [one for name, one in features.items() if "companion" not in name] == [
+            *without["features"]
+        ]
+    plain.close()
+    beside.close()
+
+
+def test_a_hanging_companion_makes_no_tick_later(tmp_path: Path) -> None:
+    feed = Gated()
+    feed.gate.clear()
+    with closing(Counted(BTC, feed)) as reader:
+        plain = desk_of(tmp_path / "plain", None)
+        hung = desk_of(tmp_path / "hung", reader)
+        for without, having in zip(lived(plain), lived(hung), strict=True):
+            assert decided(having) == decided(without)
+            assert having["outside"]["statuses"]["companion"] == "unread"
+        # The first tick waits a tenth of a second, and no other at all.
+        assert len(reader.waits) == 1 and reader.waits[0] <= PATIENCE
+        feed.gate.set()
+    plain.close()
+    hung.close()
+
+
+def test_the_reading_does_not_go_through_the_feed_of_the_ticks(tmp_path: Path) -> None:
+    """Its limit would be shared: a companion's file that hangs would cost the tick its bars."""
+    folder = tmp_path / "channel"
+    folder.mkdir()
+    instance = BTC.model_copy(update={"feed": "mt5_files"})
+    place = FeedPlace(
+        instance, tmp_path, {}, lambda: None, desks.sample,
+        Channel(account=1), folder=lambda: folder, key=lambda: "key",
+    )  # fmt: skip
+    own = open_feed(place, lambda _: lambda _: None)
+    other = open_feed(replace(place, beside=True), lambda _: lambda _: None)
+    assert isinstance(own, LimitedFeed) and isinstance(other, LimitedFeed)
+    assert own._limit is not other._limit
+    assert own._feed._symbols == {"BTCUSD": "BTCUSD"}  # type: ignore[attr-defined]
+    assert other._feed._symbols == {"EURUSD": "EURUSD"}  # type: ignore[attr-defined]
+
+
+# --- never traded ---------------------------------------------------------------------------------
+
+
+def test_nothing_ticks_and_nothing_trades_for_a_companion(tmp_path: Path) -> None:
+    (tmp_path / "desk.json").write_text(
+        json.dumps({"instances": [BTC.model_dump(mode="json", exclude_defaults=True)]})
+    )
+    desk, settings = wiring.open_desk(tmp_path)
+    with closing(desk.setups["BTCUSD"].companions) as reader:
+        assert reader is not None
+        reader._afterwards = 0.0
+        desks.take_lease(desk)
+        desk.clock = Simulated(desks.START)
+        lived(desk, 4)
+        stream = settings.instances[0].companion_stream("EURUSD")
+        assert until(lambda: desk.database.bar_count(stream, "H1") >= 250)
+    ask = desk.database.connection().conn.execute
+    tables = [name for (name,) in ask("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    naming = {
+        table for table in tables for row in ask(f"SELECT * FROM {table}") if "EURUSD" in str(row)
+    }
+    assert naming == {"bars", "record_highs", "record_lows", "journal"}
+    assert {row[0] for row in ask("SELECT instance FROM ticks")} == {"BTCUSD"}
+    assert [*desk.setups] == ["BTCUSD"]
+    assert not NAME.fullmatch(stream), "no instance can be called so"
+    desk.close()
+
+
+def test_bars_that_change_are_revisions_and_the_older_stay(tmp_path: Path) -> None:
+    bars = desks.sample().bars("EURUSD", "H1", desks.START, 250)
+    with closing(desks.open_database(tmp_path)) as database:
+        wiring._keep(BTC, database, "EURUSD", "H1", bars)
+        changed = bars.copy()
+        changed.iloc[-1, 3] = float(bars["close"].iloc[-1]) * 1.0001
+        wiring._keep(BTC, database, "EURUSD", "H1", changed)
+        stream = BTC.companion_stream("EURUSD")
+        assert database.bar_count(stream, "H1") == 250
+        assert database.bar_rows(stream, "H1") == 251
+        assert database.bar_count("EURUSD", "H1") == 0
+
+
+# --- again ----------------------------------------------------------------------------------------
+
+
+def test_the_journal_runs_every_tick_again_without_feed_and_store(
+    tmp_path: Path, reader: Counted, scaled: Callable[..., int]
+) -> None:
+    desk = desk_of(tmp_path, reader)
+    desk.database.apply_profile("BTCUSD", Profile().model_dump_json(), Profile().digest())
+    for _ in range(scaled(240, 12)):
+        desks.step(desk)
+    with closing(JournalDatabase.at(tmp_path / "again.db")) as into:
+        found = list(replay(desk.database, into, "BTCUSD"))
+    assert {(one.state, *one.differences) for one in found} == {("same",)}
+    assert len(found) == len(ticks_of(desk.database))
+    desk.close()
+
+
+def test_a_replay_knows_what_the_live_ticks_knew(tmp_path: Path) -> None:
+    def keep(symbol: str, timeframe: str, bars: pd.DataFrame) -> None:
+        wiring._keep(BTC, desk.database, symbol, timeframe, bars)
+
+    (tmp_path / "desk.json").write_text(
+        json.dumps({"instances": [BTC.model_dump(mode="json", exclude_defaults=True)]})
+    )
+    with closing(CompanionReader(BTC, desks.sample(), keep, patience=20.0, afterwards=0.0)) as one:
+        desk = desk_of(tmp_path, one)
+        ticks = lived(desk, 24)
+        newest = desks.clock_of(desk).now()
+        stream = BTC.companion_stream("EURUSD")
+        until(lambda: desk.database.newest_bar(stream, "H1") == newest - timedelta(hours=1))
+    plain = Instance(symbol="BTCUSD", timeframes=("M15", "H1"), feed="store")
+    outlook = read_outlook(tmp_path, plain, Profile(), desks.START, newest)
+    then = OutlookThen.of(json.loads(json.dumps(outlook.as_json()))).companions_of()
+    assert then is not None
+    for tick in (one for one in ticks if one["timeframe"] == "H1"):
+        as_of = parse(tick["as_of"])
+        own = BarView.of(desk.database.load_bars("BTCUSD", "H1", as_of=as_of, limit=750))
+        assert told_outside(then.known("H1", as_of, own)) == tick["outside"]
+    desk.close()
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("companions", "said"),
+    [
+        ({"DXY": "USDX"}, "lower-case letters, digits and _"),
+        ({"d" * 17: "USDX"}, "16 at most"),
+        ({"dxy": "US,DX"}, "'US,DX' is no symbol"),
+        ({"dxy": ""}, "is no symbol"),
+        ({"a": "A", "b": "A"}, "two companions are the same symbol"),
+        ({"me": "BTCUSD"}, "is BTCUSD itself"),
+        ({name: name.upper() for name in "abcde"}, "4 companions at most, not 5"),
+        ({"dxy": 3}, "companions.dxy"),
+    ],
+)
+def test_companions_that_cannot_be_are_refused_with_the_remedy(
+    tmp_path: Path, companions: Mapping[str, Any], said: str
+) -> None:
+    row = {"symbol": "BTCUSD", "timeframes": ["M15", "H1"], "companions": companions}
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": [row]}))
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load_desk(tmp_path)
+
+
+def test_the_sample_has_no_other_companions_than_its_own(tmp_path: Path) -> None:
+    row = {"symbol": "BTCUSD", "companions": {"dxy": "USDX"}}
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": [row]}))
+    with pytest.raises(ConfigError, match="its companion dxy is USDX, which the sample does not"):
+        wiring.open_desk(tmp_path)

@@ -1,0 +1,250 @@
+"""What a tick reads of the companions of its symbol: other symbols of the same feed, never traded.
+
+`read` makes the block `companion` of an `OutsideView`, of bars of the tick's own timeframe that
+were closed at `as_of`. Of each companion by its own name, t its newest bar:
+
+    change_1, _5, _20   100 * (close[t] / close[t - n] - 1), n of its own bars back, whatever gap
+                        lies between them
+    percentile          100 * (below + equal / 2) / m: the rank of close[t] among the closes of its
+                        m newest bars, itself included; m is READ_BARS, and None below LEAST_RANKED
+    correlation         Pearson, of the last CORRELATED pairs of one-bar log returns
+                        log(close[i] / close[i - 1]): of the companion and of the symbol, at those
+                        times at which both have a bar and both have the bar one timeframe before;
+                        None of fewer pairs, and where one of the two does not move
+
+A companion counts where its newest bar closes at `as_of`. One that is late, that could not be read
+or was refused has None for all of it, and a word that says why (`Lack`). Nothing later than `as_of`
+is looked at, whatever is handed in. Pure functions; torra.feeds.companions reads the bars.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torra.clock import EPOCH, duration
+from torra.evidence.outside_readings import OutsideView, Seen
+from torra.market.bar_view import BarView
+
+READ_BARS: Final = 250
+"""Newest bars of a companion that are read."""
+
+LEAST_RANKED: Final = 100
+"""Fewer closes give no rank."""
+
+CORRELATED: Final = 60
+"""Pairs of returns of a correlation."""
+
+CHANGES: Final = (1, 5, 20)
+"""Bars over which a change is told."""
+
+LATE_BARS: Final = 2
+"""A newest bar that closed more than this many bars ago is not late any more: none come."""
+
+BLOCK: Final = "companion"
+AVAILABLE: Final = "available"
+MICROSECOND: Final = timedelta(microseconds=1)
+
+NUMBERS: Final = (*(f"change_{bars}" for bars in CHANGES), "percentile", "correlation")
+"""What is read of each companion, after its name."""
+
+Times = NDArray[np.int64]
+Closes = NDArray[np.float64]
+
+
+class Lack(StrEnum):
+    """Why nothing is known of a companion."""
+
+    MISSING = "missing"
+    UNREAD = "unread"
+    LATE = "late"
+    STALE = "stale"
+    CLOCK = "clock"
+    BROKEN = "broken"
+
+
+SAYS: Final[Mapping[str, str]] = {
+    Lack.MISSING: "no bars of it",
+    Lack.UNREAD: "not read in time",
+    Lack.LATE: "late",
+    Lack.STALE: "too old to count",
+    Lack.CLOCK: "on another clock",
+    Lack.BROKEN: "cannot be read",
+}
+"""Why nothing is known of a companion, in a few words."""
+
+
+class CompanionBars(NamedTuple):
+    """The bars of a companion: open times in microseconds since 1970 in UTC, ascending; closes.
+
+    `lack` says why they cannot be used, `detail` in a sentence; without one they may be.
+    """
+
+    symbol: str
+    times: Times = np.empty(0, dtype=np.int64)
+    closes: Closes = np.empty(0, dtype=np.float64)
+    lack: str = ""
+    detail: str = ""
+
+    def closed(self, as_of: datetime, step: timedelta) -> CompanionBars:
+        """Return the newest READ_BARS of them that were closed at a moment."""
+        end = int(np.searchsorted(self.times, micros(as_of - step), side="right"))
+        start = max(0, end - READ_BARS)
+        return self._replace(times=self.times[start:end], closes=self.closes[start:end])
+
+    def closed_at(self, step: timedelta) -> datetime | None:
+        """Return when the newest bar closed; None without one."""
+        return EPOCH + int(self.times[-1]) * MICROSECOND + step if len(self.times) else None
+
+
+class Companions(Protocol):
+    """The companions of an instance, as a tick asks for them."""
+
+    def begin(self, timeframe: str, as_of: datetime) -> None:
+        """Begin to read what closes at `as_of`, beside the tick; returns at once."""
+        ...
+
+    def known(self, timeframe: str, as_of: datetime, bars: BarView) -> OutsideView:
+        """Return what is known of them; `bars` are the symbol's own. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionsThen:
+    """Companions whose bars are all there: those of a replay, by name and timeframe."""
+
+    symbols: Mapping[str, str]
+    bars: Mapping[tuple[str, str], CompanionBars]
+
+    def begin(self, timeframe: str, as_of: datetime) -> None:
+        """Do nothing: everything has been read."""
+
+    def known(self, timeframe: str, as_of: datetime, bars: BarView) -> OutsideView:
+        """Return what was known at `as_of`."""
+        found = {
+            name: self.bars.get((name, timeframe), CompanionBars(symbol, lack=Lack.MISSING))
+            for name, symbol in self.symbols.items()
+        }
+        return read(found, timeframe, as_of, bars)
+
+
+def read(
+    companions: Mapping[str, CompanionBars], timeframe: str, as_of: datetime, own: BarView
+) -> OutsideView:
+    """Return what is known of companions at `as_of`, beside the symbol's own bars."""
+    step = duration(timeframe)
+    closes = np.array(own.newest("close", len(own)), dtype=np.float64)
+    numbers: dict[str, float | str | None] = {}
+    seen: dict[str, Seen] = {}
+    lacks: dict[str, str] = {}
+    for name, given in companions.items():
+        bars = given.closed(as_of, step)
+        lacks[name] = lack = bars.lack or age(bars, as_of, step)
+        told = dict.fromkeys(NUMBERS) if lack else dict(_numbers(bars, own.times, closes, step))
+        numbers |= {f"{BLOCK}.{name}.{which}": value for which, value in told.items()}
+        if closed := bars.closed_at(step):
+            seen[f"{BLOCK}.{name}"] = Seen(
+                float(bars.closes[-1]), closed, closed, bars.symbol, stale=bool(lack)
+            )
+    return OutsideView(numbers, dict(_statuses(lacks)), seen)
+
+
+def beside(outside: OutsideView | None, companions: OutsideView) -> OutsideView:
+    """Return the outside numbers with those of the companions among them."""
+    known = outside or OutsideView()
+    return replace(
+        known,
+        numbers={**known.numbers, **companions.numbers},
+        statuses={**known.statuses, **companions.statuses},
+        seen={**known.seen, **companions.seen},
+    )
+
+
+def change(closes: Closes, bars: int) -> float | None:
+    """Return the change of the newest close in percent of the one so many bars before."""
+    if len(closes) <= bars:
+        return None
+    return 100.0 * (float(closes[-1]) / float(closes[-1 - bars]) - 1.0)
+
+
+def percentile(closes: Closes) -> float | None:
+    """Return the rank of the newest close among all of them, of 100; None of too few."""
+    if len(closes) < LEAST_RANKED:
+        return None
+    below = int(np.count_nonzero(closes < closes[-1]))
+    equal = int(np.count_nonzero(closes == closes[-1]))
+    return 100.0 * (below + equal / 2.0) / len(closes)
+
+
+def correlation(
+    times: Times, closes: Closes, own_times: Times, own_closes: Closes, step: timedelta
+) -> float | None:
+    """Return Pearson's correlation of the last CORRELATED common one-bar log returns, or None."""
+    common, here, there = np.intersect1d(times, own_times, assume_unique=True, return_indices=True)
+    pairs = np.flatnonzero(np.diff(common) == step // MICROSECOND)[-CORRELATED:]
+    if len(pairs) < CORRELATED:
+        return None
+    one, other = np.log(closes[here]), np.log(own_closes[there])
+    return pearson(one[pairs + 1] - one[pairs], other[pairs + 1] - other[pairs])
+
+
+def pearson(one: Closes, other: Closes) -> float | None:
+    """Return the correlation of two rows of numbers, in [-1, +1]; None where one does not move."""
+    xs, ys = one.tolist(), other.tolist()
+    # A row of equal numbers has no variance, whatever the rounding of its mean makes of it.
+    if min(xs) == max(xs) or min(ys) == max(ys):
+        return None
+    mean_x, mean_y = math.fsum(xs) / len(xs), math.fsum(ys) / len(ys)
+    xx = math.fsum((x - mean_x) ** 2 for x in xs)
+    yy = math.fsum((y - mean_y) ** 2 for y in ys)
+    xy = math.fsum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    scale = math.sqrt(xx) * math.sqrt(yy)
+    return max(-1.0, min(1.0, xy / scale)) if scale > 0.0 else None
+
+
+def kind_of_companion(feature: str) -> tuple[str, int]:
+    """Return unit and decimals of a feature of the block."""
+    which = feature.rpartition(".")[2]
+    if which == "percentile":
+        return "of 100", 2
+    return ("", 3) if which == "correlation" else ("%", 3)
+
+
+def _numbers(
+    bars: CompanionBars, own_times: Times, own_closes: Closes, step: timedelta
+) -> Iterator[tuple[str, float | None]]:
+    for count in CHANGES:
+        yield f"change_{count}", change(bars.closes, count)
+    yield "percentile", percentile(bars.closes)
+    yield "correlation", correlation(bars.times, bars.closes, own_times, own_closes, step)
+
+
+def age(bars: CompanionBars, as_of: datetime, step: timedelta) -> str:
+    """Return why bars that are sound do not count, "" where the newest closes at the moment."""
+    if not len(bars.times):
+        return Lack.MISSING
+    behind = (micros(as_of - step) - int(bars.times[-1])) / (step // MICROSECOND)
+    return "" if behind == 0.0 else Lack.LATE if behind <= LATE_BARS else Lack.STALE
+
+
+def _statuses(lacks: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield why nothing is known, of all companions and of each one that has nothing."""
+    if not lacks:
+        return
+    some = any(not lack for lack in lacks.values())
+    yield BLOCK, AVAILABLE if some else ", ".join(dict.fromkeys(map(str, lacks.values())))
+    for name, lack in lacks.items():
+        if lack:
+            yield f"{BLOCK}.{name}", str(lack)
+
+
+def micros(moment: datetime) -> int:
+    """Return microseconds since 1970."""
+    return (moment - EPOCH) // MICROSECOND
