@@ -40,7 +40,7 @@ def test_a_company_is_told_row_by_row() -> None:
     assert values["Shares, in a year"].endswith("%")
     assert len(values) == len(company_words.NUMBERS)
     ranks = {row["name"]: row["rank"] for row in found["rows"]}
-    assert ranks["P/E"] == "54 of 100"
+    assert ranks["P/E"] == "54 of 100 in five years"
     assert ranks["F-score"] == "—"
     assert all("30 Jun 2026" in row["day"] or "2026-06-30" in row["day"] for row in found["rows"])
 

@@ -22,6 +22,7 @@ from instance_database import Database
 from torra.clock import System
 from torra.config import Instance, Profile
 from torra.errors import ConfigError
+from torra.evidence.company_numbers import reads_company
 from torra.evidence.news_digest import NewsSubject, NewsView
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import ClosesOf, OutsideView, series_for
@@ -131,7 +132,7 @@ class Outlook:
         series = self.series
         if series is not None:
             series.watch(name for name in series_for(subject) if _published(name, sources))
-        if self.filings is not None and EDGAR in sources and files_with_the_sec(subject):
+        if self.filings is not None and EDGAR in sources and reads_company(subject):
             self.filings.watch(subject.ticker)
         trouble = trouble_of(sources, self._trouble)
         return lambda as_of, closes: shelf.latest(
@@ -224,11 +225,6 @@ def subject_of(instance: Instance, profile: Profile) -> NewsSubject:
         currencies=_currencies(instance.symbol, profile),
         terms=spec.news_terms,
     )
-
-
-def files_with_the_sec(subject: NewsSubject) -> bool:
-    """Tell whether a symbol has a company whose filings can be asked for."""
-    return subject.asset == "stock" and bool(subject.ticker)
 
 
 def _published(name: str, sources: Collection[str]) -> bool:

@@ -27,10 +27,11 @@ from torra.backup.restore import command
 from torra.clock import System, duration, floor, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
-from torra.desk.outlook import files_with_the_sec, subject_of
+from torra.desk.outlook import subject_of
 from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, TorraError
 from torra.evidence.companion_readings import Lack
+from torra.evidence.company_numbers import STOCK, reads_company
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import LEVELS_OF, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
@@ -55,7 +56,7 @@ READ_FROM_NEWS: Final = ("news.score", "sentiment.news")
 READ_FROM: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "fred": ("macro.yield_10y", "yields and the dollar", "fundamental", ""),
     "cftc": ("cot.rank", "positions", "sentiment", 'write agents.mode "full", or '),
-    EDGAR: ("fundamentals.pe", "the figures of companies", "fundamental", ""),
+    EDGAR: ("company.pe", "the figures of companies", "fundamental", ""),
 }
 """Of a publisher: a feature that it feeds, what that is, and the analyst that reads it."""
 
@@ -339,7 +340,7 @@ def _companies(
     from torra.outside.edgar import CONTACT, open_edgar  # noqa: PLC0415 - its line is heavy
 
     found = open_edgar(place.environment)
-    if not any(files_with_the_sec(subject_of(one, profile)) for one in instances):
+    if not any(reads_company(subject_of(one, profile)) for one in instances):
         yield CheckResult(
             "outside",
             "warning",
@@ -365,10 +366,13 @@ def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[C
     """Check that a seated fundamental analyst has something to read."""
     if FUNDAMENTAL not in profile.agents.desk():
         return
-    # The figures of a company come with its news.
-    company = profile.agents.include_news
+    # The figures of a company come with its news, or from its filings.
+    news = profile.agents.include_news
+    filings = {EDGAR, "file"} & {*profile.outside.sources}
     assets = {one.symbol: profile.symbol(one.symbol).asset for one in instances}
-    if any(company and asset == "stock" for asset in assets.values()):
+    if any(news and asset == STOCK for asset in assets.values()):
+        return
+    if filings and any(reads_company(subject_of(one, profile)) for one in instances):
         return
     classed = any(asset in LEVELS_OF for asset in assets.values())
     if classed and profile.outside.sources:
@@ -376,8 +380,8 @@ def _worth(name: str, profile: Profile, instances: list[Instance]) -> Iterator[C
     remedy = (
         'name a source in outside.sources, such as ["file"]'
         if classed
-        else "say what its symbols are (symbols.*.asset: gold, index, fx or oil; a stock's company "
-        "is read with agents.include_news)"
+        else "say what its symbols are (symbols.*.asset: gold, index, fx, oil or stock, with its "
+        "ticker in symbols.*.ticker)"
     )
     yield CheckResult(
         "outside",

@@ -43,6 +43,9 @@ BLOCKS: Final[dict[Block, str]] = {
 PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC", EDGAR: "EDGAR"}
 FIRST_OF_COMPANY: Final = f"company.{company_words.NUMBERS[0].feature}"
 
+RANKED: Final = {"company": "in five years"}
+"""Among what a number is ranked, where that is not three years."""
+
 UNITS: Final = {"pp": "percentage points"}
 SPANS: Final = {20: "in 20 trading days", 4: "in 4 weeks", 1: "in a month"}
 """How far back the first change of a number reaches, by the steps of its series."""
@@ -333,7 +336,7 @@ def _row(one: _Number, told: Outside) -> OutsideRow | None:
             "name": name,
             "value": _valued(one.feature, value, one.decimals, signed=one.signed),
             "change": _change(one, told),
-            "rank": _rank(told.numbers.get(one.rank)),
+            "rank": _rank(told.numbers.get(one.rank), RANKED.get(one.block, "")),
             "origin": _origin(seen),
             "day": _day(min((str(row.at) for _, row in seen), default="")),
             "old": False,
@@ -376,9 +379,9 @@ def _change(one: _Number, told: Outside) -> str:
     return f"{_valued(one.change, value, 2, signed=True)} {one.span}"
 
 
-def _rank(value: object) -> str:
+def _rank(value: object, among: str = "") -> str:
     text = figures.plain(value, 0)
-    return text if text == figures.DASH else f"{text} of 100"
+    return text if text == figures.DASH else f"{text} of 100 {among}".rstrip()
 
 
 def _origin(seen: Sequence[tuple[str, SeenSeries]]) -> str:

@@ -32,7 +32,7 @@ from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import RunningSetup, version
 from torra.dashboard.view.kept import Kept
-from torra.desk.outlook import files_with_the_sec, subject_of
+from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.errors import ConfigError
@@ -521,7 +521,7 @@ def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
 def _companies(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
     """Yield of each company that a symbol is what is stored of its figures."""
     subjects = [subject_of(one.instance, one.profile) for one in reading]
-    wanted = {one.ticker for one in subjects if files_with_the_sec(one)}
+    wanted = {one.ticker for one in subjects if reads_company(one)}
     for row in behind.database.facts_told() if wanted else ():
         if row["ticker"] in wanted:
             one = row["rows"] == 1
