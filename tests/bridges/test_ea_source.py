@@ -55,7 +55,8 @@ MQL5 = re.findall(
     """
     AccountInfoDouble AccountInfoInteger AccountInfoString ArrayResize ArraySize CharArrayToString
     Comment CopyRates CopyTicksRange CryptEncode DoubleToString EventKillTimer
-    EventSetMillisecondTimer FileClose FileDelete FileFindClose FileFindFirst FileFindNext FileFlush FileIsExist FileMove FileOpen
+    EventSetMillisecondTimer FileClose FileDelete FileFindClose FileFindFirst FileFindNext
+    FileFlush FileIsExist FileMove FileOpen
     FileReadArray FileSize FileWriteArray FolderCreate GetTickCount64 HistoryDealGetDouble
     HistoryDealGetInteger HistoryDealGetString HistoryDealGetTicket HistoryDealsTotal
     HistoryOrderGetInteger HistoryOrderGetString HistoryOrderGetTicket HistoryOrdersTotal
