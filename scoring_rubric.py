@@ -215,7 +215,7 @@ PICTURE: Final = (
 )
 LISTED: Final = "Evidence:"
 MISSING: Final = "({count} numbers from beside the chart are left out: no room)"
-LEFT_OUT: Final = ("derivs.", "positioning.", "cot.", "spread.", "macro.")
+LEFT_OUT: Final = ("derivs.", "positioning.", "cot.", "flow.", "spread.", "macro.")
 """Blocks of which a prompt that is too long lists less, in this order."""
 REMEMBERED: Final = "Memory:"
 REPORTED: Final = "Reports of other agents:"

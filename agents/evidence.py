@@ -42,7 +42,10 @@ FUNDAMENTALS: Final = tuple(
 POSITIONS: Final = ("cot.", "positioning.", "derivs.")
 """How others are positioned."""
 
-OUTSIDE: Final = ("macro.", *POSITIONS)
+FLOW: Final = "flow."
+"""What moved inside the bar: ticks, their spread, and the order book."""
+
+OUTSIDE: Final = ("macro.", *POSITIONS, FLOW)
 """Blocks of numbers from beside the chart."""
 
 CASE_EVIDENCE: Final = (
@@ -71,6 +74,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "macro": "source.macro",
     "cot": "source.cot",
     "derivs": "source.derivs",
+    "flow": "source.flow",
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
 
@@ -85,6 +89,7 @@ SOURCE_NAMES: Final[Mapping[str, str]] = {
     "fundamentals": "company",
     "cot": "positions",
     "derivs": "derivatives",
+    "flow": "order flow",
 }
 """What the source of a block is called, if not by the block's name."""
 

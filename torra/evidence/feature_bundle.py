@@ -45,6 +45,7 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import OUTSIDE, POSITIONS
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
+from torra.evidence import flow_readings
 from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.outside_readings import BLOCKS, NO_OUTSIDE, OutsideView, kind_of
 from torra.evidence.scheduled_events import EventView
@@ -565,6 +566,9 @@ def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
     yield "source.fundamentals", str(news.fundamentals_status), WORD
     for block in BLOCKS:
         yield f"source.{block}", outside.statuses.get(block, str(NewsStatus.OFF)), WORD
+    # Of a feed that brings order flow, or should: others have no such source.
+    if flow := outside.statuses.get(flow_readings.BLOCK):
+        yield f"source.{flow_readings.BLOCK}", flow, WORD
 
 
 def _host(numbers: Mapping[str, float]) -> Found:

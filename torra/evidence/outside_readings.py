@@ -113,6 +113,12 @@ OTHER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "cot.net_pct": ("% of open interest", 2),
     "cot.net_change_4w": ("pp", 2),
     "positioning.fear_greed": ("of 100", 1),
+    **dict.fromkeys(("flow.ticks", "flow.book_levels", "flow.book_events"), ("", 0)),
+    "flow.ticks_ratio": ("x", 2),
+    **dict.fromkeys(("flow.up_share", "flow.book_imbalance"), ("of 1", 4)),
+    **dict.fromkeys(
+        ("flow.spread_mean_atr", "flow.spread_widest_atr", "flow.slippage_atr"), ("ATR", 4)
+    ),
 }
 
 LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {

@@ -16,7 +16,7 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -24,10 +24,13 @@ from typing import Any, Final
 from numpy.random import Generator
 
 from instance_database import open_home
-from torra.clock import System, iso, parse
-from torra.config import Instance, Profile
+from torra.clock import System, duration, iso, parse
+from torra.config import Instance, Profile, load_desk
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
+from torra.evidence import flow_then
+from torra.evidence.flow_readings import Flow
+from torra.evidence.flow_then import FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
 from torra.evidence.outside_numbers import SeriesRow, StoredRow, kind_of_source
@@ -59,6 +62,9 @@ REACHES_BACK: Final = THREE_YEARS + timedelta(days=200) + SHIFT
 years, a change sixty days.
 """
 
+FLOW_BACK: Final = SHIFT + timedelta(days=60)
+"""How long before a replay the order flow reaches that a tick, or its placebo, may read."""
+
 TIMES: Final = ("published", "first_seen")
 
 
@@ -78,8 +84,9 @@ class OutlookThen:
     them one of no impact that says so (GOES_ON). `filed` are the headlines of the profile's file,
     `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
     than the replay's. `series` are the outside numbers that the desk has stored and the symbol
-    reads; they count from the moment at which the public could know them. `begin` is where the
-    replay begins, where there are any.
+    reads; they count from the moment at which the public could know them. `flow` is the order flow
+    of bars that it has stored, by timeframe and oldest first: the row of a bar counts from its
+    close. `begin` is where the replay begins, where there are any of either.
     """
 
     events: tuple[ScheduledEvent, ...] | None = None
@@ -87,6 +94,7 @@ class OutlookThen:
     stored: tuple[NewsItem, ...] | None = None
     figures: tuple[Figures, ...] = ()
     series: tuple[StoredRow, ...] = ()
+    flow: FlowRows = field(default_factory=dict)
     begin: datetime | None = None
 
     @property
@@ -144,13 +152,20 @@ class OutlookThen:
         subject, trouble = subject_of(instance, profile), trouble_of(sources)
         return lambda as_of, closes: shelf.latest(subject, as_of, closes=closes, trouble=trouble)
 
+    def flow_of(self, profile: Profile) -> Flow | None:
+        """Return the function that gives the order flow of bars; None where none is read."""
+        if not self.flow or not profile.outside.sources:
+            return None
+        return flow_then.known(self.flow)
+
     def with_older_series(self) -> OutlookThen:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
 
-        A series that is shorter than that is left out.
+        A series that is shorter than that is left out. So it is with the order flow of bars.
         """
         rows = (one for one in self.series if one.row.name not in self.short_series)
-        return replace(self, series=tuple(map(_shifted, rows)))
+        flow = flow_then.older(self.flow, SHIFT, self.short_series)
+        return replace(self, series=tuple(map(_shifted, rows)), flow=flow)
 
     def with_other_future(self, as_of: datetime, rng: Generator) -> OutlookThen:
         """Return it with other values for all outside numbers that were not known at a moment."""
@@ -160,7 +175,8 @@ class OutlookThen:
             else one._replace(row=one.row._replace(value=float(rng.uniform(1.0, 1e6))))
             for one in self.series
         )
-        return replace(self, series=tuple(rows))
+        flow = flow_then.with_other_future(self.flow, as_of, rng)
+        return replace(self, series=tuple(rows), flow=flow)
 
     @property
     def short_series(self) -> tuple[str, ...]:
@@ -168,6 +184,7 @@ class OutlookThen:
         first: dict[str, datetime] = {}
         for one in self.series:
             first[one.row.name] = min(one.row.known_at, first.get(one.row.name, one.row.known_at))
+        first |= {flow_then.name_of(name): rows[0].bar_time for name, rows in self.flow.items()}
         begin = self.begin or max((one.row.known_at for one in self.series), default=LATEST)
         return tuple(sorted(name for name, at in first.items() if at + SHIFT > begin))
 
@@ -180,6 +197,7 @@ class OutlookThen:
             "figures": _plain(self.figures),
             # In rows: a replay of years has thousands.
             **({"series": [_row(one) for one in self.series]} if self.series else {}),
+            **({"flow": flow_then.as_json(self.flow)} if self.flow else {}),
             **({"begin": iso(self.begin)} if self.begin else {}),
         }
 
@@ -195,6 +213,7 @@ class OutlookThen:
                 Figures(parse(row["first_seen"]), row["values"]) for row in told.get("figures", ())
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
+            flow_then.of_json(told.get("flow", {})),
             parse(told["begin"]) if told.get("begin") else None,
         )
 
@@ -214,8 +233,7 @@ def read_outlook(
     if profile.events.calendar:
         currencies_of(instance, profile)
         events = _around_replay(read_events(home / profile.events.calendar), begin, end)
-    series = _series_of_desk(home, instance, profile, begin, end)
-    beside: dict[str, Any] = {"series": series, "begin": begin if series else None}
+    beside = _beside_bars(home, instance, profile, begin, end)
     if not profile.agents.include_news:
         return OutlookThen(events, **beside)
     # No tick looks farther back (news_collector.Collector.latest).
@@ -284,7 +302,16 @@ def only_series(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
 ) -> OutlookThen:
     """Return the outside numbers of a desk alone, without news and events."""
-    return OutlookThen(series=_series_of_desk(home, instance, profile, begin, end))
+    return OutlookThen(**_beside_bars(home, instance, profile, begin, end))
+
+
+def _beside_bars(
+    home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
+) -> dict[str, Any]:
+    """Return outside numbers and order flow of a desk, and where the replay of them begins."""
+    series = _series_of_desk(home, instance, profile, begin, end)
+    flow = _flow_of_desk(home, instance, begin, end) if profile.outside.sources else {}
+    return {"series": series, "flow": flow, "begin": begin if series or flow else None}
 
 
 def _series_of_desk(
@@ -307,6 +334,29 @@ def _series_of_desk(
         and one.row.at >= since
         and kind_of_source(one.row.source) in profile.outside.sources
     )
+
+
+def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime) -> FlowRows:
+    """Return the order flow that the desk has stored, also of the bars that its placebo reads."""
+    if not (home / DATABASE).exists():
+        return {}
+    whose = [one.id for one in load_desk(home).instances if instance.id in (one.id, one.symbol)]
+    database = open_home(home)
+    try:
+        for name in whose or [instance.id]:
+            found = {
+                timeframe: tuple(
+                    row
+                    for row in database.flow_rows(name, timeframe, begin - FLOW_BACK, end)
+                    if row.bar_time + duration(timeframe) <= end
+                )
+                for timeframe in instance.timeframes
+            }
+            if any(found.values()):
+                return {timeframe: rows for timeframe, rows in found.items() if rows}
+    finally:
+        database.close()
+    return {}
 
 
 # --- what the collector is handed -----------------------------------------------------------------

@@ -227,6 +227,7 @@ def _steps(run: _Run) -> Iterator[int]:
         news=course.outlook.news_of(course.instance, run.profile),
         events=course.outlook.events_of(course.instance, run.profile),
         outside=course.outlook.outside_of(course.instance, run.profile),
+        flow=course.outlook.flow_of(run.profile),
         debater=run.voice.debater,
         recording=False,
     )

@@ -209,6 +209,7 @@ class _World:
             clock,
             1,
             outside=self.outlook.outside_of(instance, profile),
+            flow=self.outlook.flow_of(profile),
         )
         found = []
         for key in self._keys(as_of):

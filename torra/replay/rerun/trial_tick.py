@@ -203,6 +203,7 @@ def _tick(
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),
         outside=outlook.outside(instance, profile),
+        flow=window.flow if profile.outside.sources else None,
         promoted=lambda: database.agents_promoted(fingerprint(profile)),
     )
     # Paid agents are asked on the tick of the trial alone.
