@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from instance_database import open_home
+from tests.worlds import flows
 from torra.commands.command_line import main
 
+START = datetime(2026, 2, 11, 12, tzinfo=UTC)
+QUARTER = timedelta(minutes=15)
 SERIES = "name,at,known_at,value\n"
 GOOD = "DGS2,2026-02-12,2026-02-13T22:00:00Z,4.25\nDGS2,2026-02-13,2026-02-16T22:00:00Z,4.3\n"
 FACTS = (
@@ -107,3 +112,19 @@ def test_a_mistake_is_one_line(home: Path, words: tuple[str, ...]) -> None:
     told = torra(home, *words)
     assert told.exit_code == 2
     assert len(told.stderr.strip().splitlines()) == 1
+
+
+def test_the_order_flow_of_each_stream_is_told(home: Path) -> None:
+    rows = [*flows.rows([START + number * QUARTER for number in range(40)], "M15")]
+    database = open_home(home)
+    database.store_flow("XAUUSD", "M15", rows, "mt5_files")
+    database.close()
+    (line,) = torra(home).stdout.splitlines()
+    books = sum(row.levels is not None for row in rows)
+    assert line.startswith(f"XAUUSD M15, order flow: {rows[-1].ticks} ticks and ")
+    assert line.endswith(
+        f"counted by the Expert Advisor; {len(rows)} bars since 2026-02-11, {books} with an order "
+        "book."
+    )
+    (told,) = json.loads(torra(home, "--json").stdout)["flow"]
+    assert (told["timeframe"], told["rows"], told["ticks"]) == ("M15", len(rows), rows[-1].ticks)

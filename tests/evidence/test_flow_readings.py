@@ -107,7 +107,7 @@ def test_why_a_row_is_missing() -> None:
     later = {**early, LAST + QUARTER: ROWS[LAST]}
     old = {time: row for time, row in ROWS.items() if time < TIMES[-5]}
     found = [missing(rows, TIMES) for rows in (early, later, old, {})]
-    assert found == ["not_yet", "empty", "stale", "stale"]
+    assert found == ["not_yet", "left_out", "stale", "stale"]
 
 
 def test_it_stands_beside_the_other_outside_numbers() -> None:

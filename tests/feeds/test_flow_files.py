@@ -182,7 +182,7 @@ def test_a_bar_that_was_left_out_has_no_row(channel: Channel) -> None:
     del made[-2]
     channel.put(lines(made))
     found = channel.flow()
-    assert found.status == "empty" and TIMES[-1] not in found.rows
+    assert found.status == "left_out" and TIMES[-1] not in found.rows
 
 
 def test_a_file_that_comes_again_is_read_again(channel: Channel) -> None:

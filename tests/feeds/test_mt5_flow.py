@@ -114,14 +114,14 @@ def test_a_book_of_later_is_not_that_of_the_close(desk: Desk) -> None:
 
 def test_a_gap_in_the_ticks_leaves_the_bar_out(desk: Desk) -> None:
     desk.fill(bars(desk), ticks=1000)
-    assert desk.flow() == FlowThen({}, "empty", "mt5_direct")
+    assert desk.flow() == FlowThen({}, "left_out", "mt5_direct")
 
 
 @pytest.mark.parametrize("silent", ["copy_ticks_range", "copy_rates_range", "symbol_info"])
 def test_what_the_terminal_does_not_say_is_no_row(desk: Desk, silent: str) -> None:
     desk.fill(bars(desk))
     desk.package.silent[silent] = (-1, "no")
-    assert desk.flow() == FlowThen({}, "empty", "mt5_direct")
+    assert desk.flow() == FlowThen({}, "left_out", "mt5_direct")
 
 
 def test_a_terminal_that_hangs_is_not_waited_for(desk: Desk) -> None:

@@ -63,13 +63,13 @@ def outside(context: click.Context, /, as_json: bool) -> None:
     """Show the numbers from beside the chart, since when they are known; of a NAME its values."""
     if context.invoked_subcommand is not None:
         return
-    rows, facts = _told(context.obj)
+    rows, facts, flow = _told(context.obj)
     if as_json:
-        print_json({"series": rows, "facts": facts, "names": _names()})
-    elif not rows and not facts:
+        print_json({"series": rows, "facts": facts, "flow": flow, "names": _names()})
+    elif not rows and not facts and not flow:
         say(NOTHING)
     else:
-        say("\n".join([*map(_line, rows), *map(_company_line, facts)]))
+        say("\n".join([*map(_line, rows), *map(_company_line, facts), *map(_flow_line, flow)]))
 
 
 @click.command("show")
@@ -191,8 +191,10 @@ def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now
         )
 
 
-def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return what is stored of every series, with its words, and of every company."""
+def _told(
+    home: Path,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return what is stored of every series, with its words, every company and every stream."""
     from instance_database import open_home  # noqa: PLC0415
     from torra.clock import System, iso, parse  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
@@ -200,10 +202,10 @@ def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
     if not (home / DATABASE).is_file():
         load_desk(home)  # a home without a database stays without one
-        return [], []
+        return [], [], []
     database = open_home(home)
     try:
-        rows, facts = database.series_told(), database.facts_told()
+        rows, facts, flow = database.series_told(), database.facts_told(), database.flow_told()
     finally:
         database.close()
     now = System().real_now()
@@ -222,7 +224,7 @@ def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
                     "now": iso(now),
                 }
             )
-    return told, facts
+    return told, facts, flow
 
 
 def _rows(home: Path, names: Sequence[str]) -> list[Any]:
@@ -262,6 +264,16 @@ def _company_line(row: dict[str, Any]) -> str:
         f"{row['ticker']}, a company: {_many(row['rows'], 'value')} of "
         f"{_many(row['figures'], 'figure')}, for periods that end {row['first'][:10]} to "
         f"{row['last'][:10]}, the newest known since {figures.moment(row['known_at'])}."
+    )
+
+
+def _flow_line(row: dict[str, Any]) -> str:
+    from torra.exhibits import outside_words  # noqa: PLC0415
+
+    books = f", {row['books']:,} with an order book" if row["books"] else ""
+    return (
+        f"{row['instance']} {row['timeframe']}, order flow: {outside_words.flow_line(row)}; "
+        f"{_many(row['rows'], 'bar')} since {row['first'][:10]}{books}."
     )
 
 

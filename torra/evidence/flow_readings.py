@@ -76,6 +76,10 @@ NAMES: Final = (
 
 
 STALE: Final = "stale"
+LEFT_OUT: Final = "left_out"
+FAULTS: Final = (str(NewsStatus.BROKEN), str(NewsStatus.UNREACHABLE), STALE)
+"""States that somebody has to look into; an older Expert Advisor just writes nothing."""
+
 RECENT: Final = 3
 """Bars, the deciding one among them, whose newest row is one that only comes a little late."""
 
@@ -83,11 +87,11 @@ RECENT: Final = 3
 def missing(rows: Mapping[datetime, FlowRow], times: Sequence[datetime]) -> str:
     """Return why a source that answered has no row of the last of some bars.
 
-    It was left out (`empty`), does not stand there yet, or nothing is counted any more (`stale`).
+    It was left out, does not stand there yet, or nothing is counted any more (`stale`).
     """
     newest = max(rows, default=None)
     if newest is not None and newest > times[-1]:
-        return str(NewsStatus.EMPTY)
+        return LEFT_OUT
     late = newest is not None and newest >= times[-RECENT:][0]
     return str(NewsStatus.NOT_YET) if late else STALE
 
@@ -96,7 +100,7 @@ def read(then: FlowThen, times: Sequence[datetime], close: datetime, atr: float)
     """Return the features of the bars that opened at `times`, the last one closed at `close`."""
     row = then.rows.get(times[-1])
     if row is None:
-        known = str(NewsStatus.EMPTY) if then.status == NewsStatus.AVAILABLE else then.status
+        known = LEFT_OUT if then.status == NewsStatus.AVAILABLE else then.status
         nothing = {f"{BLOCK}.{name}": None for name in NAMES}
         return OutsideView(nothing, {BLOCK: known})
     values = (

@@ -14,7 +14,7 @@ from typing import Any, Final
 from numpy.random import Generator
 
 from torra.clock import duration, iso, parse
-from torra.evidence.flow_readings import Flow, FlowRow, FlowThen
+from torra.evidence.flow_readings import LEFT_OUT, Flow, FlowRow, FlowThen
 from torra.evidence.news_digest import NewsStatus
 
 FlowRows = Mapping[str, tuple[FlowRow, ...]]
@@ -31,8 +31,8 @@ def known(flow: FlowRows) -> Flow:
     def then(timeframe: str, times: Sequence[datetime]) -> FlowThen:
         rows = held.get(timeframe, {})
         found = {time: rows[time] for time in times if time in rows}
-        status = NewsStatus.AVAILABLE if times[-1] in found else NewsStatus.EMPTY
-        return FlowThen(found, str(status), STORED)
+        status = str(NewsStatus.AVAILABLE) if times[-1] in found else LEFT_OUT
+        return FlowThen(found, status, STORED)
 
     return then
 

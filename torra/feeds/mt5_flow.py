@@ -20,7 +20,7 @@ import numpy as np
 
 from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable
-from torra.evidence.flow_readings import FlowRow, FlowThen
+from torra.evidence.flow_readings import LEFT_OUT, FlowRow, FlowThen
 from torra.evidence.news_digest import NewsStatus
 from torra.market.broker_clock import ServerClock
 
@@ -80,7 +80,7 @@ class Mt5DirectFlow:
         except BridgeUnavailable:
             return FlowThen({}, str(NewsStatus.UNREACHABLE), SOURCE)
         if row is None:
-            return FlowThen({}, str(NewsStatus.EMPTY), SOURCE)
+            return FlowThen({}, LEFT_OUT, SOURCE)
         return FlowThen({bar_time: row}, str(NewsStatus.AVAILABLE), SOURCE)
 
     def _row(self, name: str, timeframe: str, bar_time: datetime) -> FlowRow | None:
