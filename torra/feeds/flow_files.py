@@ -41,7 +41,7 @@ FIRST: Final = re.compile(
 )
 _COUNT, _AMOUNT = r"\d{1,12}", r"\d{1,12}(?:\.\d{1,8})?"
 ROW: Final = re.compile(
-    rf"{_COUNT},{_COUNT},{_COUNT},{_COUNT},(?:{_AMOUNT},{_COUNT}|,),"
+    rf"\d{{1,10}},{_COUNT},{_COUNT},{_COUNT},(?:{_AMOUNT},{_COUNT}|,),"
     rf"(?:{_COUNT},{_AMOUNT},{_AMOUNT},(?:-?{_AMOUNT})?,(?:{_AMOUNT})?,{_COUNT}|,,,,,)",
     re.ASCII,
 )

@@ -51,8 +51,17 @@ class FlowStore(Store):
         )  # fmt: skip
         return [FlowRow(**{**row, "bar_time": parse(row["bar_time"])}) for row in rows]
 
+    def newest_flow(self, instance: str, timeframe: str) -> dict[str, Any] | None:
+        """Return the newest row of a stream whole, None without one."""
+        return self._row(
+            f"SELECT * {OF_STREAM} ORDER BY bar_time DESC LIMIT 1", instance, timeframe
+        )
+
     def flow_told(self) -> list[dict[str, Any]]:
-        """Return of every stream how many rows are stored, the first, and the newest whole."""
+        """Return of every stream how many rows are stored, the first, and the newest whole.
+
+        Reads the table through.
+        """
         return self._rows(
             "SELECT f.*, t.rows, t.first, t.books FROM (SELECT instance, timeframe, "
             "count(*) AS rows, min(bar_time) AS first, max(bar_time) AS newest, "

@@ -496,11 +496,10 @@ def _flow(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
 
     A stream whose newest tick has it is in order, however long ago that is: the market may rest.
     """
-    told = {(row["instance"], row["timeframe"]): row for row in behind.database.flow_told()}
     for one in reading:
         name = one.instance.id
         for timeframe in one.instance.timeframes:
-            row = told.get((name, timeframe))
+            row = behind.database.newest_flow(name, timeframe)
             newest = behind.database.outside_statuses(name, (timeframe,), 1)
             status = next((str(tick["flow"]) for tick in newest if tick.get("flow")), "")
             if not row and not status:
