@@ -31,6 +31,7 @@ from torra.store.audit import AuditStore
 from torra.store.bars import BarStore
 from torra.store.brain import Composites
 from torra.store.connection import BUSY_SECONDS, TickKey, explain, inspect, stamp, to_json
+from torra.store.flow import FlowStore
 from torra.store.history import HistoryStore
 from torra.store.hosted import HostedStore
 from torra.store.jobs import JobStore
@@ -74,6 +75,7 @@ class Database(
     LedgerStore,
     NewsStore,
     SeriesStore,
+    FlowStore,
     NoticeStore,
     EventStore,
     AuditStore,
@@ -257,8 +259,8 @@ class Database(
         streams = self._rows("SELECT DISTINCT instance, timeframe FROM record_highs")
         for row in streams:
             last = stamp(as_of - duration(row["timeframe"]))
-            # A spread goes after its bar: beside it, it stays.
-            for table in ("bars", "spreads", "record_highs", "record_lows"):
+            # Spread and order flow go after their bar: beside it, they stay.
+            for table in ("bars", "spreads", "flow", "record_highs", "record_lows"):
                 self._change(
                     f"DELETE FROM {table} WHERE instance = ? AND timeframe = ? "  # noqa: S608
                     "AND bar_time > ?",

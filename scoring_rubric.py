@@ -222,7 +222,10 @@ PICTURE: Final = (
 )
 LISTED: Final = "Evidence:"
 MISSING: Final = "({count} numbers from beside the chart are left out: no room)"
-LEFT_OUT: Final = ("derivs.", "positioning.", "cot.", "spread.", "companion.", "macro.", "company.")
+LEFT_OUT: Final = (
+    *("derivs.", "positioning.", "cot.", "flow.", "spread."),
+    *("companion.", "macro.", "company."),
+)
 """Blocks of which a prompt that is too long lists less, in this order."""
 REMEMBERED: Final = "Memory:"
 REPORTED: Final = "Reports of other agents:"

@@ -51,7 +51,10 @@ POSITIONS: Final = ("cot.", "positioning.", "derivs.")
 COMPANIONS: Final = "companion."
 """Other symbols of the same feed, which are read and never traded."""
 
-OUTSIDE: Final = ("macro.", *POSITIONS, COMPANIONS, "company.")
+FLOW: Final = "flow."
+"""What moved inside the bar: ticks, their spread, and the order book."""
+
+OUTSIDE: Final = ("macro.", *POSITIONS, FLOW, COMPANIONS, "company.")
 """Blocks of numbers from beside the chart."""
 
 CASE_EVIDENCE: Final = (
@@ -82,6 +85,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "derivs": "source.derivs",
     "company": "source.company",
     "companion": "source.companion",
+    "flow": "source.flow",
 }
 """Blocks that are fed from outside, and the feature that says why there is nothing."""
 
@@ -97,6 +101,7 @@ SOURCE_NAMES: Final[Mapping[str, str]] = {
     "cot": "positions",
     "derivs": "derivatives",
     "company": "filings",
+    "flow": "order flow",
 }
 """What the source of a block is called, if not by the block's name."""
 

@@ -527,6 +527,26 @@ _OUTSIDE: Final[Mapping[str, FeatureWords]] = {
     "source.cot": _sideless("the state of the CFTC's report", "", ""),
     "source.derivs": _sideless("the state of the derivatives' numbers", "", ""),
     "source.companion": _sideless("the state of the companions", "", ""),
+    "flow.ticks": _sideless("the ticks of the bar", "busy", "quiet"),
+    "flow.ticks_ratio": _sideless("the ticks against the mean of 20 bars", "busy", "quiet"),
+    "flow.up_share": _either(
+        "the share of moves that went up", "buyers pushed", "sellers pushed", _from(0.5)
+    ),
+    "flow.spread_mean_atr": _sideless(
+        "the mean spread of the bar's ticks in ATR", "trading is dear", "trading is cheap"
+    ),
+    "flow.spread_widest_atr": _sideless(
+        "the widest spread of the bar's ticks in ATR", "it gaped", "it held"
+    ),
+    "flow.book_levels": _sideless("the levels of the order book", "a deep book", "a thin one"),
+    "flow.book_imbalance": _either(
+        "the imbalance of the order book", "more is bid", "more is offered", _positive
+    ),
+    "flow.slippage_atr": _sideless(
+        "the slippage of one lot in ATR", "size costs", "size is cheap"
+    ),
+    "flow.book_events": _sideless("the changes of the order book", "nervous", "calm"),
+    "source.flow": _sideless("the state of the order flow", "", ""),
 }  # fmt: skip
 """Numbers from beside the chart (torra.evidence.outside_readings)."""
 

@@ -12,7 +12,7 @@ from typing import Final
 from scoring_rubric import build_interpretive_prompt
 
 from .contracts import VECTORS, AgentReport, Ask, DebateContext, Role
-from .evidence import MARKET_EVIDENCE, POSITIONS, missing
+from .evidence import FLOW, MARKET_EVIDENCE, POSITIONS, missing
 
 ROLE: Final = Role(
     id="sentiment",
@@ -25,7 +25,7 @@ ROLE: Final = Role(
         *POSITIONS,
     ),
     evidence=(
-        *("scores.", "sentiment.", *POSITIONS, "macro.vix_rank", "memory."),
+        *("scores.", "sentiment.", *POSITIONS, "macro.vix_rank", FLOW, "memory."),
         *("technical.volume_ratio", *MARKET_EVIDENCE),
     ),
 )

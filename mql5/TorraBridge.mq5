@@ -31,10 +31,11 @@
 // with F7 and report any warning.
 //
 // THE ORDER OF THIS FILE: inputs, constants, values; the timer; claim and work; the guards;
-// sending; the look at the broker; outcomes; the four state files; bars; messages; HMAC; files.
+// sending; the look at the broker; outcomes; the four state files; bars; order flow; messages;
+// HMAC; files.
 
 #property copyright "The Torra project, MIT licence"
-#property version   "2.00"
+#property version   "2.10"
 #property description "Executes Torra's signal files: one order per signal at most."
 
 //--- Inputs. Zero limits mean "no limit", an account of 0 means "never trade".
@@ -48,11 +49,12 @@ input int    max_trades_per_day = 10;                  // openings per UTC day; 
 input bool   allow_trading      = true;                // false: answer, but never trade
 input string bar_symbols        = "XAUUSD.m,EURUSD.m"; // symbols whose closed bars are written
 input string bar_timeframes     = "M15,H1";            // timeframes of those bars
+input bool   write_flow         = true;                // their ticks and order book, too
 
 //+------------------------------------------------------------------+
 //| Constants                                                        |
 //+------------------------------------------------------------------+
-#define EA_VERSION     "2.0"
+#define EA_VERSION     "2.1"
 #define PROTOCOL       2          // version of messages and bars; another one is refused
 #define TIMER_MS       250        // one round of work
 #define STEP_LIMIT_MS  1000       // a longer gap between two rounds counts as this much waiting
@@ -74,6 +76,15 @@ input string bar_timeframes     = "M15,H1";            // timeframes of those ba
 #define DEAL_LIMIT     500        // the newest of them
 #define BAR_LIMIT      1000       // closed bars per file
 #define BAR_GRACE      10         // seconds after its end at which the newest bar is closed
+#define FLOW_LIMIT     1000       // bars per file of order flow
+#define FLOW_BACK      86400      // seconds back from which bars are counted after a start
+#define FLOW_PATIENCE  30         // seconds after its end in which a bar's ticks may come
+#define FLOW_WHOLE     90         // percent of a bar's ticks without which it is left out
+#define FLOW_ROUND_MS  200        // time that one round may count for
+#define FLOW_SLOW_MS   1000       // a terminal that takes longer for the ticks of a bar ...
+#define FLOW_PAUSE_MS  300000     // ... is not asked again for so long: signals go first
+#define BOOK_GAP_MS    10000      // a longer gap between two rounds: the book was not watched
+#define LOT_DUST       0.00000001 // less than this is no volume
 #define JOURNAL_DAYS   30         // days that done\ keeps; a replay that old is expired anyway
 #define PRUNE_MS       3600000    // how often done\ is pruned
 
@@ -196,6 +207,41 @@ struct Outcome {
    bool   adopted;
 };
 
+// The order flow of one symbol and timeframe.
+struct Flow {
+   string symbol;
+   string timeframe;
+   long   login;       // of the account whose terminal counted
+   long   newest;      // open time of the newest bar that was counted or left out; 0 = none
+   int    count;       // lines of `rows`
+   string rows;        // what was counted, a line for each bar
+   bool   written;     // and the file says so
+};
+
+// An order book at one moment. No levels: there is none.
+struct BookView {
+   int    levels;
+   double bids;        // lots
+   double asks;
+   double slippage;    // of one lot, in the price; -1 = the book does not hold one
+};
+
+// A symbol whose order book is watched. `since` is the server's time from which on nothing of it
+// was missed; 0 = it is not watched.
+struct Book {
+   string symbol;
+   long   since;
+};
+
+// What was seen of the order book in one bar.
+struct BookBar {
+   string symbol;
+   string timeframe;
+   long   time;        // open time of the bar
+   int    events;
+   BookView last;
+};
+
 // A reader's place in a text. The first thing that is not as expected ends it: ok stays false.
 struct Cursor {
    string text;
@@ -213,6 +259,7 @@ uchar  g_key[];               // channel key, padded to 64 bytes
 int    g_lock = INVALID_HANDLE;
 ulong  g_ticks = 0;           // of the last round
 long   g_step_ms = 0;         // between the last two rounds, STEP_LIMIT_MS at most
+long   g_gap_ms = 0;          // and all of it
 ulong  g_beat_due = 0;        // ticks at which the next heartbeat is due, and so on
 ulong  g_positions_due = 0;
 ulong  g_deals_due = 0;
@@ -227,6 +274,10 @@ string g_positions_mark = ""; // what the last positions.json said, without prof
 string g_deals_mark = "";
 string g_bar_names[];         // pairs already written and what was written
 string g_bar_marks[];
+Flow   g_flows[];
+Book   g_books[];             // of the symbols whose order book the broker sends
+BookBar g_book_bars[];        // the bars of the books that are not counted yet, and one before
+ulong  g_flow_due = 0;        // ticks before which the terminal is not asked for ticks
 ulong  g_owner_ids[];         // positions whose opening was looked up, and whether it was ours
 bool   g_owner_ours[];
 long   g_last_seq = 0;
@@ -241,6 +292,7 @@ int OnInit() {
    ForgetEverything();
    PrepareKey();
    SelectBarSymbols();
+   BeginFlows();
    if(!EventSetMillisecondTimer(TIMER_MS))
       return INIT_FAILED;
    return INIT_SUCCEEDED;
@@ -248,6 +300,7 @@ int OnInit() {
 
 void OnDeinit(const int reason) {
    EventKillTimer();
+   EndFlows();
    ReleaseChannel();
    Comment("");
    Print("Torra: the advisor left, reason ", reason, "; stops and targets stay at the broker");
@@ -265,6 +318,7 @@ void OnTimer() {
       return;
    }
    HeartbeatWhenDue();
+   WatchBooks();
    SettleUnseen();
    Claim();
    HandleWork();
@@ -273,6 +327,11 @@ void OnTimer() {
    WriteSymbolsWhenDue();
    WriteBarsWhenDue();
    PruneJournalWhenDue();
+}
+
+// The broker sent a change of an order book.
+void OnBookEvent(const string &symbol) {
+   SeeBook(symbol, true);
 }
 
 // Negative limits would read as "no limit", and the channel is part of a path.
@@ -292,6 +351,9 @@ void ForgetEverything() {
    ArrayResize(g_flights, 0);
    ArrayResize(g_bar_names, 0);
    ArrayResize(g_bar_marks, 0);
+   ArrayResize(g_flows, 0);
+   ArrayResize(g_books, 0);
+   ArrayResize(g_book_bars, 0);
    ArrayResize(g_owner_ids, 0);
    ArrayResize(g_owner_ours, 0);
    ClearSignal(g_unseen);
@@ -302,6 +364,7 @@ void ForgetEverything() {
    g_deals_due = 0;
    g_symbols_due = 0;
    g_bars_due = 0;
+   g_flow_due = 0;
    g_prune_due = 0;
    g_positions_mark = "";
    g_deals_mark = "";
@@ -334,7 +397,7 @@ void ReleaseChannel() {
 
 void CreateFolders() {
    string folders[];
-   int count = StringSplit("tmp,inbox,work,ack,done,bad,state,bars,control", ',', folders);
+   int count = StringSplit("tmp,inbox,work,ack,done,bad,state,bars,flow,control", ',', folders);
    for(int i = 0; i < count; i++)
       FolderCreate(Folder(folders[i]), FILE_COMMON);
 }
@@ -343,7 +406,8 @@ void CreateFolders() {
 // rounds may be an hour, and the broker's lists are the older by that.
 void MeasureStep() {
    ulong ticks = GetTickCount64();
-   g_step_ms = (long)(ticks - g_ticks);
+   g_gap_ms = (long)(ticks - g_ticks);
+   g_step_ms = g_gap_ms;
    g_ticks = ticks;
    if(g_step_ms > STEP_LIMIT_MS)
       g_step_ms = STEP_LIMIT_MS;
@@ -1773,6 +1837,7 @@ void WriteBarsWhenDue() {
             WriteBars(symbols[i], timeframes[j]);
       }
    }
+   WriteFlows();
 }
 
 // Of bars that close together the desk stores the longer first, and so waits for it.
@@ -1868,6 +1933,374 @@ ENUM_TIMEFRAMES Timeframe(const string name) {
 long ServerOffset() {
    double seconds = (double)((long)TimeTradeServer() - (long)TimeGMT());
    return (long)MathFloor(seconds / 900 + 0.5) * 900;
+}
+
+//+------------------------------------------------------------------+
+//| Order flow: what moved inside each closed bar                    |
+//+------------------------------------------------------------------+
+// One file beside each file of bars, flow\<SYMBOL>_<TF>.csv, signed and named like it. Its lines:
+//   time            open time of the bar, as in the bars
+//   ticks           ticks of the bar, as the terminal keeps them
+//   up, down        ticks whose price lies above, or below, that of the tick before in the same
+//                   bar. The price is the bid; of a bar in which the broker sent trades it is that
+//                   of the trades, and other ticks have none. One that did not change is neither.
+//   spread_mean     mean of ask less bid over the ticks that have both, in points
+//   spread_widest   the widest of them
+//   levels          prices of the order book at the bar's close, both sides
+//   bid_volume, ask_volume   lots in it
+//   imbalance       (bid_volume - ask_volume) / (bid_volume + ask_volume)
+//   slippage        mean price of one lot less the best price, in points, of the dearer side; empty
+//                   where a side does not hold a lot
+//   events          changes of the book that came during the bar
+// The book at the close is the last one that was read before it. All six are empty where the broker
+// sends no book, where it was empty, and of a bar during which it was not watched from its
+// beginning.
+//
+// Ticks come from the terminal's own store, so a restart loses none of them. A bar of which fewer
+// ticks are there than FLOW_WHOLE percent of those that the bar itself counts is left out: there is
+// a gap, and nothing is guessed. The first question for ticks may wait for the broker, so the bars
+// are written before, nothing is asked while a signal is under way, and a slow terminal has rest.
+void BeginFlows() {
+   string symbols[];
+   string timeframes[];
+   int width = SplitList(bar_symbols, symbols);
+   int depth = SplitList(bar_timeframes, timeframes);
+   LongestFirst(timeframes, depth);
+   for(int i = 0; i < width && write_flow; i++) {
+      for(int j = 0; j < depth; j++) {
+         if(Timeframe(timeframes[j]) != PERIOD_CURRENT)
+            AddFlow(symbols[i], timeframes[j]);
+      }
+      if(BookOf(symbols[i]) < 0 && MarketBookAdd(symbols[i])) {
+         int count = ArraySize(g_books);
+         ArrayResize(g_books, count + 1);
+         g_books[count].symbol = symbols[i];
+         g_books[count].since = 0;
+      }
+   }
+}
+
+void EndFlows() {
+   for(int i = 0; i < ArraySize(g_books); i++)
+      MarketBookRelease(g_books[i].symbol);
+   ArrayResize(g_books, 0);
+}
+
+// A name that stands twice in the inputs is one file.
+void AddFlow(const string symbol, const string timeframe) {
+   int count = ArraySize(g_flows);
+   for(int i = 0; i < count; i++) {
+      if(g_flows[i].symbol == symbol && g_flows[i].timeframe == timeframe)
+         return;
+   }
+   ArrayResize(g_flows, count + 1);
+   ClearFlow(g_flows[count]);
+   g_flows[count].symbol = symbol;
+   g_flows[count].timeframe = timeframe;
+}
+
+void WriteFlows() {
+   if(ArraySize(g_flights) > 0 || GetTickCount64() < g_flow_due ||
+      TerminalInfoInteger(TERMINAL_CONNECTED) == 0 || AccountInfoInteger(ACCOUNT_LOGIN) <= 0)
+      return;
+   ulong until = GetTickCount64() + FLOW_ROUND_MS;
+   for(int i = 0; i < ArraySize(g_flows) && GetTickCount64() <= until; i++) {
+      CountFlow(g_flows[i], until);
+      if(!g_flows[i].written && g_flows[i].count > 0)
+         g_flows[i].written = WriteFlow(g_flows[i]);
+      HeartbeatWhenDue();
+   }
+}
+
+// Counts the bars that closed since the last look, oldest first. One whose ticks are not all there
+// yet is waited for, and those after it with it.
+void CountFlow(Flow &flow, const ulong until) {
+   MqlRates rates[];
+   long length = PeriodSeconds(Timeframe(flow.timeframe));
+   long now = (long)TimeTradeServer();
+   long login = AccountInfoInteger(ACCOUNT_LOGIN);
+   int count = CopyRates(flow.symbol, Timeframe(flow.timeframe), 0, FLOW_LIMIT + 1, rates);
+   if(count > 0 && (long)rates[count - 1].time + length + BAR_GRACE > now)
+      count--;
+   if(flow.login != login) { // another account: nothing of the last one stays
+      flow.login = login;
+      flow.newest = 0;
+      flow.count = 0;
+      flow.rows = "";
+   }
+   for(int i = 0; i < count && GetTickCount64() <= until; i++) {
+      long time = (long)rates[i].time;
+      if(time <= flow.newest || time + length < now - FLOW_BACK)
+         continue;
+      string row = FlowRow(flow, rates[i], length);
+      if(IsEmpty(row) && now < time + length + FLOW_PATIENCE)
+         return;
+      flow.newest = time;
+      if(!IsEmpty(row))
+         AppendFlow(flow, row);
+   }
+}
+
+void AppendFlow(Flow &flow, const string row) {
+   flow.rows += row + "\n";
+   flow.count++;
+   flow.written = false;
+   if(flow.count > FLOW_LIMIT) {
+      flow.rows = StringSubstr(flow.rows, StringFind(flow.rows, "\n") + 1);
+      flow.count--;
+   }
+}
+
+bool WriteFlow(const Flow &flow) {
+   string text = JsonBegin("flow") + JsonText("channel", channel) +
+                 JsonInteger("account", flow.login) + JsonText("broker_symbol", flow.symbol) +
+                 JsonText("tf", flow.timeframe) + JsonInteger("count", flow.count) +
+                 JsonInteger("digits", SymbolInfoInteger(flow.symbol, SYMBOL_DIGITS)) +
+                 JsonInteger("server_offset_s", ServerOffset()) +
+                 "}\ntime,ticks,up,down,spread_mean,spread_widest,levels,bid_volume,ask_volume," +
+                 "imbalance,slippage,events\n" + flow.rows;
+   return WriteFile("flow", FileName(flow.symbol) + "_" + flow.timeframe + ".csv",
+                    text + "end," + HmacHex(text));
+}
+
+// "" while the ticks of the bar are not all there.
+string FlowRow(const Flow &flow, const MqlRates &bar, const long length) {
+   MqlTick ticks[];
+   ulong begin = (ulong)bar.time * 1000;
+   ulong end = begin + (ulong)length * 1000 - 1;
+   ulong asked = GetTickCount64();
+   int count = CopyTicksRange(flow.symbol, ticks, COPY_TICKS_ALL, begin, end);
+   if(GetTickCount64() - asked > FLOW_SLOW_MS)
+      g_flow_due = GetTickCount64() + FLOW_PAUSE_MS;
+   if(count <= 0 || (long)count * 100 < bar.tick_volume * FLOW_WHOLE)
+      return "";
+   int digits = (int)SymbolInfoInteger(flow.symbol, SYMBOL_DIGITS);
+   return IntegerToString((long)bar.time) + "," + IntegerToString(count) + "," +
+          Moves(ticks, count, digits) + "," + Spreads(ticks, count, digits) + "," +
+          BookColumns(flow, (long)bar.time, digits);
+}
+
+bool IsTrade(const MqlTick &tick) {
+   return (tick.flags & TICK_FLAG_LAST) != 0 && tick.last > 0;
+}
+
+// up,down
+string Moves(const MqlTick &ticks[], const int count, const int digits) {
+   bool trades = false;
+   int up = 0;
+   int down = 0;
+   double before = 0;
+   for(int i = 0; i < count && !trades; i++)
+      trades = IsTrade(ticks[i]);
+   for(int i = 0; i < count; i++) {
+      double price = trades ? ticks[i].last : ticks[i].bid;
+      if(price <= 0 || (trades && !IsTrade(ticks[i])))
+         continue;
+      long way = before > 0 ? Points(price - before, digits) : 0;
+      if(way > 0)
+         up++;
+      if(way < 0)
+         down++;
+      before = price;
+   }
+   return IntegerToString(up) + "," + IntegerToString(down);
+}
+
+// spread_mean,spread_widest
+string Spreads(const MqlTick &ticks[], const int count, const int digits) {
+   long sum = 0;
+   long widest = 0;
+   int quoted = 0;
+   for(int i = 0; i < count; i++) {
+      if(ticks[i].bid <= 0 || ticks[i].ask < ticks[i].bid)
+         continue;
+      long spread = Points(ticks[i].ask - ticks[i].bid, digits);
+      sum += spread;
+      quoted++;
+      if(spread > widest)
+         widest = spread;
+   }
+   if(quoted == 0)
+      return ",";
+   return DoubleToString((double)sum / quoted, 4) + "," + IntegerToString(widest);
+}
+
+// levels,bid_volume,ask_volume,imbalance,slippage,events
+string BookColumns(const Flow &flow, const long time, const int digits) {
+   int book = BookOf(flow.symbol);
+   int at = BookBarOf(flow.symbol, flow.timeframe, time);
+   if(book < 0 || at < 0)
+      return ",,,,,";
+   BookView last = g_book_bars[at].last;
+   int events = g_book_bars[at].time == time ? g_book_bars[at].events : 0;
+   DropBookBars(flow.symbol, flow.timeframe, g_book_bars[at].time);
+   if(g_books[book].since <= 0 || g_books[book].since > time || last.levels <= 0)
+      return ",,,,,";
+   double scale = 1;
+   for(int i = 0; i < digits; i++)
+      scale *= 10;
+   double all = last.bids + last.asks;
+   return IntegerToString(last.levels) + "," + Decimal(last.bids, 2) + "," +
+          Decimal(last.asks, 2) + "," +
+          (all > 0 ? DoubleToString((last.bids - last.asks) / all, 4) : "") + "," +
+          (last.slippage >= 0 ? DoubleToString(last.slippage * scale, 2) : "") + "," +
+          IntegerToString(events);
+}
+
+//--- The order book. Changes come one by one for every symbol that was asked for; which bar one
+//--- belongs to, the server's clock says.
+int BookOf(const string symbol) {
+   for(int i = 0; i < ArraySize(g_books); i++) {
+      if(g_books[i].symbol == symbol)
+         return i;
+   }
+   return -1;
+}
+
+// What came while the terminal was not connected, or the computer slept, was not seen.
+void WatchBooks() {
+   bool broken = TerminalInfoInteger(TERMINAL_CONNECTED) == 0 || g_gap_ms > BOOK_GAP_MS;
+   for(int i = 0; i < ArraySize(g_books); i++) {
+      if(broken)
+         g_books[i].since = 0;
+      else if(g_books[i].since == 0)
+         SeeBook(g_books[i].symbol, false);
+   }
+}
+
+// Reads the book; `changed` counts it as a change of its bar.
+void SeeBook(const string symbol, const bool changed) {
+   int book = BookOf(symbol);
+   BookView view;
+   if(book < 0)
+      return;
+   ReadBook(symbol, view);
+   if(g_books[book].since == 0) {
+      if(view.levels == 0 || TerminalInfoInteger(TERMINAL_CONNECTED) == 0)
+         return;
+      g_books[book].since = (long)TimeTradeServer();
+   }
+   for(int i = 0; i < ArraySize(g_flows); i++) {
+      if(g_flows[i].symbol == symbol)
+         NoteBook(g_flows[i], view, changed);
+   }
+}
+
+void NoteBook(const Flow &flow, const BookView &view, const bool changed) {
+   long now = (long)TimeTradeServer();
+   long time = now - now % PeriodSeconds(Timeframe(flow.timeframe));
+   int at = BookBarOf(flow.symbol, flow.timeframe, time);
+   if(at < 0 || g_book_bars[at].time != time) {
+      at = ArraySize(g_book_bars);
+      ArrayResize(g_book_bars, at + 1);
+      g_book_bars[at].symbol = flow.symbol;
+      g_book_bars[at].timeframe = flow.timeframe;
+      g_book_bars[at].time = time;
+      g_book_bars[at].events = 0;
+   }
+   if(changed)
+      g_book_bars[at].events++;
+   g_book_bars[at].last = view;
+}
+
+// The newest bar up to a moment in which a book was seen; -1 = none.
+int BookBarOf(const string symbol, const string timeframe, const long time) {
+   int found = -1;
+   for(int i = 0; i < ArraySize(g_book_bars); i++) {
+      if(g_book_bars[i].symbol == symbol && g_book_bars[i].timeframe == timeframe &&
+         g_book_bars[i].time <= time &&
+         (found < 0 || g_book_bars[i].time > g_book_bars[found].time))
+         found = i;
+   }
+   return found;
+}
+
+void DropBookBars(const string symbol, const string timeframe, const long before) {
+   int kept = 0;
+   for(int i = 0; i < ArraySize(g_book_bars); i++) {
+      if(g_book_bars[i].symbol == symbol && g_book_bars[i].timeframe == timeframe &&
+         g_book_bars[i].time < before)
+         continue;
+      if(kept != i)
+         g_book_bars[kept] = g_book_bars[i];
+      kept++;
+   }
+   ArrayResize(g_book_bars, kept);
+}
+
+// Orders at the market have no price and count for nothing.
+void ReadBook(const string symbol, BookView &view) {
+   MqlBookInfo entries[];
+   view.levels = 0;
+   view.bids = 0;
+   view.asks = 0;
+   view.slippage = -1;
+   if(!MarketBookGet(symbol, entries))
+      return;
+   for(int i = 0; i < ArraySize(entries); i++) {
+      if(entries[i].price <= 0)
+         continue;
+      if(entries[i].type == BOOK_TYPE_BUY)
+         view.bids += Lots(entries[i]);
+      else if(entries[i].type == BOOK_TYPE_SELL)
+         view.asks += Lots(entries[i]);
+      else
+         continue;
+      view.levels++;
+   }
+   double buying = Slippage(entries, BOOK_TYPE_SELL);
+   double selling = Slippage(entries, BOOK_TYPE_BUY);
+   if(buying >= 0 && selling >= 0)
+      view.slippage = buying > selling ? buying : selling;
+}
+
+double Lots(const MqlBookInfo &entry) {
+   return entry.volume_real > 0 ? entry.volume_real : (double)entry.volume;
+}
+
+// How much worse than the best price one lot is executed against a side of the book, level by level
+// whatever the order of its entries; -1 = the side does not hold a lot.
+double Slippage(const MqlBookInfo &entries[], const ENUM_BOOK_TYPE type) {
+   double left = 1;
+   double worth = 0;
+   double best = 0;
+   double price = 0;
+   while(left > LOT_DUST) {
+      price = NextPrice(entries, type, price);
+      if(price <= 0)
+         return -1;
+      if(best <= 0)
+         best = price;
+      double lots = MathMin(left, LotsAt(entries, type, price));
+      worth += lots * price;
+      left -= lots;
+   }
+   return MathAbs(worth - best);
+}
+
+// The price of a side behind `last`, the best one behind 0; 0 = none.
+double NextPrice(const MqlBookInfo &entries[], const ENUM_BOOK_TYPE type, const double last) {
+   double found = 0;
+   for(int i = 0; i < ArraySize(entries); i++) {
+      double price = entries[i].price;
+      if(entries[i].type != type || price <= 0)
+         continue;
+      bool sell = type == BOOK_TYPE_SELL;
+      if(last > 0 && (sell ? price <= last : price >= last))
+         continue;
+      if(found <= 0 || (sell ? price < found : price > found))
+         found = price;
+   }
+   return found;
+}
+
+double LotsAt(const MqlBookInfo &entries[], const ENUM_BOOK_TYPE type, const double price) {
+   double lots = 0;
+   for(int i = 0; i < ArraySize(entries); i++) {
+      if(entries[i].type == type && entries[i].price == price)
+         lots += Lots(entries[i]);
+   }
+   return lots;
 }
 
 //+------------------------------------------------------------------+
@@ -2422,6 +2855,16 @@ void ClearFlight(Flight &flight) {
    flight.deal = 0;
    flight.ending = "";
    flight.journaled = false;
+}
+
+void ClearFlow(Flow &flow) {
+   flow.symbol = "";
+   flow.timeframe = "";
+   flow.login = 0;
+   flow.newest = 0;
+   flow.count = 0;
+   flow.rows = "";
+   flow.written = false;
 }
 
 void ClearFound(Found &found) {

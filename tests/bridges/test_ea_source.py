@@ -54,12 +54,14 @@ MQL5 = re.findall(
     r"\w+",
     """
     AccountInfoDouble AccountInfoInteger AccountInfoString ArrayResize ArraySize CharArrayToString
-    Comment CopyRates CryptEncode DoubleToString EventKillTimer EventSetMillisecondTimer FileClose
-    FileDelete FileFindClose FileFindFirst FileFindNext FileFlush FileIsExist FileMove FileOpen
+    Comment CopyRates CopyTicksRange CryptEncode DoubleToString EventKillTimer
+    EventSetMillisecondTimer FileClose FileDelete FileFindClose FileFindFirst FileFindNext
+    FileFlush FileIsExist FileMove FileOpen
     FileReadArray FileSize FileWriteArray FolderCreate GetTickCount64 HistoryDealGetDouble
     HistoryDealGetInteger HistoryDealGetString HistoryDealGetTicket HistoryDealsTotal
     HistoryOrderGetInteger HistoryOrderGetString HistoryOrderGetTicket HistoryOrdersTotal
-    HistorySelect HistorySelectByPosition IntegerToString MQLInfoInteger MathAbs MathFloor MathMin
+    HistorySelect HistorySelectByPosition IntegerToString MQLInfoInteger MarketBookAdd
+    MarketBookGet MarketBookRelease MathAbs MathFloor MathMin
     NormalizeDouble OrderCheck OrderGetInteger OrderGetString OrderGetTicket OrderSend OrdersTotal
     PeriodSeconds PositionGetDouble PositionGetInteger PositionGetString PositionGetTicket
     PositionSelectByTicket PositionsTotal Print StringCompare StringFind StringGetCharacter

@@ -88,7 +88,7 @@ def test_the_heartbeat(desk: AdvisorChannel) -> None:
     beat = desk.state("ea")
     wanted = {"gmt": NOW, "server_offset_s": OFFSET, "account": 12345678, "trade_mode": "demo",
               "margin_mode": "hedging", "connected": True, "algo_allowed": True,
-              "trade_allowed": True, "kill": False, "ea_version": "2.0", "last_seq": 0, "inbox": 0,
+              "trade_allowed": True, "kill": False, "ea_version": "2.1", "last_seq": 0, "inbox": 0,
               "work": 0, "balance": 10_000.0, "leverage": 100, "currency": "USD",
               "channel": "main"}  # fmt: skip
     assert {key: beat[key] for key in wanted} == wanted

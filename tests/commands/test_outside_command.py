@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from click.testing import CliRunner, Result
 
 from instance_database import open_home
 from tests.worlds import company_reports as world
-from tests.worlds import desks
+from tests.worlds import desks, flows
 from torra.commands.command_line import main
 
+START = datetime(2026, 2, 11, 12, tzinfo=UTC)
+QUARTER = timedelta(minutes=15)
 SERIES = "name,at,known_at,value\n"
 GOOD = "DGS2,2026-02-12,2026-02-13T22:00:00Z,4.25\nDGS2,2026-02-13,2026-02-16T22:00:00Z,4.3\n"
 FACTS = (
@@ -170,3 +173,19 @@ def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
         "instance": "BTCUSD", "name": "euro", "symbol": "EURUSD",
         "closed": {"H1": "2021-11-10T10:00:00Z"},
     }  # fmt: skip
+
+
+def test_the_order_flow_of_each_stream_is_told(home: Path) -> None:
+    rows = [*flows.rows([START + number * QUARTER for number in range(40)], "M15")]
+    database = open_home(home)
+    database.store_flow("XAUUSD", "M15", rows, "mt5_files")
+    database.close()
+    (line,) = torra(home).stdout.splitlines()
+    books = sum(row.levels is not None for row in rows)
+    assert line.startswith(f"XAUUSD M15, order flow: {rows[-1].ticks} ticks and ")
+    assert line.endswith(
+        f"counted by the Expert Advisor; {len(rows)} bars since 2026-02-11, {books} with an order "
+        "book."
+    )
+    (told,) = json.loads(torra(home, "--json").stdout)["flow"]
+    assert (told["timeframe"], told["rows"], told["ticks"]) == ("M15", len(rows), rows[-1].ticks)

@@ -18,6 +18,7 @@ from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import bearer
 from tests.worlds import desks
 from tests.worlds.desk_pages import PAYING, Pages, open_pages
+from tests.worlds.flows import Flowing
 from torra.clock import iso, parse
 from torra.collecting.asking import TopicState
 from torra.config import FEEDS, DeskSettings, Profile, validate
@@ -520,6 +521,32 @@ def test_of_a_company_s_figures_edgar_tells_in_one_line(pages: Pages) -> None:
     assert facts["AAPL figures"] == (
         "cannot be read, asked 2026-02-13 12:00 UTC, 42 values, 3 dropped, next in 1 min"
     )
+
+
+@pytest.mark.parametrize("status", ["", "no_file", "broken", "stale"])
+def test_each_stream_tells_its_order_flow_or_why_there_is_none(tmp_path: Path, status: str) -> None:
+    found = open_pages(tmp_path, (desks.BTC,), steps=0)
+    for name, setup in found.desk.setups.items():
+        found.desk.setups[name] = replace(setup, feed=Flowing(status))
+    for _ in range(8):
+        desks.step(found.desk)
+    told = beyond(found)
+    names = {f"BTCUSD {timeframe} order flow" for timeframe in desks.BTC.timeframes}
+    assert names <= set(told)
+    levels = {told[name]["level"] for name in names}
+    details = [told[name]["detail"] for name in names]
+    if not status:
+        assert levels <= {"ok", "note"} and all(
+            "counted by the Expert Advisor" in d for d in details
+        )
+        assert "order flow in" in told["BTCUSD ticks"]["detail"]
+    else:
+        assert levels == {"note" if status == "no_file" else "warn"}
+        assert all(
+            one.startswith("none is stored yet; the newest tick had none") for one in details
+        )
+        assert all(told[name]["remedy"] for name in names)
+    found.desk.close()
 
 
 # --- database, access, checklist ------------------------------------------------------------------

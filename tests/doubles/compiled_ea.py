@@ -25,7 +25,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Self
@@ -288,6 +288,22 @@ class CompiledEa:
         """Add or change a bar; `time` is server time, `prices` open, high, low, close."""
         words = [repr(float(price)) for price in prices]
         self.command("bar", symbol, seconds, time, *words, ticks, spread)
+
+    def ticks(self, symbol: str, ticks: Iterable[Sequence[float]]) -> None:
+        """Fill the terminal's store: milliseconds of server time, bid, ask, last, flags."""
+        words = (f"{int(at)},{bid!r},{ask!r},{last!r},{int(flags)}" for at, bid, ask, last, flags
+                 in ticks)  # fmt: skip
+        self.command("ticks", symbol, *words)
+
+    def lose_ticks(self, symbol: str, first: int, last: int) -> None:
+        """Take the ticks of these milliseconds out of the terminal's store."""
+        self.command("no_ticks", symbol, first, last)
+
+    def book(self, symbol: str, entries: Iterable[Sequence[float]] = ()) -> None:
+        """Let the order book change: type (1 sell, 2 buy), price, whole lots, exact lots."""
+        words = (f"{int(kind)},{price!r},{int(whole)},{exact!r}" for kind, price, whole, exact
+                 in entries)  # fmt: skip
+        self.command("book", symbol, *words)
 
     def set(self, **settings: object) -> None:
         """Change the account or the broker: connected, algo, trade_mode, margin_mode, ..."""

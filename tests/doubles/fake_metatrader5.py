@@ -40,6 +40,7 @@ SymbolInfo = namedtuple(
     "trade_contract_size volume_min volume_max volume_step currency_profit name path",
 )
 Tick = namedtuple("Tick", "time bid ask last volume time_msc flags volume_real")
+BookInfo = namedtuple("BookInfo", "type price volume volume_dbl")
 TradePosition = namedtuple(
     "TradePosition",
     "ticket time time_msc time_update time_update_msc type magic identifier reason volume "
@@ -97,6 +98,7 @@ class FakeMetaTrader5:
     TIMEFRAME_H1 = 16385
     TIMEFRAME_H4 = 16388
     TIMEFRAME_D1 = 16408
+    COPY_TICKS_ALL = -1
 
     clock: HandClock
     server: ServerClock = field(default_factory=lambda: ServerClock.parse("new_york+7"))
@@ -156,6 +158,9 @@ class FakeMetaTrader5:
     orders: list[TradeOrder] = field(default_factory=list)
     deals: list[TradeDeal] = field(default_factory=list)
     rates: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
+    ticks: dict[str, np.ndarray] = field(default_factory=dict)
+    books: dict[str, tuple[BookInfo, ...]] = field(default_factory=dict)
+    watched: set[str] = field(default_factory=set)
     error: tuple[int, str] = (1, "Success")
     number: int = 500_000
 
@@ -426,6 +431,34 @@ class FakeMetaTrader5:
         if rates is None:
             return None
         return rates[(rates["time"] >= start) & (rates["time"] <= end)]
+
+    # --- order flow -------------------------------------------------------------------------------
+
+    def copy_ticks_range(self, symbol: str, start: int, end: int, flags: int) -> np.ndarray | None:
+        """Return the ticks of whole seconds, both ends included."""
+        if not self._ok("copy_ticks_range"):
+            return None
+        if flags != self.COPY_TICKS_ALL or symbol not in self.ticks:
+            self.error = (-1, "Terminal: Call failed")
+            return None
+        ticks = self.ticks[symbol]
+        return ticks[(ticks["time"] >= start) & (ticks["time"] <= end)]
+
+    def market_book_add(self, symbol: str) -> bool | None:
+        if not self._ok("market_book_add"):
+            return None
+        if symbol not in self.books:
+            return False
+        self.watched.add(symbol)
+        return True
+
+    def market_book_get(self, symbol: str) -> tuple[BookInfo, ...] | None:
+        if not self._ok("market_book_get"):
+            return None
+        if symbol not in self.watched:
+            self.error = (-1, "Terminal: Call failed")
+            return None
+        return self.books[symbol]
 
     def _rates(self, name: str, symbol: str, timeframe: int) -> np.ndarray | None:
         """Return the bars that have begun, the forming one last."""

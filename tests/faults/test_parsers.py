@@ -32,6 +32,7 @@ from hypothesis import strategies as st
 from agents.contracts import ModelUnavailable, Shape
 from agents.debate import replies
 from agents.registry import AGENTS
+from tests.worlds import flow_files
 from tests.worlds.channels import ORDER
 from tests.worlds.mt5_bars import GOLD
 from torra.backup import copies as backup_store
@@ -47,8 +48,10 @@ from torra.desk.first_files import recover
 from torra.errors import ConfigError
 from torra.exhibits import documents as replay_files
 from torra.feeds.csv_file import read_bars
+from torra.feeds.flow_files import read_flow
 from torra.feeds.mt5_files import HEADER, read_sheet
 from torra.home import INIT_NOTE
+from torra.market.broker_clock import ServerClock
 from torra.news import company_reading
 from torra.news.event_file import read_events
 from torra.news.reading import listed, of_alpha_vantage, of_finnhub, read_lines
@@ -143,6 +146,19 @@ def sheet(body: bytes) -> bytes:
     """Sign lines as the Expert Advisor signs bars."""
     mac = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
     return body + f"end,{mac}\n".encode()
+
+
+def flow_of(write: Callable[[bytes], bytes]) -> Callable[[bytes, Path], object]:
+    """Read what is written of the bytes."""
+    clock = ServerClock.parse("new_york+7")
+    return lambda raw, _: read_flow(write(raw), KEY, GOLD, clock)
+
+
+FLOW_ROWS = [
+    f"{1770984000 + 900 * n},9{n},2{n},1{n},2{n}.25,6{n},10,12.50,7.50,0.2500,4.50,31{n}"
+    for n in range(1, 9)
+]
+FLOW = flow_files.text(FLOW_ROWS).rpartition("end,")[0].encode()
 
 
 def bars_of(write: Callable[[bytes], bytes]) -> Callable[[bytes, Path], object]:
@@ -354,6 +370,8 @@ PARSERS = (
     Parser("sheet", (sheet(named(SHEET)),), bars_of(bytes), (ValueError,)),
     Parser("signed-sheet", (SHEET,), bars_of(lambda raw: sheet(named(raw))), (ValueError,)),
     Parser("signed-first-line", (named(SHEET),), bars_of(sheet), (ValueError,)),
+    Parser("flow", (sheet(FLOW),), flow_of(bytes), (ValueError,)),
+    Parser("signed-flow", (FLOW,), flow_of(sheet), (ValueError,)),
     *(
         Parser(
             f"{messages.NAMES[kind]}",

@@ -74,14 +74,16 @@ def outside(context: click.Context, /, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    rows, facts = _told(context.obj)
+    rows, facts, flow = _told(context.obj)
     beside = _companions(context.obj)
     if as_json:
-        print_json({"series": rows, "facts": facts, "companions": beside, "names": _names()})
+        told = {"series": rows, "facts": facts, "companions": beside, "flow": flow}
+        print_json({**told, "names": _names()})
         return
-    if not rows and not facts:
+    if not rows and not facts and not flow:
         say(NOTHING)
-    for line in (*map(_line, rows), *map(_company_line, facts), *map(_companion_line, beside)):
+    lines = (*map(_line, rows), *map(_company_line, facts), *map(_flow_line, flow))
+    for line in (*lines, *map(_companion_line, beside)):
         say(line)
 
 
@@ -233,8 +235,10 @@ def _refuse_the_future(file: Path, found: Table[SeriesRow] | Table[FactRow], now
         )
 
 
-def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return what is stored of every series, with its words, and of every company."""
+def _told(
+    home: Path,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return what is stored of every series, with its words, every company and every stream."""
     from instance_database import open_home  # noqa: PLC0415
     from torra.clock import System, iso, parse  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
@@ -242,10 +246,10 @@ def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
     if not (home / DATABASE).is_file():
         load_desk(home)  # a home without a database stays without one
-        return [], []
+        return [], [], []
     database = open_home(home)
     try:
-        rows, facts = database.series_told(), database.facts_told()
+        rows, facts, flow = database.series_told(), database.facts_told(), database.flow_told()
     finally:
         database.close()
     now = System().real_now()
@@ -264,7 +268,7 @@ def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
                     "now": iso(now),
                 }
             )
-    return told, facts
+    return told, facts, flow
 
 
 def _companions(home: Path) -> list[dict[str, Any]]:
@@ -419,6 +423,16 @@ def _companion_line(row: dict[str, Any]) -> str:
     closed = [f"{name} {figures.moment(at)}" for name, at in row["closed"].items()]
     known = f"its newest stored bars closed {', '.join(closed)}" if closed else "no bar is stored"
     return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {known}."
+
+
+def _flow_line(row: dict[str, Any]) -> str:
+    from torra.exhibits import outside_words  # noqa: PLC0415
+
+    books = f", {row['books']:,} with an order book" if row["books"] else ""
+    return (
+        f"{row['instance']} {row['timeframe']}, order flow: {outside_words.flow_line(row)}; "
+        f"{_many(row['rows'], 'bar')} since {row['first'][:10]}{books}."
+    )
 
 
 def _many(count: int, what: str) -> str:

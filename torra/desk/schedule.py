@@ -426,7 +426,10 @@ class Desk:
         setup, epoch = self.setups[name], self.epoch  # here: an adoption may have changed it
         if epoch is None or self._closing:
             return outcomes
-        edges = self._edges(setup, LiveWindow(setup.instance, setup.feed, self.database))
+        window = LiveWindow(setup.instance, setup.feed, self.database)
+        edges = self._edges(setup, window)
+        if setup.profile.outside.sources:
+            edges = replace(edges, flow=window.flow)
         try:
             if self._clock_jumped(name):
                 return outcomes

@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from importlib.metadata import PackageNotFoundError, version
@@ -29,13 +30,14 @@ from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_
 from torra.desk import start_check, timeframe_clocks, wiring
 from torra.desk.outlook import subject_of
 from torra.desk.watches import BY_A_DESK
-from torra.errors import ConfigError, TorraError
+from torra.errors import ConfigError, DataUnavailable, TorraError
+from torra.evidence import flow_readings
 from torra.evidence.companion_readings import Lack
 from torra.evidence.company_numbers import STOCK, reads_company
 from torra.evidence.outside_numbers import EDGAR, PUBLISHERS, series_of
 from torra.evidence.outside_readings import LEVELS_OF, series_for
 from torra.evidence.scheduled_events import ScheduledEvent
-from torra.feeds.protocol import stream_state
+from torra.feeds.protocol import Feed, stream_state
 from torra.feeds.sample import SampleFeed
 from torra.home import DATABASE, PRICES
 from torra.news.event_file import read_events
@@ -599,6 +601,18 @@ def _lease(database: Database) -> CheckResult | None:
     )
 
 
+FLOW_SAYS: Final = {
+    "available": "that of the newest bar is there",
+    "no_file": "none; an Expert Advisor of version 2.1 or later writes it",
+    "not_yet": "that of the newest bar is not there yet",
+    "left_out": "the newest bar was left out, some of its ticks were missing",
+    "stale": "nothing was counted for a while",
+    "broken": "what was counted cannot be used",
+    "unreachable": "it does not come at once, so ticks go on without",
+}
+"""What doctor says of the order flow by its status."""
+
+
 def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
     """Check that each stream that lives in real time has bars fresh enough for a tick."""
     settings = load_desk(home)
@@ -614,6 +628,7 @@ def _streams(home: Path, database: Database) -> Iterator[CheckResult]:
             state = stream_state(feed, instance.symbol, timeframe, System().now())
             level = "warning" if state else "ok"
             yield CheckResult("stream", level, f"{name} {timeframe}: {state or 'fresh bars'}")
+            yield from _flow(instance, timeframe, feed)
     yield from _companions(home, settings, sound, database)
 
 
@@ -636,6 +651,25 @@ def _companions(
                     f"{'fresh bars' if fresh else told.says}",
                     "" if fresh else COMPANION,
                 )
+
+
+def _flow(instance: Instance, timeframe: str, feed: Feed) -> Iterator[CheckResult]:
+    """Check that a feed which brings order flow has that of its newest bar."""
+    brings = getattr(feed, "flow", None)
+    if brings is None:
+        return
+    with suppress(DataUnavailable):
+        bars = feed.bars(instance.symbol, timeframe, System().now(), flow_readings.RECENT)
+        times = [time.to_pydatetime() for time in bars.index]
+        status = brings(instance.symbol, timeframe, times).status if times else "off"
+        if status != "off":
+            fault = status in flow_readings.FAULTS
+            yield CheckResult(
+                "order flow",
+                "warning" if fault else "ok",
+                f"{instance.id} {timeframe}: {FLOW_SAYS.get(status, status)}",
+                "the desk's log names the file and what is wrong with it" if fault else "",
+            )
 
 
 def _timeframes(home: Path, database: Database) -> Iterator[CheckResult]:

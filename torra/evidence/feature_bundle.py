@@ -45,6 +45,7 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import COMPANIONS, OUTSIDE, POSITIONS
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
+from torra.evidence import flow_readings
 from torra.evidence.companion_readings import BLOCK as COMPANION
 from torra.evidence.companion_readings import kind_of_companion
 from torra.evidence.news_digest import NewsStatus, NewsView
@@ -576,6 +577,9 @@ def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
     for name, status in outside.statuses.items():
         if name.partition(".")[0] == COMPANION:
             yield f"source.{name}", status, WORD
+    # Of a feed that brings order flow, or should: others have no such source.
+    if flow := outside.statuses.get(flow_readings.BLOCK):
+        yield f"source.{flow_readings.BLOCK}", flow, WORD
 
 
 def _host(numbers: Mapping[str, float]) -> Found:

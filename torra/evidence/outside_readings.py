@@ -117,6 +117,12 @@ OTHER_UNITS: Final[Mapping[str, tuple[str, int]]] = {
     "positioning.fear_greed": ("of 100", 1),
     **{f"company.{name}": kind for name, kind in {**RATIOS, **MULTIPLES}.items()},
     "company.implied_growth_pct": ("%", 2),
+    **dict.fromkeys(("flow.ticks", "flow.book_levels", "flow.book_events"), ("", 0)),
+    "flow.ticks_ratio": ("x", 2),
+    **dict.fromkeys(("flow.up_share", "flow.book_imbalance"), ("of 1", 4)),
+    **dict.fromkeys(
+        ("flow.spread_mean_atr", "flow.spread_widest_atr", "flow.slippage_atr"), ("ATR", 4)
+    ),
 }
 
 LEVELS_OF: Final[Mapping[str, tuple[str, ...]]] = {

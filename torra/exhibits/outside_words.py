@@ -1,19 +1,20 @@
 """What a tick knew from beside the chart, in words: each number with its day, release and source.
 
 `shown` makes rows of a record's numbers: yields and their like, the positions of large traders,
-what a file brought, and companions. A value that was too old to count stands in its row and says
-so. What is not known is told in a sentence with what to do about it. Names of files are strangers'
-words: they are cleaned and cut. Pure functions; nothing raises.
+what a file brought, companions, and the order flow of the bar. A value that was too old to count
+stands in its row and says so. What is not known is told in a sentence with what to do about it.
+Names of files are strangers' words: they are cleaned and cut. Pure functions; nothing raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypedDict
+from typing import Any, Final, Literal, NamedTuple, TypedDict
 
 from agents.feature_words import label_of
 from torra.evidence.companion_readings import SAYS as COMPANION_LACKS
 from torra.evidence.company_numbers import NEWEST, STOCK
+from torra.evidence.flow_readings import NAMES as FLOW_NAMES
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
 from torra.evidence.outside_readings import (
@@ -29,7 +30,7 @@ from torra.evidence.outside_readings import (
 from torra.exhibits import company_words, figures
 from torra.tick.tick_record import Outside, SeenSeries
 
-Block = Literal["macro", "cot", "derivs", "company", "companion"]
+Block = Literal["macro", "cot", "derivs", "company", "companion", "flow"]
 
 BLOCKS: Final[dict[Block, str]] = {
     "macro": "economy",
@@ -37,6 +38,7 @@ BLOCKS: Final[dict[Block, str]] = {
     "derivs": "mood and derivatives",
     "company": "company",
     "companion": "companions",
+    "flow": "order flow",
 }
 """What each block is called."""
 
@@ -85,6 +87,7 @@ BRIEFLY: Final = {
     "refused": "refused",
     "unreachable": "not reached",
     "broken": "cannot be read",
+    "left_out": "left out",
     "no_key": "no key",
     "no_file": "no file",
     **{str(lack): words for lack, words in COMPANION_LACKS.items()},
@@ -100,6 +103,27 @@ COMPANION_REASONS: Final = {
     "broken": "Its bars were refused: Health says why.",
 }
 """Why nothing was known of a companion (torra.evidence.companion_readings.Lack)."""
+
+
+COUNTED_BY: Final = {
+    "mt5_files": "the Expert Advisor",
+    "mt5_direct": "MetaTrader 5",
+    "store": "this desk's store",
+}
+"""Who counted the order flow of a bar."""
+
+NO_FLOW: Final = {
+    "no_file": "The Expert Advisor writes none: compile and attach mql5/TorraBridge.mq5 anew, with "
+    "its input write_flow on.",
+    "broken": "What was counted cannot be used: the desk's log says what is wrong with it.",
+    "unreachable": "It did not come at once, and no tick waits for it.",
+    "not_yet": "It was not there yet when the tick looked.",
+    "stale": "Nothing has been counted for a while: is the terminal connected?",
+    "left_out": "The bar was left out: some of its ticks were missing.",
+}
+"""Why the order flow of a bar is not known, by the status of its block."""
+
+NO_BOOK: Final = "No order book: the broker sends none, or it was not watched from the bar's start."
 
 
 class OutsideRow(TypedDict):
@@ -156,7 +180,8 @@ def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
         *_unknown(numbers, told, symbol),
     ]  # fmt: skip
     rows += [row for name in _companions(told) if (row := _companion_row(name, told)) is not None]
-    notes += _companion_notes(told)
+    rows += _flow(told)
+    notes += [*_companion_notes(told), *_no_flow(told)]
     known = sum(not row["old"] for row in rows)
     old = len(rows) - known
     count = f"{known} number{'' if known == 1 else 's'} known" if known else "nothing known"
@@ -182,6 +207,9 @@ def in_a_line(symbol: str, told: Outside) -> str:
         # What only a file of one's own brings is no gap.
         if said or block != "derivs" or len(known) == 1
     ]
+    if "flow" in told.statuses:
+        flow = (f"{row['name'].lower()} {row['value']}" for row in _flow(told))
+        parts.append(f"{BLOCKS['flow']}: {', '.join(flow) or brief(told.statuses['flow'])}")
     return "; ".join(parts) or "nothing is read for this symbol"
 
 
@@ -189,6 +217,15 @@ def brief(status: str | None) -> str:
     """Return the status of a block in a few words."""
     word = str(status or "")
     return BRIEFLY.get(word, figures.clean(word, 40) or "not told")
+
+
+def flow_line(row: Mapping[str, Any]) -> str:
+    """Return the newest order flow of a stream in a few words; `row` is the store's flow_told."""
+    book = "no order book" if row["levels"] is None else f"{row['levels']} levels of the order book"
+    return (
+        f"{row['ticks']:,} ticks and {book} in the bar of {figures.moment(row['bar_time'])}, "
+        f"counted by {_counter(row['source'])}"
+    )
 
 
 def source_of(source: str | None) -> str:
@@ -419,6 +456,54 @@ def _day(at: str) -> str:
     return figures.moment(at).removesuffix(" 00:00 UTC")
 
 
+def _flow(told: Outside) -> Iterator[OutsideRow]:
+    """Yield the order flow of the bar: what moved in it, and its book at the close."""
+    seen = told.seen.get("flow")
+    if seen is None:
+        return
+    origin = f"in the bar of {figures.moment(str(seen.at))}, counted by {_counter(seen.source)}"
+    known = {name: figures.number(told.numbers.get(f"flow.{name}")) for name in FLOW_NAMES}
+    for name, value, change in (
+        ("Ticks", _said("{:,.0f}", known["ticks"]),
+         _said("{:.2f} times the mean of 20 bars", known["ticks_ratio"])),
+        ("Moves up", _percent(known["up_share"], "of all moves"), figures.DASH),
+        ("Mean spread", _said("{:.4f} ATR", known["spread_mean_atr"]),
+         _said("widest {:.4f} ATR", known["spread_widest_atr"])),
+        ("Order book", _said("{:.0f} levels", known["book_levels"]),
+         _said("{:,.0f} changes", known["book_events"])),
+        ("Bids less offers", _percent(known["book_imbalance"], "of the book"), figures.DASH),
+        ("Slippage of one lot", _said("{:.4f} ATR", known["slippage_atr"]), figures.DASH),
+    ):  # fmt: skip
+        if value != figures.DASH:
+            yield {
+                "block": "flow", "name": name, "value": value, "change": change,
+                "rank": figures.DASH, "origin": origin, "day": _day(str(seen.at)), "old": False,
+            }  # fmt: skip
+
+
+def _counter(source: object) -> str:
+    word = str(source or "")
+    return COUNTED_BY.get(word) or figures.clean(word, 40)
+
+
+def _said(text: str, figure: float | None) -> str:
+    """Return a figure in its text; a dash where there is none."""
+    return figures.DASH if figure is None else text.format(figure)
+
+
+def _percent(share: float | None, of: str) -> str:
+    return figures.DASH if share is None else f"{figures.plain(100.0 * share, 0)} % {of}"
+
+
+def _no_flow(told: Outside) -> Iterator[str]:
+    """Yield why there is no order flow, or no order book in it."""
+    status = str(told.statuses.get("flow") or "")
+    if status == "available" and told.numbers.get("flow.book_levels") is None:
+        yield NO_BOOK
+    elif status and status != "available":
+        yield f"Order flow is not known. {NO_FLOW.get(status, '')}".rstrip()
+
+
 # --- sentences ------------------------------------------------------------------------------------
 
 
@@ -455,9 +540,13 @@ def _crowded(rows: Iterable[OutsideRow], told: Outside) -> Iterator[str]:
 def _unknown(numbers: Sequence[_Number], told: Outside, symbol: str | None) -> Iterator[str]:
     """Yield what is not known, with the reason and what to do, one sentence for each reason."""
     if not numbers:
-        series = [status for block, status in told.statuses.items() if not _of_companion(block)]
+        series = [
+            status
+            for block, status in told.statuses.items()
+            if block != "flow" and not _of_companion(block)
+        ]
         if not series and told.statuses:
-            return  # companions alone are read
+            return  # companions or order flow alone are read
         if series and {*series} == {"broken"}:
             yield UNREADABLE
             return

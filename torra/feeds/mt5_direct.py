@@ -15,7 +15,7 @@ symbol; where it does not, no spread is known. Threads may share a feed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -25,8 +25,9 @@ import pandas as pd
 
 from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
+from torra.evidence.flow_readings import NO_FLOW, FlowThen
 from torra.feeds import points
-from torra.feeds.protocol import COLUMNS, SERVER_CLOCK
+from torra.feeds.protocol import COLUMNS, SERVER_CLOCK, FlowFeed
 from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
 from torra.market.spreads import SPREAD
 
@@ -91,7 +92,9 @@ class Mt5DirectFeed:
         symbols: Mapping[str, str],
         server: ServerClock,
         clock: Clock,
+        flow: FlowFeed | None = None,
     ) -> None:
+        self._flow = flow
         self._terminal = terminal
         self._symbols = dict(symbols)
         self._server = server
@@ -124,6 +127,10 @@ class Mt5DirectFeed:
         kept = frame[closed]
         # Not [-limit:], which is everything for a limit of 0.
         return kept if limit is None else kept.iloc[max(0, len(kept) - limit) :]
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        """Return the order flow of bars, where there is any (torra.feeds.mt5_flow)."""
+        return NO_FLOW if self._flow is None else self._flow.flow(symbol, timeframe, times)
 
     def period(self) -> None:
         """Return None: the feed lives in real time."""

@@ -54,12 +54,13 @@ BAD_FILE: Final = "bad_file"
 
 FOLDER: Final = "bars"
 HEADER: Final = "time,open,high,low,close,tick_volume,spread"
-VERSION: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"bars",')
-FIRST: Final = re.compile(
-    VERSION.pattern + r'"channel":"([ !#-\[\]-~]*)","account":([0-9]{1,18}),'
+VERSION: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"[a-z]{1,16}",')
+WHOSE: Final = (
+    r'"channel":"([ !#-\[\]-~]*)","account":([0-9]{1,18}),'
     r'"broker_symbol":"([ !#-\[\]-~]*)","tf":"([A-Z0-9]{1,8})","count":([0-9]{1,7}),'
-    r'"server_offset_s":(-?[0-9]{1,6})\}'
 )
+OFFSET: Final = r'"server_offset_s":(-?[0-9]{1,6})\}'
+FIRST: Final = re.compile(r'\{"v":([0-9]{1,9}),"msg":"bars",' + WHOSE + OFFSET)
 """The first line: version, whose bars, how many, by how much the server is ahead of UTC."""
 
 ROW: Final = re.compile(r"\d{1,10}(?:,-?\d{1,12}(?:\.\d{1,12})?){4},\d{1,19},\d{1,9}", re.ASCII)
@@ -233,6 +234,44 @@ def read_sheet(raw: bytes, key: str, wanted: Source, newest: int | None = None) 
 
     Raises ValueError when anything about it is wrong, its version first, then whose bars it holds.
     """
+    (offset,), rows = signed_rows(raw, key, wanted, FIRST, HEADER, ROW, newest)
+    split = [row.split(",") for row in rows]
+    # reshape: of no rows at all numpy makes a table without columns.
+    cells = np.array(split, dtype=np.float64).reshape(-1, 7)
+    decimals = points.decimals_of([cell for row in split for cell in row[1:5]], terminal=True)
+    cells[:, 6] = points.in_price(cells[:, 6], decimals)
+    return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], offset)
+
+
+def signed_rows(
+    raw: bytes,
+    key: str,
+    wanted: Source,
+    first: re.Pattern[str],
+    header: str,
+    row: re.Pattern[str],
+    newest: int | None = None,
+) -> tuple[list[int], list[str]]:
+    """Return the rows of a signed file, or the `newest`, and the numbers behind their count.
+
+    Raises ValueError when anything about it is wrong, its version first, then whose bars it holds.
+    """
+    lines = _signed_lines(raw, key, wanted.channel)
+    count, more = _named(lines[0] if lines else "", wanted, first)
+    if lines[1:2] != [header]:
+        raise ValueError(f"its columns are not {header}: {AGAIN}")
+    rows = lines[2:]
+    if len(rows) != count:
+        raise ValueError(f"it has {len(rows)} bars and says {count}")
+    before = max(0, len(rows) - newest) if newest is not None else 0
+    for number, text in enumerate(rows[before:], start=3 + before):
+        if not row.fullmatch(text):
+            raise ValueError(f"line {number} is not a bar")
+    return more, rows[before:]
+
+
+def _signed_lines(raw: bytes, key: str, channel: str) -> list[str]:
+    """Return the lines above the signature; ValueError for one that is missing or wrong."""
     body, newline, last = _text(raw).rstrip("\r\n").rpartition("\n")
     last = last.rstrip("\r")
     found, former = END.fullmatch(last), FORMER_END.fullmatch(last)
@@ -243,39 +282,22 @@ def read_sheet(raw: bytes, key: str, wanted: Source, newest: int | None = None) 
     if not hmac.compare_digest(told, end[1]):
         raise ValueError("its signature is wrong: do both sides have the same channel key?")
     if former:
-        raise ValueError(difference(wanted.channel, 1))
-    lines = (body + newline).replace("\r\n", "\n").split("\n")[:-1]
-    count, offset = _named(lines[0] if lines else "", wanted)
-    if lines[1:2] != [HEADER]:
-        raise ValueError(f"its columns are not {HEADER}: {AGAIN}")
-    rows = lines[2:]
-    if len(rows) != count:
-        raise ValueError(f"it has {len(rows)} bars and says {count}")
-    before = max(0, len(rows) - newest) if newest is not None else 0
-    rows = rows[before:]
-    for number, row in enumerate(rows, start=3 + before):
-        if not ROW.fullmatch(row):
-            raise ValueError(f"line {number} is not a bar")
-    split = [row.split(",") for row in rows]
-    # reshape: of no rows at all numpy makes a table without columns.
-    cells = np.array(split, dtype=np.float64).reshape(-1, 7)
-    decimals = points.decimals_of([cell for row in split for cell in row[1:5]], terminal=True)
-    cells[:, 6] = points.in_price(cells[:, 6], decimals)
-    return BarSheet(cells[:, 0].astype(np.int64), cells[:, 1:], offset)
+        raise ValueError(difference(channel, 1))
+    return (body + newline).replace("\r\n", "\n").split("\n")[:-1]
 
 
-def _named(line: str, wanted: Source) -> tuple[int, int]:
-    """Return bars and offset of a first line; ValueError where it names other bars than wanted."""
-    head, found = VERSION.match(line), FIRST.fullmatch(line)
+def _named(line: str, wanted: Source, first: re.Pattern[str]) -> tuple[int, list[int]]:
+    """Return how many bars and what follows; ValueError where it names others than wanted."""
+    head, found = VERSION.match(line), first.fullmatch(line)
     if head and int(head[1]) != PROTOCOL:
         raise ValueError(difference(wanted.channel, int(head[1])))
     if not found:
         raise ValueError(f"its first line does not say whose bars they are: {AGAIN}")
-    channel, account, symbol, timeframe, count, offset = found.groups()[1:]
+    channel, account, symbol, timeframe, count, *more = found.groups()[1:]
     told = Source(channel, int(account), symbol, timeframe)
     if told != wanted:
         raise ValueError(f"it holds the bars of {told}, not of {wanted}: {_mend(told, wanted)}")
-    return int(count), int(offset)
+    return int(count), [*map(int, more)]
 
 
 def _mend(told: Source, wanted: Source) -> str:

@@ -6,6 +6,7 @@ A feed hands over raw bars that are closed at `as_of`; it repairs nothing and fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -13,6 +14,7 @@ import pandas as pd
 
 from torra.clock import duration, iso
 from torra.errors import DataUnavailable
+from torra.evidence.flow_readings import FlowThen
 
 FRESH_BARS: Final = 2
 """A bar that closed more than this many bars ago is too old for a tick."""
@@ -41,6 +43,17 @@ class Feed(Protocol):
 
     def period(self) -> tuple[datetime, datetime] | None:
         """Return the first and last moment of a feed that replays the past; None for a live one."""
+        ...
+
+
+class FlowFeed(Protocol):
+    """A source of the order flow of closed bars; a feed may be one, too."""
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        """Return what is known of bars by their open times, oldest first; never raises.
+
+        The status is about the last of them. Rows of other bars may come along.
+        """
         ...
 
 

@@ -16,9 +16,11 @@ from torra.clock import System
 from torra.config import Channel, Instance
 from torra.errors import ConfigError
 from torra.evidence.companion_readings import READ_BARS
-from torra.feeds.limited import LimitedFeed
+from torra.feeds.flow_files import FOLDER, FlowFiles
+from torra.feeds.limited import FLOW_SECONDS, LimitedFeed, LimitedFlow
 from torra.feeds.mt5_direct import Mt5DirectFeed, TerminalPackage
 from torra.feeds.mt5_files import Mt5FilesFeed
+from torra.feeds.mt5_flow import Mt5DirectFlow
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.feeds.stored import StoredCompanions, StoredFeed
@@ -87,7 +89,13 @@ def open_feed(place: FeedPlace, plug_in: Callable[[str], OpenFeed]) -> Feed:
     if missing := [call for call in ("bars", "period") if not callable(getattr(made, call, None))]:
         raise ConfigError(f"the plug-in {name} is no feed: it has no {' and no '.join(missing)}")
     # a plug-in may hang as a share may: the tick must end in time all the same
-    return LimitedFeed(made, TimeLimit(name, SHARE_SECONDS))
+    return LimitedFeed(made, TimeLimit(name, SHARE_SECONDS), _own_flow(made, name))
+
+
+def _own_flow(made: Any, name: str) -> LimitedFlow | None:
+    """Return the order flow of a plug-in that brings some."""
+    brings = callable(getattr(made, "flow", None))
+    return LimitedFlow(made, TimeLimit(f"{name}, order flow", FLOW_SECONDS)) if brings else None
 
 
 def _sample(place: FeedPlace) -> Feed:
@@ -124,13 +132,25 @@ def _mt5_files(place: FeedPlace) -> Feed:
         # A tick waits for them: a file of a thousand bars takes three times as long.
         newest=READ_BARS + SPARE_BARS if place.beside else None,
     )
-    # A companion's file that hangs may not shut the door on the bars of a tick.
-    limit = TimeLimit(str(folder), SHARE_SECONDS) if place.beside else of_folder(folder)
-    return LimitedFeed(feed, limit)
+    if place.beside:
+        # A companion's file that hangs may not shut the door on the bars of a tick.
+        return LimitedFeed(feed, TimeLimit(str(folder), SHARE_SECONDS))
+    flow = FlowFiles(
+        folder,
+        place.symbols,
+        place.server_clock,
+        place.key(),
+        channel=place.instance.channel,
+        account=place.account,
+    )
+    beside = LimitedFlow(flow, of_folder(folder / FOLDER, FLOW_SECONDS))
+    return LimitedFeed(feed, of_folder(folder), beside)
 
 
 def _mt5_direct(place: FeedPlace) -> Feed:
-    return Mt5DirectFeed(place.terminal(), place.symbols, place.server_clock, System())
+    told = place.terminal(), place.symbols, place.server_clock, System()
+    flow = LimitedFlow(Mt5DirectFlow(*told), TimeLimit("MetaTrader 5, order flow", FLOW_SECONDS))
+    return Mt5DirectFeed(*told, flow)
 
 
 def _none(what: str) -> Any:

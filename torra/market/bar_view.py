@@ -108,6 +108,10 @@ class BarView:
         known = self._shelf.spreads
         return None if known is None else known[self._start : self._end]
 
+    def newest_times(self, count: int) -> list[datetime]:
+        """Return when the newest `count` bars opened, oldest first."""
+        return self._shelf.moments[max(self._start, self._end - count) : self._end]
+
     def newest(self, name: str, count: int) -> list[Any]:
         """Return the newest `count` numbers of a column, fewer where there are fewer bars."""
         # Not before our own start: the arrays go on into bars that this tick must not see.

@@ -107,6 +107,12 @@ class ServerClock:
         first, second = self._offsets(wall)
         return first > second
 
+    def all_shown_twice(self, wall: Seconds) -> npt.NDArray[np.bool_]:
+        """Return of each of some wall seconds whether the server shows it twice."""
+        first, second = self._all_offsets(wall)
+        twice: npt.NDArray[np.bool_] = first > second
+        return twice
+
     def to_utc_index(self, wall: Seconds) -> pd.DatetimeIndex:
         """Return the moments of wall seconds, in their order, in UTC with microseconds.
 

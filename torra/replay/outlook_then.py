@@ -16,7 +16,7 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -24,13 +24,16 @@ from typing import Any, Final
 from numpy.random import Generator
 
 from instance_database import Database, open_home
-from torra.clock import System, iso, parse
+from torra.clock import System, duration, iso, parse
 from torra.config import Instance, Profile, load_desk
 from torra.desk.outlook import Events, News, Outside, currencies_of, subject_of
 from torra.errors import ConfigError
+from torra.evidence import flow_then
 from torra.evidence.companion_readings import CompanionsThen
 from torra.evidence.company_facts import StoredFact
 from torra.evidence.company_numbers import reads_company
+from torra.evidence.flow_readings import Flow
+from torra.evidence.flow_then import FlowRows
 from torra.evidence.news_digest import EARLY, READ_ITEMS, NewsItem, NewsStatus, NewsView
 from torra.evidence.news_shelf import ShelvedNews
 from torra.evidence.outside_numbers import FactRow, SeriesRow, StoredRow, kind_of_source
@@ -65,6 +68,9 @@ REACHES_BACK: Final = THREE_YEARS + timedelta(days=200) + SHIFT
 years, a change sixty days.
 """
 
+FLOW_BACK: Final = SHIFT + timedelta(days=60)
+"""How long before a replay the order flow reaches that a tick, or its placebo, may read."""
+
 TIMES: Final = ("published", "first_seen")
 
 
@@ -85,9 +91,10 @@ class OutlookThen:
     them one of no impact that says so (GOES_ON). `filed` are the headlines of the profile's file,
     `stored` those of vendors that the desk has stored, both oldest sight first and of no other days
     than the replay's. `series` and `facts` are the outside numbers that the desk has stored and the
-    symbol reads; they count from the moment at which the public could know them. `begin` is where
-    the replay begins, where there are any. `companions` are the bars of the symbol's companions
-    that the desk has stored.
+    symbol reads; they count from the moment at which the public could know them. `flow` is the
+    order flow of bars that it has stored, by timeframe and oldest first: the row of a bar counts
+    from its close. `companions` are the bars of the symbol's companions that it has stored. `begin`
+    is where the replay begins, where there are any of these.
     """
 
     events: tuple[ScheduledEvent, ...] | None = None
@@ -96,6 +103,7 @@ class OutlookThen:
     figures: tuple[Figures, ...] = ()
     series: tuple[StoredRow, ...] = ()
     facts: tuple[StoredFact, ...] = ()
+    flow: FlowRows = field(default_factory=dict)
     begin: datetime | None = None
     companions: tuple[CompanionTrack, ...] = ()
 
@@ -162,10 +170,16 @@ class OutlookThen:
         """Return it without them: the outside sources of a profile do not name them."""
         return replace(self, companions=())
 
+    def flow_of(self, profile: Profile) -> Flow | None:
+        """Return the function that gives the order flow of bars; None where none is read."""
+        if not self.flow or not profile.outside.sources:
+            return None
+        return flow_then.known(self.flow)
+
     def with_older_series(self) -> OutlookThen:
         """Return it with every series as it was SHIFT before: a placebo that reads no less.
 
-        So are reports and companions. What is shorter than that is left out.
+        So are reports, companions and order flow. What is shorter than that is left out.
         """
         rows = (one for one in self.series if one.row.name not in self.short_series)
         facts = (one for one in self.facts if one.row.ticker not in self.short_series)
@@ -175,6 +189,7 @@ class OutlookThen:
             series=tuple(map(_shifted, rows)),
             facts=tuple(map(_shifted_fact, facts)),
             companions=tuple(tracks),
+            flow=flow_then.older(self.flow, SHIFT, self.short_series),
         )
 
     def _short(self, track: CompanionTrack) -> bool:
@@ -194,8 +209,13 @@ class OutlookThen:
             else one._replace(row=one.row._replace(value=float(rng.uniform(1.0, 1e9))))
             for one in self.facts
         )
-        tracks = (one.other_future(as_of, rng) for one in self.companions)
-        return replace(self, series=tuple(rows), facts=tuple(facts), companions=tuple(tracks))
+        return replace(
+            self,
+            series=tuple(rows),
+            facts=tuple(facts),
+            companions=tuple(one.other_future(as_of, rng) for one in self.companions),
+            flow=flow_then.with_other_future(self.flow, as_of, rng),
+        )
 
     @property
     def short_series(self) -> tuple[str, ...]:
@@ -207,6 +227,7 @@ class OutlookThen:
         first: dict[str, datetime] = {}
         for name, known in told:
             first[name] = min(known, first.get(name, known))
+        first |= {flow_then.name_of(name): rows[0].bar_time for name, rows in self.flow.items()}
         begin = self.begin or max((known for _, known in told), default=LATEST)
         tracks = (one.label for one in self.companions if self._short(one))
         short = (name for name, at in first.items() if at + SHIFT > begin)
@@ -222,6 +243,7 @@ class OutlookThen:
             # In rows: a replay of years has thousands.
             **({"series": [_row(one) for one in self.series]} if self.series else {}),
             **({"facts": [_fact_told(one) for one in self.facts]} if self.facts else {}),
+            **({"flow": flow_then.as_json(self.flow)} if self.flow else {}),
             **({"begin": iso(self.begin)} if self.begin else {}),
             **(
                 {"companions": [one.as_row() for one in self.companions]} if self.companions else {}
@@ -242,6 +264,7 @@ class OutlookThen:
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
             tuple(_stored_fact(row) for row in told.get("facts", ())),
+            flow_then.of_json(told.get("flow", {})),
             parse(told["begin"]) if told.get("begin") else None,
             tuple(CompanionTrack.of(row) for row in told.get("companions", ())),
         )
@@ -262,12 +285,7 @@ def read_outlook(
     if profile.events.calendar:
         currencies_of(instance, profile)
         events = _around_replay(read_events(home / profile.events.calendar), begin, end)
-    series, facts = _outside_of_desk(home, instance, profile, begin, end)
-    tracks = _companions_of_desk(home, instance, begin, end)
-    beside: dict[str, Any] = {
-        "series": series, "facts": facts, "companions": tracks,
-        "begin": begin if series or facts or tracks else None,
-    }  # fmt: skip
+    beside = _beside_bars(home, instance, profile, begin, end)
     if not profile.agents.include_news:
         return OutlookThen(events, **beside)
     # No tick looks farther back (news_collector.Collector.latest).
@@ -346,10 +364,21 @@ def _figures(database: Database, tickers: Iterable[str], end: datetime) -> list[
 def only_series(
     home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
 ) -> OutlookThen:
-    """Return the outside numbers and companions of a desk alone, without news and events."""
+    """Return the outside numbers of a desk alone, without news and events."""
+    return OutlookThen(**_beside_bars(home, instance, profile, begin, end))
+
+
+def _beside_bars(
+    home: Path, instance: Instance, profile: Profile, begin: datetime, end: datetime
+) -> dict[str, Any]:
+    """Return all that a desk has stored beside its bars, and where the replay of it begins."""
     series, facts = _outside_of_desk(home, instance, profile, begin, end)
     tracks = _companions_of_desk(home, instance, begin, end)
-    return OutlookThen(series=series, facts=facts, companions=tracks)
+    flow = _flow_of_desk(home, instance, begin, end) if profile.outside.sources else {}
+    begins = begin if series or facts or tracks or flow else None
+    return {
+        "series": series, "facts": facts, "companions": tracks, "flow": flow, "begin": begins,
+    }  # fmt: skip
 
 
 def _companions_of_desk(
@@ -391,6 +420,29 @@ def _outside_of_desk(
 
 def _counts(one: StoredRow | StoredFact, end: datetime, sources: Collection[str]) -> bool:
     return one.row.known_at <= end and kind_of_source(one.row.source) in sources
+
+
+def _flow_of_desk(home: Path, instance: Instance, begin: datetime, end: datetime) -> FlowRows:
+    """Return the order flow that the desk has stored, also of the bars that its placebo reads."""
+    if not (home / DATABASE).exists():
+        return {}
+    whose = [one.id for one in load_desk(home).instances if instance.id in (one.id, one.symbol)]
+    database = open_home(home)
+    try:
+        for name in whose or [instance.id]:
+            found = {
+                timeframe: tuple(
+                    row
+                    for row in database.flow_rows(name, timeframe, begin - FLOW_BACK, end)
+                    if row.bar_time + duration(timeframe) <= end
+                )
+                for timeframe in instance.timeframes
+            }
+            if any(found.values()):
+                return {timeframe: rows for timeframe, rows in found.items() if rows}
+    finally:
+        database.close()
+    return {}
 
 
 # --- what the collector is handed -----------------------------------------------------------------

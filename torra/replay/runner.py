@@ -230,6 +230,7 @@ def _steps(run: _Run) -> Iterator[int]:
         events=course.outlook.events_of(course.instance, run.profile),
         outside=course.outlook.outside_of(course.instance, run.profile),
         companions=course.outlook.companions_of(),
+        flow=course.outlook.flow_of(run.profile),
         debater=run.voice.debater,
         recording=False,
     )

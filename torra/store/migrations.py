@@ -632,6 +632,32 @@ CREATE TRIGGER spreads_go_with_bars BEFORE DELETE ON spreads
 """
 """The spread of a revision of a bar (torra.store.spreads)."""
 
+FLOW: Final = """
+CREATE TABLE flow (
+    instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
+    ticks INTEGER NOT NULL, up INTEGER NOT NULL, down INTEGER NOT NULL,
+    spread_mean REAL, spread_widest REAL, levels INTEGER, bid_volume REAL, ask_volume REAL,
+    imbalance REAL, slippage REAL, events INTEGER,
+    source TEXT NOT NULL, first_seen TEXT NOT NULL,
+    PRIMARY KEY (instance, timeframe, bar_time)
+) WITHOUT ROWID;
+CREATE TRIGGER flow_never_changes BEFORE UPDATE ON flow
+    BEGIN SELECT RAISE(ABORT, 'the order flow of a bar stays as it was first seen'); END;
+CREATE TRIGGER flow_never_replaced BEFORE INSERT ON flow
+    WHEN EXISTS (
+        SELECT 1 FROM flow WHERE instance = new.instance AND timeframe = new.timeframe
+        AND bar_time = new.bar_time
+    )
+    BEGIN SELECT RAISE(ABORT, 'the order flow of a bar stays as it was first seen'); END;
+CREATE TRIGGER flow_goes_with_bars BEFORE DELETE ON flow
+    WHEN EXISTS (
+        SELECT 1 FROM bars WHERE instance = old.instance AND timeframe = old.timeframe
+        AND bar_time = old.bar_time
+    )
+    BEGIN SELECT RAISE(ABORT, 'the order flow of a bar stays as long as the bar'); END;
+"""
+"""What moved inside each bar (torra.store.flow)."""
+
 CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
 
 steps: Final = Migrations("torra")
@@ -771,6 +797,11 @@ def _spreads(db: sqlite_utils.Database) -> None:
     db.executescript(SPREADS)
 
 
+@steps(name="0020_flow")
+def _flow(db: sqlite_utils.Database) -> None:
+    db.executescript(FLOW)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -791,6 +822,7 @@ SCRIPTS: Final = {
     "0017_trade_notes": TRADE_NOTES,
     "0018_outside": OUTSIDE,
     "0019_spreads": SPREADS,
+    "0020_flow": FLOW,
 }
 """The script of each step, without the sentiment table and added columns."""
 

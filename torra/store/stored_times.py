@@ -30,6 +30,7 @@ FOUND_BY: Final = (
     ("chains", "close_time", ""),
     ("bars", "bar_time", ""),
     ("spreads", "bar_time", ""),
+    ("flow", "bar_time", ""),
     ("record_highs", "bar_time", ""),
     ("record_lows", "bar_time", ""),
 )

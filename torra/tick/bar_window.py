@@ -9,7 +9,7 @@ looks rows up; the rows are the same, because every indicator is causal and sett
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import cached_property
@@ -26,6 +26,7 @@ from torra.clock import duration, iso
 from torra.config import Instance
 from torra.errors import DataUnavailable
 from torra.evidence.fair_value import Closes
+from torra.evidence.flow_readings import NO_FLOW, FlowThen
 from torra.feeds import door
 from torra.feeds.protocol import Feed
 from torra.market import spreads
@@ -77,6 +78,24 @@ class LiveWindow:
         self._feed = feed
         self._database = database
         self._closes: tuple[tuple[date, timedelta, datetime | None] | None, Closes] = (None, ())
+        self._flow: dict[str, FlowThen] = {}
+
+    def flow(self, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        """Return the order flow of bars by their open times; `keep` stores what is new of it.
+
+        What was stored first stands, as in a replay. A feed that has none gives NO_FLOW.
+        """
+        brings = getattr(self._feed, "flow", None)
+        if brings is None:
+            return NO_FLOW
+        found: FlowThen = brings(self._instance.symbol, timeframe, times)
+        if found.status == NO_FLOW.status:
+            return found
+        self._flow[timeframe] = found
+        stored = self._database.flow_rows(self._instance.id, timeframe, times[0], times[-1])
+        rows = {time: found.rows[time] for time in times if time in found.rows}
+        rows |= {row.bar_time: row for row in stored}
+        return found._replace(rows=rows)
 
     def daily_closes(self, as_of: datetime, span: timedelta) -> Closes:
         """Return the closes of all stored bars; the same list as long as they are the same."""
@@ -97,7 +116,13 @@ class LiveWindow:
         return BarView.of(door.check(raw, timeframe, as_of=as_of))
 
     def keep(self, timeframe: str, bars: BarView) -> None:
-        """Store every bar that is new, and a new revision of any that has changed."""
+        """Store every bar that is new, and a new revision of any that has changed.
+
+        Stores the order flow too that was read for this tick.
+        """
+        if (flow := self._flow.pop(timeframe, None)) is not None:
+            known = [row for time, row in flow.rows.items() if time <= bars.last]
+            self._database.store_flow(self._instance.id, timeframe, known, flow.source)
         newest = self._database.newest_bar(self._instance.id, timeframe)
         if newest is None or newest < bars.first:  # a hole would hide a high: take it all
             self._fill(timeframe, bars.last + duration(timeframe))

@@ -17,6 +17,7 @@ from agents.contracts import Submit
 from torra.clock import Clock
 from torra.config import Instance
 from torra.evidence.companion_readings import Companions
+from torra.evidence.flow_readings import Flow
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
@@ -65,13 +66,13 @@ class Edges:
     be asked, `account` None where nobody is to be paid. `picture` gives a replay the chart of then.
     `news` returns what was known at a moment, `events` what was scheduled around a close and the
     moment of its tick, `outside` the outside numbers, from the symbol's own closes of whole days
-    too; each is None where the profile does not ask for it. `companions` are the instance's, None
-    where it has none. `route` leads to a
-    bridge, None to the paper bridge. `halted` says why nothing may go out, "" when it may.
-    `on_error` gets what went wrong after a tick was stored, which cannot fail it any more. Without
-    `recording` no journal is kept, and what only a record needs is not computed. `together` has the
-    L1 composites of timeframes that closed with a tick and do not run with it: a replay from the
-    journal runs one tick at a time.
+    too, `flow` the order flow of bars; each is None where the profile does not ask for it.
+    `companions` are the instance's, None where it has none. `route` leads to a bridge, None to the
+    paper bridge. `halted` says why nothing may go out, "" when it may. `on_error` gets what went
+    wrong after a tick was stored, which cannot fail it any more. Without `recording` no journal is
+    kept, and what only a record needs is not computed. `together` has the L1 composites of
+    timeframes that closed with a tick and do not run with it: a replay from the journal runs one
+    tick at a time.
     """
 
     database: TickStore
@@ -87,6 +88,7 @@ class Edges:
     events: Callable[[datetime, datetime], EventView] | None = None
     outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
     companions: Companions | None = None
+    flow: Flow | None = None
     route: MarketRoute | None = None
     halted: Callable[[], str] = lambda: ""
     on_error: Callable[[Exception], None] = lambda _error: None

@@ -15,8 +15,11 @@ from instance_database import TickKey
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.errors import DataUnavailable
-from torra.evidence import feature_bundle
+from torra.evidence import feature_bundle, flow_readings
 from torra.evidence.companion_readings import beside
+from torra.evidence.flow_readings import NO_FLOW
+from torra.evidence.outside_readings import OutsideView
+from torra.market.bar_view import BarView
 from torra.tick import paper
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
@@ -42,6 +45,7 @@ def look(
     path = paper.path(instance, edges.window, cursor, as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
+    flow = _flow(key, edges, bars, float(row["atr14"]))
     now = edges.clock.now()
     # Before the paper bridge moves: a replay starts from this and lives through the same bars.
     before = edges.database.standing(instance.id) if edges.recorded else {}
@@ -69,6 +73,8 @@ def look(
     outside = edges.outside(as_of, closes) if edges.outside else None
     if edges.companions is not None:
         outside = beside(outside, edges.companions.known(key.timeframe, as_of, bars))
+    if flow is not None:
+        outside = flow_readings.beside(outside, flow)
     bundle = feature_bundle.build(
         symbol=instance.symbol,
         timeframe=key.timeframe,
@@ -117,3 +123,14 @@ def look(
         spreads=spreads,
         outside=outside,
     )
+
+
+def _flow(key: TickKey, edges: Edges, bars: BarView, atr: float) -> OutsideView | None:
+    """Return what is known of the order flow of the tick's bars; None where nothing brings any."""
+    if edges.flow is None:
+        return None
+    times = bars.newest_times(flow_readings.MEAN_BARS)
+    then = edges.flow(key.timeframe, times)
+    if then.status == NO_FLOW.status:
+        return None
+    return flow_readings.read(then, times, key.close_time, atr)

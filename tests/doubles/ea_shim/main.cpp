@@ -14,6 +14,9 @@
 //   set <name> <value>           broker and account settings, see DEFAULTS in simulated_broker.hpp
 //   symbol <name> [term value]…  make or change a symbol, see TERMS there
 //   quote <symbol> <bid> <ask>   a tick; stops and targets are served
+//   ticks <symbol> <msc,bid,ask,last,flags>…   into the terminal's store of ticks, and nothing else
+//   book <symbol> [type,price,volume,volume_real]…   an order book, and OnBookEvent
+//   no_ticks <symbol> <from> <to>   the store loses those milliseconds
 //   fail <retcode> <executed> [volume]   the next order: 0 not executed, 1 executed (or so much of
 //                                it), 2 left waiting (but for so much of it)
 //   fail_check <retcode>         the next OrderCheck
@@ -190,6 +193,38 @@ bool market_command(const Words &w, const std::string &line) {
     s.bid = real(2);
     s.ask = real(3);
     s.time = atol(word(4).c_str());
+  } else if (w[0] == "ticks") {
+    Symbol &s = broker.symbols.at(word(1));
+    for (size_t i = 2; i < w.size(); i++) {
+      MqlTick t = {};
+      if (sscanf(w[i].c_str(), "%ld,%lf,%lf,%lf,%u", &t.time_msc, &t.bid, &t.ask, &t.last,
+                 &t.flags) != 5)
+        die(("no tick " + w[i]).c_str(), 0);
+      t.time = t.time_msc / 1000;
+      s.ticks.push_back(t);
+    }
+    return true;  // the store of ticks is not kept: it is the broker's to fill
+  } else if (w[0] == "no_ticks") {
+    std::vector<MqlTick> left;
+    for (auto &t : broker.symbols.at(word(1)).ticks)
+      if (t.time_msc < atol(word(2).c_str()) || t.time_msc > atol(word(3).c_str()))
+        left.push_back(t);
+    broker.symbols.at(word(1)).ticks = left;
+    return true;
+  } else if (w[0] == "book") {
+    Symbol &s = broker.symbols.at(word(1));
+    s.book.clear();
+    for (size_t i = 2; i < w.size(); i++) {
+      int type = 0;
+      MqlBookInfo entry = {};
+      if (sscanf(w[i].c_str(), "%d,%lf,%ld,%lf", &type, &entry.price, &entry.volume,
+                 &entry.volume_real) != 4)
+        die(("no entry of a book " + w[i]).c_str(), 0);
+      entry.type = (ENUM_BOOK_TYPE)type;
+      s.book.push_back(entry);
+    }
+    if (s.watched_book) OnBookEvent(string(word(1)));
+    return true;
   } else if (w[0] == "fail") {
     broker.faults.push_back({(uint)atoi(word(1).c_str()), atoi(word(2).c_str()), real(3)});
   } else if (w[0] == "defaults") {

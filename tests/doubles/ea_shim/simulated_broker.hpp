@@ -82,7 +82,22 @@ enum : uint {
 
 struct MqlTick {
   datetime time;
-  double bid, ask;
+  double bid, ask, last;
+  ulong volume;
+  long time_msc;
+  uint flags;
+  double volume_real;
+};
+enum { TICK_FLAG_BID = 2, TICK_FLAG_ASK = 4, TICK_FLAG_LAST = 8, TICK_FLAG_VOLUME = 16 };
+enum : uint { COPY_TICKS_INFO = 1, COPY_TICKS_TRADE = 2, COPY_TICKS_ALL = 3 };
+enum ENUM_BOOK_TYPE {
+  BOOK_TYPE_SELL = 1, BOOK_TYPE_BUY, BOOK_TYPE_SELL_MARKET, BOOK_TYPE_BUY_MARKET
+};
+struct MqlBookInfo {
+  ENUM_BOOK_TYPE type;
+  double price;
+  long volume;
+  double volume_real;
 };
 struct MqlRates {
   datetime time;
@@ -122,6 +137,9 @@ struct Symbol {
   Settings terms;
   double bid = 0, ask = 0;
   long time = 0;  // of the quote, server time
+  std::vector<MqlTick> ticks;      // the terminal's own store of them
+  std::vector<MqlBookInfo> book;   // as it is now
+  bool watched_book = false;       // this life of the program asked for it
 };
 struct Position {
   ulong ticket = 0;
@@ -157,12 +175,12 @@ const char *const DEFAULTS[][2] = {
     {"server_offset", "10800"}, {"leverage", "100"}, {"currency", "USD"}, {"free_margin", ""},
     {"visible_after", "0"}, {"mangle", "none"}, {"sl_magic", "zero"}, {"stop_fill", "tick"},
     {"slippage", "0"}, {"commission", "0"}, {"halt_on_check", "0"}, {"history", "1"},
-    {"result", "full"}, {"send_takes", "0"}};
+    {"result", "full"}, {"send_takes", "0"}, {"ticks_take", "0"}};
 const char *const TERMS[][2] = {
     {"digits", "2"}, {"tick_size", "0.01"}, {"tick_value", "1"}, {"contract", "100"},
     {"lot_min", "0.01"}, {"lot_step", "0.01"}, {"lot_max", "100"}, {"stops_level", "0"},
     {"filling", "1"}, {"mode", "full"}, {"currency", "USD"}, {"session", "always"},
-    {"watched", "1"}};
+    {"watched", "1"}, {"depth", "0"}};
 
 inline std::string number(double value) {
   char text[64];
@@ -803,6 +821,44 @@ inline int CopyRates(const string &name, ENUM_TIMEFRAMES tf, int start, int coun
   std::advance(bar, -start);
   for (int i = take - 1; i >= 0; i--) rates[i] = (--bar)->second;
   return take;
+}
+
+// Both ends belong to the range; a terminal may take its time for the first ticks.
+inline int CopyTicksRange(const string &name, Array<MqlTick> &ticks, uint = COPY_TICKS_ALL,
+                          ulong from = 0, ulong to = 0) {
+  shim::Symbol *s = shim::broker.symbol(name.raw_);
+  shim::program.gmt += shim::broker.real("ticks_take");
+  shim::program.ticks += shim::broker.real("ticks_take");
+  ArrayResize(ticks, 0);
+  if (!s) return -1;
+  int count = 0;
+  for (auto &tick : s->ticks) {
+    if ((ulong)tick.time_msc < from || (to > 0 && (ulong)tick.time_msc > to)) continue;
+    ArrayResize(ticks, count + 1, 4096);
+    ticks[count++] = tick;
+  }
+  return count;
+}
+
+//--- the order book: only of symbols that have a depth, only to who asked for it --------------------
+inline bool MarketBookAdd(const string &name) {
+  shim::Symbol *s = shim::broker.symbol(name.raw_);
+  if (!s || shim::Broker::term(*s, "depth") <= 0) return false;
+  return s->watched_book = true;
+}
+inline bool MarketBookRelease(const string &name) {
+  shim::Symbol *s = shim::broker.symbol(name.raw_);
+  if (!s || !s->watched_book) return false;
+  s->watched_book = false;
+  return true;
+}
+inline bool MarketBookGet(const string &name, Array<MqlBookInfo> &entries) {
+  shim::Symbol *s = shim::broker.symbol(name.raw_);
+  ArrayResize(entries, 0);
+  if (!s || !s->watched_book || s->book.empty()) return false;
+  ArrayResize(entries, (int)s->book.size());
+  for (size_t i = 0; i < s->book.size(); i++) entries[(int)i] = s->book[i];
+  return true;
 }
 
 //--- positions, orders, history: what the terminal's lists show -----------------------------------

@@ -38,6 +38,7 @@ from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.errors import ConfigError
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.company_numbers import reads_company
+from torra.evidence.flow_readings import FAULTS
 from torra.evidence.outside_numbers import EDGAR, StoredRow, series_of
 from torra.evidence.outside_readings import LEVELS_OF, market_of, series_for
 from torra.exhibits import figures, outside_words
@@ -414,7 +415,10 @@ def _series_signs(behind: Backing, shares: Kept[list[dict[str, Any]]]) -> Iterat
     collector = getattr(outlook, "series", None)
     named = {name for one in reading for name in one.profile.outside.sources}
     asked = [name for name in PUBLISHERS if name in named]
-    stored = [*_numbers(behind, reading, collector), *_companies(behind, reading)]
+    stored = [
+        *_numbers(behind, reading, collector), *_companies(behind, reading),
+        *_flow(behind, reading),
+    ]  # fmt: skip
     if not stored and not asked:
         told = "nothing is stored yet: torra outside import FILE, or name fred, cftc or edgar"
         yield Sign("numbers", "note", f"{told} in outside.sources")
@@ -580,6 +584,29 @@ def _number(title: str, one: StoredRow, now: datetime) -> Sign:
     by_file = row.source not in PUBLISHERS
     remedy = "bring newer values: torra outside import FILE" if by_file else OLD_NUMBER
     return Sign(title, "warn", f"{told}, too old to count", remedy)
+
+
+def _flow(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
+    """Yield the newest order flow of each stream whose feed brings any, or why there is none.
+
+    A stream whose newest tick has it is in order, however long ago that is: the market may rest.
+    """
+    for one in reading:
+        name = one.instance.id
+        for timeframe in one.instance.timeframes:
+            row = behind.database.newest_flow(name, timeframe)
+            newest = behind.database.outside_statuses(name, (timeframe,), 1)
+            status = next((str(tick["flow"]) for tick in newest if tick.get("flow")), "")
+            if not row and not status:
+                continue
+            title = f"{name} {timeframe} order flow"
+            line = outside_words.flow_line(row) if row else "none is stored yet"
+            if status in ("", "available"):
+                yield Sign(title, "ok", line)
+                continue
+            why = f"{line}; the newest tick had none: {outside_words.brief(status)}"
+            level = "warn" if status in FAULTS else "note"
+            yield Sign(title, level, why, outside_words.NO_FLOW.get(status, ""))
 
 
 def _share(

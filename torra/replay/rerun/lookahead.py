@@ -210,6 +210,7 @@ class _World:
             1,
             outside=self.outlook.outside_of(instance, profile),
             companions=self.outlook.companions_of(),
+            flow=self.outlook.flow_of(profile),
         )
         found = []
         for key in self._keys(as_of):

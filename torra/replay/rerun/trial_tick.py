@@ -212,6 +212,7 @@ def _tick(
         events=outlook.events(instance, profile),
         outside=outlook.outside(instance, profile),
         companions=companions,
+        flow=window.flow if profile.outside.sources else None,
         promoted=lambda: database.agents_promoted(fingerprint(profile)),
     )
     # Paid agents are asked on the tick of the trial alone.

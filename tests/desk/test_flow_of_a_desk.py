@@ -1,0 +1,143 @@
+"""Order flow on a desk: its files beside the bars, a drive that hangs, and what doctor says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worlds import desks, flow_files, journals, mt5_bars
+from tests.worlds.flows import Flowing
+from tests.worlds.mt5_bars import KEY, put
+from torra.config import Instance
+from torra.desk import self_check
+from torra.evidence.flow_readings import FlowThen
+from torra.feeds.flow_files import FlowFiles
+from torra.feeds.limited import LimitedFeed, LimitedFlow
+from torra.market.broker_clock import ServerClock
+from torra.time_limit import TimeLimit
+
+
+class Hanging(Flowing):
+    """Its order flow does not come before it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+        self.asked = 0
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        self.asked += 1
+        assert self.let_go.wait(30)
+        return super().flow(symbol, timeframe, times)
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    made = Hanging()
+    yield made
+    made.let_go.set()
+
+
+def lived(folder: Path, feed: Any) -> list[dict[str, Any]]:
+    """Return the records of a desk's ticks."""
+    desk = desks.open_desk(
+        folder, (desks.BTC,), profile=journals.a_profile(), feed=feed, lease_seconds=36_000.0
+    )
+    desk._hold_lease()
+    for _ in range(6):
+        desks.step(desk)
+    with closing(desk.database):
+        keys = desk.database.journalled(desks.BTC.id)
+        return [desk.database.journal_row(key)[0] for key in keys]
+
+
+def test_a_drive_that_hangs_is_waited_for_once_and_costs_no_tick(
+    tmp_path: Path, hanging: Hanging
+) -> None:
+    """Side by side with the same desk whose order flow answers; the bars come in both."""
+    flow = LimitedFlow(hanging, TimeLimit("flow", 0.1))
+    limited = LimitedFeed(hanging, TimeLimit("bars", 30.0), flow)
+    records, beside = lived(tmp_path / "hangs", limited), lived(tmp_path / "answers", Flowing())
+    assert hanging.asked == 1, "until it answers nobody waits for it any more"
+    assert [one["bar_time"] for one in records] == [one["bar_time"] for one in beside]
+    for record, other in zip(records, beside, strict=True):
+        assert record["outside"]["statuses"]["flow"] == "unreachable"
+        assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
+
+
+def test_once_it_answers_again_it_is_read_again(tmp_path: Path, hanging: Hanging) -> None:
+    flow = LimitedFlow(hanging, TimeLimit("x", 0.2))
+    times = [desks.START - timedelta(minutes=15)]
+    assert flow.flow("BTCUSD", "M15", times).status == "unreachable"
+    hanging.let_go.set()
+    deadline = time.monotonic() + 20
+    while flow.flow("BTCUSD", "M15", times).status == "unreachable":
+        assert time.monotonic() < deadline
+    assert flow.flow("BTCUSD", "M15", times).status != "unreachable"
+
+
+def test_whatever_a_source_raises_a_tick_hears_that_it_is_broken() -> None:
+    class Raising:
+        def flow(self, *_: Any) -> FlowThen:
+            raise RuntimeError("a plug-in")
+
+    found = LimitedFlow(Raising(), TimeLimit("x", 1.0)).flow("BTCUSD", "M15", [desks.START])
+    assert found == FlowThen({}, "broken")
+
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+class Fed:
+    """Bars and order flow of the channel's folder, as doctor meets them."""
+
+    def __init__(self, folder: Path) -> None:
+        clock, symbols = ServerClock.parse("+03:00"), {"XAUUSD": "XAUUSD.m"}
+        self.bars_feed = mt5_bars.feed(folder, symbols, clock)
+        flow = FlowFiles(folder, symbols, clock, KEY, channel="main", account=mt5_bars.ACCOUNT)
+        self.feed = LimitedFeed(
+            self.bars_feed, TimeLimit("bars", 3.0), LimitedFlow(flow, TimeLimit("flow", 3.0))
+        )
+
+
+@pytest.mark.parametrize(
+    ("rows", "level", "said"),
+    [
+        (20, "ok", "that of the newest bar is there"),
+        (19, "ok", "not there yet"),
+        (5, "warning", "nothing was counted"),
+        (0, "ok", "version 2.1"),
+        (-1, "warning", "cannot be used"),
+    ],
+)
+def test_doctor_says_how_the_order_flow_stands(
+    tmp_path: Path, rows: int, level: str, said: str
+) -> None:
+    folder = tmp_path
+    opens = mt5_bars.quarters(mt5_bars.NOON, 20)
+    bars = mt5_bars.rows(opens, mt5_bars.plus_3)
+    written = opens[-1] + timedelta(minutes=16)
+    put(folder / "bars" / "XAUUSD.m_M15.csv", mt5_bars.text(bars, 10_800), written)
+    if rows:
+        lines = [f"{bar[0]},5,1,1,,,,,,,," for bar in bars[: max(rows, 1)]]
+        told = flow_files.text(lines, key=KEY if rows > 0 else "another")
+        put(folder / "flow" / "XAUUSD.m_M15.csv", told)
+    instance = Instance(symbol="XAUUSD", timeframes=("M15",), feed="mt5_files")
+    (found,) = self_check._flow(instance, "M15", Fed(folder).feed)
+    assert (found.name, found.level) == ("order flow", level)
+    assert found.detail.startswith("XAUUSD M15: ") and said in found.detail
+    assert bool(found.remedy) == (level == "warning")
+
+
+def test_doctor_says_nothing_of_a_feed_without_any() -> None:
+    assert not [*self_check._flow(desks.BTC, "M15", desks.sample())]
+    assert not [
+        *self_check._flow(desks.BTC, "M15", LimitedFeed(desks.sample(), TimeLimit("x", 3.0)))
+    ]

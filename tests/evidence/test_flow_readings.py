@@ -1,0 +1,165 @@
+"""What a tick reads of the order flow: exact numbers, None where there is none, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+from numpy.random import PCG64, Generator
+
+from tests.worlds import flows
+from torra.evidence import flow_then
+from torra.evidence.flow_readings import (
+    MEAN_BARS,
+    NAMES,
+    FlowRow,
+    FlowThen,
+    beside,
+    missing,
+    read,
+)
+from torra.evidence.outside_readings import OutsideView, Seen, kind_of
+
+QUARTER = timedelta(minutes=15)
+NOON = datetime(2026, 2, 11, 12, tzinfo=UTC)
+TIMES = [NOON + number * QUARTER for number in range(MEAN_BARS)]
+CLOSE = TIMES[-1] + QUARTER
+ROWS = {time: FlowRow(time, 100 + number, 3, 1, 0.25, 0.5) for number, time in enumerate(TIMES)}
+LAST = TIMES[-1]
+WITH_BOOK = ROWS[LAST]._replace(
+    levels=10, bid_volume=3.0, ask_volume=1.0, imbalance=0.5, slippage=0.1, events=7
+)
+BOOK = ("book_levels", "book_imbalance", "slippage_atr", "book_events")
+
+
+def numbers(rows: dict[datetime, FlowRow], atr: float = 2.0) -> dict[str, object]:
+    found = read(FlowThen(rows), TIMES, CLOSE, atr).numbers
+    assert list(found) == [f"flow.{name}" for name in NAMES]
+    return {name.removeprefix("flow."): value for name, value in found.items()}
+
+
+def test_every_number_by_hand() -> None:
+    assert numbers({**ROWS, LAST: WITH_BOOK}) == {
+        "ticks": 119.0,
+        "ticks_ratio": pytest.approx(119 / 109.5, rel=1e-15),
+        "up_share": 0.75,
+        "spread_mean_atr": 0.125,
+        "spread_widest_atr": 0.25,
+        "book_levels": 10.0,
+        "book_imbalance": 0.5,
+        "slippage_atr": 0.05,
+        "book_events": 7.0,
+    }
+
+
+def test_without_a_book_its_numbers_are_none_and_never_0() -> None:
+    found = numbers(ROWS)
+    assert [found[name] for name in BOOK] == [None] * 4
+    assert all(found[name] is not None for name in found if name not in BOOK)
+
+
+def test_a_book_too_thin_for_a_lot_has_no_slippage_and_the_rest() -> None:
+    found = numbers({**ROWS, LAST: WITH_BOOK._replace(slippage=None)})
+    assert [found[name] is None for name in BOOK] == [False, False, True, False]
+
+
+def test_changes_that_nobody_counted_are_none() -> None:
+    assert numbers({**ROWS, LAST: WITH_BOOK._replace(events=None)})["book_events"] is None
+
+
+def test_a_bar_without_a_move_has_no_share_and_one_without_quotes_no_spread() -> None:
+    found = numbers({**ROWS, LAST: FlowRow(LAST, 5, 0, 0)})
+    assert (found["up_share"], found["spread_mean_atr"], found["ticks"]) == (None, None, 5.0)
+
+
+@pytest.mark.parametrize("atr", [0.0, math.nan])
+def test_without_an_atr_nothing_is_measured_in_it(atr: float) -> None:
+    found = numbers({**ROWS, LAST: WITH_BOOK}, atr)
+    none = [name for name, value in found.items() if value is None]
+    assert none == ["spread_mean_atr", "spread_widest_atr", "slippage_atr"]
+
+
+def test_a_hole_among_the_twenty_leaves_no_ratio() -> None:
+    rows = {time: row for time, row in ROWS.items() if time != TIMES[7]}
+    found = numbers(rows)
+    assert found["ticks_ratio"] is None and found["ticks"] == 119.0
+
+
+@pytest.mark.parametrize("status", ["no_file", "broken", "unreachable", "not_yet", "stale"])
+def test_without_the_row_of_the_deciding_bar_everything_is_none_and_says_why(status: str) -> None:
+    rows = {time: row for time, row in ROWS.items() if time != LAST}
+    found = read(FlowThen(rows, status), TIMES, CLOSE, 2.0)
+    assert set(found.numbers.values()) == {None} and len(found.numbers) == len(NAMES)
+    assert found.statuses == {"flow": status} and found.seen == {}
+
+
+def test_a_row_that_the_store_has_counts_whatever_became_of_the_file() -> None:
+    found = read(FlowThen(ROWS, "no_file"), TIMES, CLOSE, 2.0)
+    assert found.statuses == {"flow": "available"}
+    assert found.seen == {"flow": Seen(119.0, LAST, CLOSE, "")}
+
+
+def test_why_a_row_is_missing() -> None:
+    early = {time: row for time, row in ROWS.items() if time < LAST}
+    later = {**early, LAST + QUARTER: ROWS[LAST]}
+    old = {time: row for time, row in ROWS.items() if time < TIMES[-5]}
+    found = [missing(rows, TIMES) for rows in (early, later, old, {})]
+    assert found == ["not_yet", "left_out", "stale", "stale"]
+
+
+def test_it_stands_beside_the_other_outside_numbers() -> None:
+    other = OutsideView({"macro.vix": 20.0}, {"macro": "available"})
+    flow = read(FlowThen(ROWS), TIMES, CLOSE, 2.0)
+    both = beside(other, flow)
+    assert both.numbers == {**other.numbers, **flow.numbers}
+    assert both.statuses == {"macro": "available", "flow": "available"}
+    assert beside(None, flow) == flow
+    assert all(kind_of(name) != ("", 4) for name in flow.numbers)
+
+
+def test_a_recount_of_many_bars(scaled: Callable[..., int]) -> None:
+    first = datetime(2021, 11, 1, tzinfo=UTC)
+    for number in range(scaled(1000)):
+        times = [first + (number + back) * QUARTER for back in range(MEAN_BARS)]
+        held = {row.bar_time: row for row in flows.rows(times, "M15")}
+        found = read(FlowThen(held), times, times[-1] + QUARTER, 3.0).numbers
+        row = held.get(times[-1])
+        if row is None:
+            assert set(found.values()) == {None}
+            continue
+        moves = row.up + row.down
+        assert found["flow.up_share"] == (row.up / moves if moves else None)
+        assert (found["flow.book_levels"] is None) == (row.levels is None)
+        whole = len(held) == MEAN_BARS
+        ratio = Fraction(row.ticks * MEAN_BARS, sum(one.ticks for one in held.values()))
+        assert found["flow.ticks_ratio"] == (pytest.approx(float(ratio)) if whole else None)
+
+
+# --- nothing later --------------------------------------------------------------------------------
+
+
+def test_nothing_that_came_later_moves_a_number(
+    scaled: Callable[..., int], record_property: Callable[[str, object], None]
+) -> None:
+    first = datetime(2021, 11, 1, tzinfo=UTC)
+    every = [first + number * QUARTER for number in range(1200)]
+    world = {"M15": tuple(flows.rows(every, "M15"))}
+    rng, cuts, planted = Generator(PCG64(5)), scaled(1_000, 20), 0
+    for _ in range(cuts):
+        last = int(rng.integers(MEAN_BARS, len(every) - 1))
+        times = every[last - MEAN_BARS + 1 : last + 1]
+        close = times[-1] + QUARTER
+        other = flow_then.with_other_future(world, close, rng)
+        was, now = (
+            read(flow_then.known(one)("M15", times), times, close, 2.0) for one in (world, other)
+        )
+        assert was == now
+        # Planted: who looked one bar ahead would be found.
+        leak = [*times[1:], times[-1] + QUARTER]
+        late = [flow_then.known(one)("M15", leak).rows.get(leak[-1]) for one in (world, other)]
+        planted += late[0] != late[1]
+    assert planted > cuts * 0.8
+    record_property("seen", f"{cuts} cuts, no number moved")

@@ -1,0 +1,115 @@
+"""The order flow of a bar in words: rows on the pages, a line for a tick, and why there is none."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from torra.evidence.flow_readings import MEAN_BARS, FlowRow, FlowThen, beside, read
+from torra.evidence.outside_readings import OutsideView
+from torra.exhibits import figures, outside_words
+from torra.tick.record import told_outside
+from torra.tick.tick_record import Outside
+
+QUARTER = timedelta(minutes=15)
+TIMES = [datetime(2026, 2, 11, 12, tzinfo=UTC) + number * QUARTER for number in range(MEAN_BARS)]
+LAST = TIMES[-1]
+PLAIN = FlowRow(LAST, 412, 120, 80, 0.25, 1.0)
+BOOK = PLAIN._replace(
+    levels=10, bid_volume=12.5, ask_volume=7.5, imbalance=0.25, slippage=0.1, events=310
+)
+
+
+def told(row: FlowRow | None = BOOK, status: str = "available", **more: Any) -> Outside:
+    rows = {time: PLAIN._replace(bar_time=time) for time in TIMES[:-1]}
+    held = rows if row is None else {**rows, LAST: row}
+    then = FlowThen(held, status, more.get("source", "mt5_files"))
+    other = OutsideView({"macro.vix": 20.0}, {"macro": more.get("macro", "empty")})
+    view = beside(other, read(then, TIMES, LAST + QUARTER, 2.0))
+    return Outside.read(told_outside(view))
+
+
+def rows(found: Outside) -> dict[str, tuple[str, str]]:
+    return {
+        row["name"]: (row["value"], row["change"])
+        for row in outside_words.shown("XAUUSD", found)["rows"]
+        if row["block"] == "flow"
+    }
+
+
+def test_each_number_has_its_row() -> None:
+    assert rows(told()) == {
+        "Ticks": ("412", "1.00 times the mean of 20 bars"),
+        "Moves up": ("60 % of all moves", figures.DASH),
+        "Mean spread": ("0.1250 ATR", "widest 0.5000 ATR"),
+        "Order book": ("10 levels", "310 changes"),
+        "Bids less offers": ("25 % of the book", figures.DASH),
+        "Slippage of one lot": ("0.0500 ATR", figures.DASH),
+    }
+    found = outside_words.shown("XAUUSD", told())
+    assert {row["origin"] for row in found["rows"]} == {
+        "in the bar of 2026-02-11 16:45 UTC, counted by the Expert Advisor"
+    }
+    assert found["brief"] == "6 numbers known"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("mt5_direct", "MetaTrader 5"), ("store", "this desk's store"), ("<b>x</b>", "<b>x</b>")],
+)
+def test_who_counted_is_named(source: str, said: str) -> None:
+    found = outside_words.shown("XAUUSD", told(source=source))
+    assert found["rows"][0]["origin"].endswith(f"counted by {said}")
+
+
+def test_without_a_book_there_is_a_sentence_and_no_row_of_it() -> None:
+    assert [*rows(told(PLAIN))] == ["Ticks", "Moves up", "Mean spread"]
+    assert outside_words.NO_BOOK in outside_words.shown("XAUUSD", told(PLAIN))["notes"]
+    assert outside_words.NO_BOOK not in outside_words.shown("XAUUSD", told())["notes"]
+
+
+@pytest.mark.parametrize("status", outside_words.NO_FLOW)
+def test_why_there_is_none_is_one_sentence_with_what_to_do(status: str) -> None:
+    found = outside_words.shown("XAUUSD", told(None, status))
+    (note,) = [note for note in found["notes"] if note.startswith("Order flow")]
+    assert note == f"Order flow is not known. {outside_words.NO_FLOW[status]}"
+    assert not rows(told(None, status))
+    assert outside_words.in_a_line("XAUUSD", told(None, status)).endswith(
+        f"order flow: {outside_words.BRIEFLY[status]}"
+    )
+
+
+def test_a_line_has_the_numbers() -> None:
+    assert "order flow: ticks 412, moves up 60 % of all moves" in outside_words.in_a_line(
+        "XAUUSD", told()
+    )
+
+
+def test_a_record_without_order_flow_says_nothing_of_it() -> None:
+    view = OutsideView({}, {"macro": "empty"})
+    found = outside_words.shown("XAUUSD", Outside.read(told_outside(view)))
+    assert not [note for note in found["notes"] if "rder" in note]
+
+
+def test_a_broken_store_is_still_told_beside_it() -> None:
+    view = beside(
+        OutsideView({}, {"macro": "broken", "cot": "broken"}),
+        read(FlowThen({}, "no_file"), TIMES, LAST, 2.0),
+    )
+    found = outside_words.shown("XAUUSD", Outside.read(told_outside(view)))
+    assert outside_words.UNREADABLE in found["notes"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"numbers": {"flow.ticks": "x"}, "seen": {"flow": {}}, "statuses": {"flow": "available"}},
+        {"numbers": {"flow.up_share": float("nan")}, "seen": {"flow": {"at": 3, "source": None}}},
+        {"statuses": {"flow": None}},
+    ],
+)
+def test_a_damaged_record_is_told_all_the_same(record: Any) -> None:
+    assert isinstance(outside_words.shown("XAUUSD", Outside.read(record))["brief"], str)
+    outside_words.in_a_line("XAUUSD", Outside.read(record))

@@ -1,0 +1,140 @@
+"""The MetaTrader5 package fills the same rows; what it cannot know is None."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from tests.doubles.fake_dwx import HandClock
+from tests.doubles.fake_metatrader5 import RATES, BookInfo, FakeMetaTrader5
+from tests.worlds.flow_files import Bar, market, moves, slippage, spreads
+from torra.bridges.mt5.terminal import Terminal
+from torra.evidence.flow_readings import FlowThen
+from torra.feeds.limited import LimitedFlow
+from torra.feeds.mt5_direct import Mt5DirectFeed
+from torra.feeds.mt5_flow import BOOK_SECONDS, Mt5DirectFlow
+from torra.market.broker_clock import ServerClock
+from torra.time_limit import TimeLimit
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+QUARTER = timedelta(minutes=15)
+TICKS = [("time", "<i8"), ("bid", "<f8"), ("ask", "<f8"), ("last", "<f8"), ("volume", "<u8"),
+         ("time_msc", "<i8"), ("flags", "<u4"), ("volume_real", "<f8")]  # fmt: skip
+
+
+class Desk:
+    """A terminal with ticks and a book, just after the close of the bar of NOON."""
+
+    def __init__(self) -> None:
+        self.clock = HandClock(NOON + QUARTER + timedelta(seconds=2))
+        self.server = ServerClock.parse("new_york+7")
+        self.package = FakeMetaTrader5(self.clock, self.server)
+        terminal = Terminal(self.package, seconds=5)
+        told = terminal, {"XAUUSD": "XAUUSD.m"}, self.server, self.clock
+        self.feed = Mt5DirectFeed(*told, Mt5DirectFlow(*told))
+        self.terminal = terminal
+
+    def fill(self, bars: list[Bar], *, ticks: int | None = None) -> None:
+        every = [
+            (at // 1000, bid, ask, last, 0, at, flags, 0.0)
+            for bar in bars
+            for at, bid, ask, last, flags in bar.ticks
+        ]
+        self.package.ticks["XAUUSD.m"] = np.array(every, dtype=TICKS)
+        rates = np.zeros(len(bars), dtype=RATES)
+        rates["time"] = [bar.time for bar in bars]
+        rates["tick_volume"] = [len(bar.ticks) if ticks is None else ticks for bar in bars]
+        self.package.rates["XAUUSD.m", 15] = rates
+
+    def flow(self, bar_time: datetime = NOON) -> FlowThen:
+        return self.feed.flow("XAUUSD", "M15", [bar_time])
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.terminal.close()
+
+
+def bars(desk: Desk, count: int = 3, **how: object) -> list[Bar]:
+    """Return bars of which the second is that of NOON."""
+    first = desk.server.from_utc(NOON - QUARTER)
+    return market(first, count, seconds=900, books=True, **how)  # type: ignore[arg-type]
+
+
+def test_ticks_and_spreads_are_those_of_a_recount(desk: Desk, scaled: Callable[..., int]) -> None:
+    for seed in range(scaled(300, least=15)):
+        made = bars(desk, trades=seed % 2 == 0, seed=seed)
+        desk.fill(made)
+        row = desk.flow().rows[NOON]
+        ticks, wide = made[1].ticks, spreads(made[1].ticks)
+        assert (row.ticks, (row.up, row.down)) == (len(ticks), moves(ticks))
+        assert row.spread_mean == pytest.approx(sum(wide) / len(wide) / 100)
+        assert row.spread_widest == pytest.approx(max(wide) / 100)
+        assert row.levels is row.events is row.slippage is None
+
+
+def test_a_book_is_that_of_now_and_its_changes_are_not_known(
+    desk: Desk, scaled: Callable[..., int]
+) -> None:
+    for seed in range(scaled(300, least=15)):
+        made = bars(desk, seed=seed)
+        desk.fill(made)
+        book = next((told for _, told in made[0].books if told), [])
+        desk.package.books["XAUUSD.m"] = tuple(
+            BookInfo(kind, price, whole, exact) for kind, price, whole, exact in book
+        )
+        desk.flow()  # the first look asks for the book
+        row = desk.flow().rows[NOON]
+        priced = [one for one in book if one[1] > 0]
+        assert row.levels == (len(priced) or None)
+        slipped = slippage(priced) if priced else None
+        assert row.slippage == (None if slipped is None else pytest.approx(float(slipped) / 100))
+        assert row.events is None
+        desk.feed = Mt5DirectFeed(
+            desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock,
+            Mt5DirectFlow(desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock),
+        )  # fmt: skip
+
+
+def test_a_book_of_later_is_not_that_of_the_close(desk: Desk) -> None:
+    desk.fill(bars(desk))
+    desk.package.books["XAUUSD.m"] = (BookInfo(1, 2000.1, 3, 3.0), BookInfo(2, 2000.0, 2, 2.0))
+    assert desk.flow().rows[NOON].imbalance == -0.2
+    desk.clock.moment = NOON + QUARTER + BOOK_SECONDS + timedelta(seconds=1)
+    row = desk.flow().rows[NOON]
+    assert row.ticks and row.levels is row.imbalance is None
+
+
+def test_a_gap_in_the_ticks_leaves_the_bar_out(desk: Desk) -> None:
+    desk.fill(bars(desk), ticks=1000)
+    assert desk.flow() == FlowThen({}, "left_out", "mt5_direct")
+
+
+@pytest.mark.parametrize("silent", ["copy_ticks_range", "copy_rates_range", "symbol_info"])
+def test_what_the_terminal_does_not_say_is_no_row(desk: Desk, silent: str) -> None:
+    desk.fill(bars(desk))
+    desk.package.silent[silent] = (-1, "no")
+    assert desk.flow() == FlowThen({}, "left_out", "mt5_direct")
+
+
+def test_a_terminal_that_hangs_is_not_waited_for(desk: Desk) -> None:
+    held = threading.Event()
+    desk.package.blocked["copy_ticks_range"] = held
+    desk.fill(bars(desk))
+    told = desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock
+    flow = LimitedFlow(Mt5DirectFlow(*told), TimeLimit("the terminal", 0.05))
+    try:
+        found = [flow.flow("XAUUSD", "M15", [NOON])]
+        began = time.perf_counter()
+        found += [flow.flow("XAUUSD", "M15", [NOON]) for _ in range(20)]
+        assert time.perf_counter() - began < 0.5
+        assert {one.status for one in found} == {"unreachable"}
+    finally:
+        held.set()
