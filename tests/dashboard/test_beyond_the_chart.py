@@ -13,7 +13,8 @@ from tests.worlds.demo_view import ScriptedView, bars
 from torra.dashboard.record import citations, reasoning, surroundings
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.stream_reading import brief
-from torra.exhibits import figures, outside_words
+from torra.exhibits import figures
+from torra.exhibits.beyond import outside_words
 
 STREAM = "/symbol/EURUSD/H1"
 TICK = f"{STREAM}/{bars('EURUSD', 'H1')[-1]['time']}"

@@ -8,7 +8,8 @@ from tests.outside.test_company_nothing_later import SHARE, closes, made, read
 from tests.outside.test_nothing_later import Rows
 from tests.worlds import company_reports as world
 from torra.evidence.company_numbers import NEWEST
-from torra.exhibits import company_words, outside_words
+from torra.exhibits.beyond import company_words, outside_words
+from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.outside.shelf import OutsideShelf
 from torra.tick.record import told_outside
 from torra.tick.tick_record import Outside
@@ -27,7 +28,7 @@ def told(**more: Any) -> Outside:
     return Outside.read(record)
 
 
-def rows_of(found: outside_words.OutsideShown) -> dict[str, str]:
+def rows_of(found: OutsideShown) -> dict[str, str]:
     return {row["name"]: row["value"] for row in found["rows"]}
 
 

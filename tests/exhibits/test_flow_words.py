@@ -9,7 +9,8 @@ import pytest
 
 from torra.evidence.flow_readings import MEAN_BARS, FlowRow, FlowThen, beside, read
 from torra.evidence.outside_readings import OutsideView
-from torra.exhibits import figures, outside_words
+from torra.exhibits import figures
+from torra.exhibits.beyond import flow_words, outside_words
 from torra.tick.record import told_outside
 from torra.tick.tick_record import Outside
 
@@ -66,15 +67,15 @@ def test_who_counted_is_named(source: str, said: str) -> None:
 
 def test_without_a_book_there_is_a_sentence_and_no_row_of_it() -> None:
     assert [*rows(told(PLAIN))] == ["Ticks", "Moves up", "Mean spread"]
-    assert outside_words.NO_BOOK in outside_words.shown("XAUUSD", told(PLAIN))["notes"]
-    assert outside_words.NO_BOOK not in outside_words.shown("XAUUSD", told())["notes"]
+    assert flow_words.NO_BOOK in outside_words.shown("XAUUSD", told(PLAIN))["notes"]
+    assert flow_words.NO_BOOK not in outside_words.shown("XAUUSD", told())["notes"]
 
 
-@pytest.mark.parametrize("status", outside_words.NO_FLOW)
+@pytest.mark.parametrize("status", flow_words.NO_FLOW)
 def test_why_there_is_none_is_one_sentence_with_what_to_do(status: str) -> None:
     found = outside_words.shown("XAUUSD", told(None, status))
     (note,) = [note for note in found["notes"] if note.startswith("Order flow")]
-    assert note == f"Order flow is not known. {outside_words.NO_FLOW[status]}"
+    assert note == f"Order flow is not known. {flow_words.NO_FLOW[status]}"
     assert not rows(told(None, status))
     assert outside_words.in_a_line("XAUUSD", told(None, status)).endswith(
         f"order flow: {outside_words.BRIEFLY[status]}"

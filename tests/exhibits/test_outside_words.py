@@ -15,7 +15,9 @@ from torra.evidence.companion_readings import NUMBERS, Lack
 from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsStatus, NewsSubject
 from torra.evidence.outside_numbers import SeriesHistory, SeriesRow, SeriesThen
-from torra.exhibits import company_words, figures, outside_words
+from torra.exhibits import figures
+from torra.exhibits.beyond import company_words, outside_words
+from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.outside.shelf import BROKEN
 from torra.tick.record import told_outside
 from torra.tick.tick_record import Outside
@@ -75,7 +77,7 @@ def at(*days: tuple[str, int, float], source: str = "fred") -> list[SeriesRow]:
     ]
 
 
-def row(found: outside_words.OutsideShown, name: str) -> Mapping[str, Any]:
+def row(found: OutsideShown, name: str) -> Mapping[str, Any]:
     (one,) = [row for row in found["rows"] if row["name"].startswith(name)]
     return one
 

@@ -96,7 +96,8 @@ def show(context: click.Context, /, name: str, as_json: bool) -> None:
     """Show the newest values of a series, as they were known."""
     from torra.clock import iso  # noqa: PLC0415
     from torra.evidence.outside_numbers import series_of  # noqa: PLC0415
-    from torra.exhibits import figures, outside_words  # noqa: PLC0415
+    from torra.exhibits import figures  # noqa: PLC0415
+    from torra.exhibits.beyond import outside_words  # noqa: PLC0415
 
     as_json = as_json or bool(context.parent and context.parent.params.get("as_json"))
     found = _rows(context.obj, [name])
@@ -319,7 +320,8 @@ def _rows(home: Path, names: Sequence[str]) -> list[Any]:
 def _line(row: dict[str, Any]) -> str:
     from torra.clock import parse  # noqa: PLC0415
     from torra.evidence.outside_numbers import SeriesRow  # noqa: PLC0415
-    from torra.exhibits import figures, outside_words  # noqa: PLC0415
+    from torra.exhibits import figures  # noqa: PLC0415
+    from torra.exhibits.beyond import outside_words  # noqa: PLC0415
 
     at, known = parse(row["at"]), parse(row["known_at"])
     newest = SeriesRow(row["name"], at, known, row["value"], row["source"])
@@ -365,7 +367,8 @@ def _company_lines(
     from torra.clock import iso  # noqa: PLC0415
     from torra.evidence.company_facts import FIGURES  # noqa: PLC0415
     from torra.evidence.company_figures import RATIOS  # noqa: PLC0415
-    from torra.exhibits import company_words, figures, outside_words  # noqa: PLC0415
+    from torra.exhibits import figures  # noqa: PLC0415
+    from torra.exhibits.beyond import company_words, outside_words  # noqa: PLC0415
 
     if found is None:
         yield f"{ticker}: no net income is stored, so nothing can be said of it yet."
@@ -426,11 +429,10 @@ def _companion_line(row: dict[str, Any]) -> str:
 
 
 def _flow_line(row: dict[str, Any]) -> str:
-    from torra.exhibits import outside_words  # noqa: PLC0415
 
     books = f", {row['books']:,} with an order book" if row["books"] else ""
     return (
-        f"{row['instance']} {row['timeframe']}, order flow: {outside_words.flow_line(row)}; "
+        f"{row['instance']} {row['timeframe']}, order flow: {flow_words.in_a_line(row)}; "
         f"{_many(row['rows'], 'bar')} since {row['first'][:10]}{books}."
     )
 

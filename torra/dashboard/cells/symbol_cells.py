@@ -52,8 +52,8 @@ from torra.dashboard.record import reasoning
 from torra.dashboard.record.reasoning import standing, why
 from torra.dashboard.view.stream_reading import LISTED as TICKS_SHOWN
 from torra.exhibits import figures
+from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import Cell, Mark, cell
-from torra.exhibits.outside_words import OutsideShown
 from torra.tick.tick_record import TickRecord
 from torra.verdict.one_sided import one_sided
 

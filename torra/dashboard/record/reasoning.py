@@ -32,9 +32,10 @@ from torra.dashboard.record.rows import RulingShown, StageShown, TranscriptVoice
 from torra.dashboard.record.shown import ShownTick, SignalOutcome, Trade
 from torra.dashboard.record.summary import PROPOSED_WORDS
 from torra.dashboard.record.surroundings import Pair
-from torra.exhibits import figures, outside_words
+from torra.exhibits import figures
+from torra.exhibits.beyond import outside_words
+from torra.exhibits.beyond.outside_row import OutsideShown
 from torra.exhibits.figures import BarSpan, Cell, cell
-from torra.exhibits.outside_words import OutsideShown
 from torra.tick import sentence
 from torra.tick.tick_record import (
     HOSTED,

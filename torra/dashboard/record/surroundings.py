@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 from torra import clock
 from torra.dashboard.record.shown import ShownTick, StoredHeadline
-from torra.exhibits import figures, outside_words
+from torra.exhibits import figures
+from torra.exhibits.beyond import outside_words
 from torra.exhibits.figures import Cell, Mark, cell
 from torra.market import regime as market_regime
 from torra.tick import tick_record as told

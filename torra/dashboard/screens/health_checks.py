@@ -41,8 +41,9 @@ from torra.evidence.company_numbers import reads_company
 from torra.evidence.flow_readings import FAULTS
 from torra.evidence.outside_numbers import EDGAR, StoredRow, series_of
 from torra.evidence.outside_readings import LEVELS_OF, market_of, series_for
-from torra.exhibits import figures, outside_words
-from torra.exhibits.outside_words import PUBLISHERS
+from torra.exhibits import figures
+from torra.exhibits.beyond import flow_words, outside_words
+from torra.exhibits.beyond.outside_words import PUBLISHERS
 from torra.home import BACKUP_FOLDER
 from torra.notices import listing
 from torra.notices.watching import closed_at_most
@@ -600,13 +601,13 @@ def _flow(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
             if not row and not status:
                 continue
             title = f"{name} {timeframe} order flow"
-            line = outside_words.flow_line(row) if row else "none is stored yet"
+            line = flow_words.in_a_line(row) if row else "none is stored yet"
             if status in ("", "available"):
                 yield Sign(title, "ok", line)
                 continue
             why = f"{line}; the newest tick had none: {outside_words.brief(status)}"
             level = "warn" if status in FAULTS else "note"
-            yield Sign(title, level, why, outside_words.NO_FLOW.get(status, ""))
+            yield Sign(title, level, why, flow_words.NO_FLOW.get(status, ""))
 
 
 def _share(

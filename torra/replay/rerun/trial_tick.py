@@ -31,7 +31,7 @@ from torra.desk.outlook import Outlook
 from torra.desk.promotion import fingerprint
 from torra.errors import ConfigError, DataUnavailable
 from torra.evidence.companion_readings import Companions
-from torra.exhibits import outside_words
+from torra.exhibits.beyond import outside_words
 from torra.feeds.companions import CompanionReader
 from torra.feeds.csv_file import read_bars
 from torra.feeds.frame import FrameFeed

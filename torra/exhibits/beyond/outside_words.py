@@ -8,13 +8,12 @@ Names of files are strangers' words: they are cleaned and cut. Pure functions; n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypedDict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from agents.feature_words import label_of
 from torra.evidence.companion_readings import SAYS as COMPANION_LACKS
 from torra.evidence.company_numbers import NEWEST, STOCK
-from torra.evidence.flow_readings import NAMES as FLOW_NAMES
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import EDGAR, MARKETS, SERIES, SeriesRow, series_of
 from torra.evidence.outside_readings import (
@@ -27,10 +26,10 @@ from torra.evidence.outside_readings import (
     market_of,
     parts_of,
 )
-from torra.exhibits import company_words, figures
+from torra.exhibits import figures
+from torra.exhibits.beyond import companion_words, company_words, flow_words
+from torra.exhibits.beyond.outside_row import Block, OutsideRow, OutsideShown, day_of, ranked
 from torra.tick.tick_record import Outside, SeenSeries
-
-Block = Literal["macro", "cot", "derivs", "company", "companion", "flow"]
 
 BLOCKS: Final[dict[Block, str]] = {
     "macro": "economy",
@@ -94,62 +93,6 @@ BRIEFLY: Final = {
 }
 """The status of a block in a few words."""
 
-COMPANION_REASONS: Final = {
-    "missing": "The feed has no bars of it: the page on outside numbers says what it needs.",
-    "unread": "It was not read in time, and the tick did not wait.",
-    "late": "Its bar of this close had not come yet.",
-    "stale": "No bars of it come now: its market is closed, or its bars have stopped.",
-    "clock": "Its bars are on another clock than the channel's.",
-    "broken": "Its bars were refused: Health says why.",
-}
-"""Why nothing was known of a companion (torra.evidence.companion_readings.Lack)."""
-
-
-COUNTED_BY: Final = {
-    "mt5_files": "the Expert Advisor",
-    "mt5_direct": "MetaTrader 5",
-    "store": "this desk's store",
-}
-"""Who counted the order flow of a bar."""
-
-NO_FLOW: Final = {
-    "no_file": "The Expert Advisor writes none: compile and attach mql5/TorraBridge.mq5 anew, with "
-    "its input write_flow on.",
-    "broken": "What was counted cannot be used: the desk's log says what is wrong with it.",
-    "unreachable": "It did not come at once, and no tick waits for it.",
-    "not_yet": "It was not there yet when the tick looked.",
-    "stale": "Nothing has been counted for a while: is the terminal connected?",
-    "left_out": "The bar was left out: some of its ticks were missing.",
-}
-"""Why the order flow of a bar is not known, by the status of its block."""
-
-NO_BOOK: Final = "No order book: the broker sends none, or it was not watched from the bar's start."
-
-
-class OutsideRow(TypedDict):
-    """A number: its value, its change, its rank (100 is the highest), its origin.
-
-    The rank is among three years; of what a price pays for a company among five, 100 is dearest.
-    `day` is what it is about; `old` says that it was too old to count.
-    """
-
-    block: Block
-    name: str
-    value: str
-    change: str
-    rank: str
-    origin: str
-    day: str
-    old: bool
-
-
-class OutsideShown(TypedDict):
-    """What was known: rows of numbers, sentences beside them, and how much it is in a few words."""
-
-    rows: list[OutsideRow]
-    notes: list[str]
-    brief: str
-
 
 class _Number(NamedTuple):
     """A number of the record: its features, the series that it is made of, and how it is written.
@@ -179,9 +122,13 @@ def shown(symbol: str | None, told: Outside | None) -> OutsideShown:
         *_relation(told), *_crowded(rows, told), *company_words.notes(told),
         *_unknown(numbers, told, symbol),
     ]  # fmt: skip
-    rows += [row for name in _companions(told) if (row := _companion_row(name, told)) is not None]
-    rows += _flow(told)
-    notes += [*_companion_notes(told), *_no_flow(told)]
+    rows += [
+        row
+        for name in companion_words.names(told)
+        if (row := companion_words.row_of(name, told)) is not None
+    ]
+    rows += flow_words.rows(told)
+    notes += [*companion_words.notes(told), *flow_words.notes(told)]
     known = sum(not row["old"] for row in rows)
     old = len(rows) - known
     count = f"{known} number{'' if known == 1 else 's'} known" if known else "nothing known"
@@ -196,8 +143,8 @@ def in_a_line(symbol: str, told: Outside) -> str:
         row = _row(one, told)
         if row is not None and not row["old"] and one.in_a_line:
             known[one.block].append(f"{one.name} {row['value']} ({row['day']})")
-    for name in _companions(told):
-        row = _companion_row(name, told)
+    for name in companion_words.names(told):
+        row = companion_words.row_of(name, told)
         known.setdefault("companion", [])
         if row is not None and not row["old"]:
             known["companion"].append(f"{row['name']} {row['value']} ({row['change']})")
@@ -208,7 +155,7 @@ def in_a_line(symbol: str, told: Outside) -> str:
         if said or block != "derivs" or len(known) == 1
     ]
     if "flow" in told.statuses:
-        flow = (f"{row['name'].lower()} {row['value']}" for row in _flow(told))
+        flow = (f"{row['name'].lower()} {row['value']}" for row in flow_words.rows(told))
         parts.append(f"{BLOCKS['flow']}: {', '.join(flow) or brief(told.statuses['flow'])}")
     return "; ".join(parts) or "nothing is read for this symbol"
 
@@ -217,15 +164,6 @@ def brief(status: str | None) -> str:
     """Return the status of a block in a few words."""
     word = str(status or "")
     return BRIEFLY.get(word, figures.clean(word, 40) or "not told")
-
-
-def flow_line(row: Mapping[str, Any]) -> str:
-    """Return the newest order flow of a stream in a few words; `row` is the store's flow_told."""
-    book = "no order book" if row["levels"] is None else f"{row['levels']} levels of the order book"
-    return (
-        f"{row['ticks']:,} ticks and {book} in the bar of {figures.moment(row['bar_time'])}, "
-        f"counted by {_counter(row['source'])}"
-    )
 
 
 def source_of(source: str | None) -> str:
@@ -373,9 +311,9 @@ def _row(one: _Number, told: Outside) -> OutsideRow | None:
             "name": name,
             "value": _valued(one.feature, value, one.decimals, signed=one.signed),
             "change": _change(one, told),
-            "rank": _rank(told.numbers.get(one.rank), RANKED.get(one.block, "")),
+            "rank": ranked(told.numbers.get(one.rank), RANKED.get(one.block, "")),
             "origin": _origin(seen),
-            "day": _day(min((str(row.at) for _, row in seen), default="")),
+            "day": day_of(min((str(row.at) for _, row in seen), default="")),
             "old": False,
         }
     if not old:
@@ -387,7 +325,7 @@ def _row(one: _Number, told: Outside) -> OutsideRow | None:
         "change": figures.DASH,
         "rank": figures.DASH,
         "origin": _too_old(one, old),
-        "day": _day(str(old[0][1].at)),
+        "day": day_of(str(old[0][1].at)),
         "old": True,
     }
 
@@ -400,7 +338,7 @@ def _old_reports(row: SeenSeries) -> OutsideRow:
         "change": figures.DASH,
         "rank": figures.DASH,
         "origin": _dated(row),
-        "day": _day(str(row.at)),
+        "day": day_of(str(row.at)),
         "old": True,
     }
 
@@ -414,11 +352,6 @@ def _change(one: _Number, told: Outside) -> str:
     if not one.change or figures.number(value) is None:
         return figures.DASH
     return f"{_valued(one.change, value, 2, signed=True)} {one.span}"
-
-
-def _rank(value: object, among: str = "") -> str:
-    text = figures.plain(value, 0)
-    return text if text == figures.DASH else f"{text} of 100 {among}".rstrip()
 
 
 def _origin(seen: Sequence[tuple[str, SeenSeries]]) -> str:
@@ -448,60 +381,7 @@ def _of_series(name: str, value: object) -> str:
 
 def _dated(row: SeenSeries) -> str:
     known = figures.moment(row.known_at)
-    return f"of {_day(str(row.at))}, known since {known}, from {source_of(row.source)}"
-
-
-def _day(at: str) -> str:
-    """Return what a value is about: a day, or a moment of one."""
-    return figures.moment(at).removesuffix(" 00:00 UTC")
-
-
-def _flow(told: Outside) -> Iterator[OutsideRow]:
-    """Yield the order flow of the bar: what moved in it, and its book at the close."""
-    seen = told.seen.get("flow")
-    if seen is None:
-        return
-    origin = f"in the bar of {figures.moment(str(seen.at))}, counted by {_counter(seen.source)}"
-    known = {name: figures.number(told.numbers.get(f"flow.{name}")) for name in FLOW_NAMES}
-    for name, value, change in (
-        ("Ticks", _said("{:,.0f}", known["ticks"]),
-         _said("{:.2f} times the mean of 20 bars", known["ticks_ratio"])),
-        ("Moves up", _percent(known["up_share"], "of all moves"), figures.DASH),
-        ("Mean spread", _said("{:.4f} ATR", known["spread_mean_atr"]),
-         _said("widest {:.4f} ATR", known["spread_widest_atr"])),
-        ("Order book", _said("{:.0f} levels", known["book_levels"]),
-         _said("{:,.0f} changes", known["book_events"])),
-        ("Bids less offers", _percent(known["book_imbalance"], "of the book"), figures.DASH),
-        ("Slippage of one lot", _said("{:.4f} ATR", known["slippage_atr"]), figures.DASH),
-    ):  # fmt: skip
-        if value != figures.DASH:
-            yield {
-                "block": "flow", "name": name, "value": value, "change": change,
-                "rank": figures.DASH, "origin": origin, "day": _day(str(seen.at)), "old": False,
-            }  # fmt: skip
-
-
-def _counter(source: object) -> str:
-    word = str(source or "")
-    return COUNTED_BY.get(word) or figures.clean(word, 40)
-
-
-def _said(text: str, figure: float | None) -> str:
-    """Return a figure in its text; a dash where there is none."""
-    return figures.DASH if figure is None else text.format(figure)
-
-
-def _percent(share: float | None, of: str) -> str:
-    return figures.DASH if share is None else f"{figures.plain(100.0 * share, 0)} % {of}"
-
-
-def _no_flow(told: Outside) -> Iterator[str]:
-    """Yield why there is no order flow, or no order book in it."""
-    status = str(told.statuses.get("flow") or "")
-    if status == "available" and told.numbers.get("flow.book_levels") is None:
-        yield NO_BOOK
-    elif status and status != "available":
-        yield f"Order flow is not known. {NO_FLOW.get(status, '')}".rstrip()
+    return f"of {day_of(str(row.at))}, known since {known}, from {source_of(row.source)}"
 
 
 # --- sentences ------------------------------------------------------------------------------------
@@ -543,7 +423,7 @@ def _unknown(numbers: Sequence[_Number], told: Outside, symbol: str | None) -> I
         series = [
             status
             for block, status in told.statuses.items()
-            if block != "flow" and not _of_companion(block)
+            if block != "flow" and not companion_words.is_companion(block)
         ]
         if not series and told.statuses:
             return  # companions or order flow alone are read
@@ -588,68 +468,3 @@ def _named(series: str) -> str:
     if series.startswith("cot."):
         return f"positions of {name_of(series).partition(':')[0]}"
     return f"{name_of(series)} ({series})"
-
-
-# --- companions -----------------------------------------------------------------------------------
-
-
-def companion_close(value: object) -> str:
-    """Return a close of a companion, with the digits that tell it from the next."""
-    known = figures.number(value)
-    return figures.DASH if known is None else f"{known:,.7g}"
-
-
-def _of_companion(name: str) -> bool:
-    return name.partition(".")[0] == "companion"
-
-
-def _companions(told: Outside) -> list[str]:
-    """Return the names of a record's companions, in their order."""
-    return [*dict.fromkeys(name.split(".")[1] for name in told.numbers if _of_companion(name))]
-
-
-def _companion_row(name: str, told: Outside) -> OutsideRow | None:
-    """Return the row of a companion; None where no bar of it was seen."""
-    seen = told.seen.get(f"companion.{name}")
-    if seen is None:
-        return None
-    numbers = {
-        which: told.numbers.get(f"companion.{name}.{which}")
-        for which in ("change_1", "change_5", "change_20", "percentile", "correlation")
-    }
-    closed = f"its bar closed {figures.moment(seen.at)}"
-    correlated = figures.number(numbers["correlation"])
-    return {
-        "block": "companion",
-        "name": f"{name} ({figures.clean(seen.source, company_words.FILE_CHARS)})",
-        "value": "too late to count" if seen.stale else companion_close(seen.value),
-        "change": _companion_changes(numbers),
-        "rank": f"{_rank(numbers['percentile'])} in 250 bars"
-        if figures.number(numbers["percentile"]) is not None
-        else figures.DASH,
-        "origin": closed
-        if correlated is None
-        else f"{closed}; correlation {figures.signed(correlated, 2)} over 60 bars",
-        "day": _day(str(seen.at)),
-        "old": bool(seen.stale),
-    }
-
-
-def _companion_changes(numbers: Mapping[str, object]) -> str:
-    known = [
-        f"{figures.signed(numbers[f'change_{bars}'], 2)} % in {bars} bar{'s' if bars > 1 else ''}"
-        for bars in (1, 5, 20)
-        if figures.number(numbers[f"change_{bars}"]) is not None
-    ]
-    return ", ".join(known) or figures.DASH
-
-
-def _companion_notes(told: Outside) -> Iterator[str]:
-    """Yield which companions are not known, one sentence for each reason."""
-    found: dict[str, list[str]] = {}
-    for name in _companions(told):
-        if lack := told.statuses.get(f"companion.{name}"):
-            found.setdefault(str(lack), []).append(name)
-    for lack, names in found.items():
-        why = COMPANION_REASONS.get(lack, "")
-        yield f"Not known: {', '.join(names)}. {why}".rstrip()

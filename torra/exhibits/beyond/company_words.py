@@ -13,6 +13,7 @@ from torra.evidence.company_numbers import NEWEST
 from torra.evidence.fair_value import RETURN
 from torra.evidence.outside_numbers import EDGAR
 from torra.exhibits import figures
+from torra.exhibits.beyond.outside_row import day_of
 from torra.tick.tick_record import Outside
 
 REPORTS: Final = "the company's reports"
@@ -66,9 +67,9 @@ def notes(told: Outside) -> Iterator[str]:
     report = told.seen.get(NEWEST)
     if report is None or report.stale:
         return
-    known = figures.moment(report.known_at)
+    known, ends = figures.moment(report.known_at), day_of(str(report.at))
     yield (
-        f"The company's figures are of the year to {day(report.at)}, known since {known}, from "
+        f"The company's figures are of the year to {ends}, known since {known}, from "
         f"{filing(report.source)}."
     )
     rank = figures.number(told.numbers.get("company.valuation_rank"))
@@ -86,11 +87,6 @@ def notes(told: Outside) -> Iterator[str]:
             "P/E is not known: it needs earnings above zero, a count of the shares that no split "
             "has overtaken, and a close of the day before in the currency of the reports."
         )
-
-
-def day(at: object) -> str:
-    """Return a day without its midnight."""
-    return figures.moment(str(at)).removesuffix(" 00:00 UTC")
 
 
 def filing(source: str | None) -> str:

@@ -1,0 +1,1 @@
+"""What was known from beyond the chart, in words."""

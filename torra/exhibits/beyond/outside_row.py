@@ -1,0 +1,48 @@
+"""A number from beyond the chart as a row of a page: its parts, and how rank and day are written.
+
+Pure values and functions.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from torra.exhibits import figures
+
+Block = Literal["macro", "cot", "derivs", "company", "companion", "flow"]
+
+
+class OutsideRow(TypedDict):
+    """A number: its value, its change, its rank (100 is the highest), its origin.
+
+    The rank is among three years; of what a price pays for a company among five, 100 is dearest.
+    `day` is what it is about; `old` says that it was too old to count.
+    """
+
+    block: Block
+    name: str
+    value: str
+    change: str
+    rank: str
+    origin: str
+    day: str
+    old: bool
+
+
+class OutsideShown(TypedDict):
+    """What was known: rows of numbers, sentences beside them, and how much it is in a few words."""
+
+    rows: list[OutsideRow]
+    notes: list[str]
+    brief: str
+
+
+def ranked(value: object, among: str = "") -> str:
+    """Return a rank of 100; a dash where there is none."""
+    text = figures.plain(value, 0)
+    return text if text == figures.DASH else f"{text} of 100 {among}".rstrip()
+
+
+def day_of(at: str) -> str:
+    """Return what a value is about: a day, or a moment of one."""
+    return figures.moment(at).removesuffix(" 00:00 UTC")
