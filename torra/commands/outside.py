@@ -429,6 +429,7 @@ def _companion_line(row: dict[str, Any]) -> str:
 
 
 def _flow_line(row: dict[str, Any]) -> str:
+    from torra.exhibits.beyond import flow_words  # noqa: PLC0415
 
     books = f", {row['books']:,} with an order book" if row["books"] else ""
     return (
