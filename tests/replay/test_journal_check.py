@@ -31,7 +31,7 @@ from torra.tick.rules_version import RULES, RULES_VERSION
 
 KNOWN_OUTSIDE = (
     *("macro.rate_gap_change_20", "macro.slope", "cot.net_pct", "derivs.funding"),
-    "companion.euro.correlation",
+    *("companion.euro.correlation", "company.net_margin_pct", "company.pe", "flow.ticks"),
 )
 
 
@@ -87,7 +87,7 @@ def sql(home: Path, text: str, *values: object) -> list[Any]:
 def forget_outside(home: Path) -> None:
     """Delete all that is stored from beside the chart, and leave the tables as Torra made them."""
     with closing(sqlite3.connect(home / "torra.db")) as db, db:
-        for table in ("series", "facts"):
+        for table in ("series", "facts", "flow"):
             guards = db.execute(
                 "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?",
                 (table,),
@@ -133,7 +133,8 @@ def test_the_desk_lived_through_much(days: Path) -> None:
         *(f'$.outside.numbers."{name}"' for name in KNOWN_OUTSIDE),
     ):  # fmt: skip
         assert some(f"SELECT 1 FROM journal WHERE json_extract(record, '{what}') IS NOT NULL"), what
-    assert not some("SELECT 1 FROM series"), "the numbers stand in the records alone"
+    for table in ("series", "facts", "flow"):
+        assert not some(f"SELECT 1 FROM {table}"), "the numbers stand in the records alone"
     shadow = "json_extract(agent_deliberation, '$.flags') LIKE '%shadow%'"
     assert some(f"SELECT 1 FROM sentiment WHERE {shadow}")
     assert some("SELECT 1 FROM journal WHERE json_extract(record, '$.execution') = 'off'")

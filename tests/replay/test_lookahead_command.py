@@ -282,18 +282,10 @@ def of_a_company() -> LookaheadSubject:
     """Return shipped bars as those of a share, with the reports of its company."""
     bars = History("ACME", {"H1": sample("EURUSD_H1")}, {})
     spec = guessed_terms(bars).model_copy(update={"asset": "stock", "ticker": "ACME"})
-    moved = bars.period[0] - company_reports.known(24)
-    # Whole quarters before the bars: all but the last weeks of reports are known at their begin.
-    facts = tuple(
-        one._replace(
-            row=one.row._replace(
-                begins=one.row.begins + moved, ends=one.row.ends + moved,
-                known_at=one.row.known_at + moved,
-            ),
-            first_seen=one.first_seen + moved,
-        )
-        for one in company_reports.stored(company_reports.reports(company_reports.grown(1)))
-    )  # fmt: skip
+    # A quarter has just ended: it is reported within these weeks.
+    later = bars.period[0] - company_reports.midnight(company_reports.end(25))
+    reports = company_reports.moved(company_reports.reports(company_reports.grown(1)), later)
+    facts = tuple(company_reports.stored(reports))
     profile = Profile(symbols={"ACME": spec})
     return LookaheadSubject.of(bars, profile, OutlookThen(facts=facts, begin=bars.period[0]))
 
@@ -312,7 +304,7 @@ def test_a_report_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPat
         add(self, [one._replace(row=one.row._replace(known_at=one.row.ends)) for one in rows])
 
     monkeypatch.setattr(CompanyHistory, "add", early)
-    found = probe(of_a_company(), points=2, kinds=("noise",), modes=("budget",))
+    found = probe(of_a_company(), points=6, kinds=("noise",), modes=("budget",))
     assert not found.clean
 
 

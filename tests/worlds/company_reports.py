@@ -101,6 +101,15 @@ def _told(
             yield (begin(start), end(last)), of_quarters(span, figure)
 
 
+def moved(rows: Iterable[FactRow], later: timedelta) -> list[FactRow]:
+    """Return reports as they would have come so much later, dated by whole days."""
+    days = timedelta(days=later.days)
+    return [
+        row._replace(begins=row.begins + days, ends=row.ends + days, known_at=row.known_at + later)
+        for row in rows
+    ]
+
+
 def stored(rows: Iterable[FactRow], first_seen: datetime | None = None) -> list[StoredFact]:
     """Return reports as the store has them, seen when they were known or at one moment."""
     return [

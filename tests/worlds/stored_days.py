@@ -3,30 +3,32 @@
 Four instances, on bars of 15 minutes and of an hour: a desk of three that trades on paper, the
 desk of eight with headlines and a calendar, one that looks on and is shown a chart, one whose
 signals a person approves. Yields and positions are known from beside the chart, and change day by
-day; the second reads a companion. Models answer well, badly, late or not at all; bars come late or
-are corrected; wakes come late or not for hours; the desk is halted, fails once, and starts again
-with other settings. It begins with a warm-up.
+day; the second reads a companion, the last a company's reports, and all the order flow of bars.
+Models answer well, badly, late or not at all; bars come late or are corrected; wakes come late or
+not for hours; the desk is halted, fails once, and starts again with other settings. It begins with
+a warm-up.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from instance_database import Database
-from tests.worlds import desks, journals, outside_series
+from tests.worlds import company_reports, desks, flows, journals, outside_series
 from torra.clock import Simulated, iso, parse
 from torra.config import Instance, Profile, validate
 from torra.desk.outlook import Outlook
 from torra.desk.roster import InstanceSetup
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
+from torra.evidence.flow_readings import FlowThen
 from torra.feeds.companions import CompanionReader
 from torra.tick import approval
 
@@ -75,7 +77,8 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = {
     ASKS.id: {
         **EAGER,
         "execution": "approve",
-        "agents": {"active_agents": ["technical", "sentiment", "risk_gate"]},
+        "agents": {"active_agents": ["technical", "sentiment", "fundamental", "risk_gate"]},
+        "symbols": {"EURUSD": {"asset": "stock", "ticker": "ACME", "currencies": ["USD"]}},
         "risk": {"exposure_cap_pct": 900.0, "account_leverage_cap": 100.0},
     },
 }
@@ -87,7 +90,7 @@ def live(home: Path, closes: int) -> None:
     """Let a new desk live through so many closes of 15 minutes in a home."""
     home.mkdir(parents=True, exist_ok=True)
     _write_outlook(home, closes)
-    feed, voice = journals.Revising(), journals.Moody()
+    feed, voice = Feed(), journals.Moody()
     feed.now = desks.START
     half = closes // 2
     for first, last in ((0, half), (half, closes)):
@@ -110,6 +113,18 @@ def _know_from_outside(desk: Desk) -> None:
     begin = (desks.START - timedelta(days=400)).replace(hour=0, minute=0)
     known = outside_series.rows(SERIES, begin, 420)
     desk.database.store_series(known, desks.START - timedelta(days=1))
+    # The newest report comes on the first day, while the desk runs.
+    later = desks.START + timedelta(hours=2) - company_reports.known(38)
+    reports = company_reports.moved(company_reports.reports(company_reports.grown(1)), later)
+    filed = [row._replace(source="made.csv") for row in reports]
+    desk.database.store_facts(filed, desks.START - timedelta(days=1))
+
+
+class Feed(journals.Revising):
+    """The sample with corrections, late bars and order flow."""
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        return flows.Flowing().flow(symbol, timeframe, times)
 
 
 def _lead(desk: Desk, feed: journals.Revising, number: int, half: int) -> None:
