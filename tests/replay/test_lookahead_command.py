@@ -21,7 +21,7 @@ from tests.worlds import company_reports, outside_series
 from tests.worlds.price_series import SAMPLE_DATA, sample, walk
 from tests.worlds.stored_days import POSITIONS
 from torra.commands import checking as checking_commands
-from torra.config import Profile
+from torra.config import OutsideSettings, Profile
 from torra.errors import ConfigError
 from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import SeriesHistory, StoredRow
@@ -286,7 +286,7 @@ def of_a_company() -> LookaheadSubject:
     later = bars.period[0] - company_reports.midnight(company_reports.end(25))
     reports = company_reports.moved(company_reports.reports(company_reports.grown(1)), later)
     facts = tuple(company_reports.stored(reports))
-    profile = Profile(symbols={"ACME": spec})
+    profile = Profile(symbols={"ACME": spec}, outside=OutsideSettings(sources=("edgar",)))
     return LookaheadSubject.of(bars, profile, OutlookThen(facts=facts, begin=bars.period[0]))
 
 
@@ -304,7 +304,7 @@ def test_a_report_that_is_known_too_early_is_found(monkeypatch: pytest.MonkeyPat
         add(self, [one._replace(row=one.row._replace(known_at=one.row.ends)) for one in rows])
 
     monkeypatch.setattr(CompanyHistory, "add", early)
-    found = probe(of_a_company(), points=6, kinds=("noise",), modes=("budget",))
+    found = probe(of_a_company(), points=4, kinds=("noise",), modes=("budget",))
     assert not found.clean
 
 
