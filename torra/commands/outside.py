@@ -37,6 +37,11 @@ NOTHING: Final = (
     "(docs/outside.md)."
 )
 
+NO_SERIES: Final = (
+    "No series is stored yet: import a file with `torra outside import FILE`, or name fred or cftc "
+    "in the profile's outside.sources (docs/outside.md)."
+)
+
 
 class SeriesGroup(SpelledGroup):
     """A group whose word that is no command is the name of a series."""
@@ -69,7 +74,7 @@ def outside(context: click.Context, /, as_json: bool) -> None:
         print_json({"series": rows, "facts": facts, "companions": beside, "names": _names()})
         return
     if not rows and not facts:
-        say(NOTHING)
+        say(NO_SERIES if beside else NOTHING)
     for line in (*map(_line, rows), *map(_company_line, facts), *map(_companion_line, beside)):
         say(line)
 
