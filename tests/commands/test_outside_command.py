@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 from instance_database import open_home
 from tests.worlds import desks
 from torra.commands.command_line import main
+from torra.feeds.companions import CompanionReader
 
 SERIES = "name,at,known_at,value\n"
 GOOD = "DGS2,2026-02-12,2026-02-13T22:00:00Z,4.25\nDGS2,2026-02-13,2026-02-16T22:00:00Z,4.3\n"
@@ -133,5 +135,27 @@ def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
     found = json.loads(torra(home, "--json").stdout)["companions"]
     assert found[0] == {
         "instance": "BTCUSD", "name": "euro", "symbol": "EURUSD",
-        "closed": {"H1": "2021-11-10T10:00:00Z"},
+        "closed": {"H1": "2021-11-10T10:00:00Z"}, "newest_tick": {},
     }  # fmt: skip
+
+
+def test_companions_are_told_with_what_the_newest_tick_had_of_them(home: Path) -> None:
+    home.mkdir()
+    own = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD"}})
+    rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
+    (home / "desk.json").write_text(json.dumps(rows))
+    desk = desks.open_desk(home, [own])
+    with closing(CompanionReader(own, desks.sample(), patience=20.0)) as reader:
+        desk.roster.setups = {
+            name: replace(setup, companions=reader) for name, setup in desk.setups.items()
+        }
+        desks.take_lease(desk)
+        for _ in range(4):
+            desks.step(desk)
+    desk.close()
+    assert torra(home).stdout.splitlines()[-1] == (
+        "euro, the companion EURUSD of BTCUSD: no bar is stored; in the newest tick: M15 no bars "
+        "of it, H1 known."
+    )
+    (told,) = json.loads(torra(home, "--json").stdout)["companions"]
+    assert told["newest_tick"] == {"M15": "missing", "H1": "available"}

@@ -7,7 +7,7 @@ outside check FILE` only says what stands in it. A mistake is one line and exit 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,8 @@ from torra.commands.terminal import say
 from torra.home import DATABASE
 
 if TYPE_CHECKING:
+    from instance_database import Database
+    from torra.config import Instance
     from torra.evidence.outside_numbers import FactRow, SeriesRow
     from torra.outside.tables import Table
 
@@ -233,34 +235,39 @@ def _told(home: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def _companions(home: Path) -> list[dict[str, Any]]:
-    """Return each companion of each instance, and when its newest stored bars closed."""
+    """Return each companion of each instance: its newest stored bars, and what ticks had of it."""
     from instance_database import open_home  # noqa: PLC0415
-    from torra.clock import duration, iso  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
 
-    found = [
-        (one, name, symbol)
-        for one in load_desk(home).instances
-        for name, symbol in one.companions.items()
-    ]
-    database = open_home(home) if found and (home / DATABASE).is_file() else None
+    found = [one for one in load_desk(home).instances if one.companions]
+    if not found or not (home / DATABASE).is_file():
+        return [row for one in found for row in _beside(one, None)]
+    database = open_home(home)
     try:
-        return [
-            {
-                "instance": one.id,
-                "name": name,
-                "symbol": symbol,
-                "closed": {
-                    timeframe: iso(newest + duration(timeframe))
-                    for timeframe in one.timeframes
-                    if database and (newest := database.newest_companion(one, symbol, timeframe))
-                },
-            }
-            for one, name, symbol in found
-        ]
+        return [row for one in found for row in _beside(one, database)]
     finally:
-        if database is not None:
-            database.close()
+        database.close()
+
+
+def _beside(instance: Instance, database: Database | None) -> Iterator[dict[str, Any]]:
+    """Yield the companions of an instance, each with its timeframes that anything is known of."""
+    from torra.clock import duration, iso  # noqa: PLC0415
+
+    for name, symbol in instance.companions.items():
+        closed: dict[str, str] = {}
+        newest_tick: dict[str, str] = {}
+        for timeframe in instance.timeframes:
+            if database is None:
+                break
+            if newest := database.newest_companion(instance, symbol, timeframe):
+                closed[timeframe] = iso(newest + duration(timeframe))
+            for told in database.outside_statuses(instance.id, [timeframe], 1):
+                if "companion" in told:
+                    newest_tick[timeframe] = told.get(f"companion.{name}", "available")
+        yield {
+            "instance": instance.id, "name": name, "symbol": symbol,
+            "closed": closed, "newest_tick": newest_tick,
+        }  # fmt: skip
 
 
 def _rows(home: Path, names: Sequence[str]) -> list[Any]:
@@ -304,11 +311,13 @@ def _company_line(row: dict[str, Any]) -> str:
 
 
 def _companion_line(row: dict[str, Any]) -> str:
-    from torra.exhibits import figures  # noqa: PLC0415
+    from torra.exhibits import figures, outside_words  # noqa: PLC0415
 
     closed = [f"{name} {figures.moment(at)}" for name, at in row["closed"].items()]
     known = f"its newest stored bars closed {', '.join(closed)}" if closed else "no bar is stored"
-    return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {known}."
+    had = [f"{name} {outside_words.brief(word)}" for name, word in row["newest_tick"].items()]
+    ticks = f"; in the newest tick: {', '.join(had)}" if had else ""
+    return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {known}{ticks}."
 
 
 def _many(count: int, what: str) -> str:
