@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from instance_database import open_home
 from tests.worlds import company_reports as world
 from tests.worlds import desks, flows
 from torra.commands.command_line import main
+from torra.feeds.companions import CompanionReader
 
 START = datetime(2026, 2, 11, 12, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
@@ -157,7 +159,9 @@ def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
     own = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD", "dxy": "usdx"}})
     rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
     (home / "desk.json").write_text(json.dumps(rows))
-    assert "euro, the companion EURUSD of BTCUSD: no bar is stored." in torra(home).stdout
+    first, *rest = torra(home).stdout.splitlines()
+    assert first.startswith("No series is stored yet")
+    assert rest[0] == "euro, the companion EURUSD of BTCUSD: no bar is stored."
     bars = desks.sample().bars("EURUSD", "H1", desks.START, 30)
     with closing(open_home(home)) as database:
         database.store_bars(own.companion_stream("EURUSD"), "H1", bars)
@@ -171,7 +175,7 @@ def test_companions_are_told_with_their_newest_stored_bars(home: Path) -> None:
     found = json.loads(torra(home, "--json").stdout)["companions"]
     assert found[0] == {
         "instance": "BTCUSD", "name": "euro", "symbol": "EURUSD",
-        "closed": {"H1": "2021-11-10T10:00:00Z"},
+        "closed": {"H1": "2021-11-10T10:00:00Z"}, "newest_tick": {},
     }  # fmt: skip
 
 
@@ -189,3 +193,25 @@ def test_the_order_flow_of_each_stream_is_told(home: Path) -> None:
     )
     (told,) = json.loads(torra(home, "--json").stdout)["flow"]
     assert (told["timeframe"], told["rows"], told["ticks"]) == ("M15", len(rows), rows[-1].ticks)
+
+
+def test_companions_are_told_with_what_the_newest_tick_had_of_them(home: Path) -> None:
+    home.mkdir()
+    own = desks.BTC.model_copy(update={"companions": {"euro": "EURUSD"}})
+    rows = {"instances": [own.model_dump(mode="json", exclude_defaults=True)]}
+    (home / "desk.json").write_text(json.dumps(rows))
+    desk = desks.open_desk(home, [own])
+    with closing(CompanionReader(own, desks.sample(), patience=20.0)) as reader:
+        desk.roster.setups = {
+            name: replace(setup, companions=reader) for name, setup in desk.setups.items()
+        }
+        desks.take_lease(desk)
+        for _ in range(4):
+            desks.step(desk)
+    desk.close()
+    assert torra(home).stdout.splitlines()[-1] == (
+        "euro, the companion EURUSD of BTCUSD: no bar is stored; in the newest tick: M15 no bars "
+        "of it, H1 known."
+    )
+    (told,) = json.loads(torra(home, "--json").stdout)["companions"]
+    assert told["newest_tick"] == {"M15": "missing", "H1": "available"}

@@ -13,6 +13,7 @@ from tests.worlds.demo_view import ScriptedView, bars
 from torra.dashboard.record import citations, reasoning, surroundings
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.view.stream_reading import brief
+from torra.evidence.companion_readings import NUMBERS
 from torra.exhibits import figures
 from torra.exhibits.beyond import outside_words
 
@@ -91,6 +92,31 @@ def test_nothing_known_is_a_sentence_with_what_to_do(address: str) -> None:
     assert "Rank 100" not in page.text
     _, off = shown(None, address)
     assert outside_words.OFF in off.text
+
+
+BESIDE: dict[str, Any] = {
+    "numbers": {
+        **{f"companion.dxy.{name}": 0.5 for name in NUMBERS},
+        **{f"companion.vix.{name}": None for name in NUMBERS},
+    },
+    "statuses": {"companion": "available", "companion.vix": "missing"},
+    "seen": {"companion.dxy": seen(104.2335, source=FILE)},
+}
+"""What a tick knew of two companions, whose feed's symbol somebody made up to do harm."""
+
+
+@pytest.mark.parametrize("address", [TICK, STREAM])
+def test_companions_stand_there_by_the_users_names(address: str) -> None:
+    text, page = shown(BESIDE, address)
+    (row,) = [row for row in page.rows if row and row[0].startswith("dxy")]
+    assert row[1:4] == [
+        "104.2335", "+0.50 % in 1 bar, +0.50 % in 5 bars, +0.50 % in 20 bars",
+        "0 of 100 in 250 bars",
+    ]  # fmt: skip
+    assert "its bar closed 2026-02-12 00:00 UTC; correlation +0.50 over 60 bars" in row[4]
+    assert "Not known: vix. The feed has no bars of it" in page.text
+    assert outside_words.OFF not in page.text and "asset: gold" not in page.text
+    assert "<img src=x" not in text and "a" * 60 not in text
 
 
 @pytest.mark.parametrize("address", [TICK, STREAM])

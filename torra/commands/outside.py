@@ -21,6 +21,8 @@ from torra.commands.terminal import say
 from torra.home import DATABASE
 
 if TYPE_CHECKING:
+    from instance_database import Database
+    from torra.config import Instance
     from torra.evidence.company_figures import Company
     from torra.evidence.outside_numbers import FactRow, SeriesRow
     from torra.outside.tables import Table
@@ -37,6 +39,11 @@ NOTHING: Final = (
     "Nothing is stored yet, so no agent sees a number from beside the chart. Import a file with "
     "`torra outside import FILE`, or name fred, cftc or edgar in the profile's outside.sources "
     "(docs/outside.md)."
+)
+
+NO_SERIES: Final = (
+    "No series is stored yet: import a file with `torra outside import FILE`, or name fred or cftc "
+    "in the profile's outside.sources (docs/outside.md)."
 )
 
 
@@ -81,7 +88,7 @@ def outside(context: click.Context, /, as_json: bool) -> None:
         print_json({**told, "names": _names()})
         return
     if not rows and not facts and not flow:
-        say(NOTHING)
+        say(NO_SERIES if beside else NOTHING)
     lines = (*map(_line, rows), *map(_company_line, facts), *map(_flow_line, flow))
     for line in (*lines, *map(_companion_line, beside)):
         say(line)
@@ -273,34 +280,39 @@ def _told(
 
 
 def _companions(home: Path) -> list[dict[str, Any]]:
-    """Return each companion of each instance, and when its newest stored bars closed."""
+    """Return each companion of each instance: its newest stored bars, and what ticks had of it."""
     from instance_database import open_home  # noqa: PLC0415
-    from torra.clock import duration, iso  # noqa: PLC0415
     from torra.config import load_desk  # noqa: PLC0415
 
-    found = [
-        (one, name, symbol)
-        for one in load_desk(home).instances
-        for name, symbol in one.companions.items()
-    ]
-    database = open_home(home) if found and (home / DATABASE).is_file() else None
+    found = [one for one in load_desk(home).instances if one.companions]
+    if not found or not (home / DATABASE).is_file():
+        return [row for one in found for row in _beside(one, None)]
+    database = open_home(home)
     try:
-        return [
-            {
-                "instance": one.id,
-                "name": name,
-                "symbol": symbol,
-                "closed": {
-                    timeframe: iso(newest + duration(timeframe))
-                    for timeframe in one.timeframes
-                    if database and (newest := database.newest_companion(one, symbol, timeframe))
-                },
-            }
-            for one, name, symbol in found
-        ]
+        return [row for one in found for row in _beside(one, database)]
     finally:
-        if database is not None:
-            database.close()
+        database.close()
+
+
+def _beside(instance: Instance, database: Database | None) -> Iterator[dict[str, Any]]:
+    """Yield the companions of an instance, each with its timeframes that anything is known of."""
+    from torra.clock import duration, iso  # noqa: PLC0415
+
+    for name, symbol in instance.companions.items():
+        closed: dict[str, str] = {}
+        newest_tick: dict[str, str] = {}
+        for timeframe in instance.timeframes:
+            if database is None:
+                break
+            if newest := database.newest_companion(instance, symbol, timeframe):
+                closed[timeframe] = iso(newest + duration(timeframe))
+            for told in database.outside_statuses(instance.id, [timeframe], 1):
+                if "companion" in told:
+                    newest_tick[timeframe] = told.get(f"companion.{name}", "available")
+        yield {
+            "instance": instance.id, "name": name, "symbol": symbol,
+            "closed": closed, "newest_tick": newest_tick,
+        }  # fmt: skip
 
 
 def _rows(home: Path, names: Sequence[str]) -> list[Any]:
@@ -421,11 +433,13 @@ def _company_document(
 
 
 def _companion_line(row: dict[str, Any]) -> str:
-    from torra.exhibits import figures  # noqa: PLC0415
+    from torra.exhibits import figures, outside_words  # noqa: PLC0415
 
     closed = [f"{name} {figures.moment(at)}" for name, at in row["closed"].items()]
     known = f"its newest stored bars closed {', '.join(closed)}" if closed else "no bar is stored"
-    return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {known}."
+    had = [f"{name} {outside_words.brief(word)}" for name, word in row["newest_tick"].items()]
+    ticks = f"; in the newest tick: {', '.join(had)}" if had else ""
+    return f"{row['name']}, the companion {row['symbol']} of {row['instance']}: {known}{ticks}."
 
 
 def _flow_line(row: dict[str, Any]) -> str:

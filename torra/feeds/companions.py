@@ -1,4 +1,4 @@
-"""The companions of an instance, read beside its ticks: no tick comes later for them.
+"""The companions of an instance, read beside its ticks: no tick waits for what does not come.
 
 A tick begins a reading when it looks at its own bars, and takes what has been read when its own
 work is done. `CompanionReader` reads on a thread of its own, through a feed of its own and the same
@@ -13,9 +13,9 @@ A terminal of the MetaTrader5 package answers one question after the other, whoe
 companion that is slow could hold up the desk's own questions. `rest` leaves companions alone for so
 long after a reading that took SLOW.
 
-AFTERWARDS the thread looks once more and hands the bars to be stored: no tick waits for that lock.
-What goes wrong is a word in the tick's record (torra.evidence.companion_readings.Lack); nothing is
-raised.
+AFTERWARDS, when the ticks of the close have been decided or wait for answers, the thread looks once
+more and hands the bars over to be stored. What goes wrong is a word in the tick's record
+(torra.evidence.companion_readings.Lack); nothing is raised.
 """
 
 from __future__ import annotations

@@ -31,12 +31,12 @@ def look(
     """Return what a tick may know at its close; writes wait until just past the deadline."""
     as_of = key.close_time
     bars = edges.window.bars(key.timeframe, as_of)
-    if edges.companions is not None:
-        # Now, beside what follows: the own bars are here, so those of a companion soon will be.
-        edges.companions.begin(key.timeframe, as_of)
     # An older newest bar would be scored as if it were the one that is due.
     if bars.last != key.bar_time:
         raise DataUnavailable("no_bar", f"the feed has no bar at {iso(key.bar_time)}")
+    if edges.companions is not None:
+        # Now, beside what follows: the own bars are here, so those of a companion soon will be.
+        edges.companions.begin(key.timeframe, as_of)
     row = edges.window.l1_row(key.timeframe, as_of, bars)
     if not row["valid"]:
         raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
