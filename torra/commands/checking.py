@@ -68,7 +68,8 @@ def lookahead(
     subjects = []
     for which, files in _series(symbol, bars):
         loaded = history.load(home, which, files, timeframes=wanted, clock=clock)
-        beside = only_series(home, Instance(symbol=loaded.symbol), profile, *loaded.period)
+        instance = Instance(symbol=loaded.symbol, timeframes=loaded.timeframes)
+        beside = only_series(home, instance, profile, *loaded.period)
         subjects.append(lookahead.LookaheadSubject.of(loaded, profile, beside))
     for subject in subjects:
         # All before the first probe, which takes long: a mistake is told at once.

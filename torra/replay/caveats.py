@@ -94,8 +94,13 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
             f"Outside numbers ({', '.join(names)}) count from the moment at which the public could "
             "know them; a live desk has them from when it saw them itself, which may be later."
         )
+    if told.flow:
+        yield (
+            f"Order flow ({', '.join(told.flow)}) counts from the close of its bar; a live desk may"
+            " have looked a moment before it was there."
+        )
     reads = any(arm.agents.get("active_agents") == READERS["active_agents"] for arm in plan.arms)
-    if reads and not told.series:
+    if reads and not told.series and not told.flow:
         yield (
             f"No outside number that {plan.history.symbol} reads is stored, so the arms with and "
             "without them saw the same: import some with `torra outside import FILE`."
