@@ -224,6 +224,29 @@ DEBATE: Final[Table] = {
             "test_later_items_never_change_an_earlier_view",
         ),
     },
+    "N7": {
+        "flow-no-book": fault(
+            "a bar without an order book has one of no levels",
+            At(
+                "torra.evidence.flow_readings:_number",
+                replace("None if count is None else float(count)", "float(count or 0)"),
+            ),
+            "test_without_a_book_its_numbers_are_none_and_never_0",
+        ),
+        "flow-whose": fault(
+            "order flow counts wherever its file lies",
+            At("torra.feeds.mt5_files:_named", never("told != wanted")),
+            "test_what_is_not_whole_signed_and_its_own_is_refused_and_the_last_good_copy_stands",
+        ),
+        "flow-again": fault(
+            "a tick reads what a file says later, and no more what it saw first",
+            At(
+                "torra.tick.bar_window:LiveWindow.flow",
+                replace("{row.bar_time: row for row in stored}", "{}"),
+            ),
+            "test_what_was_seen_first_stands_for_later_ticks",
+        ),
+    },
     "M9": {
         "bars-name": fault(
             "bars count wherever their file lies",
