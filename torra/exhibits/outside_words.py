@@ -86,7 +86,6 @@ BRIEFLY: Final = {
 }
 """The status of a block in a few words."""
 
-
 COUNTED_BY: Final = {
     "mt5_files": "the Expert Advisor",
     "mt5_direct": "MetaTrader 5",
