@@ -213,8 +213,8 @@ class OutlookThen:
                 Figures(parse(row["first_seen"]), row["values"]) for row in told.get("figures", ())
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
-            flow_then.of_json(told.get("flow", {})),
-            parse(told["begin"]) if told.get("begin") else None,
+            flow=flow_then.of_json(told.get("flow", {})),
+            begin=parse(told["begin"]) if told.get("begin") else None,
         )
 
 
