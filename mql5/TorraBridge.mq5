@@ -309,6 +309,7 @@ void OnDeinit(const int reason) {
 // One round, four times a second. OrderSend may take seconds; the heart beats in between.
 void OnTimer() {
    MeasureStep();
+   WatchBooks();
    if(IsEmpty(channel_key)) {
       Comment("Torra: no channel key. Set the input channel_key to Torra's key of this channel.");
       return;
@@ -318,7 +319,6 @@ void OnTimer() {
       return;
    }
    HeartbeatWhenDue();
-   WatchBooks();
    SettleUnseen();
    Claim();
    HandleWork();
@@ -2131,7 +2131,8 @@ string BookColumns(const Flow &flow, const long time, const int digits) {
    int at = BookBarOf(flow.symbol, flow.timeframe, time);
    if(book < 0 || at < 0)
       return ",,,,,";
-   BookView last = g_book_bars[at].last;
+   BookView last;
+   last = g_book_bars[at].last;
    int events = g_book_bars[at].time == time ? g_book_bars[at].events : 0;
    DropBookBars(flow.symbol, flow.timeframe, g_book_bars[at].time);
    if(g_books[book].since <= 0 || g_books[book].since > time || last.levels <= 0)

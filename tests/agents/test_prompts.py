@@ -50,6 +50,7 @@ from scoring_rubric import (
     build_interpretive_prompt,
     request_hash,
     second_look,
+    shortened,
     visible,
 )
 from technical_calculator import INDICATORS, score_frame
@@ -693,6 +694,18 @@ def test_numbers_from_beside_the_chart_are_left_out_where_there_is_no_room() -> 
     gone = sum(blocks.values()) - blocks["spread"] - len(kept)
     assert f"({gone} numbers from beside the chart are left out: no room)" in asked.user
     assert "shortened:fundamental" not in record.flags
+
+
+def test_blocks_are_left_out_one_after_the_other_order_flow_before_spread_and_yields() -> None:
+    order = ["derivs", "positioning", "cot", "flow", "spread", "macro"]
+    many = {f"{block}.number_{n}": n + 0.5 for block in order for n in range(5)}
+    gate = build_interpretive_prompt(context(features=many), AGENTS["risk_gate"].role)
+    gone: list[str] = []
+    size = len((gate.system + gate.user).encode())
+    for most in range(size, size - 1500, -20):
+        kept = {name.partition(".")[0] for name in shortened(gate, most).evidence}
+        gone += [block for block in order if block not in kept and block not in gone]
+    assert gone == order
 
 
 def test_a_prompt_that_is_too_long_is_refused_before_the_call() -> None:

@@ -17,10 +17,11 @@ from tests.worlds.flows import Flowing
 from tests.worlds.mt5_bars import KEY, put
 from torra.config import Instance
 from torra.desk import self_check
-from torra.evidence.flow_readings import FlowThen
+from torra.evidence.flow_readings import MEAN_BARS, FlowThen
 from torra.feeds.flow_files import FlowFiles
 from torra.feeds.limited import LimitedFeed, LimitedFlow
 from torra.market.broker_clock import ServerClock
+from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
 
 
@@ -90,6 +91,35 @@ def test_whatever_a_source_raises_a_tick_hears_that_it_is_broken() -> None:
 
     found = LimitedFlow(Raising(), TimeLimit("x", 1.0)).flow("BTCUSD", "M15", [desks.START])
     assert found == FlowThen({}, "broken")
+
+
+class Changing(Flowing):
+    """It counts anew with each look, as an Expert Advisor does after a restart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = 0
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        self.more += 1000
+        found = super().flow(symbol, timeframe, times)
+        rows = {
+            time: row._replace(ticks=row.ticks + self.more, levels=None)
+            for time, row in found.rows.items()
+        }
+        return found._replace(rows=rows)
+
+
+def test_what_was_seen_first_stands_for_later_ticks(tmp_path: Path) -> None:
+    with closing(desks.open_database(tmp_path)) as database:
+        window = LiveWindow(desks.BTC, Changing(), database)
+        bars = window.bars("M15", desks.START)
+        times = bars.newest_times(MEAN_BARS)
+        first = window.flow("M15", times)
+        with database.transaction():
+            window.keep("M15", bars)
+        assert first.rows
+        assert window.flow("M15", times).rows == first.rows
 
 
 # --- doctor ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from fractions import Fraction
 import pytest
 from numpy.random import PCG64, Generator
 
+from agents.feature_words import FEATURES
 from tests.worlds import flows
 from torra.evidence import flow_then
 from torra.evidence.flow_readings import (
@@ -117,7 +118,7 @@ def test_it_stands_beside_the_other_outside_numbers() -> None:
     assert both.numbers == {**other.numbers, **flow.numbers}
     assert both.statuses == {"macro": "available", "flow": "available"}
     assert beside(None, flow) == flow
-    assert all(kind_of(name) != ("", 4) for name in flow.numbers)
+    assert all(kind_of(name) != ("", 4) and name in FEATURES for name in flow.numbers)
 
 
 def test_a_recount_of_many_bars(scaled: Callable[..., int]) -> None:

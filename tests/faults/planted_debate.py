@@ -224,6 +224,29 @@ DEBATE: Final[Table] = {
             "test_later_items_never_change_an_earlier_view",
         ),
     },
+    "N10": {
+        "flow-no-book": fault(
+            "a bar without an order book has one of no levels",
+            At(
+                "torra.evidence.flow_readings:_number",
+                replace("None if count is None else float(count)", "float(count or 0)"),
+            ),
+            "test_without_a_book_its_numbers_are_none_and_never_0",
+        ),
+        "flow-whose": fault(
+            "order flow counts wherever its file lies",
+            At("torra.feeds.mt5_files:_named", never("told != wanted")),
+            "test_what_is_not_whole_signed_and_its_own_is_refused_and_the_last_good_copy_stands",
+        ),
+        "flow-again": fault(
+            "a tick reads what a file says later, and no more what it saw first",
+            At(
+                "torra.tick.bar_window:LiveWindow.flow",
+                replace("{row.bar_time: row for row in stored}", "{}"),
+            ),
+            "test_what_was_seen_first_stands_for_later_ticks",
+        ),
+    },
     "M9": {
         "bars-name": fault(
             "bars count wherever their file lies",
@@ -263,7 +286,7 @@ DEBATE: Final[Table] = {
             "test_no_opening_near_a_high_impact_event",
         ),
     },
-    "N8": {
+    "N9": {
         "companion-late": fault(
             "a companion's bar of before counts as that of the close",
             At("torra.evidence.companion_readings:age", replace("behind == 0.0", "behind <= 1.0")),
@@ -291,6 +314,49 @@ DEBATE: Final[Table] = {
             "the bars of a companion are stored as those of a symbol",
             At("torra.config:Instance.companion_stream", returns("symbol")),
             "test_nothing_ticks_and_nothing_trades_for_a_companion",
+        ),
+    },
+    "N7": {
+        "filing-stamp": fault(
+            "a filing counts from the earlier reading of its stamp",
+            At(
+                "torra.outside.filings:accepted_at", returns("told.replace(tzinfo=UTC)", "max(...)")
+            ),
+            "test_of_both_readings_of_a_stamp_the_later_counts",
+        ),
+    },
+    "N8": {
+        "edgar-pace": fault(
+            "EDGAR is asked without a pause",
+            At("torra.outside.edgar:Gate.wait", never("left > 0.0")),
+            "test_no_second_of_a_minute_holds_more_than_eight_requests",
+            "test_no_second_holds_more_than_eight_requests",
+        ),
+    },
+    "N11": {
+        "company-year": fault(
+            "a quarter counts as a year",
+            At("torra.evidence.company_facts:of_year", replace("days(period) in ANNUAL", "True")),
+            "test_hand_made_companies_come_out_to_a_billionth",
+            "test_no_quarter_is_set_against_a_year",
+        ),
+        "company-sight": fault(
+            "a live desk knows figures that it has not seen",
+            At(
+                "torra.evidence.company_facts:CompanyHistory.add",
+                replace("max(known, one.first_seen) if self._live else known", "known"),
+            ),
+            "test_what_a_desk_saw_late_counts_from_its_sight",
+        ),
+        "company-split": fault(
+            "a split makes a share cheap",
+            At("torra.evidence.fair_value:_paid", replace("jumped <= counted", "True")),
+            "test_a_split_makes_no_company_cheap",
+        ),
+        "company-loss": fault(
+            "a loss has a multiple",
+            At("torra.evidence.fair_value:_times", never("earned <= 0.0")),
+            "test_what_is_not_earned_has_no_multiple",
         ),
     },
     "N1": {

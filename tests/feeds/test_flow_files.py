@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.worlds import flow_files
+from tests.worlds import desks, flow_files
 from tests.worlds.flow_files import Bar, line, market, points, slippage, spreads
 from tests.worlds.mt5_bars import (
     ACCOUNT,
@@ -22,8 +23,11 @@ from tests.worlds.mt5_bars import (
     signed,
     text_of_version_1,
 )
+from torra.config import Channel as Channel_
+from torra.config import Instance
 from torra.evidence.flow_readings import FlowRow, FlowThen
 from torra.feeds.flow_files import FlowFiles, read_flow
+from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.broker_clock import ServerClock
 
 USUAL = ServerClock.parse("new_york+7")
@@ -201,3 +205,41 @@ def test_of_an_hour_that_the_server_shows_twice_no_row_is_taken() -> None:
     rows = [f"{new_york_plus_7(at)},5,1,1,,,,,,,," for at in opens]
     found = read_flow(flow_files.text(rows).encode(), KEY, GOLD, USUAL)
     assert [row.bar_time for row in found] == [*opens[:2], *opens[6:]]
+
+
+def place(folder: Path, feed: str, **more: Any) -> FeedPlace:
+    instance = Instance(
+        symbol="XAUUSD", broker_symbol="XAUUSD.m", timeframes=("M15",), feed=feed, channel="main"
+    )
+    return FeedPlace(
+        instance,
+        folder,
+        {},
+        load_bars=lambda *_: None,
+        sample=desks.sample,
+        channel=Channel_(folder=str(folder), account=ACCOUNT, server_clock="new_york+7"),
+        folder=lambda: folder,
+        key=lambda: KEY,
+        **more,
+    )
+
+
+def test_the_feed_of_an_instance_brings_it_beside_its_bars(tmp_path: Path) -> None:
+    feed: Any = open_feed(place(tmp_path, "mt5_files"), lambda _name: None)
+    assert feed.flow("XAUUSD", "M15", TIMES) == FlowThen({}, "no_file", "mt5_files")
+    Channel(tmp_path).put(lines(bars()))
+    assert feed.flow("XAUUSD", "M15", TIMES).status == "available"
+
+
+@pytest.mark.parametrize(("brings", "status"), [(True, "available"), (False, "off")])
+def test_a_plug_in_may_bring_it(tmp_path: Path, brings: bool, status: str) -> None:
+    class Plug:
+        bars = period = staticmethod(lambda *_: None)
+
+    class WithFlow(Plug):
+        def flow(self, *_: Any) -> FlowThen:
+            return FlowThen({})
+
+    made = WithFlow() if brings else Plug()
+    feed: Any = open_feed(place(tmp_path, "acme:feed"), lambda _name: lambda _place: made)
+    assert feed.flow("XAUUSD", "M15", TIMES).status == status

@@ -12,6 +12,7 @@ from tests.worlds.observed import quiet_ticks
 from torra.clock import parse
 from torra.config import Profile, validate
 from torra.evaluation.observations import ArmSeen
+from torra.evidence.flow_readings import FlowRow
 from torra.evidence.news_digest import NewsItem
 from torra.evidence.scheduled_events import ScheduledEvent
 from torra.replay import arms
@@ -79,3 +80,10 @@ def test_what_was_known_of_events_and_headlines_is_told() -> None:
     assert "2 headlines of" in told
     assert "1 headline of vendors, as this desk first saw them, the first at 2026-01-05T01" in told
     assert "calendar" not in " ".join(caveats(plan(1.0), []))
+
+
+def test_from_when_order_flow_counts_is_told() -> None:
+    outlook = OutlookThen(flow={"M15": (FlowRow(BEGIN, 5, 1, 1),)}, begin=BEGIN)
+    told = " ".join(caveats(dataclasses.replace(plan(1.0), outlook=outlook), []))
+    assert "Order flow (M15) counts from the close of its bar" in told
+    assert "Order flow" not in " ".join(caveats(plan(1.0), []))

@@ -101,8 +101,13 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
             f"Companions ({', '.join(beside)}) are the bars that this desk has stored, known from "
             "the close of each; a live tick goes without one that comes late."
         )
+    if told.flow:
+        yield (
+            f"Order flow ({', '.join(told.flow)}) counts from the close of its bar; a live desk may"
+            " have looked a moment before it was there."
+        )
     reads = any(arm.agents.get("active_agents") == READERS["active_agents"] for arm in plan.arms)
-    if reads and not (told.series or told.facts or told.companions):
+    if reads and not (told.series or told.facts or told.companions or told.flow):
         yield (
             f"No outside number that {plan.history.symbol} reads is stored, so the arms with and "
             "without them saw the same: import some with `torra outside import FILE`."

@@ -263,10 +263,10 @@ class OutlookThen:
                 for row in told.get("figures", ())
             ),
             tuple(_stored_row(row) for row in told.get("series", ())),
-            tuple(_stored_fact(row) for row in told.get("facts", ())),
-            flow_then.of_json(told.get("flow", {})),
-            parse(told["begin"]) if told.get("begin") else None,
-            tuple(CompanionTrack.of(row) for row in told.get("companions", ())),
+            facts=tuple(_stored_fact(row) for row in told.get("facts", ())),
+            flow=flow_then.of_json(told.get("flow", {})),
+            begin=parse(told["begin"]) if told.get("begin") else None,
+            companions=tuple(CompanionTrack.of(row) for row in told.get("companions", ())),
         )
 
 
