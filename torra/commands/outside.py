@@ -433,7 +433,8 @@ def _company_document(
 
 
 def _companion_line(row: dict[str, Any]) -> str:
-    from torra.exhibits import figures, outside_words  # noqa: PLC0415
+    from torra.exhibits import figures  # noqa: PLC0415
+    from torra.exhibits.beyond import outside_words  # noqa: PLC0415
 
     closed = [f"{name} {figures.moment(at)}" for name, at in row["closed"].items()]
     known = f"its newest stored bars closed {', '.join(closed)}" if closed else "no bar is stored"
