@@ -35,15 +35,18 @@ def rows_of(found: OutsideShown) -> dict[str, str]:
 def test_a_company_is_told_row_by_row() -> None:
     found = outside_words.shown("ACME.US", told())
     values = rows_of(found)
-    assert values["Revenue, in a year"] == "+3.8 %"
+    assert values["Revenue growth"] == "+3.8 %"
     assert values["F-score"] == "7 of 9"
     assert values["Debt to equity"] == "0.28 x"
-    assert values["Shares, in a year"].endswith("%")
+    assert values["Growth of the shares"].endswith("%")
     assert len(values) == len(company_words.NUMBERS)
     ranks = {row["name"]: row["rank"] for row in found["rows"]}
     assert ranks["P/E"] == "54 of 100 in five years"
     assert ranks["F-score"] == "—"
-    assert all("30 Jun 2026" in row["day"] or "2026-06-30" in row["day"] for row in found["rows"])
+    assert {row["day"] for row in found["rows"]} == {"2026-06-30"}
+    origins = {row["name"]: row["origin"] for row in found["rows"]}
+    assert origins["F-score"] == "year to 2026-06-30"
+    assert origins["P/E"] == "year to 2026-06-30, at the close of the day before"
 
 
 def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
@@ -52,9 +55,9 @@ def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
     assert report.endswith("from EDGAR (10-Q 0000000001-37-000001).")
     assert priced == (
         "The share is priced as usual for itself: its price ranks 51 of 100 among its own five "
-        "years."
+        "years, 100 is the dearest."
     )
-    assert bet.startswith("The price bets on free cash flow that changes by +8.7 % a year")
+    assert bet.startswith("The price bets on free cash flow that grows 8.7 % a year for ever")
 
 
 def test_a_price_that_cannot_be_told_says_what_it_needs() -> None:
@@ -81,7 +84,7 @@ def test_nothing_known_says_who_publishes_it() -> None:
 
 def test_a_line_has_the_telling_figures_alone() -> None:
     line = outside_words.in_a_line("ACME.US", told())
-    assert line.startswith("company: revenue, in a year +3.8 %")
+    assert line.startswith("company: revenue growth +3.8 %")
     assert line.count(",") < 8
     assert "gross margin" not in line
 

@@ -35,8 +35,8 @@ class CompanyNumber(NamedTuple):
 
 
 NUMBERS: Final = (
-    CompanyNumber("revenue, in a year", "revenue_growth_pct", 1, signed=True, in_a_line=True),
-    CompanyNumber("earnings, in a year", "earnings_growth_pct", 1, signed=True),
+    CompanyNumber("revenue growth", "revenue_growth_pct", 1, signed=True, in_a_line=True),
+    CompanyNumber("earnings growth", "earnings_growth_pct", 1, signed=True),
     CompanyNumber("gross margin", "gross_margin_pct"),
     CompanyNumber("operating margin", "operating_margin_pct"),
     CompanyNumber("net margin", "net_margin_pct", in_a_line=True),
@@ -45,8 +45,8 @@ NUMBERS: Final = (
     CompanyNumber("return on invested capital", "roic_pct"),
     CompanyNumber("debt to equity", "debt_to_equity", 2),
     CompanyNumber("interest cover", "interest_cover"),
-    CompanyNumber("earnings that were not cash", "accruals_pct", signed=True),
-    CompanyNumber("shares, in a year", "dilution_pct", signed=True),
+    CompanyNumber("earnings ahead of cash (accruals)", "accruals_pct", signed=True),
+    CompanyNumber("growth of the shares", "dilution_pct", signed=True),
     CompanyNumber("F-score", "f_score", 0, in_a_line=True),
     CompanyNumber("P/E", "pe", ranked="pe_rank", in_a_line=True),
     CompanyNumber("P/B", "pb", ranked="pb_rank"),
@@ -75,18 +75,28 @@ def notes(told: Outside) -> Iterator[str]:
     rank = figures.number(told.numbers.get("company.valuation_rank"))
     said = VALUED.get(str(told.numbers.get("company.valuation")))
     if rank is not None and said:
-        yield f"{said}: its price ranks {rank:.0f} of 100 among its own five years."
+        yield (
+            f"{said}: its price ranks {rank:.0f} of 100 among its own five years, 100 is the "
+            "dearest."
+        )
     growth = figures.number(told.numbers.get("company.implied_growth_pct"))
     if growth is not None:
+        moves = "grows" if growth >= 0.0 else "shrinks"
         yield (
-            f"The price bets on free cash flow that changes by {figures.signed(growth, 1)} % a "
-            f"year for ever, at a return of {100 * RETURN:.0f} %."
+            f"The price bets on free cash flow that {moves} {abs(growth):.1f} % a year for ever, "
+            f"at a return of {100 * RETURN:.0f} %."
         )
     if told.numbers.get("company.pe") is None:
         yield (
             "P/E is not known: it needs earnings above zero, a count of the shares that no split "
             "has overtaken, and a close of the day before in the currency of the reports."
         )
+
+
+def origin(at: object, *, priced: bool) -> str:
+    """Return of when a figure is; one that sets a price against it says of when the price is."""
+    year = f"year to {day_of(str(at))}"
+    return f"{year}, at the close of the day before" if priced else year
 
 
 def filing(source: str | None) -> str:

@@ -312,7 +312,7 @@ def _row(one: _Number, told: Outside) -> OutsideRow | None:
             "value": _valued(one.feature, value, one.decimals, signed=one.signed),
             "change": _change(one, told),
             "rank": ranked(told.numbers.get(one.rank), RANKED.get(one.block, "")),
-            "origin": _origin(seen),
+            "origin": _origin(seen) if one.block != "company" else _of_report(one, seen),
             "day": day_of(min((str(row.at) for _, row in seen), default="")),
             "old": False,
         }
@@ -360,6 +360,11 @@ def _origin(seen: Sequence[tuple[str, SeenSeries]]) -> str:
     if len(said) <= 1:
         return "".join(said)
     return "; ".join(f"{name_of(name)} {_dated(row)}" for name, row in seen)
+
+
+def _of_report(one: _Number, seen: Sequence[tuple[str, SeenSeries]]) -> str:
+    """Return of when a company's figure is; a sentence beside the rows names the report."""
+    return company_words.origin(seen[0][1].at, priced=bool(one.rank)) if seen else ""
 
 
 def _too_old(one: _Number, old: Sequence[tuple[str, SeenSeries]]) -> str:
