@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.worlds import company_reports as world
 from torra.evidence.company_facts import FIGURES, Books, CompanyHistory, StoredFact, of_year
-from torra.evidence.company_figures import RATIOS, REVIEWED, REVIEWED_YEARLY, Company, read
+from torra.evidence.company_figures import RATIOS, REPORT_DELAY, Company, read
 from torra.evidence.outside_numbers import FactRow
 
 DAY = timedelta(days=1)
@@ -259,13 +260,166 @@ def test_a_loss_has_margins_and_no_growth_from_it() -> None:
 
 
 def test_a_company_counts_as_long_as_its_next_report_may_take() -> None:
-    assert company(world.grown(1, 14)).valid == REVIEWED
-    years = [
-        row for row in world.reports(world.grown(1, 16)) if (row.ends - row.begins) > 360 * DAY
+    rows = world.reports(world.grown(1, 16))
+    years = [row for row in rows if (row.ends - row.begins) > 360 * DAY]
+    halves = [
+        row
+        for row in rows
+        if (row.ends.month in (6, 12) and row.begins.month == 1) or row.begins == row.ends
     ]
-    found = read(books(years))
+    for told, step in ((rows, 90), (halves, 181), (years, 365)):
+        found = read(books(told))
+        assert found is not None
+        assert step <= (found.valid - REPORT_DELAY).days <= step + 3
+
+
+def weeks(number: int) -> tuple[datetime, datetime]:
+    """Return a quarter of 13 weeks, every fourth year's last of 14."""
+    lengths = [14 if one % 16 == 15 else 13 for one in range(number + 1)]
+    begins = world.midnight(date(2017, 1, 1)) + sum(lengths[:-1]) * 7 * DAY
+    return begins, begins + (lengths[-1] * 7 - 1) * DAY
+
+
+def test_a_year_of_52_or_53_weeks_is_a_year() -> None:
+    """A company that ends its quarters on a weekday: AAPL's, and the 53rd week of some years."""
+    quarters = world.grown(4, 24)
+    dated = {world.end(number): weeks(number)[1] for number in range(24)}
+    begun = {world.begin(number): weeks(number)[0] for number in range(24)}
+    rows = [
+        row._replace(
+            begins=dated[row.ends.date()] if row.begins == row.ends else begun[row.begins.date()],
+            ends=dated[row.ends.date()],
+        )
+        for row in world.reports(quarters)
+    ]
+    for last in (17, 19, 22, 23):
+        found = read(books(rows, world.known(last)))
+        assert found is not None
+        assert found.ends == weeks(last)[1].date()
+        for name, value in reckoned(quarters, last).items():
+            assert getattr(found, name) == pytest.approx(value, rel=1e-9, abs=1e-9), (last, name)
+
+
+def sold(at: int, share: float) -> list[FactRow]:
+    """Return a company that sells a part at a quarter: its reports tell what is left, then as now.
+
+    A quarter's report tells the quarters of the year before anew, but not the whole year.
+    """
+    whole = world.grown(5, 24)
+    left = {
+        name: [value * (1.0 - share) for value in values] if name == "revenue" else values
+        for name, values in whole.items()
+    }
+    before = [row for row in world.reports(whole) if row.known_at < world.known(at)]
+    return [*before, *(row for row in world.reports(left) if row.known_at >= world.known(at))]
+
+
+def test_what_is_left_of_a_company_is_not_put_together_with_what_it_was() -> None:
+    """The quarter after the sale: a year of the whole, less and plus quarters of what is left."""
+    rows = sold(18, 0.4)
+    found = read(books(rows, world.known(18)))
     assert found is not None
-    assert found.valid == REVIEWED_YEARLY
+    assert found.revenue is None
+    assert found.revenue_growth_pct is None
+    assert found.net_income is not None
+    # The year's report tells the year before anew: both are of what is left.
+    year = read(books(rows, world.known(19)))
+    assert year is not None
+    wanted = reckoned(world.grown(5, 24), 19)
+    assert year.revenue_growth_pct == pytest.approx(wanted["revenue_growth_pct"])
+    # A quarter later the year before last stands as it was.
+    later = read(books(rows, world.known(20)))
+    assert later is not None
+    assert later.revenue is not None
+    assert later.revenue_growth_pct is None
+
+
+@pytest.mark.parametrize("quarter", [12, 17, 18])
+@pytest.mark.parametrize("figure", ["revenue", "net_income", "operating_cash_flow"])
+def test_one_period_that_is_missing_gives_nothing_that_needs_it(quarter: int, figure: str) -> None:
+    """The part of this year, that of the last, and the last whole year, each left out once."""
+    rows = world.reports(world.grown(6, 19))
+    ends = world.midnight(world.end({12: 14, 17: 15, 18: 18}[quarter]))
+    fewer = [row for row in rows if row.figure != figure or row.ends != ends]
+    whole, found = read(books(rows)), read(books(fewer))
+    assert whole is not None
+    assert found is not None
+    if figure == "net_income" and quarter == 18:
+        assert found.ends < whole.ends
+        return
+    needs = {"revenue": "revenue", "net_income": "net_income"}.get(figure, "free_cash_flow")
+    assert getattr(whole, needs) is not None
+    assert getattr(found, needs) is None
+
+
+def test_a_month_and_another_currency_in_a_file_hide_no_report() -> None:
+    rows = world.reports(world.grown(7, 14))
+    last = rows[-1]
+    month = last._replace(
+        figure="net_income", begins=last.ends + DAY, ends=last.ends + 30 * DAY, value=3.0,
+        unit="USD", source="mine.csv",
+    )  # fmt: skip
+    euro = month._replace(begins=last.ends + DAY, ends=last.ends + 91 * DAY, unit="EUR")
+    found, plain = read(books([*rows, month, euro])), read(books(rows))
+    assert found is not None
+    assert plain is not None
+    assert replace(found, valid=plain.valid) == plain
+
+
+def test_a_file_that_names_the_end_of_the_month_stands_beside_filings() -> None:
+    """EDGAR's quarter ends on its last Saturday, the file's on the last of the month."""
+    rows = world.reports(world.grown(8, 14))
+    moved = [
+        row._replace(
+            begins=row.begins + (2 * DAY if row.begins == row.ends else timedelta()),
+            ends=row.ends + 2 * DAY,
+        )
+        if row.figure in ("equity", "cash")
+        else row
+        for row in rows
+    ]
+    found, plain = read(books(moved)), read(books(rows))
+    assert found is not None
+    assert plain is not None
+    assert found.roic_pct == plain.roic_pct
+
+
+@pytest.mark.parametrize("value", [1e-320, 1e-12, 0.0])
+def test_a_whole_next_to_nothing_makes_no_ratio(value: float) -> None:
+    quarters = world.grown(9, 14) | {"equity": [value] * 14, "interest_expense": [value] * 14}
+    found = company(quarters)
+    assert found.debt_to_equity is None
+    assert found.interest_cover is None
+    for name in RATIOS:
+        ratio = getattr(found, name)
+        assert ratio is None or math.isfinite(ratio), name
+
+
+@pytest.mark.parametrize("factor", [0.001, 0.5, 2.0, 1000.0])
+def test_a_count_of_shares_that_is_no_count_is_none(factor: float) -> None:
+    quarters = world.grown(2, 14)
+    odd = [value * factor for value in quarters["shares_outstanding"]]
+    assert company(quarters | {"shares_outstanding": odd}).shares is None
+    assert company(quarters).shares is not None
+
+
+@pytest.mark.parametrize(("ticker", "counts"), [("ACME", True), ("BRK.B", False), ("BF-B", False)])
+def test_the_mean_of_all_classes_is_no_count_of_one(ticker: str, counts: bool) -> None:
+    quarters = {
+        name: values for name, values in world.grown(2, 14).items() if name != "shares_outstanding"
+    }
+    found = read(books(world.reports(quarters, ticker=ticker)))
+    assert found is not None
+    assert (found.shares is not None) == counts
+
+
+def test_a_report_counts_from_its_first_word() -> None:
+    rows = world.reports(world.grown(3, 14))
+    last = world.known(13)
+    amended = [row._replace(known_at=last + 60 * DAY) for row in rows if row.known_at == last]
+    found = read(books([*rows, *amended]))
+    assert found is not None
+    assert found.filed == last
 
 
 def test_only_the_vocabulary_is_heard() -> None:

@@ -13,7 +13,8 @@ import pytest
 from tests.worlds import company_reports as world
 from torra.evidence import fair_value
 from torra.evidence.company_figures import Company
-from torra.evidence.fair_value import MULTIPLES, Known, Valuation, course, implied_growth, value
+from torra.evidence.fair_value import JUMP, MULTIPLES, Known, Valuation, course, implied_growth
+from torra.evidence.fair_value import value as valued
 
 DAY = timedelta(days=1)
 LAST = 30
@@ -38,6 +39,14 @@ FIRM = Company(
 DAYS = tuple(date(2024, 1, 1) + number * DAY for number in range(700))
 
 
+def value(
+    known: Sequence[Known], closes: Sequence[tuple[date, float]], *currencies: str
+) -> Valuation:
+    """Return what the last close pays, seen on the day after it."""
+    today = closes[-1][0] + DAY if closes else date(2025, 7, 1)
+    return valued(known, closes, currencies or ("USD",), today)
+
+
 def known(company: Company = FIRM) -> tuple[Known, ...]:
     return (Known(world.midnight(date(2023, 12, 1)), replace(company, ends=date(2025, 3, 31))),)
 
@@ -59,7 +68,7 @@ def counted_before(company: Company = FIRM) -> tuple[Known, ...]:
 
 
 def test_the_multiples_of_a_company_in_round_numbers() -> None:
-    found = value(counted_before(), steady(), "USD")
+    found = value(counted_before(), steady())
     assert found.multiples == {
         "pe": pytest.approx(25.0),
         "pb": pytest.approx(5.0),
@@ -89,7 +98,7 @@ def test_the_growth_that_a_price_bets_on_is_the_one_that_makes_it_worth_that() -
 @pytest.mark.parametrize("amount", [None, 0.0, -5.0])
 def test_what_is_not_earned_has_no_multiple(name: str, amount: float | None) -> None:
     told: dict[str, Any] = {name: amount}
-    found = value(counted_before(replace(FIRM, **told)), steady(), "USD")
+    found = value(counted_before(replace(FIRM, **told)), steady())
     gone = {
         "net_income": "pe",
         "equity": "pb",
@@ -114,40 +123,135 @@ def test_what_is_not_earned_has_no_multiple(name: str, amount: float | None) -> 
 )
 def test_what_cannot_be_priced_is_not(company: Company) -> None:
     rows = (Known(world.midnight(date(2020, 12, 1)), company),)
-    assert value(rows, steady(), "USD") == fair_value.UNKNOWN
-    assert value((), steady(), "USD") == fair_value.UNKNOWN
-    assert value(counted_before(), [], "USD") == fair_value.UNKNOWN
+    assert value(rows, steady()) == fair_value.UNKNOWN
+    assert value((), steady()) == fair_value.UNKNOWN
+    assert value(counted_before(), []) == fair_value.UNKNOWN
 
 
-def test_a_split_makes_no_company_cheap() -> None:
-    """The price falls to a twentieth, and the count of the shares is still the old one."""
-    split = steady(*[5.0] * 30)
-    old = (Known(world.midnight(date(2023, 1, 1)), replace(FIRM, valid=timedelta(days=2000))),)
-    assert value(old, split, "USD") == fair_value.UNKNOWN
-    told = replace(FIRM, shares=200.0, counted=split[-10][0], valid=timedelta(days=2000))
-    both = (*old, Known(world.midnight(split[-8][0]), told))
-    found = value(both, split, "USD")
+def recounted(ratio: float, closes: Sequence[tuple[date, float]], at: int) -> tuple[Known, ...]:
+    """Return a company whose shares are counted anew, so many times as before, at a close."""
+    valid = timedelta(days=2000)
+    old = replace(FIRM, counted=date(2023, 1, 1), valid=valid)
+    told = replace(FIRM, shares=10.0 * ratio, counted=closes[at][0] - 2 * DAY, valid=valid)
+    begun = Known(world.midnight(date(2023, 1, 1)), old)
+    return begun, Known(world.midnight(closes[at][0]), told)
+
+
+SPLITS = [20.0, 10.0, 3.0, 2.0, 1.5, 1.25, 0.5, 0.1]
+
+
+@pytest.mark.parametrize("ratio", SPLITS)
+def test_a_split_makes_no_company_cheap(ratio: float) -> None:
+    """The price falls with a split, and the count of the shares is still the old one."""
+    split = steady(*[100.0 / ratio] * 30)
+    both = recounted(ratio, split, -8)
+    assert value(both[:1], split) == fair_value.UNKNOWN
+    found = value(both, split)
     assert found.multiples["pe"] == pytest.approx(25.0)
     # The days before the split count with the shares of then.
     assert found.ranks["pe"] is not None
     assert found.ranks["pe"] > 90.0
 
 
-def test_prices_that_were_made_to_fit_a_split_rank_nothing_before_it() -> None:
-    """A broker's history was divided by twenty, the shares of then were not."""
-    closes = priced([*(3.0 + 2.0 * number / 399 for number in range(400)), *[5.0] * 30])
-    old = Known(
-        world.midnight(date(2023, 1, 1)),
-        replace(FIRM, counted=date(2024, 4, 1), valid=timedelta(days=2000)),
-    )
-    told = replace(FIRM, shares=200.0, counted=closes[-10][0], valid=timedelta(days=2000))
-    found = value((old, Known(world.midnight(closes[-8][0]), told)), closes, "USD")
+@pytest.mark.parametrize("ratio", SPLITS)
+def test_prices_that_were_made_to_fit_a_split_rank_nothing_before_it(ratio: float) -> None:
+    """A broker's history was divided, the shares of then were not."""
+    times = [(60.0 + 40.0 * number / 399) / ratio for number in range(400)]
+    closes = priced([*times, *[100.0 / ratio] * 30])
+    found = value(recounted(ratio, closes, -8), closes)
     assert found.multiples["pe"] == pytest.approx(25.0)
     assert found.ranks["pe"] is None
+    assert found.word is None
+
+
+def test_a_split_and_the_market_s_own_move_on_one_day_are_a_split() -> None:
+    for move in (0.97, 1.03):
+        split = steady(*[50.0 * move] * 30)
+        both = recounted(2.0, split, -8)
+        assert value(both[:1], split) == fair_value.UNKNOWN
+        found = value(both, split)
+        assert found.ranks["pe"] is not None
+        assert found.multiples["pe"] == pytest.approx(25.0 * move)
+
+
+def test_a_crash_is_not_told_from_a_split_until_shares_are_counted() -> None:
+    fallen = steady(*[70.0] * 30)
+    same = recounted(1.0, fallen, -8)
+    assert value(same[:1], fallen) == fair_value.UNKNOWN
+    found = value(same, fallen)
+    assert found.multiples["pe"] == pytest.approx(17.5)
+    assert found.ranks["pe"] is not None
+    # A third of its days were as cheap or cheaper.
+    assert found.ranks["pe"] < 40.0
+
+
+def test_a_report_of_last_night_counts_for_the_last_close() -> None:
+    closes = steady()
+    better = replace(FIRM, net_income=80.0, valid=timedelta(days=2000), counted=closes[-1][0])
+    night = Known(world.midnight(closes[-1][0]) + timedelta(days=1, hours=3), better)
+    found = value((*counted_before(), night), closes)
+    assert found.multiples["pe"] == pytest.approx(12.5)
+    # The days before were judged by what was known of them then, to the day.
+    assert found.ranks["pe"] == pytest.approx(100 * 0.5 / 400)
+
+
+def test_a_day_counts_with_the_report_that_was_there_at_its_end() -> None:
+    closes = steady()
+    first = replace(FIRM, valid=timedelta(days=2000), counted=closes[-1][0])
+    worse = replace(first, net_income=1.0)
+    for late, dear in ((timedelta(hours=23), 2), (timedelta(hours=25), 1)):
+        news = Known(world.midnight(closes[-3][0]) + late, worse)
+        again = Known(news.since + 2 * DAY - late + timedelta(hours=20), first)
+        found = value((Known(world.midnight(date(2023, 1, 1)), first), news, again), closes)
+        # Of 400 days so many stand above the last one.
+        below = found.ranks["pe"]
+        assert below == pytest.approx(100 * (400 - dear - 0.5) / 400)
+
+
+@pytest.mark.parametrize(
+    ("currency", "named", "priced_at"),
+    [
+        ("USD", ("USD",), True),
+        ("USD", ("EUR", "USD"), True),
+        ("EUR", ("USD",), False),
+        ("EUR", ("EUR",), True),
+        ("GBP", ("GBP",), False),
+    ],
+)
+def test_closes_and_reports_are_of_one_currency(
+    currency: str, named: tuple[str, ...], priced_at: bool
+) -> None:
+    """Shares in London are quoted in pence: their closes say nothing beside pounds."""
+    company = replace(FIRM, currency=currency)
+    found = value(counted_before(company), steady(), *named)
+    assert (found != fair_value.UNKNOWN) == priced_at
+
+
+def test_a_close_of_long_ago_is_no_price() -> None:
+    closes = steady()
+    for days, there in ((10, True), (11, False)):
+        found = valued(counted_before(), closes, ("USD",), closes[-1][0] + days * DAY)
+        assert (found != fair_value.UNKNOWN) == there
+
+
+def test_more_cash_than_value_has_no_multiple() -> None:
+    rich = replace(FIRM, cash=5000.0)
+    assert value(counted_before(rich), steady()).multiples["ev_ebitda"] is None
+
+
+def test_a_company_with_a_moment_for_each_value_costs_no_tick() -> None:
+    rows = world.reports({"net_income": [1.0] * 40})
+    many = [
+        row._replace(known_at=row.known_at + timedelta(seconds=number))
+        for row in rows
+        for number in range(60)
+    ]
+    found = course(tuple(sorted(many, key=lambda row: row.known_at)))
+    assert len(found) == fair_value.MOST_MOMENTS
 
 
 def test_too_few_days_rank_nothing() -> None:
-    found = value(counted_before(), steady()[-200:], "USD")
+    found = value(counted_before(), steady()[-200:])
     assert found.multiples["pe"] is not None
     assert found.ranks["pe"] is None
     assert found.word is None
@@ -180,18 +284,19 @@ def test_a_dearer_price_never_makes_a_stock_cheaper(
         company = replace(FIRM, **drawn)
         price = 100.0 * chance.uniform(0.8, 1.2)
         dearer = price * (1.0 + 10.0 ** chance.uniform(-6.0, -1.0))
-        if not 100.0 / 1.7 < dearer < 170.0:
+        history = [100.0 * (1.0 + 0.1 * chance.random()) for _ in range(260)]
+        # Beyond a jump nothing is told at all.
+        if not history[-1] / JUMP < price < dearer < history[-1] * JUMP:
             continue
-        history = [100.0 * (1.0 + 0.2 * chance.random()) for _ in range(260)]
         one, other = (
-            dearness(value(counted_before(company), priced([*history, last]), "USD"))
+            dearness(value(counted_before(company), priced([*history, last])))
             for last in (price, dearer)
         )
         for before, after in zip(one, other, strict=True):
             assert (before is None) == (after is None)
             assert before is None or after is None or after >= before
             ranked += before is not None
-    assert ranked > 3 * count
+    assert ranked > 2 * count
     record_property("seen", f"{count} companies and prices")
 
 

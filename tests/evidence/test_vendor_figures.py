@@ -49,6 +49,7 @@ def test_all_of_it_in_round_numbers() -> None:
     [
         ("pe", "pe_to_peers"),
         ("rating.hold", "analyst_rating"),
+        ("rating.period", "analyst_rating"),
         ("earnings.1.surprise_pct", "earnings_surprise_pct"),
         ("earnings.1.period", "earnings_surprise_pct"),
     ],
@@ -72,6 +73,25 @@ def test_two_peers_have_no_middle() -> None:
 def test_a_surprise_of_long_ago_or_of_no_day_is_none(period: float) -> None:
     found = beside({**KNOWN, "earnings.1.period": period}, PEERS, AS_OF)
     assert "earnings_surprise_pct" not in found
+
+
+def test_the_newest_quarter_may_have_an_estimate_alone() -> None:
+    known = {name: one for name, one in KNOWN.items() if not name.startswith("earnings.1")}
+    known |= {
+        "earnings.1.period": 20260630.0, "earnings.1.estimate": 1.2,
+        "earnings.2.period": 20260331.0, "earnings.2.surprise_pct": 4.5,
+    }  # fmt: skip
+    assert beside(known, PEERS, AS_OF)["earnings_surprise_pct"] == 4.5
+
+
+@pytest.mark.parametrize("period", [20190101.0, 29990101.0])
+def test_ratings_of_long_ago_or_of_the_future_are_none(period: float) -> None:
+    assert "analyst_rating" not in beside({**KNOWN, "rating.period": period}, PEERS, AS_OF)
+
+
+def test_a_peer_next_to_nothing_makes_no_multiple() -> None:
+    peers = {name: {"pe": 1e-300} for name in PEERS}
+    assert "pe_to_peers" not in beside({**KNOWN, "pe": 1e300}, peers, AS_OF)
 
 
 def test_no_analyst_rates_nothing() -> None:

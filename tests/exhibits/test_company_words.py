@@ -36,12 +36,12 @@ def test_a_company_is_told_row_by_row() -> None:
     found = outside_words.shown("ACME.US", told())
     values = rows_of(found)
     assert values["Revenue growth"] == "+3.8 %"
-    assert values["F-score"] == "7 of 9"
+    assert values["F-score"] == "8 of 9"
     assert values["Debt to equity"] == "0.28 x"
     assert values["Growth of the shares"].endswith("%")
     assert len(values) == len(company_words.NUMBERS)
     ranks = {row["name"]: row["rank"] for row in found["rows"]}
-    assert ranks["P/E"] == "54 of 100 in five years"
+    assert ranks["P/E"] == "dearer than 51 of 100 days in five years"
     assert ranks["F-score"] == "—"
     assert {row["day"] for row in found["rows"]} == {"2026-06-30"}
     origins = {row["name"]: row["origin"] for row in found["rows"]}
@@ -54,7 +54,7 @@ def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
     assert report.startswith("The company's figures are of the year to 2026-06-30, known since ")
     assert report.endswith("from EDGAR (10-Q 0000000001-37-000001).")
     assert priced == (
-        "The share is priced as usual for itself: its price ranks 51 of 100 among its own five "
+        "The share is priced as usual for itself: its price ranks 52 of 100 among its own five "
         "years, 100 is the dearest."
     )
     assert bet.startswith("The price bets on free cash flow that grows 8.7 % a year for ever")

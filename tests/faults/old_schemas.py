@@ -45,7 +45,7 @@ def rewind(connection: sqlite3.Connection, number: int) -> None:
 
     Nobody else may have it open.
     """
-    for name in migrations.STEPS[number:]:
+    for name in reversed(migrations.STEPS[number:]):
         script = migrations.SCRIPTS[name]
         for kind in ("TRIGGER", "INDEX", "TABLE"):
             for made in re.findall(f"CREATE (?:UNIQUE )?{kind} (\\w+)", script):
@@ -54,6 +54,8 @@ def rewind(connection: sqlite3.Connection, number: int) -> None:
             connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         if name == "0012_stop_moves":
             _narrow(connection)
+        if name == "0021_facts_by_source":
+            _facts_of_before(connection)
         connection.execute("DELETE FROM _sqlite_migrations WHERE name = ?", (name,))
     connection.commit()
 
@@ -67,6 +69,13 @@ def _narrow(connection: sqlite3.Connection) -> None:
             (after, before),
         )
     connection.execute("PRAGMA writable_schema = RESET")
+
+
+def _facts_of_before(connection: sqlite3.Connection) -> None:
+    """Make the table facts as 0018 did; none of its rows is kept."""
+    _, begun, rest = migrations.OUTSIDE.partition("CREATE TABLE facts")
+    connection.execute("DROP TABLE facts")
+    connection.executescript(begun + rest)
 
 
 def tables(connection: sqlite3.Connection) -> list[str]:

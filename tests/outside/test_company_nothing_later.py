@@ -18,7 +18,7 @@ import pytest
 from tests.outside.test_nothing_later import Rows
 from tests.worlds import company_reports as world
 from torra.evidence import company_numbers, fair_value
-from torra.evidence.company_facts import Books, CompanyHistory, Filed, StoredFact
+from torra.evidence.company_facts import Books, CompanyHistory, Filed, StoredFact, Told
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import FactRow
 from torra.evidence.outside_readings import OutsideView
@@ -54,7 +54,7 @@ def made(seed: int) -> list[StoredFact]:
         found.append(one._replace(first_seen=seen))
         if chance.random() < 0.03:
             later = one.row.known_at + chance.randrange(1, 200) * DAY
-            amended = one.row._replace(value=one.row.value * 1.1, known_at=later)
+            amended = one.row._replace(value=one.row.value * 1.005, known_at=later)
             found.append(StoredFact(amended, later, 100_000 + one.number))
         if chance.random() < 0.02:
             mine = one.row._replace(value=one.row.value * 0.9, source="mine.csv")
@@ -207,9 +207,9 @@ def by_the_year_of_the_filing(patch: pytest.MonkeyPatch) -> None:
 def a_quarter_over_a_year(patch: pytest.MonkeyPatch) -> None:
     """The newest period counts as a year, however short it is."""
 
-    def newest(periods: Mapping[Any, float], ends: date) -> float | None:
-        found = [period for period in periods if period[1] == ends]
-        return periods[max(found)] if found else None
+    def newest(told: Told, ends: date) -> float | None:
+        found = [period for period in told.said if period[1] == ends]
+        return told.said[max(found)].value if found else None
 
     patch.setattr("torra.evidence.company_figures.of_year", newest)
 
@@ -231,8 +231,10 @@ def test_a_known_trap_is_seen_where_it_is_walked_into(
 def test_a_company_that_stopped_reporting_is_too_old_to_count(company: Made) -> None:
     rows, prices = company
     early = [one for one in rows if one.row.known_at <= world.known(20)]
-    fresh = read(early, world.midnight(world.end(20)) + 199 * DAY, prices, live=False)
-    stale = read(early, world.midnight(world.end(20)) + 201 * DAY, prices, live=False)
+    # A quarter of 90 days, and 120 in which the next one may be reported.
+    ends = world.midnight(world.end(20))
+    fresh = read(early, ends + 210 * DAY, prices, live=False)
+    stale = read(early, ends + 212 * DAY, prices, live=False)
     assert fresh.statuses["company"] == "available"
     assert stale.statuses["company"] == "stale"
     assert {*stale.numbers.values()} == {None}

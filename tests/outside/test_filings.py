@@ -382,6 +382,23 @@ def test_without_a_total_the_parts_of_short_term_debt_are_added() -> None:
     assert values(found) == [("2023-09-30", 15_900e6)]
 
 
+def test_a_day_that_tells_a_kind_more_than_the_newest_is_no_part_of_it() -> None:
+    """Commercial paper was paid back: last year's sum of both is not told anew as one of them."""
+    both = debts(
+        ("LongTermDebtCurrent", "2022-09-24", 9, TWO),
+        ("CommercialPaper", "2022-09-24", 6, TWO),
+    )
+    assert values(told("short_term_debt", *both)) == [("2022-09-24", 15)]
+    one = debts(
+        ("LongTermDebtCurrent", "2022-09-24", 9, TWO),
+        ("CommercialPaper", "2022-09-24", 6, TWO),
+        ("LongTermDebtCurrent", "2023-09-30", 10, THREE),
+        ("LongTermDebtCurrent", "2022-09-24", 9, THREE),
+        ("CommercialPaper", "2022-09-24", 6, THREE),
+    )
+    assert values(told("short_term_debt", *one)) == [("2022-09-24", 15), ("2023-09-30", 10)]
+
+
 def test_paper_is_not_added_to_the_borrowings_that_hold_it() -> None:
     found = told("short_term_debt", *debts(
         ("CommercialPaper", "2023-09-30", 6, THREE),

@@ -111,6 +111,12 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path: Path, line: str, r
         (FACT.replace("USD", "US$"), "such as USD"),
         (FACT.replace("USD", "shares"), "such as USD"),
         (FACT.replace("net_income", "diluted_shares"), "write shares"),
+        (
+            FACT.replace("net_income", "diluted_shares")
+            .replace("USD", "shares")
+            .replace("1.5e9", "-2"),
+            "no company has so few shares",
+        ),
         (FACT.replace("net_income", "equity"), "that very day twice"),
         (FACT.replace("2025-10-01", "2025-12-31"), "its first and its last day"),
         (FACT.replace("2025-10-01", "2026-10-01"), "it begins after it ends"),

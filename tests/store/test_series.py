@@ -14,6 +14,7 @@ import pytest
 from instance_database import Database
 from tests.worlds import desks, outside_series, stores
 from torra.errors import StoreUnavailable
+from torra.evidence.company_facts import CompanyHistory
 from torra.evidence.outside_numbers import READ_BACK, FactRow, SeriesHistory, SeriesRow, StoredRow
 from torra.store.series import SeriesStore
 
@@ -167,6 +168,19 @@ def test_facts_come_back_as_they_were_known(database: Database) -> None:
     assert database.facts_of("ACME", NOON) == [FACT]
     assert database.facts_of("ACME", NOON + DAY) == [FACT, later]
     assert database.facts_of("OTHER", NOON) == []
+
+
+@pytest.mark.parametrize("file_first", [True, False])
+def test_file_and_filing_of_one_moment_have_each_their_word(
+    database: Database, file_first: bool
+) -> None:
+    """Whichever was there first, both are kept, and the file's is the last one."""
+    filed = FACT._replace(value=4e9, source="edgar 10-Q 0000000001-26-000001")
+    for row in (FACT, filed) if file_first else (filed, FACT):
+        assert database.store_facts([row], NOON) == 1
+    history = CompanyHistory(live=False)
+    history.add(database.fact_rows("ACME"))
+    assert [row.value for row in history.then(NOON)] == [4e9, FACT.value]
 
 
 def test_a_store_that_fails_says_so(database: Database) -> None:

@@ -6,7 +6,6 @@ outside check FILE` only says what stands in it. A mistake is one line and exit 
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -47,10 +46,6 @@ NO_SERIES: Final = (
 )
 
 
-TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.\-]{0,14}")
-"""The shape of a ticker: a word of the command line that may name a company."""
-
-
 class SeriesGroup(SpelledGroup):
     """A group whose word that is no command is the name of a series, or a company's ticker."""
 
@@ -59,6 +54,7 @@ class SeriesGroup(SpelledGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command of the first word; of a series or a company the one that shows it."""
         from torra.evidence.outside_numbers import SERIES, series_of  # noqa: PLC0415
+        from torra.trading_terms import TICKER  # noqa: PLC0415
 
         if args and args[0] not in self.commands:
             like = {name.lower(): name for name in SERIES}

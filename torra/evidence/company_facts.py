@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from torra.evidence.outside_numbers import FactRow, kind_of_source
@@ -120,19 +121,51 @@ TO_DATE: Final = range(60, 291)
 SLACK: Final = 8
 """Days by which periods that follow each other, or stand for each other, may miss."""
 
+NEAR_END: Final = 5
+"""Days by which two sources may name the end of the same period."""
+
+RESTATED: Final = 0.01
+"""Share from which a later word on a period tells another thing, as after a part was sold."""
+
+ROLLS_ON: Final = timedelta(days=400)
+"""For so long reports go on to tell former periods anew after such a change."""
+
 Period = tuple[date, date]
 """First and last day of what a figure is about; of a figure of a day both are that day."""
 
 
+class Said(NamedTuple):
+    """The newest word on a figure of a period, and since when it was known."""
+
+    value: float
+    known_at: datetime
+
+
+class Told(NamedTuple):
+    """A figure by its periods; from each moment of `anew` on it is told of another company.
+
+    So it is after a part was sold: reports tell what is left, of former periods too.
+    """
+
+    said: Mapping[Period, Said]
+    anew: tuple[datetime, ...] = ()
+
+    def alike(self, words: Iterable[Said]) -> bool:
+        """Tell whether words are all from before a change, or all from after it."""
+        moments = [one.known_at for one in words]
+        return not any(min(moments) < change <= max(moments) for change in self.anew)
+
+
 class Books:
-    """What a company had reported up to a moment: of each period the newest word on it.
+    """What a company had reported up to a moment: of each period the first and the newest word.
 
     `hear` takes figures in the order of their knowing. A figure is looked up by its own period,
-    never by the year of the filing that it stands in. Money counts in one currency, that of the
-    newest net income; what is told in another is not mixed in.
+    never by the year of the filing that it stands in. Money counts in one currency, that of most
+    of the net incomes; what is told in another is not mixed in.
     """
 
     def __init__(self) -> None:
+        self._first: dict[str, dict[Period, FactRow]] = {}
         self._rows: dict[str, dict[Period, FactRow]] = {}
 
     def hear(self, row: FactRow) -> None:
@@ -141,69 +174,114 @@ class Books:
         period = row.begins.date(), row.ends.date()
         if found is None or (found.over == "day") != (period[0] == period[1]):
             return
+        self._first.setdefault(row.figure, {}).setdefault(period, row)
         self._rows.setdefault(row.figure, {})[period] = row
 
     def newest(self, figure: str) -> FactRow | None:
-        """Return the figure of the latest period, the longest of those that end then."""
-        rows = self._rows.get(figure, {})
-        latest = max(rows, key=lambda period: (period[1], -period[0].toordinal()), default=None)
+        """Return the figure of the latest day, or of the latest period of a usual length.
+
+        Of those that end then the longest. Of money the currency counts in which it is mostly told.
+        """
+        day = figure in FIGURES and FIGURES[figure].over == "day"
+        rows = {
+            period: row
+            for period, row in self._rows.get(figure, {}).items()
+            if day or days(period) in ANNUAL or days(period) in TO_DATE
+        }
+        units = Counter(row.unit for row in rows.values())
+        known = [period for period, row in rows.items() if row.unit == units.most_common(1)[0][0]]
+        latest = max(known, key=lambda one: (one[1], -one[0].toordinal()), default=None)
         return None if latest is None else rows[latest]
 
-    def told(self, figure: str, unit: str) -> dict[Period, float]:
+    def told(self, figure: str, unit: str) -> Told:
         """Return a figure by its periods, as far as it is told in a unit."""
-        rows = self._rows.get(figure, {})
-        return {period: row.value for period, row in rows.items() if row.unit == unit}
+        first, changes = self._first.get(figure, {}), list[datetime]()
+        said = {}
+        for period, row in self._rows.get(figure, {}).items():
+            if row.unit == unit:
+                said[period] = Said(row.value, row.known_at)
+                if _told_anew(first[period], row):
+                    changes.append(row.known_at)
+        return Told(said, _begun(changes))
 
     def known_at(self, ends: date) -> datetime | None:
-        """Return when the first word came of what ends at a day, as it stands now."""
+        """Return when the first word came of what ends at a day."""
         moments = [
             row.known_at
-            for rows in self._rows.values()
+            for rows in self._first.values()
             for (_, last), row in rows.items()
             if last == ends
         ]
         return min(moments, default=None)
 
 
-def of_year(periods: Mapping[Period, float], ends: date) -> float | None:
+def _told_anew(first: FactRow, newest: FactRow) -> bool:
+    """Tell whether a period is told as something else; a file that corrects a filing tells none."""
+    alike = kind_of_source(first.source) == kind_of_source(newest.source)
+    return alike and abs(newest.value - first.value) > RESTATED * abs(first.value)
+
+
+def _begun(changes: Iterable[datetime]) -> tuple[datetime, ...]:
+    """Return where changes begin: one goes on as long as reports tell former periods anew."""
+    found, last = list[datetime](), datetime.min.replace(tzinfo=UTC)
+    for moment in sorted(changes):
+        if moment - last > ROLLS_ON:
+            found.append(moment)
+        last = moment
+    return tuple(found)
+
+
+def at_day(told: Told, day: date) -> float | None:
+    """Return a figure of a day, or of the nearest within NEAR_END of it."""
+    near = [period for period in told.said if abs((period[1] - day).days) <= NEAR_END]
+    if not near:
+        return None
+    return told.said[min(near, key=lambda one: abs((one[1] - day).days))].value
+
+
+def of_year(told: Told, ends: date) -> float | None:
     """Return the sum of a figure over the year up to a day; None where a part is missing.
 
     The business year itself, where it ends then; else the last one, plus what came since it, less
-    the same part of the year before; else four quarters that follow each other.
+    the same part of the year before; else four quarters that follow each other. Words from before
+    and after a change of what is told (Told.anew) are not put together.
     """
-    here = sorted((period for period in periods if period[1] == ends), key=lambda one: one[0])
+    near = [period for period in told.said if abs((period[1] - ends).days) <= NEAR_END]
+    here = sorted(near, key=lambda one: one[0])
     for period in here:
         if days(period) in ANNUAL:
-            return periods[period]
+            return told.said[period].value
     for period in here:
-        if days(period) in TO_DATE and (found := _rolled(periods, period)) is not None:
+        if days(period) in TO_DATE and (found := _rolled(told, period)) is not None:
             return found
-    return _four_quarters(periods, ends)
+    return _four_quarters(told, ends)
 
 
-def _rolled(periods: Mapping[Period, float], part: Period) -> float | None:
+def _rolled(told: Told, part: Period) -> float | None:
     """Return the last business year, plus a part of this one, less that part of the last."""
-    for year, whole in periods.items():
+    now = told.said[part]
+    for year, whole in told.said.items():
         if days(year) not in ANNUAL or abs((part[0] - year[1]).days - 1) > SLACK:
             continue
-        for former, value in periods.items():
-            same = abs(days(former) - days(part)) <= SLACK
-            if same and abs((former[0] - year[0]).days) <= SLACK and former != year:
-                return whole + periods[part] - value
+        for former, same in told.said.items():
+            alike = abs(days(former) - days(part)) <= SLACK and former != year
+            if alike and abs((former[0] - year[0]).days) <= SLACK:
+                one = told.alike((whole, now, same))
+                return whole.value + now.value - same.value if one else None
     return None
 
 
-def _four_quarters(periods: Mapping[Period, float], ends: date) -> float | None:
-    quarters = {period[1]: period for period in periods if days(period) in QUARTER}
-    found, last, slack = [], ends, 0
+def _four_quarters(told: Told, ends: date) -> float | None:
+    quarters = {period[1]: period for period in told.said if days(period) in QUARTER}
+    found, last, slack = list[Said](), ends, NEAR_END
     for _ in range(4):
         near = [day for day in quarters if abs((last - day).days) <= slack]
         if not near:
             return None
         quarter = quarters[max(near)]
-        found.append(periods[quarter])
+        found.append(told.said[quarter])
         last, slack = quarter[0] - timedelta(days=1), SLACK
-    return math.fsum(found)
+    return math.fsum(one.value for one in found) if told.alike(found) else None
 
 
 def days(period: Period) -> int:

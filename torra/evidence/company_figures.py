@@ -3,7 +3,7 @@
 `read` takes what a company had reported and returns a `Company` of the newest period that it told.
 Every figure is of a trailing year that ends with that period, or of that very day, and is compared
 with the same a year before: no quarter is set against a year. Where a part is missing the figure is
-None, and never 0. Percent where a name says so:
+None, and never 0. A ratio above 1e9 is none. Percent where a name says so:
 
     revenue growth    100 (revenue / revenue a year before - 1); earnings alike, from a profit
     gross margin      100 gross profit / revenue; without a gross profit, revenue less its cost
@@ -22,21 +22,41 @@ A bank tells neither gross profit nor cost of revenue, so it has no gross margin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 from typing import Final
 
-from torra.evidence.company_facts import ANNUAL, SLACK, Books, Period, days, of_year
+from torra.evidence.company_facts import (
+    ANNUAL,
+    NEAR_END,
+    SLACK,
+    TO_DATE,
+    Books,
+    Period,
+    Told,
+    at_day,
+    days,
+    of_year,
+)
+from torra.evidence.outside_numbers import FactRow
 
-REVIEWED: Final = timedelta(days=200)
-"""How old the newest period may be: a quarter, the days until its report, and a late one."""
+REPORT_DELAY: Final = timedelta(days=120)
+"""How long after its end a period may be reported: a late year of a foreign company."""
 
-REVIEWED_YEARLY: Final = timedelta(days=500)
-"""The same of a company that reports its years alone."""
+LAST_ENDS: Final = 4
+"""Ends of periods from which it is told how often a company reports."""
 
-QUARTERLY: Final = timedelta(days=730)
-"""A company with a part of a year within so long reports more than its years."""
+SAME_COUNT: Final = 1.5
+"""Factor by which a count of shares and the diluted mean may differ; beyond it one is wrong."""
+
+SHARE_CLASS: Final = re.compile(r".+[.\-][A-Z]")
+"""A ticker of one class of shares, such as BRK.B; means of all classes say nothing of its price."""
+
+LARGEST: Final = 1e9
+"""No ratio of a company is larger."""
 
 MOST_TAX: Final = 0.5
 """A tax of more than this share of the income is no tax of a usual year."""
@@ -48,7 +68,8 @@ class Company:
 
     Amounts are in `currency` of a trailing year or of the day `ends`; `shares` were counted at
     `counted`. `valid` is how long after `ends` they count. `abroad` says that it files as a foreign
-    company does, whose shares may trade in bundles of another number.
+    company does, whose shares may trade in bundles of another number. `reported` is the net income
+    of the newest period itself, however short.
     """
 
     ends: date
@@ -57,6 +78,7 @@ class Company:
     currency: str
     valid: timedelta
     abroad: bool = False
+    reported: float = 0.0
     revenue: float | None = None
     net_income: float | None = None
     ebitda: float | None = None
@@ -103,7 +125,7 @@ def read(books: Books) -> Company | None:
     newest = books.newest("net_income")
     if newest is None:
         return None
-    year = _Years(books, newest.unit, newest.ends.date())
+    year = _Years(books, newest)
     revenue, income = year.of("revenue"), year.of("net_income")
     operating, cash_flow = year.of("operating_income"), _less(year, "capital_expenditure")
     filed = books.known_at(year.ends)
@@ -113,8 +135,9 @@ def read(books: Books) -> Company | None:
         filed=filed or newest.known_at,
         source=newest.source,
         currency=newest.unit,
-        valid=_valid(year),
+        valid=year.valid,
         abroad=" 20-F" in newest.source or " 40-F" in newest.source,
+        reported=newest.value,
         revenue=revenue,
         net_income=income,
         ebitda=_sum(operating, year.of("depreciation")),
@@ -143,17 +166,18 @@ def read(books: Books) -> Company | None:
 class _Years:
     """Figures of the year that ends at a day and of those before it, told in one currency."""
 
-    def __init__(self, books: Books, currency: str, ends: date) -> None:
-        self.ends = ends
+    def __init__(self, books: Books, newest: FactRow) -> None:
+        self.ends = newest.ends.date()
         self._books = books
-        self._currency = currency
-        self._told: dict[str, Mapping[Period, float]] = {}
-        self._ends = [ends, *self._former(ends)]
+        self._currency = newest.unit
+        self._ticker = newest.ticker
+        self._told: dict[str, Told] = {}
+        self._ends = [self.ends, *self._former(self.ends)]
 
     def _former(self, ends: date) -> list[date]:
         """Return the ends of the two years before."""
         found: list[date] = []
-        known = {period[1] for name in ("net_income", "assets") for period in self.told(name)}
+        known = {period[1] for name in ("net_income", "assets") for period in self.told(name).said}
         for _ in range(2):
             near = [day for day in known if (ends - day).days in ANNUAL]
             if not near:
@@ -162,7 +186,7 @@ class _Years:
             found.append(ends)
         return found
 
-    def told(self, figure: str, unit: str = "") -> Mapping[Period, float]:
+    def told(self, figure: str, unit: str = "") -> Told:
         """Return a figure by its periods."""
         held = self._told.get(figure)
         if held is None:
@@ -183,22 +207,28 @@ class _Years:
         """Return a figure of the day so many years before."""
         if back >= len(self._ends):
             return None
-        day = self._ends[back]
-        return self.told(figure).get((day, day))
+        return at_day(self.told(figure), self._ends[back])
 
     def mean(self, figure: str, back: int = 0) -> float | None:
         """Return the mean of a figure of a day, over the two ends of a year."""
         return _mean(self.at(figure, back), self.at(figure, back + 1))
 
     def shares(self) -> tuple[date, float] | None:
-        """Return the newest count of shares and its day; the mean of a period where none is."""
-        counted = {
-            day: value for (_, day), value in self.told("shares_outstanding", "shares").items()
-        }
-        if counted and (newest := max(counted)) >= self.ends - timedelta(days=SLACK):
-            return newest, counted[newest]
+        """Return the newest count of shares and its day; the mean of a period where none is.
+
+        None where count and mean differ so much that one of them is no count of all shares.
+        """
+        told = self.told("shares_outstanding", "shares")
+        counted = {day: said.value for (_, day), said in told.said.items()}
         averaged = self._newest_diluted()
-        return None if averaged is None else (self.ends, averaged[1])
+        mean = None if averaged is None else averaged[1]
+        if counted and (newest := max(counted)) >= self.ends - timedelta(days=SLACK):
+            count = counted[newest]
+            good = mean is None or mean / SAME_COUNT < count < mean * SAME_COUNT
+            return (newest, count) if good else None
+        if mean is None or SHARE_CLASS.fullmatch(self._ticker):
+            return None
+        return self.ends, mean
 
     def dilution(self) -> float | None:
         """Return by how many percent the diluted shares grew in a year."""
@@ -207,29 +237,26 @@ class _Years:
             return None
         period, value = newest
         former = [
-            before
-            for (begins, ends), before in self.told("diluted_shares", "shares").items()
-            if ends == self._ends[1] and abs(days((begins, ends)) - days(period)) <= SLACK
+            before.value
+            for (begins, ends), before in self.told("diluted_shares", "shares").said.items()
+            if abs((ends - self._ends[1]).days) <= NEAR_END
+            and abs(days((begins, ends)) - days(period)) <= SLACK
         ]
         return _growth(value, former[0]) if former else None
 
     def _newest_diluted(self) -> tuple[Period, float] | None:
         """Return the shortest period that ends with the year, and its diluted shares."""
-        told = self.told("diluted_shares", "shares")
-        ending = [period for period in told if period[1] == self.ends]
-        return (found := min(ending, key=days), told[found]) if ending else None
+        told = self.told("diluted_shares", "shares").said
+        ending = [one for one in told if abs((one[1] - self.ends).days) <= NEAR_END]
+        return (found := min(ending, key=days), told[found].value) if ending else None
 
     @property
-    def yearly(self) -> bool:
-        """Whether the company has lately told no part of a year."""
-        since = self.ends - QUARTERLY
-        return not any(
-            days(period) < ANNUAL.start and period[1] >= since for period in self.told("net_income")
-        )
-
-
-def _valid(year: _Years) -> timedelta:
-    return REVIEWED_YEARLY if year.yearly else REVIEWED
+    def valid(self) -> timedelta:
+        """How long after its end the newest period counts: until the next one is reported."""
+        ends = sorted({period[1] for period in self.told("net_income").said})[-LAST_ENDS:]
+        steps = [(last - first).days for first, last in pairwise(ends)]
+        usual = min((step for step in steps if step >= TO_DATE.start), default=ANNUAL.start)
+        return timedelta(days=min(usual, ANNUAL.stop)) + REPORT_DELAY
 
 
 def _less(year: _Years, spent: str, back: int = 0) -> float | None:
@@ -320,8 +347,11 @@ def _mean(one: float | None, other: float | None) -> float | None:
 
 
 def _ratio(part: float | None, whole: float | None) -> float | None:
-    """Return a part of a whole; a whole of 0 or less is no whole."""
-    return None if part is None or whole is None or whole <= 0.0 else part / whole
+    """Return a part of a whole; a whole of 0 or less, or next to it, is no whole."""
+    if part is None or whole is None or whole <= 0.0:
+        return None
+    found = part / whole
+    return found if abs(found) <= LARGEST else None
 
 
 def _percent(part: float | None, whole: float | None) -> float | None:

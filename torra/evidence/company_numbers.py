@@ -7,7 +7,7 @@ has one whose newest period is too old to count. Pure functions.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Final
 
 from torra.evidence import company_figures, fair_value
@@ -16,6 +16,7 @@ from torra.evidence.company_figures import RATIOS, Company
 from torra.evidence.fair_value import MULTIPLES, Closes, Known, Valuation
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_readings import Piece, Seen
+from torra.evidence.scheduled_events import EVERY_CURRENCY
 
 STOCK: Final = "stock"
 CURRENCY: Final = "USD"
@@ -35,9 +36,13 @@ NOBODY: Final = Piece(
         )
     ),
     None,
-    company_figures.REVIEWED,
+    company_figures.REPORT_DELAY,
 )
 """The features of a company of which nothing is known."""
+
+
+DATED: Final = ("company.period_end", "company.filed")
+"""What says of when a report is, and nothing of the company."""
 
 
 def reads_company(subject: NewsSubject) -> bool:
@@ -50,13 +55,16 @@ def look(filed: Filed) -> tuple[Known, ...]:
     return fair_value.course(filed)
 
 
-def piece(known: tuple[Known, ...], subject: NewsSubject, closes: Closes) -> Piece:
-    """Return the features of a company at the last of the closes."""
+def piece(known: tuple[Known, ...], subject: NewsSubject, closes: Closes, today: date) -> Piece:
+    """Return the features of a company at the last of the closes.
+
+    A report of which nothing can be told, as the first quarter of a company, has no features.
+    """
     if not known:
         return NOBODY
     company = known[-1].company
-    currency = (*subject.currencies, CURRENCY)[0]
-    valued = fair_value.value(known, closes, currency)
+    currencies = {*subject.currencies} - {EVERY_CURRENCY} or {CURRENCY}
+    valued = fair_value.value(known, closes, currencies, today)
     told = {
         **{f"company.{name}": getattr(company, name) for name in RATIOS},
         **_valued(valued),
@@ -64,7 +72,10 @@ def piece(known: tuple[Known, ...], subject: NewsSubject, closes: Closes) -> Pie
         "company.filed": company.filed.date().isoformat(),
     }
     ends = datetime.combine(company.ends, time(), UTC)
-    return Piece({**NOBODY.numbers, **told}, ends, company.valid, _report(company, ends))
+    numbers = {name: told[name] for name in NOBODY.numbers}
+    if all(value is None for name, value in numbers.items() if name not in DATED):
+        numbers = dict(NOBODY.numbers)
+    return Piece(numbers, ends, company.valid, _report(company, ends))
 
 
 def _valued(valued: Valuation) -> dict[str, float | str | None]:
@@ -81,7 +92,4 @@ def _valued(valued: Valuation) -> dict[str, float | str | None]:
 
 
 def _report(company: Company, ends: datetime) -> tuple[tuple[str, Seen], ...]:
-    income = company.net_income
-    if income is None:
-        return ()
-    return ((NEWEST, Seen(income, ends, company.filed, company.source)),)
+    return ((NEWEST, Seen(company.reported, ends, company.filed, company.source)),)

@@ -12,33 +12,42 @@ dear that is among the company's own last five years, each day with what was kno
 
 A loss, and whatever else is 0 or less, has no multiple: a dearer price never makes a company look
 cheaper. Market value is the close times the newest count of shares. It is None where the price has
-jumped since that count, as it does at a split; where the value itself jumps from one day to the
-next, the days before are left out. Pure functions.
+jumped since that count, as it does at a split. Where the count of shares jumps, and no price that
+is here jumped against it, the days before are of other shares and are left out. Pure functions.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple
 
 from torra.evidence.company_facts import Books, Filed
-from torra.evidence.company_figures import Company
+from torra.evidence.company_figures import LARGEST, Company
 from torra.evidence.company_figures import read as read_company
 
 FIVE_YEARS: Final = timedelta(days=1826)
 LEAST_DAYS: Final = 250
 """Over how long a multiple is ranked, and how many days must lie behind a rank."""
 
+MOST_MOMENTS: Final = 250
+"""Moments of news of a company that are looked at: five years of filings are fifty."""
+
 LEAST_VALUES: Final = 100
 """Days that a rank needs beside it."""
 
-JUMP: Final = 1.7
-"""Factor between two closes from which a split is at least as likely as the market's own move."""
+JUMP: Final = 1.22
+"""Factor between two closes from which a split may lie between them: the smallest usual is 5:4."""
 
-RESTATED: Final = 2.0
-"""Factor between two market values from which shares or price were counted anew."""
+RECOUNTED: Final = 1.15
+"""Factor between two counts of shares from which they were split, put together, or issued anew."""
+
+HUNDREDTHS: Final = frozenset(("GBP", "ILS", "ZAR"))
+"""Currencies whose shares are quoted in hundredths: a close says nothing beside a report."""
+
+NEAR_CLOSE: Final = timedelta(days=10)
+"""How old the last close may be: a long weekend and a holiday."""
 
 RETURN: Final = 0.09
 """What a holder of shares asks for in a year; ours, the long run of shares."""
@@ -93,6 +102,9 @@ def course(filed: Filed) -> tuple[Known, ...]:
         return ()
     books, found = Books(), list[Known]()
     since = filed[-1].known_at - FIVE_YEARS - timedelta(days=LEAST_DAYS)
+    # Of a file with a moment for each value the newest moments.
+    late = sorted({row.known_at for row in filed})[-MOST_MOMENTS:]
+    since = max(since, late[0])
     for row, following in zip(filed, (*filed[1:], None), strict=True):
         books.hear(row)
         whole = following is None or following.known_at != row.known_at
@@ -103,16 +115,20 @@ def course(filed: Filed) -> tuple[Known, ...]:
     return tuple(found)
 
 
-def value(known: Sequence[Known], closes: Closes, currency: str) -> Valuation:
-    """Return what the last close pays for what is known; `currency` is that of the closes."""
-    if not known or not closes or known[-1].company.abroad:
+def value(
+    known: Sequence[Known], closes: Closes, currencies: Collection[str], today: date
+) -> Valuation:
+    """Return what the last close pays for what is known; the closes count in `currencies`."""
+    if not known or not closes or today - closes[-1][0] > NEAR_CLOSE:
         return UNKNOWN
-    paid = [*_paid(known, closes[_begin(closes) :], currency)]
-    if not paid or paid[-1][0] != closes[-1][0]:
+    company = known[-1].company
+    if company.abroad or company.currency in HUNDREDTHS or company.currency not in currencies:
         return UNKNOWN
-    days = _alike(paid)
-    _, company, worth = days[-1]
-    told = [(day, multiples(one, paid_then)) for day, one, paid_then in days]
+    days = [*_paid(known, closes[_begin(closes) :])]
+    if not days or days[-1][0] != closes[-1][0]:
+        return UNKNOWN
+    worth = days[-1][2]
+    told = [(day, multiples(one, paid)) for day, one, paid in days]
     now = told[-1][1]
     ranks = {name: _rank(now[name], ((day, one[name]) for day, one in told)) for name in MULTIPLES}
     # A high yield is cheap.
@@ -125,6 +141,7 @@ def multiples(company: Company, worth: float) -> dict[str, float | None]:
     """Return the multiples of a market value; what is 0 or less has none."""
     cash, debt = company.cash, company.debt
     whole = None if cash is None or debt is None else worth + debt - cash
+    whole = None if whole is not None and whole <= 0.0 else whole
     flow = company.free_cash_flow
     return {
         "pe": _times(worth, company.net_income),
@@ -143,7 +160,10 @@ def implied_growth(company: Company, worth: float) -> float | None:
 
 
 def _times(paid: float | None, earned: float | None) -> float | None:
-    return None if paid is None or earned is None or earned <= 0.0 else paid / earned
+    if paid is None or earned is None or earned <= 0.0:
+        return None
+    found = paid / earned
+    return found if found <= LARGEST else None
 
 
 def _begin(closes: Closes) -> int:
@@ -154,33 +174,45 @@ Paid = tuple[date, Company, float]
 """A day, the company as it was known at its end, and its market value."""
 
 
-def _paid(known: Sequence[Known], closes: Closes, currency: str) -> Iterator[Paid]:
-    """Yield the days with a market value."""
+def _paid(known: Sequence[Known], closes: Closes) -> list[Paid]:
+    """Return the days with a market value, of the shares that are counted today.
+
+    A day counts with what was known at its end, the last one with what is known now.
+    """
     moments = [one.since for one in known]
+    currency = known[-1].company.currency
     jumped, before = date.min, closes[0][1]
+    found, last, held = list[Paid](), closes[-1][0], 0.0
+    moved = 1.0
     for day, close in closes:
         if not before / JUMP < close < before * JUMP:
-            jumped = day
+            jumped, moved = day, moved * close / before
         before = close
         ends = datetime.combine(day, time(), UTC) + timedelta(days=1)
-        count = bisect_right(moments, ends)
-        if not count:
+        count = len(known) if day == last else bisect_right(moments, ends)
+        company = known[count - 1].company if count else None
+        if company is None or company.currency != currency or close <= 0.0:
             continue
-        company = known[count - 1].company
         counted, shares = company.counted, company.shares
-        good = company.currency == currency and day - company.ends <= company.valid
-        if good and counted is not None and shares and jumped <= counted and close > 0.0:
-            yield day, company, close * shares
+        if counted is None or not shares or jumped > counted:
+            continue
+        if held and _recounted(shares / held, moved):
+            found.clear()
+        if shares != held:
+            held, moved = shares, 1.0
+        if day - company.ends <= company.valid:
+            found.append((day, company, close * shares))
+    return found
 
 
-def _alike(paid: Sequence[Paid]) -> Sequence[Paid]:
-    """Return the days since the market value jumped last."""
-    begin = 0
-    for number in range(1, len(paid)):
-        ratio = paid[number][2] / paid[number - 1][2]
-        if not 1.0 / RESTATED < ratio < RESTATED:
-            begin = number
-    return paid[begin:]
+def _recounted(shares: float, moved: float) -> bool:
+    """Tell whether shares were counted anew, and prices did not move against that.
+
+    `shares` is the new count over the old one, `moved` the price's own jumps meanwhile.
+    """
+    if 1.0 / RECOUNTED < shares < RECOUNTED:
+        return False
+    return not 1.0 / JUMP < shares * moved < JUMP
 
 
 def _rank(now: float | None, days: Iterable[tuple[date, float | None]]) -> float | None:

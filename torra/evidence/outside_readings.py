@@ -284,9 +284,17 @@ def view(
     known = dict(_seen(subject, then, as_of))
     for piece in worked:
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
-        numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
+        numbers |= _finite(piece.numbers) if fresh else dict.fromkeys(piece.numbers)
         known |= {name: row._replace(stale=not fresh) for name, row in piece.seen}
     return OutsideView(numbers, dict(_statuses(numbers, known, trouble)), known)
+
+
+def _finite(numbers: Mapping[str, float | str | None]) -> dict[str, float | str | None]:
+    """Return numbers that a record can hold: what is not finite is not known."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in numbers.items()
+    }
 
 
 def track(names: Sequence[str], of: Callable[..., float], then: Then) -> Track | None:

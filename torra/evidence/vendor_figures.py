@@ -21,11 +21,17 @@ from typing import Final
 LEAST_PEERS: Final = 3
 """Peers of whom a ratio must be known: the middle of two is no middle."""
 
+MOST_TIMES: Final = 1e6
+"""No ratio is so many times that of the peers."""
+
 OF_PEERS: Final = ("pe", "pb")
 """Ratios that are held against the peers'."""
 
+QUARTERS: Final = range(1, 5)
+"""The quarters that a vendor tells, 1 is the newest."""
+
 NEAR_QUARTER: Final = timedelta(days=200)
-"""How old the last quarter may be whose surprise is told."""
+"""How old the last quarter may be whose surprise is told, and a count of ratings."""
 
 SURPRISE: Final = "earnings_surprise_pct"
 RATING: Final = "analyst_rating"
@@ -56,16 +62,23 @@ def _beside(
         theirs = [one[name] for one in peers.values() if one.get(name, 0.0) > 0.0]
         own = known.get(name, 0.0)
         if own > 0.0 and len(theirs) >= LEAST_PEERS:
-            yield f"{name}_to_peers", own / median(theirs)
+            times = own / median(theirs)
+            if times <= MOST_TIMES:
+                yield f"{name}_to_peers", times
     counts = {name: known.get(f"rating.{name}") for name in COUNTS}
     told = {name: count for name, count in counts.items() if count is not None}
     analysts = sum(told.values())
-    if len(told) == len(COUNTS) and analysts > 0.0:
+    fresh = _is_near(known.get("rating.period"), as_of)
+    if fresh and len(told) == len(COUNTS) and analysts > 0.0:
         leaning = sum(COUNTS[name] * count for name, count in told.items())
         yield RATING, leaning / (2.0 * analysts)
-    surprise = known.get("earnings.1.surprise_pct")
-    if surprise is not None and _is_near(known.get("earnings.1.period"), as_of):
-        yield SURPRISE, surprise
+    # The newest quarter may have an estimate alone.
+    for quarter in QUARTERS:
+        surprise = known.get(f"earnings.{quarter}.surprise_pct")
+        if surprise is not None:
+            if _is_near(known.get(f"earnings.{quarter}.period"), as_of):
+                yield SURPRISE, surprise
+            return
 
 
 def _is_near(period: float | None, as_of: datetime) -> bool:

@@ -105,10 +105,11 @@ class FactsCollector(Asking[FactsAnswer]):
     def trouble(self, source: str = EDGAR) -> str:
         """Return why EDGAR brings nothing; "" when it answers, and when it is asked for nothing."""
         with self._lock:
-            found = {
-                self._shown(one).status for one in self._states.values() if one.source == source
-            }
-        if found & WORKING:
+            states = [one for one in self._states.values() if one.source == source]
+            found = {self._shown(one).status for one in states}
+            figures = {self._shown(one).status for one in states if _of_figures(one.topic)}
+        # Tickers and lists of filings alone tell nothing of a company.
+        if figures & WORKING or (not figures and found & WORKING):
             return ""
         order = (NewsStatus.NO_KEY, *TROUBLES)
         return next((str(trouble) for trouble in order if trouble in found), "")
@@ -205,3 +206,7 @@ class FactsCollector(Asking[FactsAnswer]):
             if self._rounds.get(ticker, 0):
                 self._rounds[ticker] -= 1
                 self._hasten(places)
+
+
+def _of_figures(topic: str) -> bool:
+    return topic != TICKERS and not topic.endswith(f" {FILINGS}")

@@ -450,12 +450,19 @@ def _add_up(chain: Chain, said: dict[Concept, dict[Period, Fact]]) -> None:
     newest = {one.name: one for one, periods in said.items() if any(p[1] == ends for p in periods)}
     kinds = [[newest[name] for name in names if name in newest] for names in chain.parts]
     told = [concepts[0] for concepts in kinds if concepts]
+    older = {name for names in chain.parts if not {*names} & {*newest} for name in names}
     for concept in told[1:]:
         more = said.pop(concept)
         said[told[0]] = {
             period: fact._replace(value=fact.value + more[period].value)
             for period, fact in said[told[0]].items()
             if period in more
+        }
+    # A day that tells a kind which the newest one does not tell is of another sum.
+    for concept in [one for one in said if one.name in older]:
+        more = said[concept]
+        said[told[0]] = {
+            period: fact for period, fact in said[told[0]].items() if period not in more
         }
 
 

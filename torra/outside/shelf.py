@@ -174,7 +174,7 @@ class OutsideShelf:
         worked = pieces(subject, then.get, own)
         if company_numbers.reads_company(subject):
             looked = self._look(subject.ticker, filed)
-            worked = (*worked, company_numbers.piece(looked, subject, own))
+            worked = (*worked, company_numbers.piece(looked, subject, own, as_of.date()))
         self._worked[whose] = (key, worked)
         return worked
 

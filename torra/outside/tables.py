@@ -26,6 +26,7 @@ from torra.errors import ConfigError
 from torra.evidence.company_facts import FIGURES
 from torra.evidence.outside_numbers import SERIES, FactRow, SeriesRow, kind_of_source, series_of
 from torra.regular_files import read_regular
+from torra.trading_terms import TICKER
 
 MAX_BYTES: Final = 64_000_000
 MAX_ROWS: Final = 500_000
@@ -43,7 +44,6 @@ LAST_DAY: Final = date(2200, 1, 1)
 SERIES_COLUMNS: Final = ("name", "at", "known_at", "value")
 FACT_COLUMNS: Final = ("ticker", "figure", "begins", "ends", "known_at", "value", "unit")
 
-TICKER: Final = re.compile(r"[A-Z0-9][A-Z0-9.\-]{0,14}")
 UNITS: Final = {"money": re.compile("[A-Z]{3}"), "shares": re.compile("shares")}
 """The unit of a figure, by its kind."""
 
@@ -159,8 +159,8 @@ def _series(told: Mapping[str, str], source: str) -> SeriesRow:
 def _fact(told: Mapping[str, str], source: str) -> FactRow:
     if not TICKER.fullmatch(told["ticker"]):
         raise _Wrong(
-            f"ticker {_quoted(told['ticker'])} cannot be taken: capital letters, digits, . and -, "
-            "such as AAPL"
+            f"ticker {_quoted(told['ticker'])} cannot be taken: capital letters, digits and "
+            ". : _ -, such as AAPL"
         )
     figure = FIGURES.get(told["figure"])
     if figure is None:
@@ -174,11 +174,10 @@ def _fact(told: Mapping[str, str], source: str) -> FactRow:
     if (begins == ends) is not (figure.over == "day"):
         wanted = "that very day twice" if figure.over == "day" else "its first and its last day"
         raise _Wrong(f"{told['figure']} is of a {figure.over}: as begins and ends write {wanted}")
-    known = _known(told["known_at"], ends)
-    return FactRow(
-        told["ticker"], told["figure"], begins, ends, known, _number(told["value"]),
-        told["unit"], source,
-    )  # fmt: skip
+    known, value = _known(told["known_at"], ends), _number(told["value"])
+    if figure.unit == "shares" and value <= 0.0:
+        raise _Wrong("no company has so few shares")
+    return FactRow(told["ticker"], told["figure"], begins, ends, known, value, told["unit"], source)
 
 
 def _near_figure(name: str) -> str:

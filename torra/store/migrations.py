@@ -632,6 +632,34 @@ CREATE TRIGGER spreads_go_with_bars BEFORE DELETE ON spreads
 """
 """The spread of a revision of a bar (torra.store.spreads)."""
 
+FACTS_BY_SOURCE: Final = """
+DROP TRIGGER facts_never_change;
+DROP TRIGGER facts_never_shrink;
+DROP TRIGGER facts_never_replaced;
+ALTER TABLE facts RENAME TO facts_before;
+CREATE TABLE facts (
+    number INTEGER PRIMARY KEY,
+    ticker TEXT NOT NULL, figure TEXT NOT NULL, begins TEXT NOT NULL, ends TEXT NOT NULL,
+    known_at TEXT NOT NULL, first_seen TEXT NOT NULL,
+    value REAL NOT NULL, unit TEXT NOT NULL, source TEXT NOT NULL,
+    UNIQUE (ticker, figure, begins, ends, known_at, source)
+);
+INSERT INTO facts SELECT * FROM facts_before;
+DROP TABLE facts_before;
+CREATE TRIGGER facts_never_change BEFORE UPDATE ON facts
+    BEGIN SELECT RAISE(ABORT, 'what was known of a company stays as it is'); END;
+CREATE TRIGGER facts_never_shrink BEFORE DELETE ON facts
+    BEGIN SELECT RAISE(ABORT, 'what was known of a company stays as it is'); END;
+CREATE TRIGGER facts_never_replaced BEFORE INSERT ON facts
+    WHEN EXISTS (
+        SELECT 1 FROM facts WHERE number = new.number
+        OR (ticker = new.ticker AND figure = new.figure AND begins = new.begins
+            AND ends = new.ends AND known_at = new.known_at AND source = new.source)
+    )
+    BEGIN SELECT RAISE(ABORT, 'what was known of a company stays as it is'); END;
+"""
+"""A file and a filing have each their own word of the same moment."""
+
 FLOW: Final = """
 CREATE TABLE flow (
     instance TEXT NOT NULL, timeframe TEXT NOT NULL, bar_time TEXT NOT NULL,
@@ -802,6 +830,11 @@ def _flow(db: sqlite_utils.Database) -> None:
     db.executescript(FLOW)
 
 
+@steps(name="0021_facts_by_source")
+def _facts_by_source(db: sqlite_utils.Database) -> None:
+    db.executescript(FACTS_BY_SOURCE)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -823,8 +856,9 @@ SCRIPTS: Final = {
     "0018_outside": OUTSIDE,
     "0019_spreads": SPREADS,
     "0020_flow": FLOW,
+    "0021_facts_by_source": "",
 }
-"""The script of each step, without the sentiment table and added columns."""
+"""The script of each step, without the sentiment table, added columns and a table made anew."""
 
 STEPS: Final = tuple(SCRIPTS)
 """Every step in order; its first four digits are the number of the schema that it makes."""

@@ -121,22 +121,27 @@ class SeriesStore(Store):
 
     def _store_fact(self, row: FactRow, seen: str) -> int:
         key = (row.ticker, row.figure, stamp(row.begins), stamp(row.ends))
-        said = row.value, kind_of_source(row.source)
-        rows = self._rows(
-            "SELECT known_at, value, source FROM facts WHERE ticker = ? AND figure = ? "
-            "AND begins = ? AND ends = ? ORDER BY number",
-            *key,
-        )
-        held = {one["known_at"]: (one["value"], kind_of_source(one["source"])) for one in rows}
+        kind = kind_of_source(row.source)
+        rows = [
+            one
+            for one in self._rows(
+                "SELECT known_at, value, source FROM facts WHERE ticker = ? AND figure = ? "
+                "AND begins = ? AND ends = ? ORDER BY number",
+                *key,
+            )
+            # Settings choose among the sources: each has its own word on a period.
+            if kind_of_source(one["source"]) == kind
+        ]
+        held = {one["known_at"]: one["value"] for one in rows}
         known = row.known_at
-        if said[1] == EDGAR:
+        if kind == EDGAR:
             # A filing never changes. Its stamp may be found later, and tells nothing new then;
             # another value of it was read otherwise, and nobody could know that before.
             same = [one["value"] for one in rows if one["source"] == row.source]
             if same and same[-1] == row.value:
                 return 0
             known = max(known, parse(seen)) if same else known
-        known = _free(known, said, held)
+        known = _free(known, row.value, held)
         if stamp(known) in held:
             return 0
         return self._change(
@@ -174,12 +179,13 @@ class SeriesStore(Store):
         return int(row["number"] or 0) if row else 0
 
 
-def _free(known: datetime, said: object, held: Mapping[str, object]) -> datetime:
+def _free(known: datetime, value: float, held: Mapping[str, float]) -> datetime:
     """Return the moment from which a value counts beside those that are held.
 
-    Another value of the very same moment was wrong: what corrects it counts a second later.
+    Another value of the very same moment was wrong: what corrects it counts a second later. What
+    was corrected stays so, whoever hands the wrong value in again.
     """
-    while held.get(stamp(known), said) != said:
+    while held.get(stamp(known), value) != value:
         known += timedelta(seconds=1)
     return known
 

@@ -89,8 +89,15 @@ def notes(told: Outside) -> Iterator[str]:
     if told.numbers.get("company.pe") is None:
         yield (
             "P/E is not known: it needs earnings above zero, a count of the shares that no split "
-            "has overtaken, and a close of the day before in the currency of the reports."
+            "has overtaken, and a close of the day before in the currency of the reports; a "
+            "company that files from abroad (20-F, 40-F) has none."
         )
+
+
+def dearness(rank: object) -> str:
+    """Return of how many days of five years a price is dearer; a dash where it is not ranked."""
+    share = figures.plain(rank, 0)
+    return share if share == figures.DASH else f"dearer than {share} of 100 days in five years"
 
 
 def origin(at: object, *, priced: bool) -> str:

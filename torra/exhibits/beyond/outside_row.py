@@ -37,10 +37,10 @@ class OutsideShown(TypedDict):
     brief: str
 
 
-def ranked(value: object, among: str = "") -> str:
+def ranked(value: object) -> str:
     """Return a rank of 100; a dash where there is none."""
     text = figures.plain(value, 0)
-    return text if text == figures.DASH else f"{text} of 100 {among}".rstrip()
+    return text if text == figures.DASH else f"{text} of 100"
 
 
 def day_of(at: str) -> str:

@@ -44,9 +44,6 @@ BLOCKS: Final[dict[Block, str]] = {
 PUBLISHERS: Final = {"fred": "FRED", "cftc": "the CFTC", EDGAR: "EDGAR"}
 FIRST_OF_COMPANY: Final = f"company.{company_words.NUMBERS[0].feature}"
 
-RANKED: Final = {"company": "in five years"}
-"""Among what a number is ranked, where that is not three years."""
-
 UNITS: Final = {"pp": "percentage points"}
 SPANS: Final = {20: "in 20 trading days", 4: "in 4 weeks", 1: "in a month"}
 """How far back the first change of a number reaches, by the steps of its series."""
@@ -311,7 +308,7 @@ def _row(one: _Number, told: Outside) -> OutsideRow | None:
             "name": name,
             "value": _valued(one.feature, value, one.decimals, signed=one.signed),
             "change": _change(one, told),
-            "rank": ranked(told.numbers.get(one.rank), RANKED.get(one.block, "")),
+            "rank": _rank(one, told),
             "origin": _origin(seen) if one.block != "company" else _of_report(one, seen),
             "day": day_of(min((str(row.at) for _, row in seen), default="")),
             "old": False,
@@ -360,6 +357,12 @@ def _origin(seen: Sequence[tuple[str, SeenSeries]]) -> str:
     if len(said) <= 1:
         return "".join(said)
     return "; ".join(f"{name_of(name)} {_dated(row)}" for name, row in seen)
+
+
+def _rank(one: _Number, told: Outside) -> str:
+    """Return a rank; of what a price pays for a company, of how many days it is dearer."""
+    value = told.numbers.get(one.rank)
+    return company_words.dearness(value) if one.block == "company" else ranked(value)
 
 
 def _of_report(one: _Number, seen: Sequence[tuple[str, SeenSeries]]) -> str:
