@@ -11,12 +11,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.outside.test_nothing_later import Rows
 from tests.worlds import company_reports as world
+from tests.worlds import desks
 from torra.evidence import company_numbers, fair_value
 from torra.evidence.company_facts import Books, CompanyHistory, Filed, StoredFact, Told
 from torra.evidence.news_digest import NewsSubject
@@ -69,11 +71,21 @@ def noise(rows: list[StoredFact], as_of: datetime, seed: int, *, live: bool) -> 
     def late(one: StoredFact) -> bool:
         return one.row.known_at > as_of or (live and one.first_seen > as_of)
 
-    return [
+    found = [
         one._replace(row=one.row._replace(value=chance.uniform(1.0, 1e9))) if late(one) else one
         for one in rows
         if not late(one) or chance.random() < 0.8
     ]
+    # And periods that nobody told, of days long past too.
+    for one in chance.sample(rows, 60):
+        moved = chance.randrange(-900, 900) * DAY
+        row = one.row._replace(
+            begins=one.row.begins + moved,
+            ends=one.row.ends + moved,
+            known_at=as_of + chance.randrange(1, 10**7) * timedelta(seconds=1),
+        )
+        found.append(StoredFact(row, row.known_at, 300_000 + one.number))
+    return found
 
 
 def read(
@@ -113,6 +125,23 @@ def test_no_byte_moves_of_what_was_known_of_a_company(
     cuts = scaled(1_000, 6)
     assert differing(cuts, company) == 0
     record_property("seen", f"{cuts} cuts, no figure moved")
+
+
+def test_no_byte_moves_where_the_store_keeps_it(company: Made, tmp_path: Path) -> None:
+    """The same through a database: what was stored later, and known later, is not there yet."""
+    rows, prices = company
+    as_of = world.known(30) + 40 * DAY
+    told = []
+    for number, kept in enumerate((rows, noise(rows, as_of, 5, live=True))):
+        database = desks.open_database(tmp_path / str(number))
+        for seen in sorted({one.first_seen for one in kept}):
+            database.store_facts([one.row for one in kept if one.first_seen == seen], seen)
+        shelf = OutsideShelf(database, live=True)
+        own = [(day, price) for day, price in prices if day < as_of.date()]
+        told.append(shelf.latest(SHARE, as_of, closes=lambda _span, own=own: own, trouble=str))  # type: ignore[misc]
+        database.close()
+    assert told[0] == told[1]
+    assert told[0].numbers["company.net_margin_pct"] is not None
 
 
 def test_all_of_a_company_is_read_somewhere(company: Made) -> None:

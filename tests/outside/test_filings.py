@@ -15,7 +15,7 @@ from tests.conftest import Scale
 from tests.doubles import edgar_payloads as edgar
 from tests.doubles.edgar_payloads import AAPL, concept, submissions, value
 from torra.collecting.line import Trouble
-from torra.evidence.company_facts import FIGURES
+from torra.evidence.company_facts import FIGURES, Books, at_day, of_year
 from torra.evidence.news_digest import NewsStatus
 from torra.outside.answers import ALL_LATER, MAX_REASONS, FactsAnswer
 from torra.outside.concepts import CHAINS, Concept
@@ -105,6 +105,28 @@ def test_shares_are_those_that_were_filed_until_a_filing_tells_them_after_the_sp
     assert known_then(found, "2023-02-04 04:59:58") == {whole_year: 510e6}
     assert known_then(found, "2023-02-04 04:59:59") == {whole_year: 10_198e6}
     assert {row.unit for row in found.items} == {"shares"}
+
+
+def books_then(found: FactsAnswer, as_of: str) -> Books:
+    """Return what a reader of the company has in its books at a moment."""
+    books = Books()
+    for row in sorted(found.items, key=lambda one: one.known_at):
+        if row.known_at <= moment(as_of):
+            books.hear(row)
+    return books
+
+
+def test_the_published_traps_are_not_walked_into_by_who_reads_the_books() -> None:
+    assets = books_then(told("assets", edgar.aapl_assets()), "2023-11-05").told("assets", "USD")
+    assert at_day(assets, date(2023, 9, 30)) == 352_583e6
+    assert at_day(assets, date(2022, 9, 24)) == 352_755e6
+    equity = books_then(told("equity", edgar.aapl_equity()), "2026-01-01")
+    newest = equity.newest("equity")
+    assert newest is not None and newest.value == 66_796e6
+    shares = told("diluted_shares", edgar.amzn_shares(), cik=edgar.AMZN)
+    for as_of, count in (("2021-02-01", 510e6), ("2023-02-05", 10_198e6)):
+        of_2020 = books_then(shares, as_of).told("diluted_shares", "shares")
+        assert of_year(of_2020, date(2020, 12, 31)) == count
 
 
 @pytest.mark.parametrize(
