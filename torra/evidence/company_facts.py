@@ -193,14 +193,14 @@ class Books:
         latest = max(known, key=lambda one: (one[1], -one[0].toordinal()), default=None)
         return None if latest is None else rows[latest]
 
-    def told(self, figure: str, unit: str) -> Told:
-        """Return a figure by its periods, as far as it is told in a unit."""
+    def told(self, figure: str, unit: str, since: date = date.min) -> Told:
+        """Return a figure by its periods that end from a day on, as far as it is told in a unit."""
         first, changes = self._first.get(figure, {}), list[datetime]()
         said = {}
         for period, row in self._rows.get(figure, {}).items():
-            if row.unit == unit:
+            if period[1] >= since and row.unit == unit:
                 said[period] = Said(row.value, row.known_at)
-                if _told_anew(first[period], row):
+                if first[period] is not row and _told_anew(first[period], row):
                     changes.append(row.known_at)
         return Told(said, _begun(changes))
 

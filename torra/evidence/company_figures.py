@@ -49,6 +49,11 @@ REPORT_DELAY: Final = timedelta(days=120)
 LAST_ENDS: Final = 4
 """Ends of periods from which it is told how often a company reports."""
 
+LOOKED_BACK: Final = timedelta(days=4 * 366)
+"""How far back periods count: the F-score compares the year before last, and its parts begin a year
+before that.
+"""
+
 SAME_COUNT: Final = 1.5
 """Factor by which a count of shares and the diluted mean may differ; beyond it one is wrong."""
 
@@ -190,7 +195,8 @@ class _Years:
         """Return a figure by its periods."""
         held = self._told.get(figure)
         if held is None:
-            held = self._told[figure] = self._books.told(figure, unit or self._currency)
+            since = self.ends - LOOKED_BACK
+            held = self._told[figure] = self._books.told(figure, unit or self._currency, since)
         return held
 
     def of(self, figure: str, back: int = 0) -> float | None:
