@@ -442,9 +442,10 @@ class Instance(Section):
     def companion_stream(self, symbol: str) -> str:
         """Return the name under which the bars of a companion are stored.
 
+        Another feed or channel may mean something else by the same symbol, so both are part of it.
         It holds a colon, which no instance's name does: nothing that ticks or trades is called so.
         """
-        return f"companion:{self.channel}:{symbol}"
+        return f"companion:{self.feed}:{self.channel}:{symbol}"
 
     def companion_streams(self, symbol: str) -> tuple[str, ...]:
         """Return where stored bars of a companion are looked for: as read, then as imported."""

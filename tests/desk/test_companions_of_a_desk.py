@@ -225,6 +225,23 @@ def test_bars_that_change_are_revisions_and_the_older_stay(tmp_path: Path) -> No
         assert database.bar_count("EURUSD", "H1") == 0
 
 
+@pytest.mark.parametrize("other", [{"feed": "mt5_files"}, {"channel": "second"}])
+def test_what_two_sources_call_by_one_name_is_kept_apart(
+    tmp_path: Path, other: Mapping[str, str]
+) -> None:
+    """Each would overwrite the other's bars at every close, and a replay would read a mixture."""
+    bars = desks.sample().bars("EURUSD", "H1", desks.START, 250)
+    elsewhere = BTC.model_copy(update=other)
+    with closing(desks.open_database(tmp_path)) as database:
+        wiring._keep(BTC, database, "EURUSD", "H1", bars)
+        wiring._keep(elsewhere, database, "EURUSD", "H1", bars * 1.001)
+        for instance, factor in ((BTC, 1.0), (elsewhere, 1.001)):
+            stream = instance.companion_stream("EURUSD")
+            assert database.bar_rows(stream, "H1") == 250, "no revision of the other's"
+            newest = database.load_bars(stream, "H1", as_of=desks.START, limit=1)
+            assert newest["close"].iloc[-1] == bars["close"].iloc[-1] * factor
+
+
 # --- again ----------------------------------------------------------------------------------------
 
 
