@@ -448,7 +448,7 @@ class Instance(Section):
         return f"companion:{self.feed}:{self.channel}:{symbol}"
 
     def companion_streams(self, symbol: str) -> tuple[str, ...]:
-        """Return where stored bars of a companion are looked for: as read, then as imported."""
+        """Return where stored bars of a companion are: as read, which wins, then as imported."""
         # `torra import` stores what is no instance's under its name in capitals.
         return tuple(dict.fromkeys((self.companion_stream(symbol), symbol, symbol.upper())))
 

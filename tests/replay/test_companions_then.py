@@ -69,12 +69,16 @@ def known(outlook: OutlookThen, number: int) -> dict[str, Any]:
 # --- what the desk has stored ---------------------------------------------------------------------
 
 
-def kept(home: Path, instance: Instance = OWN) -> None:
-    """Let a home's desk have stored one companion as it read it, and another by import."""
+def desk_of(home: Path, *instances: Instance) -> None:
+    rows = [one.model_dump(mode="json", exclude_defaults=True) for one in instances]
     home.mkdir(exist_ok=True)
-    (home / "desk.json").write_text(
-        json.dumps({"instances": [instance.model_dump(mode="json", exclude_defaults=True)]})
-    )
+    (home / "desk.json").write_text(json.dumps({"instances": rows}))
+
+
+def kept(home: Path, *instances: Instance) -> None:
+    """Let a home's desk have stored one companion as it read it, and another by import."""
+    instance, *_ = instances = instances or (OWN,)
+    desk_of(home, *instances)
     hours = desks.sample().bars("EURUSD", "H1", END + timedelta(days=9), 3000)
     with closing(open_home(home)) as database:
         database.store_bars(instance.companion_stream("EURUSD"), "H1", hours)
@@ -93,6 +97,20 @@ def test_a_replay_reads_what_was_read_live_and_what_was_imported(tmp_path: Path)
         newest = found.companions[0].times[-1] / 1e6 + 3600.0
         assert newest == END.timestamp(), "no bar that closes after the replay"
         assert len(found.companions[0].times) > 250
+
+
+def test_what_was_imported_stays_when_the_desk_reads_bars_itself(tmp_path: Path) -> None:
+    desk_of(tmp_path, OWN)
+    hours = desks.sample().bars("EURUSD", "H1", END, 300)
+    read = hours.iloc[-5:-2]
+    with closing(open_home(tmp_path)) as database:
+        database.store_bars("EURUSD", "H1", hours * 2.0)
+        database.store_bars(OWN.companion_stream("EURUSD"), "H1", read)
+        assert database.newest_companion(OWN, "EURUSD", "H1") == hours.index[-1]
+    found = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions[0]
+    expected = hours["close"].where(hours.index.isin(read.index), hours["close"] * 2.0)
+    assert found.closes == tuple(expected), "the desk's own win"
+    assert found.times == track(hours).times
 
 
 def test_a_home_without_a_desk_of_the_symbol_has_none(tmp_path: Path) -> None:

@@ -116,13 +116,12 @@ def _closes(
     since: datetime,
     end: datetime,
 ) -> pd.DataFrame:
-    """Return stored closes: those that the desk read, else those that were imported."""
-    closes = pd.DataFrame()
-    for name in instance.companion_streams(symbol):
-        closes = database.closes(name, timeframe, since=since, as_of=end)
-        if len(closes):
-            break
-    return closes
+    """Return stored closes: those that the desk read, and imported ones where it read none."""
+    streams = instance.companion_streams(symbol)
+    found = (database.closes(name, timeframe, since=since, as_of=end) for name in streams)
+    closes = pd.concat([one for one in found if len(one)] or [pd.DataFrame()])
+    # The desk's own come first in the row, so of two closes of one time it is theirs that stays.
+    return closes[~closes.index.duplicated()].sort_index()
 
 
 def instance_with(instances: Iterable[Instance], symbol: str) -> Instance | None:
