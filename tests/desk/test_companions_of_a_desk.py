@@ -167,6 +167,19 @@ def test_a_hanging_companion_makes_no_tick_later(tmp_path: Path) -> None:
     hung.close()
 
 
+def test_no_companion_is_asked_about_the_past(tmp_path: Path) -> None:
+    """A live reader knows bars of now: each close of the warm-up would wait for them in vain."""
+    with closing(Counted(BTC, desks.sample(), patience=20.0, afterwards=3600.0)) as reader:
+        desk = desk_of(tmp_path, reader)
+        *_, (done, planned) = desk.warm_up(desks.START, bars=12)
+        assert done == planned == 15
+        assert not reader.told() and not reader.waits
+        assert {tick["outside"] for tick in ticks_of(desk.database)} == {None}
+        desks.step(desk)
+        assert until(lambda: bool(reader.told())), "the first live close reads them"
+        desk.close()
+
+
 def test_the_reading_does_not_go_through_the_feed_of_the_ticks(tmp_path: Path) -> None:
     """Its limit would be shared: a companion's file that hangs would cost the tick its bars."""
     folder = tmp_path / "channel"
