@@ -119,6 +119,22 @@ def test_a_home_without_a_desk_of_the_symbol_has_none(tmp_path: Path) -> None:
     assert read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END) == NOTHING
 
 
+def test_companions_are_those_of_the_very_instance_where_there_is_one(tmp_path: Path) -> None:
+    other = OWN.model_copy(update={"name": "swing", "companions": {"pound": "EURUSD"}})
+    alone = OWN.model_copy(update={"companions": {}})
+
+    def names() -> set[str]:
+        found = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END)
+        return {one.name for one in found.companions}
+
+    kept(tmp_path, other, OWN)
+    assert names() == {"euro", "dxy"}
+    desk_of(tmp_path, other, alone)
+    assert names() == set(), "it has none, whatever another instance of its symbol has"
+    desk_of(tmp_path, alone.model_copy(update={"name": "day"}), other)
+    assert names() == {"pound"}, "none is called so: the first of the symbol that has some"
+
+
 def test_an_import_by_the_name_of_a_companion_is_read(tmp_path: Path) -> None:
     own = OWN.model_copy(update={"feed": "store", "companions": {"dxy": "usdx"}})
     kept(tmp_path, own)

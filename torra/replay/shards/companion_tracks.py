@@ -125,6 +125,10 @@ def _closes(
 
 
 def instance_with(instances: Iterable[Instance], symbol: str) -> Instance | None:
-    """Return the first instance of a symbol that has companions."""
-    found = (one for one in instances if symbol in (one.id, one.symbol) and one.companions)
-    return next(found, None)
+    """Return the instance whose companions a replay of a symbol reads; None where it has none.
+
+    That is the one of this very name, else the first that trades the symbol and has companions.
+    """
+    every = [one for one in instances if symbol in (one.id, one.symbol)]
+    itself = [one for one in every if one.id == symbol]
+    return next((one for one in itself or every if one.companions), None)
