@@ -25,6 +25,7 @@ from torra.clock import duration
 from torra.config import Instance, Profile
 from torra.desk.setup import bar_import
 from torra.evidence.companion_readings import CompanionBars, CompanionsThen
+from torra.feeds.companions import CompanionReader
 from torra.market.bar_view import BarView
 from torra.replay import runner
 from torra.replay.arms import ARMS
@@ -91,12 +92,30 @@ def test_a_replay_reads_what_was_read_live_and_what_was_imported(tmp_path: Path)
         read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END),
         only_series(tmp_path, PLAIN, Profile(), BEGIN, END),
     ):
-        assert [(one.name, one.symbol, one.timeframe) for one in found.companions] == [
+        tracks = [one for one in found.companions if one.times]
+        assert [(one.name, one.symbol, one.timeframe) for one in tracks] == [
             ("euro", "EURUSD", "H1"), ("dxy", "usdx", "H1"),
         ]  # fmt: skip
-        newest = found.companions[0].times[-1] / 1e6 + 3600.0
+        newest = tracks[0].times[-1] / 1e6 + 3600.0
         assert newest == END.timestamp(), "no bar that closes after the replay"
-        assert len(found.companions[0].times) > 250
+        assert len(tracks[0].times) > 250
+
+
+def test_one_without_stored_bars_is_missing_as_on_a_live_tick(tmp_path: Path) -> None:
+    alone = OWN.model_copy(update={"companions": {"vix": "VIX"}})
+    desk_of(tmp_path, alone)
+    open_home(tmp_path).close()
+    stored = read_outlook(tmp_path, PLAIN, Profile(), ending(BARS, 989), ending(BARS))
+    own = BarView.of(BARS.iloc[250:])
+    with closing(CompanionReader(alone, desks.sample(), patience=20.0)) as reader:
+        reader.begin("M15", ending(BARS))
+        live = reader.known("M15", ending(BARS), own)
+    assert live.statuses == {"companion": "missing", "companion.vix": "missing"}
+    again = OutlookThen.of(json.loads(json.dumps(stored.as_json())))
+    for outlook in (stored, again, stored.with_older_series()):
+        then = outlook.companions_of()
+        assert then is not None and then.known("M15", ending(BARS), own) == live
+    assert stored.short_series == (), "it is left out of no placebo"
 
 
 def test_what_was_imported_stays_when_the_desk_reads_bars_itself(tmp_path: Path) -> None:
@@ -107,7 +126,8 @@ def test_what_was_imported_stays_when_the_desk_reads_bars_itself(tmp_path: Path)
         database.store_bars("EURUSD", "H1", hours * 2.0)
         database.store_bars(OWN.companion_stream("EURUSD"), "H1", read)
         assert database.newest_companion(OWN, "EURUSD", "H1") == hours.index[-1]
-    found = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions[0]
+    tracks = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions
+    found = next(one for one in tracks if one.timeframe == "H1")
     expected = hours["close"].where(hours.index.isin(read.index), hours["close"] * 2.0)
     assert found.closes == tuple(expected), "the desk's own win"
     assert found.times == track(hours).times
@@ -143,7 +163,8 @@ def test_an_import_by_the_name_of_a_companion_is_read(tmp_path: Path) -> None:
     hours.reset_index().to_csv(file, index=False)
     told = bar_import.run(tmp_path, file, "USDX", "H1", "utc", revise=True)
     assert told["instance"] == "USDX" and told["watched"] and not told["learns"]
-    (found,) = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions
+    tracks = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions
+    (found,) = (one for one in tracks if one.times)
     assert found.name == "dxy" and found.closes[-1] == hours["close"].iloc[-1]
 
 
