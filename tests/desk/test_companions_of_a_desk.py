@@ -19,7 +19,7 @@ from instance_database import Database, TickKey
 from tests.tries import until
 from tests.worlds import desks
 from torra.clock import Simulated, parse
-from torra.config import NAME, Channel, Instance, Profile, load_desk
+from torra.config import NAME, Channel, Instance, OutsideSettings, Profile, load_desk, validate
 from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
@@ -71,8 +71,13 @@ class Counted(CompanionReader):
         return super()._wait(reading, seconds)
 
 
-def desk_of(folder: Path, reader: CompanionReader | None, instance: Instance = BTC) -> Desk:
-    desk = desks.open_desk(folder, [instance])
+def desk_of(
+    folder: Path,
+    reader: CompanionReader | None,
+    instance: Instance = BTC,
+    profile: Profile | None = None,
+) -> Desk:
+    desk = desks.open_desk(folder, [instance], profile=profile)
     desk.roster.setups = {
         name: replace(setup, companions=reader) for name, setup in desk.setups.items()
     }
@@ -133,6 +138,18 @@ def test_a_tick_reads_its_companion_and_says_where_there_is_none(
     # The sample has no quarters of an hour of it.
     assert {tick["outside"]["statuses"]["companion"] for tick in quarters} == {"missing"}
     assert {value for tick in quarters for value in companion(tick).values()} == {None}
+    desk.close()
+
+
+def test_companions_are_read_without_any_outside_source_as_the_setting_says(
+    tmp_path: Path, reader: Counted
+) -> None:
+    said = str(OutsideSettings.model_fields["sources"].description)
+    assert said.endswith("empty = no agent sees such a number; companions are read all the same")
+    profile = validate(Profile, {"outside": {"sources": []}}, "a test")
+    desk = desk_of(tmp_path, reader, profile=profile)
+    newest = next(tick for tick in lived(desk, 4) if tick["timeframe"] == "H1")
+    assert newest["outside"]["statuses"] == {"companion": "available"}
     desk.close()
 
 
