@@ -310,6 +310,11 @@ DEBATE: Final[Table] = {
             "test_a_feed_that_hangs_is_waited_for_once_and_never_again",
             "test_a_hanging_companion_makes_no_tick_later",
         ),
+        "companion-rest": fault(
+            "a slow terminal is asked for the next companion all the same",
+            At("torra.feeds.companions:CompanionReader._fetch", never("self._resting")),
+            "test_a_slow_companion_holds_up_one_question_and_then_companions_are_left_alone",
+        ),
         "companion-stream": fault(
             "the bars of a companion are stored as those of a symbol",
             At("torra.config:Instance.companion_stream", returns("symbol")),
