@@ -124,15 +124,20 @@ def test_a_slow_companion_holds_up_one_question_and_then_companions_are_left_alo
     found = at_terminal.tick(NOW + M15)
     assert found.statuses["companion"] == "unread"
     assert package.held_up.wait(20.0)
-    bars: list[Any] = []
-    asking = threading.Thread(target=lambda: bars.append(at_terminal.own_bars(NOW + M15)))
-    asking.start()
-    asking.join(0.2)
-    assert asking.is_alive() and not bars, "one question after the other"
+    answers: list[Any] = []
+    asking = [
+        threading.Thread(target=lambda: answers.append(at_terminal.own_bars(NOW + M15))),
+        threading.Thread(target=lambda: answers.append(at_terminal.terminal.ask("positions_get"))),
+    ]
+    for one in asking:
+        one.start()
+        one.join(0.1)
+    assert not answers, "one question after the other: neither bars nor the account"
     at_terminal.begin(NOW + 2 * M15)  # the next close begins meanwhile
     package.gate.set()
-    asking.join(20.0)
-    assert len(bars) == 1 and at_terminal.read()
+    for one in asking:
+        one.join(20.0)
+    assert len(answers) == 2 and at_terminal.read()
     for number in range(3, CLOSES):
         moment = NOW + number * M15
         assert {*at_terminal.tick(moment).statuses.values()} == {"unread"}
