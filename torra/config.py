@@ -246,7 +246,7 @@ class OutsideSettings(Section):
         strict=False,
         description="who is asked for yields, the dollar, VIX, positions (fred, cftc) and the "
         "filings of companies (edgar); file = what was read with torra outside import; empty = no "
-        "agent sees such a number",
+        "agent sees such a number; companions are read all the same",
     )
 
 
@@ -442,12 +442,13 @@ class Instance(Section):
     def companion_stream(self, symbol: str) -> str:
         """Return the name under which the bars of a companion are stored.
 
+        Another feed or channel may mean something else by the same symbol, so both are part of it.
         It holds a colon, which no instance's name does: nothing that ticks or trades is called so.
         """
-        return f"companion:{self.channel}:{symbol}"
+        return f"companion:{self.feed}:{self.channel}:{symbol}"
 
     def companion_streams(self, symbol: str) -> tuple[str, ...]:
-        """Return where stored bars of a companion are looked for: as read, then as imported."""
+        """Return where stored bars of a companion are: as read, which wins, then as imported."""
         # `torra import` stores what is no instance's under its name in capitals.
         return tuple(dict.fromkeys((self.companion_stream(symbol), symbol, symbol.upper())))
 

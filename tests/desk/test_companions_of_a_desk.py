@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,14 +17,16 @@ import pytest
 
 from instance_database import Database, TickKey
 from tests.tries import until
-from tests.worlds import desks
-from torra.clock import Simulated, parse
-from torra.config import NAME, Channel, Instance, Profile, load_desk
+from tests.worlds import desks, mt5_bars
+from torra.clock import Simulated, duration, parse
+from torra.config import NAME, Channel, Instance, OutsideSettings, Profile, load_desk, validate
 from torra.desk import wiring
 from torra.desk.schedule import Desk
 from torra.errors import ConfigError
+from torra.feeds import companions
 from torra.feeds.companions import PATIENCE, CompanionReader
 from torra.feeds.limited import LimitedFeed
+from torra.feeds.mt5_files import Source
 from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.bar_view import BarView
 from torra.replay.outlook_then import OutlookThen, read_outlook
@@ -71,8 +73,13 @@ class Counted(CompanionReader):
         return super()._wait(reading, seconds)
 
 
-def desk_of(folder: Path, reader: CompanionReader | None, instance: Instance = BTC) -> Desk:
-    desk = desks.open_desk(folder, [instance])
+def desk_of(
+    folder: Path,
+    reader: CompanionReader | None,
+    instance: Instance = BTC,
+    profile: Profile | None = None,
+) -> Desk:
+    desk = desks.open_desk(folder, [instance], profile=profile)
     desk.roster.setups = {
         name: replace(setup, companions=reader) for name, setup in desk.setups.items()
     }
@@ -136,6 +143,18 @@ def test_a_tick_reads_its_companion_and_says_where_there_is_none(
     desk.close()
 
 
+def test_companions_are_read_without_any_outside_source_as_the_setting_says(
+    tmp_path: Path, reader: Counted
+) -> None:
+    said = str(OutsideSettings.model_fields["sources"].description)
+    assert said.endswith("empty = no agent sees such a number; companions are read all the same")
+    profile = validate(Profile, {"outside": {"sources": []}}, "a test")
+    desk = desk_of(tmp_path, reader, profile=profile)
+    newest = next(tick for tick in lived(desk, 4) if tick["timeframe"] == "H1")
+    assert newest["outside"]["statuses"] == {"companion": "available"}
+    desk.close()
+
+
 def test_the_agents_are_shown_a_companion_and_the_rules_do_not_heed_it(
     tmp_path: Path, reader: Counted
 ) -> None:
@@ -159,12 +178,118 @@ def test_a_hanging_companion_makes_no_tick_later(tmp_path: Path) -> None:
         hung = desk_of(tmp_path / "hung", reader)
         for without, having in zip(lived(plain), lived(hung), strict=True):
             assert decided(having) == decided(without)
+            assert asked(having) == asked(without)
             assert having["outside"]["statuses"]["companion"] == "unread"
         # The first tick waits a tenth of a second, and no other at all.
         assert len(reader.waits) == 1 and reader.waits[0] <= PATIENCE
         feed.gate.set()
     plain.close()
     hung.close()
+
+
+class Written:
+    """Companions over an Expert Advisor's folder; one file is written for each question."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self._path, self._content = folder / "bars", FILES[kind][0]
+        instance = BTC.model_copy(update={"feed": "mt5_files"})
+        place = FeedPlace(
+            instance, folder, {}, lambda: None, desks.sample, Channel(account=mt5_bars.ACCOUNT),
+            folder=lambda: folder, key=lambda: mt5_bars.KEY, beside=True,
+        )  # fmt: skip
+        self._feed = open_feed(place, lambda _: lambda _: None)
+
+    def bars(
+        self, symbol: str, timeframe: str, as_of: datetime, limit: int | None = None
+    ) -> pd.DataFrame:
+        step = duration(timeframe)
+        opens = [as_of - number * step for number in range(300, 0, -1)]
+        source = Source("main", mt5_bars.ACCOUNT, symbol, timeframe)
+        if (content := self._content(opens, source)) is not None:
+            mt5_bars.put(self._path / f"{symbol}_{timeframe}.csv", content, as_of)
+        return self._feed.bars(symbol, timeframe, as_of, limit)
+
+    def period(self) -> None:
+        return
+
+
+def sheet(opens: list[datetime], source: Source, ahead: int = 0) -> str:
+    told = mt5_bars.offset(mt5_bars.new_york_plus_7, opens[-1]) + ahead
+    return mt5_bars.text(mt5_bars.rows(opens), told, source)
+
+
+FILES: Mapping[str, tuple[Callable[[list[datetime], Source], str | None], str]] = {
+    "sound": (sheet, "available"),
+    "late": (lambda opens, source: sheet(opens[:-1], source), "late"),
+    "missing": (lambda *_: None, "missing"),
+    "on another clock": (lambda opens, source: sheet(opens, source, 7200), "clock"),
+    "of another symbol": (
+        lambda opens, source: sheet(opens, replace(source, broker_symbol="GBPUSD")),
+        "broken",
+    ),
+    "broken": (lambda opens, source: sheet(opens, source)[:5000], "broken"),
+}
+"""What stands in a companion's file at each close, and what a tick says of it."""
+
+
+class Unhurried(Counted):
+    """Ticks whose own work takes as long as a reading: what they wait is waited for the fault."""
+
+    def known(self, timeframe: str, *words: Any) -> Any:
+        with suppress(AssertionError):
+            until(lambda: self._newest[timeframe].complete, 0.5)
+        return super().known(timeframe, *words)
+
+
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
+    """The ticks of a desk without companions."""
+    with closing(desk_of(tmp_path_factory.mktemp("plain"), None)) as desk:
+        return lived(desk)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_no_tick_waits_and_none_decides_otherwise_whatever_a_companion_is(
+    tmp_path: Path,
+    kind: str,
+    without: list[Mapping[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Side by side with a desk that has none, at every close."""
+    monkeypatch.setattr(companions, "LONGEST", 3600.0)
+    with closing(Unhurried(BTC, Written(tmp_path / "channel", kind), afterwards=0.0)) as reader:
+        desk = desk_of(tmp_path / "desk", reader)
+        having = lived(desk)
+        desk.close()
+    assert reader.waits == []
+    assert len(having) == len(without) > CLOSES
+    for one, other in zip(having, without, strict=True):
+        assert decided(one) == decided(other)
+        assert asked(one) == asked(other)
+        assert one["outside"]["statuses"]["companion"] == FILES[kind][1]
+        assert ({*companion(one).values()} == {None}) is (kind != "sound")
+
+
+def asked(tick: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what agents were asked, line by line, without what tells of companions."""
+    return {
+        name: [line for line in str(value).splitlines() if "companion" not in line]
+        for name, value in lookahead._flat(tick).items()
+        if name.rpartition(".")[2] == "user"
+    }
+
+
+def test_no_companion_is_asked_about_the_past(tmp_path: Path) -> None:
+    """A live reader knows bars of now: each close of the warm-up would wait for them in vain."""
+    with closing(Counted(BTC, desks.sample(), patience=20.0, afterwards=3600.0)) as reader:
+        desk = desk_of(tmp_path, reader)
+        *_, (done, planned) = desk.warm_up(desks.START, bars=12)
+        assert done == planned == 15
+        assert not reader.told() and not reader.waits
+        assert {tick["outside"] for tick in ticks_of(desk.database)} == {None}
+        desks.step(desk)
+        assert until(lambda: bool(reader.told())), "the first live close reads them"
+        desk.close()
 
 
 def test_the_reading_does_not_go_through_the_feed_of_the_ticks(tmp_path: Path) -> None:
@@ -223,6 +348,23 @@ def test_bars_that_change_are_revisions_and_the_older_stay(tmp_path: Path) -> No
         assert database.bar_count(stream, "H1") == 250
         assert database.bar_rows(stream, "H1") == 251
         assert database.bar_count("EURUSD", "H1") == 0
+
+
+@pytest.mark.parametrize("other", [{"feed": "mt5_files"}, {"channel": "second"}])
+def test_what_two_sources_call_by_one_name_is_kept_apart(
+    tmp_path: Path, other: Mapping[str, str]
+) -> None:
+    """Each would overwrite the other's bars at every close, and a replay would read a mixture."""
+    bars = desks.sample().bars("EURUSD", "H1", desks.START, 250)
+    elsewhere = BTC.model_copy(update=other)
+    with closing(desks.open_database(tmp_path)) as database:
+        wiring._keep(BTC, database, "EURUSD", "H1", bars)
+        wiring._keep(elsewhere, database, "EURUSD", "H1", bars * 1.001)
+        for instance, factor in ((BTC, 1.0), (elsewhere, 1.001)):
+            stream = instance.companion_stream("EURUSD")
+            assert database.bar_rows(stream, "H1") == 250, "no revision of the other's"
+            newest = database.load_bars(stream, "H1", as_of=desks.START, limit=1)
+            assert newest["close"].iloc[-1] == bars["close"].iloc[-1] * factor
 
 
 # --- again ----------------------------------------------------------------------------------------

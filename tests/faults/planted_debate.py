@@ -310,6 +310,28 @@ DEBATE: Final[Table] = {
             "test_a_feed_that_hangs_is_waited_for_once_and_never_again",
             "test_a_hanging_companion_makes_no_tick_later",
         ),
+        "companion-hope": fault(
+            "each tick waits for a bar that never comes in time",
+            At(
+                "torra.feeds.companions:CompanionReader._late",
+                replace("self._prompt.get(...)", "True"),
+            ),
+            At("torra.feeds.companions:CompanionReader._late", replace("not bars.lack", "True")),
+            "test_no_tick_waits_and_none_decides_otherwise_whatever_a_companion_is",
+        ),
+        "companion-vain": fault(
+            "a bar that always comes too late is hoped for at each close",
+            At(
+                "torra.feeds.companions:CompanionReader._late",
+                replace("self._vain[name, reading.timeframe]", "0"),
+            ),
+            "test_a_companion_that_always_comes_too_late_is_waited_for_a_few_times_and_no_more",
+        ),
+        "companion-rest": fault(
+            "a slow terminal is asked for the next companion all the same",
+            At("torra.feeds.companions:CompanionReader._fetch", never("self._resting")),
+            "test_a_slow_companion_holds_up_one_question_and_then_companions_are_left_alone",
+        ),
         "companion-stream": fault(
             "the bars of a companion are stored as those of a symbol",
             At("torra.config:Instance.companion_stream", returns("symbol")),

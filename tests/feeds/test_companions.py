@@ -25,7 +25,7 @@ from torra.errors import ConfigError, DataUnavailable
 from torra.evidence import companion_readings
 from torra.evidence.companion_readings import NUMBERS, CompanionBars
 from torra.feeds import companions
-from torra.feeds.companions import PATIENCE, CompanionReader
+from torra.feeds.companions import PATIENCE, VAIN, CompanionReader
 from torra.feeds.mt5_files import Source
 from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.bar_view import BarView
@@ -342,6 +342,51 @@ def test_a_companion_that_always_comes_after_the_tick_is_learned(make: Make) -> 
     assert tick(reader, NOW).statuses["companion"] == "late"
     assert until(lambda: reader._prompt.get(("dxy", "M15"), False))
     assert tick(reader, NOW + STEPS["M15"]).statuses == {"companion": "available"}
+
+
+def test_a_companion_whose_bars_stop_is_waited_for_once(make: Make) -> None:
+    stops = NOW + STEPS["M15"]
+
+    def until_then(_symbol: str, timeframe: str, as_of: datetime) -> pd.DataFrame:
+        return frame(min(as_of, stops), timeframe)
+
+    reader = make(Answers(until_then), patience=PATIENCE)
+    for number in range(12):
+        moment = NOW + number * STEPS["M15"]
+        reader.begin("M15", moment)
+        assert until(lambda: reader._newest["M15"].passed)
+        found = reader.known("M15", moment, own(moment))
+        assert (found.statuses["companion"] == "available") is (moment <= stops)
+        assert until(lambda: reader._newest["M15"].complete)
+        reader._look_again()
+    assert len(reader.waits) == 1 and reader.waits[0] <= PATIENCE
+
+
+def test_a_companion_that_always_comes_too_late_is_waited_for_a_few_times_and_no_more(
+    make: Make,
+) -> None:
+    """It is there when it is looked for again, so each close would hope for it."""
+    comes = threading.Event()
+
+    def later(_symbol: str, timeframe: str, as_of: datetime) -> pd.DataFrame:
+        return frame(as_of if comes.is_set() else as_of - STEPS["M15"], timeframe)
+
+    reader = make(Answers(later), patience=PATIENCE)
+    for number in range(12):
+        moment = NOW + number * STEPS["M15"]
+        comes.clear()
+        reader.begin("M15", moment)
+        assert until(lambda: reader._newest["M15"].passed)
+        late = reader.known("M15", moment, own(moment))
+        assert late.statuses["companion"] == "late"
+        assert until(lambda: reader._newest["M15"].complete)
+        comes.set()
+        reader._look_again()
+        assert [one.lack for one in reader.told()] == [""]
+    assert len(reader.waits) == VAIN and max(reader.waits) <= PATIENCE
+    moment += STEPS["M15"]
+    assert tick(reader, moment).statuses == {"companion": "available"}
+    assert not reader._vain, "a first look that finds it is a new hope"
 
 
 def test_what_a_tick_did_not_take_ends_by_itself(

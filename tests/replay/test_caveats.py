@@ -19,6 +19,7 @@ from torra.replay import arms
 from torra.replay.caveats import caveats, unheard
 from torra.replay.outlook_then import OutlookThen
 from torra.replay.replaying import ReplayPlan, TradingCosts
+from torra.replay.shards.companion_tracks import CompanionTrack
 from torra.replay.shards.history import History
 
 BEGIN = parse("2026-01-05")
@@ -60,6 +61,22 @@ def test_why_a_desk_was_not_whole_goes_by_who_was_to_answer(provider: str, why: 
     assert why in unheard(arm, provider)
     (told,) = (line for line in caveats(plan(1.0, provider), (arm,)) if "not whole" in line)
     assert f"its desk was not whole (4 AGENT_SKIPPED): {why}." in told
+
+
+def test_a_companion_without_stored_bars_is_named_apart() -> None:
+    tracks = tuple(
+        CompanionTrack(name, name.upper(), timeframe, times, tuple(map(float, times)))
+        for name, timeframe, times in (("dxy", "M15", ()), ("dxy", "H1", (1,)), ("vix", "M15", ()))
+    )
+    told = " ".join(
+        caveats(dataclasses.replace(plan(1.0), outlook=OutlookThen(companions=tracks)), ())
+    )
+    assert "Companions (dxy) are the bars that this desk has stored" in told
+    assert "No bars of companions (vix) are stored: no tick knew them." in told
+    beside = dataclasses.replace(plan(1.0), arms=arms.chosen(("beside",)))
+    for these, nothing in ((tracks, False), (tracks[2:], True)):
+        known = dataclasses.replace(beside, outlook=OutlookThen(companions=these))
+        assert any("No outside number" in line for line in caveats(known, ())) is nothing
 
 
 def test_what_was_known_of_events_and_headlines_is_told() -> None:

@@ -25,6 +25,7 @@ from torra.clock import duration
 from torra.config import Instance, Profile
 from torra.desk.setup import bar_import
 from torra.evidence.companion_readings import CompanionBars, CompanionsThen
+from torra.feeds.companions import CompanionReader
 from torra.market.bar_view import BarView
 from torra.replay import runner
 from torra.replay.arms import ARMS
@@ -69,12 +70,16 @@ def known(outlook: OutlookThen, number: int) -> dict[str, Any]:
 # --- what the desk has stored ---------------------------------------------------------------------
 
 
-def kept(home: Path, instance: Instance = OWN) -> None:
-    """Let a home's desk have stored one companion as it read it, and another by import."""
+def desk_of(home: Path, *instances: Instance) -> None:
+    rows = [one.model_dump(mode="json", exclude_defaults=True) for one in instances]
     home.mkdir(exist_ok=True)
-    (home / "desk.json").write_text(
-        json.dumps({"instances": [instance.model_dump(mode="json", exclude_defaults=True)]})
-    )
+    (home / "desk.json").write_text(json.dumps({"instances": rows}))
+
+
+def kept(home: Path, *instances: Instance) -> None:
+    """Let a home's desk have stored one companion as it read it, and another by import."""
+    instance, *_ = instances = instances or (OWN,)
+    desk_of(home, *instances)
     hours = desks.sample().bars("EURUSD", "H1", END + timedelta(days=9), 3000)
     with closing(open_home(home)) as database:
         database.store_bars(instance.companion_stream("EURUSD"), "H1", hours)
@@ -87,18 +92,67 @@ def test_a_replay_reads_what_was_read_live_and_what_was_imported(tmp_path: Path)
         read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END),
         only_series(tmp_path, PLAIN, Profile(), BEGIN, END),
     ):
-        assert [(one.name, one.symbol, one.timeframe) for one in found.companions] == [
+        tracks = [one for one in found.companions if one.times]
+        assert [(one.name, one.symbol, one.timeframe) for one in tracks] == [
             ("euro", "EURUSD", "H1"), ("dxy", "usdx", "H1"),
         ]  # fmt: skip
-        newest = found.companions[0].times[-1] / 1e6 + 3600.0
+        newest = tracks[0].times[-1] / 1e6 + 3600.0
         assert newest == END.timestamp(), "no bar that closes after the replay"
-        assert len(found.companions[0].times) > 250
+        assert len(tracks[0].times) > 250
+
+
+def test_one_without_stored_bars_is_missing_as_on_a_live_tick(tmp_path: Path) -> None:
+    alone = OWN.model_copy(update={"companions": {"vix": "VIX"}})
+    desk_of(tmp_path, alone)
+    open_home(tmp_path).close()
+    stored = read_outlook(tmp_path, PLAIN, Profile(), ending(BARS, 989), ending(BARS))
+    own = BarView.of(BARS.iloc[250:])
+    with closing(CompanionReader(alone, desks.sample(), patience=20.0)) as reader:
+        reader.begin("M15", ending(BARS))
+        live = reader.known("M15", ending(BARS), own)
+    assert live.statuses == {"companion": "missing", "companion.vix": "missing"}
+    again = OutlookThen.of(json.loads(json.dumps(stored.as_json())))
+    for outlook in (stored, again, stored.with_older_series()):
+        then = outlook.companions_of()
+        assert then is not None and then.known("M15", ending(BARS), own) == live
+    assert stored.short_series == (), "it is left out of no placebo"
+
+
+def test_what_was_imported_stays_when_the_desk_reads_bars_itself(tmp_path: Path) -> None:
+    desk_of(tmp_path, OWN)
+    hours = desks.sample().bars("EURUSD", "H1", END, 300)
+    read = hours.iloc[-5:-2]
+    with closing(open_home(tmp_path)) as database:
+        database.store_bars("EURUSD", "H1", hours * 2.0)
+        database.store_bars(OWN.companion_stream("EURUSD"), "H1", read)
+        assert database.newest_companion(OWN, "EURUSD", "H1") == hours.index[-1]
+    tracks = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions
+    found = next(one for one in tracks if one.timeframe == "H1")
+    expected = hours["close"].where(hours.index.isin(read.index), hours["close"] * 2.0)
+    assert found.closes == tuple(expected), "the desk's own win"
+    assert found.times == track(hours).times
 
 
 def test_a_home_without_a_desk_of_the_symbol_has_none(tmp_path: Path) -> None:
     assert read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END) == NOTHING
     kept(tmp_path, OWN.model_copy(update={"companions": {}}))
     assert read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END) == NOTHING
+
+
+def test_companions_are_those_of_the_very_instance_where_there_is_one(tmp_path: Path) -> None:
+    other = OWN.model_copy(update={"name": "swing", "companions": {"pound": "EURUSD"}})
+    alone = OWN.model_copy(update={"companions": {}})
+
+    def names() -> set[str]:
+        found = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END)
+        return {one.name for one in found.companions}
+
+    kept(tmp_path, other, OWN)
+    assert names() == {"euro", "dxy"}
+    desk_of(tmp_path, other, alone)
+    assert names() == set(), "it has none, whatever another instance of its symbol has"
+    desk_of(tmp_path, alone.model_copy(update={"name": "day"}), other)
+    assert names() == {"pound"}, "none is called so: the first of the symbol that has some"
 
 
 def test_an_import_by_the_name_of_a_companion_is_read(tmp_path: Path) -> None:
@@ -109,7 +163,8 @@ def test_an_import_by_the_name_of_a_companion_is_read(tmp_path: Path) -> None:
     hours.reset_index().to_csv(file, index=False)
     told = bar_import.run(tmp_path, file, "USDX", "H1", "utc", revise=True)
     assert told["instance"] == "USDX" and told["watched"] and not told["learns"]
-    (found,) = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions
+    tracks = read_outlook(tmp_path, PLAIN, Profile(), BEGIN, END).companions
+    (found,) = (one for one in tracks if one.times)
     assert found.name == "dxy" and found.closes[-1] == hours["close"].iloc[-1]
 
 

@@ -653,8 +653,8 @@ class Desk:
 
         The ticks of all instances run in the order of their closes, as they would have. No vendor
         is asked: the past is not worth its time and money. Ticks of such a profile are L1_ONLY.
-        Nothing of the past goes to a market, to a person or into a stream of events; on paper its
-        trades are made.
+        Nothing of the past goes to a market, to a person or into a stream of events, and no
+        companion is read; on paper its trades are made.
         """
         found = (plan(item, self.database, upto, bars) for item in self.setups.values())
         plans = [one for one in found if one]
@@ -681,7 +681,9 @@ class Desk:
         silent = setup.instance.bridge != "paper" or setup.profile.execution == "approve"
         profile = _silenced(setup.profile) if silent else setup.profile
         with setup.lock:
-            edges = replace(self._edges(setup, one.window, clock), on_event=None)
+            # Their reader is made for the bars of now: each close of the past would wait for it,
+            # mostly in vain.
+            edges = replace(self._edges(setup, one.window, clock), on_event=None, companions=None)
             # An account means that calls cost money; free providers do answer.
             if setup.account is not None:
                 edges = replace(edges, submit=None)

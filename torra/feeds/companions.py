@@ -6,12 +6,14 @@ door as all bars. A feed that hangs holds up that thread and nothing else.
 
 All bars of a close are written at about the same moment, so a companion's may come a little after
 the tick's own. The tick waits for it PATIENCE at most, all timeframes of a close together, and not
-at all where nothing is to be hoped for: while the last reading was slow or has not come back, and
-of a companion whose bar had not come either when it was looked for again after the close before.
+at all where nothing is to be hoped for: while the last reading was slow or has not come back, of a
+companion whose bar had not come either when it was looked for again after the close before, and of
+one for which ticks waited VAIN times in a row until a first look finds its bar again.
 
 A terminal of the MetaTrader5 package answers one question after the other, whoever asks: there a
-companion that is slow could hold up the desk's own questions. `rest` leaves companions alone for so
-long after a reading that took SLOW.
+companion that is slow holds up the desk's own questions for as long as the terminal takes to answer
+for it. `rest` makes that rare: from SLOW on all companions are left alone for so long, those of the
+same reading that were not asked for yet among them.
 
 AFTERWARDS, when the ticks of the close have been decided or wait for answers, the thread looks once
 more and hands the bars over to be stored. What goes wrong is a word in the tick's record
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -66,6 +69,9 @@ SLOW: Final = 1.0
 
 REST: Final = 600.0
 """Real seconds of such a rest."""
+
+VAIN: Final = 3
+"""Waits for a companion in a row that brought nothing; ticks wait for it no more after these."""
 
 LONGEST: Final = 3.0
 """Real seconds after which a bar is no longer looked for, should no tick take what was read."""
@@ -169,6 +175,7 @@ class CompanionReader:
         self._look_at = 0.0
         self._quick = True
         self._prompt: dict[tuple[str, str], bool] = {}
+        self._vain: Counter[tuple[str, str]] = Counter()
         self._waited: tuple[datetime | None, float] = (None, 0.0)
         self._told: dict[tuple[str, str], Told] = {}
 
@@ -182,7 +189,7 @@ class CompanionReader:
             before = self._newest.get(timeframe)
             if before is not None:
                 before.over = True
-            if monotonic() < self._rested:
+            if self._resting:
                 return
             self._wanted = self._newest[timeframe] = _Reading(timeframe, as_of)
             if self._thread is None:
@@ -194,7 +201,7 @@ class CompanionReader:
 
     def known(self, timeframe: str, as_of: datetime, bars: BarView) -> OutsideView:
         """Return what has been read by now, or comes within what is left of the patience."""
-        why = RESTING if monotonic() < self._rested else UNREAD
+        why = RESTING if self._resting else UNREAD
         found = {
             name: CompanionBars(symbol, lack=Lack.UNREAD, detail=why)
             for name, symbol in self._symbols.items()
@@ -217,6 +224,7 @@ class CompanionReader:
                 self._waited = (as_of, self._patience - left + spent)
                 # The next tick does not wait for a thread that did not come back for this one.
                 self._quick = reading.passed
+                self._vain.update((name, timeframe) for name in self._late(reading))
             reading.over = True
             self._state.notify_all()
             return dict(reading.found)
@@ -276,7 +284,7 @@ class CompanionReader:
         begun = monotonic()
         self._fetch(reading, list(self._symbols))
         with self._state:
-            self._passed(monotonic() - begun)
+            self._quick = monotonic() - begun <= self._patience
             reading.passed = True
         while monotonic() - begun < LONGEST and (awaited := self._awaited(reading)):
             self._fetch(reading, awaited)
@@ -286,10 +294,25 @@ class CompanionReader:
             self._look_at = monotonic() + self._afterwards
             self._state.notify_all()
 
-    def _passed(self, seconds: float) -> None:
-        """Note how long all companions took."""
-        self._quick = seconds <= self._patience
-        if seconds > SLOW:
+    def _late(self, reading: _Reading) -> list[str]:
+        """Return the companions whose bar may be expected and is not there."""
+        return [
+            name
+            for name, bars in reading.found.items()
+            if not bars.lack
+            and not _closes_at(bars, reading)
+            and self._prompt.get((name, reading.timeframe))
+            and self._vain[name, reading.timeframe] < VAIN
+        ]
+
+    @property
+    def _resting(self) -> bool:
+        """Whether companions are left alone for now."""
+        return monotonic() < self._rested
+
+    def _rest_if_slow(self, begun: float) -> None:
+        """Let companions rest after a reading that began so long ago."""
+        if monotonic() - begun > SLOW:
             self._rested = monotonic() + self._rest
 
     def _awaited(self, reading: _Reading) -> list[str]:
@@ -299,47 +322,50 @@ class CompanionReader:
             return reading.over or self._ended or self._wanted is not None
 
         with self._state:
-            late = [
-                name
-                for name, bars in reading.found.items()
-                if not bars.lack
-                and not _closes_at(bars, reading)
-                and self._prompt.get((name, reading.timeframe))
-            ]
+            late = self._late(reading)
             if late:
                 self._state.wait_for(over, POLL)
             return [] if over() else late
 
     def _fetch(self, reading: _Reading, names: list[str]) -> None:
+        begun = monotonic()
         for name in names:
+            if self._resting:  # since this one was asked for, or the one before was slow
+                return
             bars, _ = fetch(self._feed, self._symbols[name], reading.timeframe, reading.as_of)
+            self._rest_if_slow(begun)
             self._take_in(name, reading, bars)
 
-    def _take_in(self, name: str, reading: _Reading, bars: CompanionBars) -> None:
+    def _take_in(
+        self, name: str, reading: _Reading, bars: CompanionBars, *, again: bool = False
+    ) -> None:
         with self._state:
             reading.found[name] = bars
             key = name, reading.timeframe
             self._told[key] = Told(name, reading.timeframe, bars, reading.as_of)
             if _closes_at(bars, reading):
                 self._prompt[key] = True
+                if not again:
+                    del self._vain[key]
 
     def _look_again(self) -> None:
         """Look at what a close brought in the end, and hand it over to be stored."""
-        if monotonic() < self._rested:
+        if self._resting:
             self._owed.clear()
         for timeframe, as_of in [*self._owed.items()]:
             begun, frames = monotonic(), dict[str, pd.DataFrame]()
             for name, symbol in self._symbols.items():
-                if self._wanted is not None or self._ended:
+                if self._wanted is not None or self._ended or self._resting:
                     return  # a tick comes first; what is owed stays owed
                 bars, frame = fetch(self._feed, symbol, timeframe, as_of)
+                self._rest_if_slow(begun)
                 again = _Reading(timeframe, as_of)
-                self._take_in(name, again, bars)
+                self._take_in(name, again, bars, again=True)
                 self._prompt[name, timeframe] = _closes_at(bars, again)
                 if frame is not None:
                     frames[symbol] = frame
             with self._state:
-                self._passed(monotonic() - begun)
+                self._quick = monotonic() - begun <= self._patience
                 if self._owed.get(timeframe) == as_of:
                     del self._owed[timeframe]
             for symbol, frame in frames.items():

@@ -95,19 +95,21 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
             f"Outside numbers ({', '.join(names)}) count from the moment at which the public could "
             "know them; a live desk has them from when it saw them itself, which may be later."
         )
-    if told.companions:
-        beside = dict.fromkeys(one.name for one in told.companions)
+    beside = dict.fromkeys(one.name for one in told.companions if one.times)
+    if beside:
         yield (
             f"Companions ({', '.join(beside)}) are the bars that this desk has stored, known from "
             "the close of each; a live tick goes without one that comes late."
         )
+    if missing := dict.fromkeys(one.name for one in told.companions if one.name not in beside):
+        yield f"No bars of companions ({', '.join(missing)}) are stored: no tick knew them."
     if told.flow:
         yield (
             f"Order flow ({', '.join(told.flow)}) counts from the close of its bar; a live desk may"
             " have looked a moment before it was there."
         )
     reads = any(arm.agents.get("active_agents") == READERS["active_agents"] for arm in plan.arms)
-    if reads and not (told.series or told.facts or told.companions or told.flow):
+    if reads and not (told.series or told.facts or beside or told.flow):
         yield (
             f"No outside number that {plan.history.symbol} reads is stored, so the arms with and "
             "without them saw the same: import some with `torra outside import FILE`."

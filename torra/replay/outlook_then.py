@@ -193,7 +193,8 @@ class OutlookThen:
         )
 
     def _short(self, track: CompanionTrack) -> bool:
-        return self.begin is not None and not track.reaches(self.begin - SHIFT)
+        # One without bars stays: it is missing with the shift as without it.
+        return bool(self.begin and track.times and not track.reaches(self.begin - SHIFT))
 
     def with_other_future(self, as_of: datetime, rng: Generator) -> OutlookThen:
         """Return it with other values for all outside numbers that were not known at a moment."""

@@ -272,7 +272,8 @@ class BarStore(SpreadStore):
     def newest_companion(self, instance: Instance, symbol: str, timeframe: str) -> datetime | None:
         """Return the open time of the newest stored bar of a companion; None without one."""
         streams = instance.companion_streams(symbol)
-        return next(filter(None, (self.newest_bar(name, timeframe) for name in streams)), None)
+        found = (self.newest_bar(name, timeframe) for name in streams)
+        return max(filter(None, found), default=None)
 
     def bar_span(self, instance: str, timeframe: str) -> tuple[str, str] | None:
         """Return the first and the last stored bar time, ISO; None without a bar."""

@@ -1,8 +1,9 @@
 """The companions of a replay: the closes of their bars, as values that any worker can hold.
 
 A track is one companion on one timeframe. It comes from the bars that the desk has stored, each as
-its newest revision says, and counts from the close of each bar. `of_desk` finds them; nothing here
-asks a feed.
+its newest revision says, and counts from the close of each bar. A companion without stored bars has
+an empty track: it is `missing`, as it is for a live tick. `of_desk` finds them; nothing here asks a
+feed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class CompanionTrack:
         return f"companion {self.name} {self.timeframe}"
 
     def reaches(self, moment: datetime) -> bool:
-        """Tell whether its first bar was closed at a moment."""
+        """Tell whether its first bar, which it must have, was closed at a moment."""
         return self.times[0] <= micros(moment - duration(self.timeframe))
 
     def older(self, shift: timedelta) -> CompanionTrack:
@@ -92,7 +93,7 @@ def of_desk(
     end: datetime,
     before: timedelta,
 ) -> tuple[CompanionTrack, ...]:
-    """Return what a desk has stored of an instance's companions for a replay.
+    """Return what a desk has stored of an instance's companions for a replay, each by timeframe.
 
     Bars reach `before` farther back than a tick at `begin` looks.
     """
@@ -101,10 +102,9 @@ def of_desk(
         for timeframe in timeframes:
             reach = before + THIN * READ_BARS * duration(timeframe) + CLOSED_DAYS
             closes = _closes(database, instance, symbol, timeframe, begin - reach, end)
-            if len(closes):
-                times = pd.DatetimeIndex(closes.index).as_unit("us").asi8.tolist()
-                values = closes["close"].tolist()
-                found.append(CompanionTrack(name, symbol, timeframe, tuple(times), tuple(values)))
+            times = pd.DatetimeIndex(closes.index).as_unit("us").asi8.tolist()
+            values = closes["close"].tolist()
+            found.append(CompanionTrack(name, symbol, timeframe, tuple(times), tuple(values)))
     return tuple(found)
 
 
@@ -116,16 +116,20 @@ def _closes(
     since: datetime,
     end: datetime,
 ) -> pd.DataFrame:
-    """Return stored closes: those that the desk read, else those that were imported."""
-    closes = pd.DataFrame()
-    for name in instance.companion_streams(symbol):
-        closes = database.closes(name, timeframe, since=since, as_of=end)
-        if len(closes):
-            break
-    return closes
+    """Return stored closes: those that the desk read, and imported ones where it read none."""
+    streams = instance.companion_streams(symbol)
+    closes = pd.concat(
+        [database.closes(name, timeframe, since=since, as_of=end) for name in streams]
+    )
+    # The desk's own come first in the row, so of two closes of one time it is theirs that stays.
+    return closes[~closes.index.duplicated()].sort_index()
 
 
 def instance_with(instances: Iterable[Instance], symbol: str) -> Instance | None:
-    """Return the first instance of a symbol that has companions."""
-    found = (one for one in instances if symbol in (one.id, one.symbol) and one.companions)
-    return next(found, None)
+    """Return the instance whose companions a replay of a symbol reads; None where it has none.
+
+    That is the one of this very name, else the first that trades the symbol and has companions.
+    """
+    every = [one for one in instances if symbol in (one.id, one.symbol)]
+    itself = [one for one in every if one.id == symbol]
+    return next((one for one in itself or every if one.companions), None)
