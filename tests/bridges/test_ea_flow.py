@@ -19,8 +19,9 @@ from tests.worlds import desks
 from tests.worlds.flow_files import HEADER, Bar, Entry, line, market
 from torra.clock import Simulated
 from torra.config import Instance
+from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.flow_files import FlowFiles
-from torra.feeds.limited import LimitedFeed, LimitedFlow
+from torra.feeds.limited import LimitedFeed
 from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import TimeLimit
@@ -367,7 +368,7 @@ def test_a_tick_has_what_the_advisor_counted_of_its_bar(
     whose: dict[str, Any] = {"channel": "main", "account": ACCOUNT}
     told = desk.folder, {"BTCUSD": GOLD}, ServerClock.parse("+03:00"), KEY
     bars_feed, flow = Mt5FilesFeed(*told, **whose), FlowFiles(*told, **whose)
-    feed = LimitedFeed(bars_feed, TimeLimit("bars", 30), LimitedFlow(flow, TimeLimit("flow", 30)))
+    feed = LimitedFeed(bars_feed, TimeLimit("bars", 30), LimitedFlow(flow, patience=30))
     moment = datetime.fromtimestamp(NOW - 10, UTC)
     ticking = desks.open_desk(
         tmp_path / "desk",

@@ -18,8 +18,9 @@ from tests.worlds.mt5_bars import KEY, put
 from torra.config import Instance
 from torra.desk import self_check
 from torra.evidence.flow_readings import MEAN_BARS, FlowThen
+from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.flow_files import FlowFiles
-from torra.feeds.limited import LimitedFeed, LimitedFlow
+from torra.feeds.limited import LimitedFeed
 from torra.market.broker_clock import ServerClock
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
@@ -59,11 +60,11 @@ def lived(folder: Path, feed: Any) -> list[dict[str, Any]]:
         return [desk.database.journal_row(key)[0] for key in keys]
 
 
-def test_a_drive_that_hangs_is_waited_for_once_and_costs_no_tick(
+def test_a_drive_that_hangs_is_asked_once_and_costs_no_tick(
     tmp_path: Path, hanging: Hanging
 ) -> None:
     """Side by side with the same desk whose order flow answers; the bars come in both."""
-    flow = LimitedFlow(hanging, TimeLimit("flow", 0.1))
+    flow = LimitedFlow(hanging)
     limited = LimitedFeed(hanging, TimeLimit("bars", 30.0), flow)
     records, beside = lived(tmp_path / "hangs", limited), lived(tmp_path / "answers", Flowing())
     assert hanging.asked == 1, "until it answers nobody waits for it any more"
@@ -73,13 +74,40 @@ def test_a_drive_that_hangs_is_waited_for_once_and_costs_no_tick(
         assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
 
 
+class AMomentLater(Flowing):
+    """It has the row of a bar a moment after the first look for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked: set[tuple[str, datetime]] = set()
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        found = super().flow(symbol, timeframe, times)
+        if (timeframe, times[-1]) in self.looked or times[-1] not in found.rows:
+            return found
+        self.looked.add((timeframe, times[-1]))
+        rows = {time: row for time, row in found.rows.items() if time != times[-1]}
+        return found._replace(rows=rows, status="not_yet")
+
+
+def test_a_row_that_is_written_a_moment_after_the_bars_is_in_the_tick(tmp_path: Path) -> None:
+    """As a replay has it: side by side with a desk whose rows are there with the bars."""
+    source = AMomentLater()
+    flow = LimitedFlow(source, patience=5.0)
+    limited = LimitedFeed(source, TimeLimit("bars", 30.0), flow)
+    records, beside = lived(tmp_path / "later", limited), lived(tmp_path / "at_once", Flowing())
+    assert [one["outside"] for one in records] == [one["outside"] for one in beside]
+    told = [one["outside"]["statuses"]["flow"] for one in records]
+    assert told.count("available") > len(told) / 2
+
+
 def test_once_it_answers_again_it_is_read_again(tmp_path: Path, hanging: Hanging) -> None:
-    flow = LimitedFlow(hanging, TimeLimit("x", 0.2))
+    flow = LimitedFlow(hanging)
     times = [desks.START - timedelta(minutes=15)]
-    assert flow.flow("BTCUSD", "M15", times).status == "unreachable"
+    assert flow.begin("BTCUSD", "M15", times)().status == "unreachable"
     hanging.let_go.set()
     deadline = time.monotonic() + 20
-    while flow.flow("BTCUSD", "M15", times).status == "unreachable":
+    while flow.begin("BTCUSD", "M15", times)().status == "unreachable":
         assert time.monotonic() < deadline
     assert flow.flow("BTCUSD", "M15", times).status != "unreachable"
 
@@ -89,7 +117,7 @@ def test_whatever_a_source_raises_a_tick_hears_that_it_is_broken() -> None:
         def flow(self, *_: Any) -> FlowThen:
             raise RuntimeError("a plug-in")
 
-    found = LimitedFlow(Raising(), TimeLimit("x", 1.0)).flow("BTCUSD", "M15", [desks.START])
+    found = LimitedFlow(Raising()).flow("BTCUSD", "M15", [desks.START])
     assert found == FlowThen({}, "broken")
 
 
@@ -132,9 +160,7 @@ class Fed:
         clock, symbols = ServerClock.parse("+03:00"), {"XAUUSD": "XAUUSD.m"}
         self.bars_feed = mt5_bars.feed(folder, symbols, clock)
         flow = FlowFiles(folder, symbols, clock, KEY, channel="main", account=mt5_bars.ACCOUNT)
-        self.feed = LimitedFeed(
-            self.bars_feed, TimeLimit("bars", 3.0), LimitedFlow(flow, TimeLimit("flow", 3.0))
-        )
+        self.feed = LimitedFeed(self.bars_feed, TimeLimit("bars", 3.0), LimitedFlow(flow))
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,10 @@ from tests.doubles.fake_metatrader5 import RATES, BookInfo, FakeMetaTrader5
 from tests.worlds.flow_files import Bar, market, moves, slippage, spreads
 from torra.bridges.mt5.terminal import Terminal
 from torra.evidence.flow_readings import FlowThen
-from torra.feeds.limited import LimitedFlow
+from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.mt5_direct import Mt5DirectFeed
 from torra.feeds.mt5_flow import BOOK_SECONDS, Mt5DirectFlow
 from torra.market.broker_clock import ServerClock
-from torra.time_limit import TimeLimit
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
@@ -36,7 +35,7 @@ class Desk:
         self.package = FakeMetaTrader5(self.clock, self.server)
         terminal = Terminal(self.package, seconds=5)
         told = terminal, {"XAUUSD": "XAUUSD.m"}, self.server, self.clock
-        self.feed = Mt5DirectFeed(*told, Mt5DirectFlow(*told))
+        self.feed = Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told)))
         self.terminal = terminal
 
     def fill(self, bars: list[Bar], *, ticks: int | None = None) -> None:
@@ -99,7 +98,9 @@ def test_a_book_is_that_of_now_and_its_changes_are_not_known(
         assert row.events is None
         desk.feed = Mt5DirectFeed(
             desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock,
-            Mt5DirectFlow(desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock),
+            LimitedFlow(
+                Mt5DirectFlow(desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock)
+            ),
         )  # fmt: skip
 
 
@@ -129,11 +130,11 @@ def test_a_terminal_that_hangs_is_not_waited_for(desk: Desk) -> None:
     desk.package.blocked["copy_ticks_range"] = held
     desk.fill(bars(desk))
     told = desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock
-    flow = LimitedFlow(Mt5DirectFlow(*told), TimeLimit("the terminal", 0.05))
+    flow = LimitedFlow(Mt5DirectFlow(*told), patience=0.05)
     try:
-        found = [flow.flow("XAUUSD", "M15", [NOON])]
+        found = [flow.begin("XAUUSD", "M15", [NOON])()]
         began = time.perf_counter()
-        found += [flow.flow("XAUUSD", "M15", [NOON]) for _ in range(20)]
+        found += [flow.begin("XAUUSD", "M15", [NOON])() for _ in range(20)]
         assert time.perf_counter() - began < 0.5
         assert {one.status for one in found} == {"unreachable"}
     finally:

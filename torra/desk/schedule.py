@@ -429,7 +429,7 @@ class Desk:
         window = LiveWindow(setup.instance, setup.feed, self.database)
         edges = self._edges(setup, window)
         if setup.profile.outside.sources:
-            edges = replace(edges, flow=window.flow)
+            edges = replace(edges, flow=window.flow, begin_flow=window.begin_flow)
         try:
             if self._clock_jumped(name):
                 return outcomes

@@ -1,0 +1,136 @@
+"""The order flow of an instance, read beside its ticks: no tick waits for what does not come.
+
+A tick begins a reading when its own bars are there, and takes what has been read when it needs it.
+A reading has a thread of its own; a source that hangs holds up that thread and nothing else, and is
+not asked again before it has answered.
+
+The Expert Advisor writes order flow a moment after the bars, so a tick waits for the row of its bar
+PATIENCE at most, all timeframes of a close together, and not at all where nothing is to be hoped
+for: where the row of the bar before did not come in time. The reading goes on for so long without
+the tick, so that a row which comes in time again is waited for again.
+
+What does not come is a status, and the rows are those that came last. Nothing is raised.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from time import monotonic
+
+from torra.clock import duration
+from torra.evidence.flow_readings import FlowThen
+from torra.evidence.news_digest import NewsStatus
+from torra.feeds.companions import LONGEST, PATIENCE, POLL
+from torra.feeds.protocol import FlowFeed, TakeFlow
+from torra.time_limit import SHARE_SECONDS
+
+log = logging.getLogger("torra")
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The order flow of some bars: `over` says that nobody waits for it any more."""
+
+    stream: tuple[str, str]
+    times: Sequence[datetime]
+    begun: float = field(default_factory=monotonic)
+    answer: FlowThen | None = None
+    complete: bool = False
+    over: bool = False
+
+
+class LimitedFlow:
+    """A source of order flow that no tick waits for for long, and that never raises.
+
+    `patience` is in real seconds. Threads may share one.
+    """
+
+    def __init__(self, flow: FlowFeed, *, patience: float = PATIENCE) -> None:
+        self._flow = flow
+        self._patience = patience
+        self._state = threading.Condition()
+        self._newest: dict[tuple[str, str], _Reading] = {}
+        self._known: dict[tuple[str, str], FlowThen] = {}
+        self._prompt: dict[tuple[str, str], bool] = {}
+        self._waited: tuple[datetime | None, float] = (None, 0.0)
+
+    def begin(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:
+        """Begin to read the order flow of bars; what comes back takes what has been read."""
+        return partial(self._taken, (symbol, timeframe), self._begun(symbol, timeframe, times))
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        """Ask for the order flow and wait for the answer: for a check, not for a tick."""
+        reading = self._begun(symbol, timeframe, times)
+        with self._state:
+            if reading is not None:
+                self._state.wait_for(lambda: reading.answer is not None, SHARE_SECONDS)
+                reading.over = True
+            return self._answer((symbol, timeframe), reading)
+
+    def _begun(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> _Reading | None:
+        """Return a reading that has begun; None while one has not been answered."""
+        with self._state:
+            if any(one.answer is None for one in self._newest.values()):
+                return None
+            reading = _Reading((symbol, timeframe), times)
+            if (before := self._newest.get(reading.stream)) is not None:
+                before.over = True
+            self._newest[reading.stream] = reading
+        name = f"order flow {symbol} {timeframe}"
+        threading.Thread(target=self._read, args=[reading], name=name, daemon=True).start()
+        return reading
+
+    def _taken(self, stream: tuple[str, str], reading: _Reading | None) -> FlowThen:
+        """Return what has been read by now, or comes within what is left of the patience."""
+        with self._state:
+            if reading is not None and not reading.complete and self._prompt.get(stream, True):
+                self._wait(reading)
+            if reading is not None:
+                reading.over = True
+            return self._answer(stream, reading)
+
+    def _wait(self, reading: _Reading) -> None:
+        """Wait for a reading; the next tick does not wait where that was in vain."""
+        close = reading.times[-1] + duration(reading.stream[1])
+        spent = self._waited[1] if self._waited[0] == close else 0.0
+        begun = monotonic()
+        self._state.wait_for(lambda: reading.complete, max(0.0, self._patience - spent))
+        self._waited = close, spent + monotonic() - begun
+        self._prompt[reading.stream] = reading.complete
+
+    def _answer(self, stream: tuple[str, str], reading: _Reading | None) -> FlowThen:
+        if reading is not None and reading.answer is not None:
+            return reading.answer
+        known = self._known.get(stream, FlowThen({}))
+        return known._replace(status=str(NewsStatus.UNREACHABLE))
+
+    # --- what the thread does ---------------------------------------------------------------------
+
+    def _read(self, reading: _Reading) -> None:
+        """Ask until the row is there or is not hoped for any more."""
+        while True:
+            answer = self._asked(reading)
+            with self._state:
+                reading.answer = self._known[reading.stream] = answer
+                spent = monotonic() - reading.begun
+                in_time = not reading.over or spent <= self._patience
+                hoped = answer.status == NewsStatus.NOT_YET
+                if not hoped or not in_time or spent > LONGEST:
+                    reading.complete = True
+                    self._prompt[reading.stream] = in_time and not hoped
+                    self._state.notify_all()
+                    return
+                self._state.notify_all()
+                self._state.wait(POLL)
+
+    def _asked(self, reading: _Reading) -> FlowThen:
+        try:
+            return self._flow.flow(*reading.stream, reading.times)
+        except Exception:
+            log.exception("order flow of %s %s", *reading.stream)
+            return FlowThen({}, str(NewsStatus.BROKEN))
