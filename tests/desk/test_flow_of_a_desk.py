@@ -21,6 +21,7 @@ from torra.evidence.flow_readings import MEAN_BARS, FlowThen
 from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.flow_files import FlowFiles
 from torra.feeds.limited import LimitedFeed
+from torra.feeds.protocol import no_flow
 from torra.market.broker_clock import ServerClock
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
@@ -99,6 +100,29 @@ def test_a_row_that_is_written_a_moment_after_the_bars_is_in_the_tick(tmp_path: 
     assert [one["outside"] for one in records] == [one["outside"] for one in beside]
     told = [one["outside"]["statuses"]["flow"] for one in records]
     assert told.count("available") > len(told) / 2
+
+
+def test_a_desk_asks_once_before_its_first_tick(tmp_path: Path) -> None:
+    """A terminal's first answer may take long: better then than at a close."""
+    seen: list[Any] = []
+
+    class Noting(Flowing):
+        def begin_flow(self, _symbol: str, timeframe: str, times: Sequence[datetime]) -> Any:
+            seen.append((timeframe, times))
+            return no_flow
+
+    def no_timer(*_: Any) -> None:
+        seen.append("timers")
+
+    desk = desks.open_desk(
+        tmp_path, (desks.BTC,), feed=Noting(), at_start=lambda: seen.append("start")
+    )
+    desk._set_timers = no_timer  # type: ignore[method-assign]
+    desk._hold_lease()
+    desk.start()
+    hour = timedelta(hours=1)
+    assert seen == ["start", ("H1", [desks.START - hour]), "timers"]
+    desk.close()
 
 
 def test_once_it_answers_again_it_is_read_again(tmp_path: Path, hanging: Hanging) -> None:

@@ -9,6 +9,10 @@ PATIENCE at most, all timeframes of a close together, and not at all where nothi
 for: where the row of the bar before did not come in time. The reading goes on for so long without
 the tick, so that a row which comes in time again is waited for again.
 
+A terminal of the MetaTrader5 package answers one question after the other, whoever asks: there a
+slow answer holds up the desk's own questions. `rest` leaves its ticks alone for so long after one
+that took SLOW.
+
 What does not come is a status, and the rows are those that came last. Nothing is raised.
 """
 
@@ -25,7 +29,7 @@ from time import monotonic
 from torra.clock import duration
 from torra.evidence.flow_readings import FlowThen
 from torra.evidence.news_digest import NewsStatus
-from torra.feeds.companions import LONGEST, PATIENCE, POLL
+from torra.feeds.companions import LONGEST, PATIENCE, POLL, SLOW
 from torra.feeds.protocol import FlowFeed, TakeFlow
 from torra.time_limit import SHARE_SECONDS
 
@@ -47,12 +51,14 @@ class _Reading:
 class LimitedFlow:
     """A source of order flow that no tick waits for for long, and that never raises.
 
-    `patience` is in real seconds. Threads may share one.
+    `patience` and `rest` are in real seconds. Threads may share one.
     """
 
-    def __init__(self, flow: FlowFeed, *, patience: float = PATIENCE) -> None:
+    def __init__(self, flow: FlowFeed, *, patience: float = PATIENCE, rest: float = 0.0) -> None:
         self._flow = flow
         self._patience = patience
+        self._rest = rest
+        self._rested = 0.0
         self._state = threading.Condition()
         self._newest: dict[tuple[str, str], _Reading] = {}
         self._known: dict[tuple[str, str], FlowThen] = {}
@@ -73,9 +79,11 @@ class LimitedFlow:
             return self._answer((symbol, timeframe), reading)
 
     def _begun(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> _Reading | None:
-        """Return a reading that has begun; None while one has not been answered."""
+        """Return a reading that has begun; None while one is not answered, and during a rest."""
         with self._state:
-            if any(one.answer is None for one in self._newest.values()):
+            if monotonic() < self._rested or any(
+                one.answer is None for one in self._newest.values()
+            ):
                 return None
             reading = _Reading((symbol, timeframe), times)
             if (before := self._newest.get(reading.stream)) is not None:
@@ -114,8 +122,11 @@ class LimitedFlow:
     def _read(self, reading: _Reading) -> None:
         """Ask until the row is there or is not hoped for any more."""
         while True:
+            asked = monotonic()
             answer = self._asked(reading)
             with self._state:
+                if monotonic() - asked > SLOW:
+                    self._let_rest(reading, monotonic() - asked)
                 reading.answer = self._known[reading.stream] = answer
                 spent = monotonic() - reading.begun
                 in_time = not reading.over or spent <= self._patience
@@ -127,6 +138,14 @@ class LimitedFlow:
                     return
                 self._state.notify_all()
                 self._state.wait(POLL)
+
+    def _let_rest(self, reading: _Reading, seconds: float) -> None:
+        if self._rest:
+            self._rested = monotonic() + self._rest
+            log.warning(
+                "order flow of %s %s took %.1f s: the terminal is not asked for ticks for %g min",
+                *reading.stream, seconds, self._rest / 60,
+            )  # fmt: skip
 
     def _asked(self, reading: _Reading) -> FlowThen:
         try:

@@ -16,6 +16,7 @@ from torra.clock import System
 from torra.config import Channel, Instance
 from torra.errors import ConfigError
 from torra.evidence.companion_readings import READ_BARS
+from torra.feeds.companions import REST
 from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.flow_files import FlowFiles
 from torra.feeds.limited import LimitedFeed
@@ -148,7 +149,7 @@ def _mt5_files(place: FeedPlace) -> Feed:
 
 def _mt5_direct(place: FeedPlace) -> Feed:
     told = place.terminal(), place.symbols, place.server_clock, System()
-    return Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told)))
+    return Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told), rest=REST))
 
 
 def _none(what: str) -> Any:

@@ -94,9 +94,12 @@ class LiveWindow:
         """
         take: TakeFlow | None = self._begun.pop(timeframe, None)
         brings = getattr(self._feed, "flow", None)
-        if take is None and brings is None:
+        if take is not None:
+            found = take()
+        elif brings is not None:
+            found = brings(self._instance.symbol, timeframe, times)
+        else:
             return NO_FLOW
-        found = take() if take else brings(self._instance.symbol, timeframe, times)
         if found.status == NO_FLOW.status:
             return found
         self._flow[timeframe] = found
