@@ -81,8 +81,9 @@ input bool   write_flow         = true;                // their ticks and order 
 #define FLOW_PATIENCE  30         // seconds after its end in which a bar's ticks may come
 #define FLOW_WHOLE     90         // percent of a bar's ticks without which it is left out
 #define FLOW_ROUND_MS  200        // time that one round may count for
-#define FLOW_SLOW_MS   1000       // a terminal that takes longer for the ticks of a bar ...
-#define FLOW_PAUSE_MS  300000     // ... is not asked again for so long: signals go first
+#define FLOW_FIRST     3600       // seconds back from which ticks are asked for at the start
+#define FLOW_SLOW_MS   1000       // a symbol whose ticks take longer than this ...
+#define FLOW_PAUSE_MS  3600000    // ... is left alone for so long: signals go first
 #define BOOK_GAP_MS    10000      // a longer gap between two rounds: the book was not watched
 #define LOT_DUST       0.00000001 // less than this is no volume
 #define JOURNAL_DAYS   30         // days that done\ keeps; a replay that old is expired anyway
@@ -216,6 +217,7 @@ struct Flow {
    int    count;       // lines of `rows`
    string rows;        // what was counted, a line for each bar
    bool   written;     // and the file says so
+   ulong  due;         // ticks (of the computer) before which it is not asked for
 };
 
 // An order book at one moment. No levels: there is none.
@@ -277,7 +279,6 @@ string g_bar_marks[];
 Flow   g_flows[];
 Book   g_books[];             // of the symbols whose order book the broker sends
 BookBar g_book_bars[];        // the bars of the books that are not counted yet, and one before
-ulong  g_flow_due = 0;        // ticks before which the terminal is not asked for ticks
 ulong  g_owner_ids[];         // positions whose opening was looked up, and whether it was ours
 bool   g_owner_ours[];
 long   g_last_seq = 0;
@@ -293,6 +294,7 @@ int OnInit() {
    PrepareKey();
    SelectBarSymbols();
    BeginFlows();
+   AskForTicks();
    if(!EventSetMillisecondTimer(TIMER_MS))
       return INIT_FAILED;
    return INIT_SUCCEEDED;
@@ -364,7 +366,6 @@ void ForgetEverything() {
    g_deals_due = 0;
    g_symbols_due = 0;
    g_bars_due = 0;
-   g_flow_due = 0;
    g_prune_due = 0;
    g_positions_mark = "";
    g_deals_mark = "";
@@ -1958,8 +1959,12 @@ long ServerOffset() {
 //
 // Ticks come from the terminal's own store, so a restart loses none of them. A bar of which fewer
 // ticks are there than FLOW_WHOLE percent of those that the bar itself counts is left out: there is
-// a gap, and nothing is guessed. The first question for ticks may wait for the broker, so the bars
-// are written before, nothing is asked while a signal is under way, and a slow terminal has rest.
+// a gap, and nothing is guessed.
+//
+// A question for ticks may wait for the broker for up to 45 seconds, and everything here with it.
+// The first one of a symbol is the slow one: it is asked at the start, where nobody waits. After
+// that the bars are written before, nothing is asked while a signal is there, and a symbol that was
+// slow is left alone for FLOW_PAUSE_MS.
 void BeginFlows() {
    string symbols[];
    string timeframes[];
@@ -1978,6 +1983,39 @@ void BeginFlows() {
          g_books[count].since = 0;
       }
    }
+}
+
+void AskForTicks() {
+   MqlTick ticks[];
+   for(int i = 0; i < ArraySize(g_flows); i++) {
+      if(i > 0 && g_flows[i - 1].symbol == g_flows[i].symbol)
+         continue;
+      if(IsEmpty(channel_key) || TerminalInfoInteger(TERMINAL_CONNECTED) == 0 || SignalWaits())
+         return;
+      ulong now = (ulong)TimeTradeServer() * 1000;
+      AskTicks(g_flows[i].symbol, ticks, now - FLOW_FIRST * 1000, now);
+   }
+}
+
+// Every question for ticks goes through here. Returns how many there are.
+int AskTicks(const string symbol, MqlTick &ticks[], const ulong begin, const ulong end) {
+   ulong asked = GetTickCount64();
+   int count = CopyTicksRange(symbol, ticks, COPY_TICKS_ALL, begin, end);
+   if(GetTickCount64() - asked <= FLOW_SLOW_MS)
+      return count;
+   Print("Torra: the ticks of ", symbol, " took ", (long)(GetTickCount64() - asked),
+         " ms; they are not asked for within the next hour");
+   for(int i = 0; i < ArraySize(g_flows); i++) {
+      if(g_flows[i].symbol == symbol)
+         g_flows[i].due = GetTickCount64() + FLOW_PAUSE_MS;
+   }
+   return count;
+}
+
+bool SignalWaits() {
+   string names[];
+   return ArraySize(g_flights) > 0 || ListFiles("inbox", "*.json", ".json", names) > 0 ||
+          ListFiles("work", "*.json", ".json", names) > 0;
 }
 
 void EndFlows() {
@@ -2000,12 +2038,13 @@ void AddFlow(const string symbol, const string timeframe) {
 }
 
 void WriteFlows() {
-   if(ArraySize(g_flights) > 0 || GetTickCount64() < g_flow_due ||
-      TerminalInfoInteger(TERMINAL_CONNECTED) == 0 || AccountInfoInteger(ACCOUNT_LOGIN) <= 0)
+   if(SignalWaits() || TerminalInfoInteger(TERMINAL_CONNECTED) == 0 ||
+      AccountInfoInteger(ACCOUNT_LOGIN) <= 0)
       return;
    ulong until = GetTickCount64() + FLOW_ROUND_MS;
    for(int i = 0; i < ArraySize(g_flows) && GetTickCount64() <= until; i++) {
-      CountFlow(g_flows[i], until);
+      if(GetTickCount64() >= g_flows[i].due)
+         CountFlow(g_flows[i], until);
       if(!g_flows[i].written && g_flows[i].count > 0)
          g_flows[i].written = WriteFlow(g_flows[i]);
       HeartbeatWhenDue();
@@ -2032,6 +2071,8 @@ void CountFlow(Flow &flow, const ulong until) {
       long time = (long)rates[i].time;
       if(time <= flow.newest || time + length < now - FLOW_BACK)
          continue;
+      if(SignalWaits())
+         return;
       string row = FlowRow(flow, rates[i], length);
       if(IsEmpty(row) && now < time + length + FLOW_PATIENCE)
          return;
@@ -2068,10 +2109,7 @@ string FlowRow(const Flow &flow, const MqlRates &bar, const long length) {
    MqlTick ticks[];
    ulong begin = (ulong)bar.time * 1000;
    ulong end = begin + (ulong)length * 1000 - 1;
-   ulong asked = GetTickCount64();
-   int count = CopyTicksRange(flow.symbol, ticks, COPY_TICKS_ALL, begin, end);
-   if(GetTickCount64() - asked > FLOW_SLOW_MS)
-      g_flow_due = GetTickCount64() + FLOW_PAUSE_MS;
+   int count = AskTicks(flow.symbol, ticks, begin, end);
    if(count <= 0 || (long)count * 100 < bar.tick_volume * FLOW_WHOLE)
       return "";
    int digits = (int)SymbolInfoInteger(flow.symbol, SYMBOL_DIGITS);
@@ -2866,6 +2904,7 @@ void ClearFlow(Flow &flow) {
    flow.count = 0;
    flow.rows = "";
    flow.written = false;
+   flow.due = 0;
 }
 
 void ClearFound(Found &found) {

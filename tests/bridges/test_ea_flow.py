@@ -293,7 +293,11 @@ def test_several_timeframes_and_symbols_have_a_file_each(
     ).read_text("ascii")
 
 
-def test_a_slow_terminal_is_not_asked_again_for_a_while_and_no_signal_waits_for_it(
+def gmt(desk: AdvisorChannel) -> float:
+    return float(desk.ea.broker_state()["gmt"])
+
+
+def test_a_symbol_that_was_slow_is_left_alone_for_an_hour(
     start: Callable[..., AdvisorChannel],
 ) -> None:
     desk = start(depth=0)
@@ -302,13 +306,44 @@ def test_a_slow_terminal_is_not_asked_again_for_a_while_and_no_signal_waits_for_
     close(desk, bars[0])
     assert len(rows(desk)) == 1
     close(desk, bars[1])
-    began = float(desk.ea.broker_state()["gmt"])
-    desk.ea.wait(60)
-    assert float(desk.ea.broker_state()["gmt"]) == began + 60, "it was asked again"
+    began = gmt(desk)
+    desk.ea.timer(350, 10.0)
+    assert gmt(desk) == began + 3500, "it was asked again"
     assert len(rows(desk)) == 1
     desk.ea.set(ticks_take=0)
-    desk.ea.timer(31, 10.0)
+    desk.ea.timer(11, 10.0)
     assert len(rows(desk)) == 2
+
+
+def test_the_first_question_is_asked_at_the_start_and_no_signal_of_a_close_waits_for_a_slow_one(
+    start: Callable[..., AdvisorChannel],
+) -> None:
+    """The first ticks of a symbol take 45 s: nobody has been told yet that the advisor runs."""
+    desk = start(depth=0)
+    beat = desk.state("ea")
+    desk.ea.set(ticks_take=45)
+    began = gmt(desk)
+    desk.ea.restart()
+    assert gmt(desk) == began + 45, "it was not asked at the start"
+    assert desk.state("ea") == beat, "its heart had begun to beat"
+    desk.ea.timer()
+    for bar in market(FIRST + 120, 3, books=False):
+        close(desk, bar)
+        assert gmt(desk) < bar.time - OFFSET + 60 + 5, "the close was held up"
+        now = int(gmt(desk))
+        ack = desk.order(created=now - 1, expires=now + 29)
+        assert ack["status"] != "EXPIRED"
+
+
+def test_no_question_begins_while_a_signal_is_there(start: Callable[..., AdvisorChannel]) -> None:
+    desk = start(depth=0)
+    desk.ea.set(ticks_take=45)
+    began = int(gmt(desk))
+    name = desk.drop(created=began, expires=began + 30)
+    desk.ea.restart()
+    assert gmt(desk) == began
+    desk.ea.timer()
+    assert desk.ack(name)["status"] != "EXPIRED"
 
 
 def test_nothing_is_counted_while_a_signal_is_under_way(
