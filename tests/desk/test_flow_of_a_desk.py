@@ -145,6 +145,23 @@ def test_whatever_a_source_raises_a_tick_hears_that_it_is_broken() -> None:
     assert found == FlowThen({}, "broken")
 
 
+@pytest.mark.parametrize("bad", [None, {"ticks": None}, {"bar_time": datetime(2021, 1, 1)}])
+def test_a_plug_ins_bad_order_flow_costs_no_tick(tmp_path: Path, bad: Any) -> None:
+    class Bad(Flowing):
+        def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> Any:
+            found = super().flow(symbol, timeframe, times)
+            if bad is None:
+                return None
+            rows = {time: row._replace(**bad) for time, row in found.rows.items()}
+            return found._replace(rows=rows)
+
+    made = Bad()
+    limited = LimitedFeed(made, TimeLimit("bars", 30.0), LimitedFlow(made, patience=5.0))
+    records, beside = lived(tmp_path / "bad", limited), lived(tmp_path / "good", Flowing())
+    assert [one["bar_time"] for one in records] == [one["bar_time"] for one in beside]
+    assert {one["outside"]["statuses"]["flow"] for one in records} == {"broken"}
+
+
 class Changing(Flowing):
     """It counts anew with each look, as an Expert Advisor does after a restart."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.worlds import desks
@@ -143,6 +144,65 @@ def test_all_timeframes_of_a_close_wait_a_tenth_of_a_second_together(
     flow = make(Source(comes_after=1e9))
     waited = [tick(flow, 0, timeframe)[1] for timeframe in ("H4", "H1", "M30", "M15")]
     assert PATIENCE * 0.9 <= sum(waited) < PATIENCE + SLACK
+
+
+GOOD = FlowRow(desks.START, 5, 1, 1)
+NAN, INFINITE = float("nan"), float("inf")
+BAD: dict[str, Any] = {
+    "nothing": None,
+    "rows": {desks.START: GOOD},
+    "no rows": FlowThen(None),  # type: ignore[arg-type]
+    "a list": FlowThen([GOOD]),  # type: ignore[arg-type]
+    "no status": FlowThen({}, None),  # type: ignore[arg-type]
+    "no source": FlowThen({}, "available", None),  # type: ignore[arg-type]
+    "no zone": FlowThen({desks.START.replace(tzinfo=None): GOOD}),
+    "row without zone": FlowThen({desks.START: GOOD._replace(bar_time=datetime(2021, 11, 10))}),
+    "another zone": FlowThen({desks.START.astimezone(timezone(QUARTER)): GOOD}),
+    "a text for a time": FlowThen({"2021-11-10T10:00:00+00:00": GOOD}),  # type: ignore[dict-item]
+    "another bar": FlowThen({desks.START: GOOD._replace(bar_time=desks.START + QUARTER)}),
+    "no row": FlowThen({desks.START: None}),  # type: ignore[dict-item]
+    "a tuple": FlowThen({desks.START: tuple(GOOD)}),  # type: ignore[dict-item]
+    **{
+        f"{name} {value}": FlowThen({desks.START: GOOD._replace(**{name: value})})
+        for name, value in (
+            *((name, value) for name in ("ticks", "up", "down") for value in (None, 1.5, "3", -1)),
+            *(("ticks", value) for value in (True, 2**63, NAN, np.int64(3))),
+            *((name, value) for name in ("levels", "events") for value in (0.5, "3", -1, 2**63)),
+            *(
+                (name, value)
+                for name in ("spread_mean", "spread_widest", "bid_volume", "ask_volume")
+                for value in (NAN, "1", 2**63, True)
+            ),
+            *((name, value) for name in ("imbalance", "slippage") for value in (INFINITE, [1.0])),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
+def test_what_is_no_order_flow_is_broken_and_told_once(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Bad:
+        def flow(self, *_: Any) -> Any:
+            return answer
+
+    flow = LimitedFlow(Bad())
+    for _ in range(3):
+        assert flow.flow("BTCUSD", "M15", [desks.START]) == FlowThen({}, "broken")
+    assert len(caplog.records) == 1
+
+
+def test_a_good_answer_passes_as_it_is() -> None:
+    full = FlowRow(desks.START, 5, 1, 1, 0.5, 1.0, 3, 2, 1.5, -0.25, 0.0, 7)
+    answer = FlowThen({desks.START: full, desks.START + QUARTER: GOOD._replace(
+        bar_time=desks.START + QUARTER)})  # fmt: skip
+
+    class Good:
+        def flow(self, *_: Any) -> FlowThen:
+            return answer
+
+    assert LimitedFlow(Good()).flow("BTCUSD", "M15", [desks.START]) is answer
 
 
 def test_a_check_waits_for_the_answer(make: Callable[..., Counted]) -> None:

@@ -13,25 +13,39 @@ A terminal of the MetaTrader5 package answers one question after the other, whoe
 slow answer holds up the desk's own questions. `rest` leaves its ticks alone for so long after one
 that took SLOW.
 
-What does not come is a status, and the rows are those that came last. Nothing is raised.
+What does not come is a status, and the rows are those that came last. An answer that is no order
+flow (`fault`) is `broken`, which is logged once for each stream. Nothing is raised.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
+from typing import Final
 
 from torra.clock import duration
-from torra.evidence.flow_readings import FlowThen
+from torra.evidence.flow_readings import FlowRow, FlowThen
 from torra.evidence.news_digest import NewsStatus
 from torra.feeds.companions import LONGEST, PATIENCE, POLL, SLOW
 from torra.feeds.protocol import FlowFeed, TakeFlow
 from torra.time_limit import SHARE_SECONDS
+
+NEEDED: Final = ("ticks", "up", "down")
+WHOLE: Final = (*NEEDED, "levels", "events")
+AMOUNTS: Final = (
+    *("spread_mean", "spread_widest"),
+    *("bid_volume", "ask_volume", "imbalance", "slippage"),
+)
+"""The numbers of a row: those that it needs, whole ones, and distances and volumes."""
+
+MOST: Final = 2**63 - 1
+"""The largest whole number that the store keeps."""
 
 log = logging.getLogger("torra")
 
@@ -63,6 +77,7 @@ class LimitedFlow:
         self._newest: dict[tuple[str, str], _Reading] = {}
         self._known: dict[tuple[str, str], FlowThen] = {}
         self._prompt: dict[tuple[str, str], bool] = {}
+        self._trouble: dict[tuple[str, str], str] = {}
         self._waited: tuple[datetime | None, float] = (None, 0.0)
 
     def begin(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:
@@ -149,7 +164,56 @@ class LimitedFlow:
 
     def _asked(self, reading: _Reading) -> FlowThen:
         try:
-            return self._flow.flow(*reading.stream, reading.times)
-        except Exception:
-            log.exception("order flow of %s %s", *reading.stream)
-            return FlowThen({}, str(NewsStatus.BROKEN))
+            answer = self._flow.flow(*reading.stream, reading.times)
+            wrong = fault(answer)
+        except Exception as error:  # noqa: BLE001 - a source of somebody else may raise anything
+            wrong = f"the source raised {type(error).__name__}: {error}"
+        before = self._trouble.get(reading.stream, "")
+        self._trouble[reading.stream] = wrong
+        if not wrong:
+            return answer
+        if wrong != before:
+            log.warning("order flow of %s %s cannot be used: %s", *reading.stream, wrong)
+        return FlowThen({}, str(NewsStatus.BROKEN))
+
+
+def fault(answer: object) -> str:
+    """Return what keeps an answer from being order flow, "" where nothing does."""
+    if not isinstance(answer, FlowThen):
+        return f"it is no FlowThen but {type(answer).__name__}"
+    if not isinstance(answer.rows, Mapping):
+        return f"its rows are no mapping but {type(answer.rows).__name__}"
+    if not isinstance(answer.status, str) or not isinstance(answer.source, str):
+        return "its status and its source have to be texts"
+    for time, row in answer.rows.items():
+        if wrong := _fault_of(time, row):
+            return f"the row of {time}: {wrong}"
+    return ""
+
+
+def _fault_of(time: object, row: object) -> str:
+    if not isinstance(time, datetime) or time.utcoffset() != timedelta(0):
+        return "its time is not in UTC"
+    if not isinstance(row, FlowRow):
+        return f"it is no FlowRow but {type(row).__name__}"
+    if row.bar_time != time:
+        return f"it is of another bar, {row.bar_time}"
+    for name in WHOLE:
+        if not _whole(getattr(row, name), name not in NEEDED):
+            return f"{name} is no whole number of 0 or more"
+    for name in AMOUNTS:
+        if not _finite(getattr(row, name)):
+            return f"{name} is no finite number"
+    return ""
+
+
+def _whole(value: object, optional: bool) -> bool:
+    if value is None:
+        return optional
+    return type(value) is int and 0 <= value <= MOST
+
+
+def _finite(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or (type(value) is int and abs(value) <= MOST)
