@@ -26,6 +26,8 @@ from torra.market.broker_clock import ServerClock
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
 
+NAIVE = desks.START.replace(tzinfo=None)
+
 
 class Hanging(Flowing):
     """Its order flow does not come before it is let go."""
@@ -145,7 +147,7 @@ def test_whatever_a_source_raises_a_tick_hears_that_it_is_broken() -> None:
     assert found == FlowThen({}, "broken")
 
 
-@pytest.mark.parametrize("bad", [None, {"ticks": None}, {"bar_time": datetime(2021, 1, 1)}])
+@pytest.mark.parametrize("bad", [None, {"ticks": None}, {"bar_time": NAIVE}])
 def test_a_plug_ins_bad_order_flow_costs_no_tick(tmp_path: Path, bad: Any) -> None:
     class Bad(Flowing):
         def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> Any:
@@ -189,6 +191,34 @@ def test_what_was_seen_first_stands_for_later_ticks(tmp_path: Path) -> None:
             window.keep("M15", bars)
         assert first.rows
         assert window.flow("M15", times).rows == first.rows
+
+
+class LeftOutOnce(Flowing):
+    """It left bars out, and counts them whole after a restart."""
+
+    whole = False
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        found = super().flow(symbol, timeframe, times)
+        left = {time for time in found.rows if time.hour % 3 == 0 and time != times[-1]}
+        rows = {time: row for time, row in found.rows.items() if self.whole or time not in left}
+        return found._replace(rows=rows)
+
+
+def test_what_a_tick_used_is_what_a_replay_finds(tmp_path: Path) -> None:
+    with closing(desks.open_database(tmp_path)) as database:
+        feed = LeftOutOnce()
+        window = LiveWindow(desks.BTC, feed, database)
+        bars = window.bars("M15", desks.START)
+        times = bars.newest_times(MEAN_BARS)
+        for whole in (False, True):
+            feed.whole = whole
+            used = window.flow("M15", times)
+            with database.transaction():
+                window.keep("M15", bars)
+            stored = database.flow_rows(desks.BTC.id, "M15", times[0], times[-1])
+            assert {row.bar_time: row for row in stored} == used.rows
+        assert len(used.rows) > 12
 
 
 # --- doctor ---------------------------------------------------------------------------------------

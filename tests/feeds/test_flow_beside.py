@@ -147,6 +147,7 @@ def test_all_timeframes_of_a_close_wait_a_tenth_of_a_second_together(
 
 
 GOOD = FlowRow(desks.START, 5, 1, 1)
+NAIVE = desks.START.replace(tzinfo=None)
 NAN, INFINITE = float("nan"), float("inf")
 BAD: dict[str, Any] = {
     "nothing": None,
@@ -155,8 +156,8 @@ BAD: dict[str, Any] = {
     "a list": FlowThen([GOOD]),  # type: ignore[arg-type]
     "no status": FlowThen({}, None),  # type: ignore[arg-type]
     "no source": FlowThen({}, "available", None),  # type: ignore[arg-type]
-    "no zone": FlowThen({desks.START.replace(tzinfo=None): GOOD}),
-    "row without zone": FlowThen({desks.START: GOOD._replace(bar_time=datetime(2021, 11, 10))}),
+    "no zone": FlowThen({NAIVE: GOOD}),
+    "row without zone": FlowThen({desks.START: GOOD._replace(bar_time=NAIVE)}),
     "another zone": FlowThen({desks.START.astimezone(timezone(QUARTER)): GOOD}),
     "a text for a time": FlowThen({"2021-11-10T10:00:00+00:00": GOOD}),  # type: ignore[dict-item]
     "another bar": FlowThen({desks.START: GOOD._replace(bar_time=desks.START + QUARTER)}),
