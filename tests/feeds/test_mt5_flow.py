@@ -148,6 +148,17 @@ def test_a_terminal_that_hangs_is_not_waited_for(desk: Desk) -> None:
         held.set()
 
 
+def test_of_an_hour_that_the_server_shows_twice_no_row_is_taken(desk: Desk) -> None:
+    """On 2026-11-01 the server's clock goes back at 06:00 UTC; both hours have the same ticks."""
+    first = datetime(2026, 11, 1, 4, 30, tzinfo=UTC)
+    opens = [first + number * QUARTER for number in range(12)]
+    desk.clock.moment = opens[-1] + 2 * QUARTER
+    walls = sorted({desk.server.from_utc(at) for at in opens})
+    desk.fill([Bar(wall, market(wall, 1, seconds=900, books=False)[0].ticks) for wall in walls])
+    found = [bool(desk.flow(at).rows) for at in opens]
+    assert found == [True] * 2 + [False] * 8 + [True] * 2
+
+
 @pytest.fixture
 def opened(desk: Desk, tmp_path: Path) -> Any:
     """The feed of an instance as a desk opens it."""
