@@ -84,6 +84,7 @@ input bool   write_flow         = true;                // their ticks and order 
 #define FLOW_FIRST     3600       // seconds back from which ticks are asked for at the start
 #define FLOW_SLOW_MS   1000       // a symbol whose ticks take longer than this ...
 #define FLOW_PAUSE_MS  3600000    // ... is left alone for so long: signals go first
+#define BOOK_ASK_MS    60000      // how often a book that was not given is asked for again
 #define BOOK_GAP_MS    10000      // a longer gap between two rounds: the book was not watched
 #define LOT_DUST       0.00000001 // less than this is no volume
 #define JOURNAL_DAYS   30         // days that done\ keeps; a replay that old is expired anyway
@@ -232,6 +233,8 @@ struct BookView {
 // was missed; 0 = it is not watched.
 struct Book {
    string symbol;
+   bool   given;       // the broker sends it
+   ulong  due;         // ticks (of the computer) from which on it is asked for
    long   since;
 };
 
@@ -277,7 +280,7 @@ string g_deals_mark = "";
 string g_bar_names[];         // pairs already written and what was written
 string g_bar_marks[];
 Flow   g_flows[];
-Book   g_books[];             // of the symbols whose order book the broker sends
+Book   g_books[];             // of the symbols whose order flow is counted
 BookBar g_book_bars[];        // the bars of the books that are not counted yet, and one before
 ulong  g_owner_ids[];         // positions whose opening was looked up, and whether it was ours
 bool   g_owner_ours[];
@@ -1976,11 +1979,14 @@ void BeginFlows() {
          if(Timeframe(timeframes[j]) != PERIOD_CURRENT)
             AddFlow(symbols[i], timeframes[j]);
       }
-      if(BookOf(symbols[i]) < 0 && MarketBookAdd(symbols[i])) {
+      if(BookOf(symbols[i]) < 0) {
          int count = ArraySize(g_books);
          ArrayResize(g_books, count + 1);
          g_books[count].symbol = symbols[i];
+         g_books[count].given = false;
+         g_books[count].due = 0;
          g_books[count].since = 0;
+         AskForBook(g_books[count]);
       }
    }
 }
@@ -2019,8 +2025,10 @@ bool SignalWaits() {
 }
 
 void EndFlows() {
-   for(int i = 0; i < ArraySize(g_books); i++)
-      MarketBookRelease(g_books[i].symbol);
+   for(int i = 0; i < ArraySize(g_books); i++) {
+      if(g_books[i].given)
+         MarketBookRelease(g_books[i].symbol);
+   }
    ArrayResize(g_books, 0);
 }
 
@@ -2196,13 +2204,22 @@ int BookOf(const string symbol) {
    return -1;
 }
 
+// A broker that has none refuses; one whose line is not there yet does so, too.
+void AskForBook(Book &book) {
+   if(book.given || GetTickCount64() < book.due)
+      return;
+   book.due = GetTickCount64() + BOOK_ASK_MS;
+   book.given = MarketBookAdd(book.symbol);
+}
+
 // What came while the terminal was not connected, or the computer slept, was not seen.
 void WatchBooks() {
    bool broken = TerminalInfoInteger(TERMINAL_CONNECTED) == 0 || g_gap_ms > BOOK_GAP_MS;
    for(int i = 0; i < ArraySize(g_books); i++) {
+      AskForBook(g_books[i]);
       if(broken)
          g_books[i].since = 0;
-      else if(g_books[i].since == 0)
+      else if(g_books[i].given && g_books[i].since == 0)
          SeeBook(g_books[i].symbol, false);
    }
 }

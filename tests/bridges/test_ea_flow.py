@@ -226,6 +226,20 @@ def test_a_book_that_was_not_watched_from_the_beginning_of_a_bar_is_none(
     assert [bool(row.split(",")[6]) for row in rows(desk)] == [False, True] * 3
 
 
+def test_a_book_that_could_not_be_had_at_the_start_is_asked_for_once_a_minute(
+    start: Callable[..., AdvisorChannel],
+) -> None:
+    desk = start(depth=0)
+    bars = market(FIRST, 4, books=False)
+    for bar in bars[1:]:
+        bar.books = [(bar.time, BOOK), (bar.time + 30, BOOK)]
+    close(desk, bars[0])
+    desk.ea.symbol(GOLD, depth=10)
+    for bar in bars[1:]:
+        close(desk, bar)
+    assert [bool(row.split(",")[6]) for row in rows(desk)] == [False, False, True, True]
+
+
 def test_a_bar_with_a_gap_in_its_ticks_is_left_out_and_those_after_it_are_there(
     start: Callable[..., AdvisorChannel],
 ) -> None:

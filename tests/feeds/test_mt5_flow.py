@@ -120,6 +120,17 @@ def test_a_book_of_later_is_not_that_of_the_close(desk: Desk) -> None:
     assert row.ticks and row.levels is row.imbalance is None
 
 
+def test_a_book_that_cannot_be_had_is_asked_for_again(desk: Desk) -> None:
+    desk.fill(bars(desk))
+    book = (BookInfo(1, 2000.1, 3, 3.0), BookInfo(2, 2000.0, 2, 2.0))
+    desk.package.books["XAUUSD.m"] = book
+    desk.package.silent["market_book_add"] = (-1, "not connected")
+    assert desk.flow().rows[NOON].levels is None
+    del desk.package.silent["market_book_add"]
+    assert [desk.flow().rows[NOON].levels for _ in range(2)] == [2, 2]
+    assert desk.package.calls.count("market_book_add") == 2
+
+
 def test_a_gap_in_the_ticks_leaves_the_bar_out(desk: Desk) -> None:
     desk.fill(bars(desk), ticks=1000)
     assert desk.flow() == FlowThen({}, "left_out", "mt5_direct")

@@ -106,8 +106,7 @@ class Mt5DirectFlow:
 
     def _book(self, name: str, close: datetime) -> BookSummary | None:
         """Return the book as it is now, where that is as good as at the close."""
-        if name not in self._watched:
-            self._ask("market_book_add", name)
+        if name not in self._watched and self._ask("market_book_add", name):
             self._watched.add(name)
         entries = self._ask("market_book_get", name)
         late = self._clock.now() - close
