@@ -280,6 +280,7 @@ string g_deals_mark = "";
 string g_bar_names[];         // pairs already written and what was written
 string g_bar_marks[];
 Flow   g_flows[];
+int    g_flow_next = 0;       // where the next round of counting begins: each has its turn
 Book   g_books[];             // of the symbols whose order flow is counted
 BookBar g_book_bars[];        // the bars of the books that are not counted yet, and one before
 ulong  g_owner_ids[];         // positions whose opening was looked up, and whether it was ours
@@ -357,6 +358,7 @@ void ForgetEverything() {
    ArrayResize(g_bar_names, 0);
    ArrayResize(g_bar_marks, 0);
    ArrayResize(g_flows, 0);
+   g_flow_next = 0;
    ArrayResize(g_books, 0);
    ArrayResize(g_book_bars, 0);
    ArrayResize(g_owner_ids, 0);
@@ -2050,7 +2052,10 @@ void WriteFlows() {
       AccountInfoInteger(ACCOUNT_LOGIN) <= 0)
       return;
    ulong until = GetTickCount64() + FLOW_ROUND_MS;
-   for(int i = 0; i < ArraySize(g_flows) && GetTickCount64() <= until; i++) {
+   int flows = ArraySize(g_flows);
+   for(int n = 0; n < flows && GetTickCount64() <= until; n++) {
+      int i = g_flow_next % flows;
+      g_flow_next = i + 1;
       if(GetTickCount64() >= g_flows[i].due)
          CountFlow(g_flows[i], until);
       if(!g_flows[i].written && g_flows[i].count > 0)

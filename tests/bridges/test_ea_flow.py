@@ -349,6 +349,21 @@ def test_the_first_question_is_asked_at_the_start_and_no_signal_of_a_close_waits
         assert ack["status"] != "EXPIRED"
 
 
+def test_a_symbol_whose_ticks_are_missing_keeps_no_other_one_waiting(
+    start: Callable[..., AdvisorChannel],
+) -> None:
+    """A round has 200 ms, and each question takes 250."""
+    desk = start(depth=0, bar_symbols=f"{GOLD},EURUSD")
+    desk.ea.symbol("EURUSD", digits=5, depth=0)
+    desk.ea.set(ticks_take=0.25)
+    close(desk, Bar(FIRST), ticks=20)
+    desk.ea.ticks("EURUSD", [(FIRST * 1000, 1.10000, 1.10012, 0.0, 6)])
+    desk.ea.bar("EURUSD", 60, FIRST, (1, 1, 1, 1), 1, 1)
+    desk.ea.bar("EURUSD", 60, FIRST + 60, (1, 1, 1, 1), 1, 1)
+    desk.ea.timer(3, 1.0)
+    assert desk.names("flow") == ["EURUSD_M1.csv"]
+
+
 def test_no_question_begins_while_a_signal_is_there(start: Callable[..., AdvisorChannel]) -> None:
     desk = start(depth=0)
     desk.ea.set(ticks_take=45)

@@ -3,8 +3,8 @@
 It is counted as the Expert Advisor counts (docs/mt5.md): from the terminal's ticks of the bar, and
 from the order book. The package tells a book only as it is now, so it counts for the newest bar
 alone, and for BOOK_SECONDS after its close; its changes nobody can count. A bar of which fewer
-ticks are there than WHOLE of those that it counts itself has a gap, and is left out; so is one in an
-hour that the server shows twice, whose ticks nobody can tell apart. Bars of before are not asked
+ticks are there than WHOLE of those that it counts itself has a gap, and is left out; so is one in
+an hour that the server shows twice, whose ticks nobody can tell apart. Bars of before are not asked
 for: the desk has kept theirs.
 
 An answer that does not come is a status, and nothing is raised for it. Threads may share one.
