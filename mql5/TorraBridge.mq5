@@ -50,6 +50,7 @@ input bool   allow_trading      = true;                // false: answer, but nev
 input string bar_symbols        = "XAUUSD.m,EURUSD.m"; // symbols whose closed bars are written
 input string bar_timeframes     = "M15,H1";            // timeframes of those bars
 input bool   write_flow         = true;                // their ticks and order book, too
+input string flow_symbols       = "";                  // symbols of it; empty = all of bar_symbols
 
 //+------------------------------------------------------------------+
 //| Constants                                                        |
@@ -1973,7 +1974,7 @@ long ServerOffset() {
 void BeginFlows() {
    string symbols[];
    string timeframes[];
-   int width = SplitList(bar_symbols, symbols);
+   int width = FlowSymbols(symbols);
    int depth = SplitList(bar_timeframes, timeframes);
    LongestFirst(timeframes, depth);
    for(int i = 0; i < width && write_flow; i++) {
@@ -1993,6 +1994,27 @@ void BeginFlows() {
    }
 }
 
+// The desk reads order flow beside bars alone, so only symbols of bar_symbols count.
+int FlowSymbols(string &symbols[]) {
+   string wanted[];
+   int width = SplitList(bar_symbols, symbols);
+   int count = SplitList(flow_symbols, wanted);
+   if(count == 0)
+      return width;
+   int kept = 0;
+   for(int i = 0; i < width; i++) {
+      bool named = false;
+      for(int j = 0; j < count && !named; j++)
+         named = symbols[i] == wanted[j];
+      if(!named)
+         continue;
+      symbols[kept] = symbols[i];
+      kept++;
+   }
+   return kept;
+}
+
+// At the start, for each symbol once.
 void AskForTicks() {
    MqlTick ticks[];
    for(int i = 0; i < ArraySize(g_flows); i++) {

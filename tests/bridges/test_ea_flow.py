@@ -407,6 +407,25 @@ def test_it_can_be_switched_off_and_the_bars_are_as_ever(
     assert len(rows(on)) == 3 and off.names("flow") == []
 
 
+@pytest.mark.parametrize(
+    ("named", "files"),
+    [("", [GOLD, "EURUSD"]), (f" {GOLD} , USDX.f", [GOLD]), ("EURUSD", ["EURUSD"]), ("X", [])],
+)
+def test_only_the_named_symbols_are_counted(
+    start: Callable[..., AdvisorChannel], named: str, files: list[str]
+) -> None:
+    desk = start(bar_symbols=f"{GOLD},EURUSD", flow_symbols=named)
+    desk.ea.symbol("EURUSD", digits=5, depth=10)
+    bar = market(FIRST, 1, books=False)[0]
+    close(desk, bar)
+    desk.ea.ticks("EURUSD", [(FIRST * 1000, 1.10000, 1.10012, 0.0, 6)])
+    desk.ea.bar("EURUSD", 60, FIRST, (1, 1, 1, 1), 1, 1)
+    desk.ea.bar("EURUSD", 60, FIRST + 60, (1, 1, 1, 1), 1, 1)
+    desk.ea.timer(2, 1.0)
+    assert desk.names("flow") == sorted(f"{name}_M1.csv" for name in files)
+    assert desk.names("bars") == ["EURUSD_M1.csv", f"{GOLD}_M1.csv"]
+
+
 def test_another_account_takes_nothing_over(start: Callable[..., AdvisorChannel]) -> None:
     desk = start(depth=0)
     bars = market(FIRST, 2, books=False)
