@@ -149,22 +149,29 @@ def test_all_timeframes_of_a_close_wait_a_tenth_of_a_second_together(
 GOOD = FlowRow(desks.START, 5, 1, 1)
 NAIVE = desks.START.replace(tzinfo=None)
 NAN, INFINITE = float("nan"), float("inf")
+
+
+def changed(name: str, value: Any) -> FlowRow:
+    told: dict[str, Any] = {name: value}
+    return GOOD._replace(**told)
+
+
 BAD: dict[str, Any] = {
     "nothing": None,
     "rows": {desks.START: GOOD},
-    "no rows": FlowThen(None),  # type: ignore[arg-type]
+    "no rows": FlowThen(None),
     "a list": FlowThen([GOOD]),  # type: ignore[arg-type]
-    "no status": FlowThen({}, None),  # type: ignore[arg-type]
-    "no source": FlowThen({}, "available", None),  # type: ignore[arg-type]
+    "no status": FlowThen({}, None),
+    "no source": FlowThen({}, "available", None),
     "no zone": FlowThen({NAIVE: GOOD}),
     "row without zone": FlowThen({desks.START: GOOD._replace(bar_time=NAIVE)}),
     "another zone": FlowThen({desks.START.astimezone(timezone(QUARTER)): GOOD}),
     "a text for a time": FlowThen({"2021-11-10T10:00:00+00:00": GOOD}),  # type: ignore[dict-item]
     "another bar": FlowThen({desks.START: GOOD._replace(bar_time=desks.START + QUARTER)}),
-    "no row": FlowThen({desks.START: None}),  # type: ignore[dict-item]
+    "no row": FlowThen({desks.START: None}),
     "a tuple": FlowThen({desks.START: tuple(GOOD)}),  # type: ignore[dict-item]
     **{
-        f"{name} {value}": FlowThen({desks.START: GOOD._replace(**{name: value})})
+        f"{name} {value}": FlowThen({desks.START: changed(name, value)})
         for name, value in (
             *((name, value) for name in ("ticks", "up", "down") for value in (None, 1.5, "3", -1)),
             *(("ticks", value) for value in (True, 2**63, NAN, np.int64(3))),

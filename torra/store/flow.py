@@ -30,11 +30,11 @@ class FlowStore(Store):
         if not fresh:
             return 0
         with self.transaction():
-            rows = self._rows(
+            stored = self._rows(
                 f"SELECT bar_time {OF_STREAM} AND bar_time BETWEEN ? AND ?",
                 instance, timeframe, stamp(fresh[0].bar_time), stamp(fresh[-1].bar_time),
             )  # fmt: skip
-            held = {str(row["bar_time"]) for row in rows}
+            held = {str(one["bar_time"]) for one in stored}
             told = [row for row in fresh if stamp(row.bar_time) not in held]
             at, marks = self._moment(), ", ".join("?" * (len(FlowRow._fields) + 4))
             self.connection().conn.executemany(
