@@ -2114,6 +2114,7 @@ void CountFlow(Flow &flow, const ulong until) {
       flow.newest = time;
       if(!IsEmpty(row))
          AppendFlow(flow, row);
+      ForgetBooks(flow, time); // also of a bar that is left out
    }
 }
 
@@ -2207,7 +2208,6 @@ string BookColumns(const Flow &flow, const long time, const int digits) {
    BookView last;
    last = g_book_bars[at].last;
    int events = g_book_bars[at].time == time ? g_book_bars[at].events : 0;
-   DropBookBars(flow.symbol, flow.timeframe, g_book_bars[at].time);
    if(g_books[book].since <= 0 || g_books[book].since > time || last.levels <= 0)
       return ",,,,,";
    double scale = 1;
@@ -2274,6 +2274,8 @@ void NoteBook(const Flow &flow, const BookView &view, const bool changed) {
    long time = now - now % PeriodSeconds(Timeframe(flow.timeframe));
    int at = BookBarOf(flow.symbol, flow.timeframe, time);
    if(at < 0 || g_book_bars[at].time != time) {
+      // Bars of long ago are not counted any more, however long a symbol was left alone.
+      ForgetBooks(flow, time - FLOW_BACK);
       at = ArraySize(g_book_bars);
       ArrayResize(g_book_bars, at + 1);
       g_book_bars[at].symbol = flow.symbol;
@@ -2296,6 +2298,13 @@ int BookBarOf(const string symbol, const string timeframe, const long time) {
          found = i;
    }
    return found;
+}
+
+// The newest one stays: its book is that of later bars too, as long as it does not change.
+void ForgetBooks(const Flow &flow, const long time) {
+   int at = BookBarOf(flow.symbol, flow.timeframe, time);
+   if(at >= 0)
+      DropBookBars(flow.symbol, flow.timeframe, g_book_bars[at].time);
 }
 
 void DropBookBars(const string symbol, const string timeframe, const long before) {

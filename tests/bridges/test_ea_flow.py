@@ -259,6 +259,25 @@ def test_a_bar_with_a_gap_in_its_ticks_is_left_out_and_those_after_it_are_there(
     assert [int(row.split(",")[0]) for row in rows(desk)] == [bars[0].time, bars[2].time]
 
 
+def test_the_books_of_bars_that_are_left_out_or_not_counted_are_forgotten(
+    start: Callable[..., AdvisorChannel],
+) -> None:
+    desk = start()
+
+    def live(number: int, **how: Any) -> None:
+        for bar in market(FIRST + number * 60, 8, books=False):
+            close(desk, Bar(bar.time, [], [(bar.time + 1, BOOK)]), **how)
+        desk.ea.wait(35)
+
+    live(0, ticks=20)  # none of them is there: each bar is left out
+    assert not path(desk).exists() and desk.ea.broker_state()["book_bars"] <= 2
+    # A day and a half of order books of bars that nobody counts.
+    for minute in range(36 * 60):
+        pass_to(desk, NOW + 1200 + minute * 60)
+        desk.ea.book(GOLD, BOOK)
+    assert desk.ea.broker_state()["book_bars"] <= 24 * 60 + 2
+
+
 def test_ticks_that_come_late_are_waited_for(start: Callable[..., AdvisorChannel]) -> None:
     desk = start(depth=0)
     bar = market(FIRST, 1, books=False)[0]
