@@ -18,6 +18,7 @@ from tests.worlds.mt5_bars import KEY, put
 from torra.config import Instance
 from torra.desk import self_check
 from torra.evidence.flow_readings import MEAN_BARS, FlowThen
+from torra.feeds.companions import PATIENCE
 from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.flow_files import FlowFiles
 from torra.feeds.limited import LimitedFeed
@@ -75,6 +76,48 @@ def test_a_drive_that_hangs_is_asked_once_and_costs_no_tick(
     for record, other in zip(records, beside, strict=True):
         assert record["outside"]["statuses"]["flow"] == "unreachable"
         assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
+
+
+class Slow(Flowing):
+    """It answers after so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        time.sleep(self.seconds)
+        return super().flow(symbol, timeframe, times)
+
+
+class Timed(LimitedFlow):
+    """It notes how long each tick waited."""
+
+    def __init__(self, flow: Any) -> None:
+        super().__init__(flow)
+        self.waited: list[float] = []
+
+    def _taken(self, *words: Any) -> FlowThen:
+        began = time.monotonic()
+        found = super()._taken(*words)
+        self.waited.append(time.monotonic() - began)
+        return found
+
+
+def test_a_drive_that_is_slow_but_answers_makes_no_tick_later(tmp_path: Path) -> None:
+    """Side by side with the same desk whose order flow is there at once."""
+    sources = Slow(1.5), Flowing()
+    flow, quick = map(Timed, sources)
+    records, beside = (
+        lived(tmp_path / str(number), LimitedFeed(source, TimeLimit("bars", 30.0), timed))
+        for number, (source, timed) in enumerate(zip(sources, (flow, quick), strict=True))
+    )
+    assert [one["bar_time"] for one in records] == [one["bar_time"] for one in beside]
+    for record, other in zip(records, beside, strict=True):
+        assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
+    assert len(flow.waited) == len(records) == len(quick.waited) > 6
+    assert max(flow.waited) < PATIENCE + 0.3
+    assert sum(flow.waited) < PATIENCE + 0.5
 
 
 class AMomentLater(Flowing):
