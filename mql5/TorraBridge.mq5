@@ -50,6 +50,7 @@ input bool   allow_trading      = true;                // false: answer, but nev
 input string bar_symbols        = "XAUUSD.m,EURUSD.m"; // symbols whose closed bars are written
 input string bar_timeframes     = "M15,H1";            // timeframes of those bars
 input bool   write_flow         = true;                // their ticks and order book, too
+input string flow_symbols       = "";                  // symbols of it; empty = all of bar_symbols
 
 //+------------------------------------------------------------------+
 //| Constants                                                        |
@@ -81,8 +82,10 @@ input bool   write_flow         = true;                // their ticks and order 
 #define FLOW_PATIENCE  30         // seconds after its end in which a bar's ticks may come
 #define FLOW_WHOLE     90         // percent of a bar's ticks without which it is left out
 #define FLOW_ROUND_MS  200        // time that one round may count for
-#define FLOW_SLOW_MS   1000       // a terminal that takes longer for the ticks of a bar ...
-#define FLOW_PAUSE_MS  300000     // ... is not asked again for so long: signals go first
+#define FLOW_FIRST     3600       // seconds back from which ticks are asked for at the start
+#define FLOW_SLOW_MS   1000       // a symbol whose ticks take longer than this ...
+#define FLOW_PAUSE_MS  3600000    // ... is left alone for so long: signals go first
+#define BOOK_ASK_MS    60000      // how often a book that was not given is asked for again
 #define BOOK_GAP_MS    10000      // a longer gap between two rounds: the book was not watched
 #define LOT_DUST       0.00000001 // less than this is no volume
 #define JOURNAL_DAYS   30         // days that done\ keeps; a replay that old is expired anyway
@@ -216,6 +219,7 @@ struct Flow {
    int    count;       // lines of `rows`
    string rows;        // what was counted, a line for each bar
    bool   written;     // and the file says so
+   ulong  due;         // ticks (of the computer) before which it is not asked for
 };
 
 // An order book at one moment. No levels: there is none.
@@ -230,6 +234,8 @@ struct BookView {
 // was missed; 0 = it is not watched.
 struct Book {
    string symbol;
+   bool   given;       // the broker sends it
+   ulong  due;         // ticks (of the computer) from which on it is asked for
    long   since;
 };
 
@@ -275,9 +281,9 @@ string g_deals_mark = "";
 string g_bar_names[];         // pairs already written and what was written
 string g_bar_marks[];
 Flow   g_flows[];
-Book   g_books[];             // of the symbols whose order book the broker sends
+int    g_flow_next = 0;       // where the next round of counting begins: each has its turn
+Book   g_books[];             // of the symbols whose order flow is counted
 BookBar g_book_bars[];        // the bars of the books that are not counted yet, and one before
-ulong  g_flow_due = 0;        // ticks before which the terminal is not asked for ticks
 ulong  g_owner_ids[];         // positions whose opening was looked up, and whether it was ours
 bool   g_owner_ours[];
 long   g_last_seq = 0;
@@ -293,6 +299,7 @@ int OnInit() {
    PrepareKey();
    SelectBarSymbols();
    BeginFlows();
+   AskForTicks();
    if(!EventSetMillisecondTimer(TIMER_MS))
       return INIT_FAILED;
    return INIT_SUCCEEDED;
@@ -352,6 +359,7 @@ void ForgetEverything() {
    ArrayResize(g_bar_names, 0);
    ArrayResize(g_bar_marks, 0);
    ArrayResize(g_flows, 0);
+   g_flow_next = 0;
    ArrayResize(g_books, 0);
    ArrayResize(g_book_bars, 0);
    ArrayResize(g_owner_ids, 0);
@@ -364,7 +372,6 @@ void ForgetEverything() {
    g_deals_due = 0;
    g_symbols_due = 0;
    g_bars_due = 0;
-   g_flow_due = 0;
    g_prune_due = 0;
    g_positions_mark = "";
    g_deals_mark = "";
@@ -1958,12 +1965,16 @@ long ServerOffset() {
 //
 // Ticks come from the terminal's own store, so a restart loses none of them. A bar of which fewer
 // ticks are there than FLOW_WHOLE percent of those that the bar itself counts is left out: there is
-// a gap, and nothing is guessed. The first question for ticks may wait for the broker, so the bars
-// are written before, nothing is asked while a signal is under way, and a slow terminal has rest.
+// a gap, and nothing is guessed.
+//
+// A question for ticks may wait for the broker for up to 45 seconds, and everything here with it.
+// The first one of a symbol is the slow one: it is asked at the start, where nobody waits. After
+// that the bars are written before, nothing is asked while a signal is there, and a symbol that was
+// slow is left alone for FLOW_PAUSE_MS.
 void BeginFlows() {
    string symbols[];
    string timeframes[];
-   int width = SplitList(bar_symbols, symbols);
+   int width = FlowSymbols(symbols);
    int depth = SplitList(bar_timeframes, timeframes);
    LongestFirst(timeframes, depth);
    for(int i = 0; i < width && write_flow; i++) {
@@ -1971,18 +1982,77 @@ void BeginFlows() {
          if(Timeframe(timeframes[j]) != PERIOD_CURRENT)
             AddFlow(symbols[i], timeframes[j]);
       }
-      if(BookOf(symbols[i]) < 0 && MarketBookAdd(symbols[i])) {
+      if(BookOf(symbols[i]) < 0) {
          int count = ArraySize(g_books);
          ArrayResize(g_books, count + 1);
          g_books[count].symbol = symbols[i];
+         g_books[count].given = false;
+         g_books[count].due = 0;
          g_books[count].since = 0;
+         AskForBook(g_books[count]);
       }
    }
 }
 
+// The desk reads order flow beside bars alone, so only symbols of bar_symbols count.
+int FlowSymbols(string &symbols[]) {
+   string wanted[];
+   int width = SplitList(bar_symbols, symbols);
+   int count = SplitList(flow_symbols, wanted);
+   if(count == 0)
+      return width;
+   int kept = 0;
+   for(int i = 0; i < width; i++) {
+      bool named = false;
+      for(int j = 0; j < count && !named; j++)
+         named = symbols[i] == wanted[j];
+      if(!named)
+         continue;
+      symbols[kept] = symbols[i];
+      kept++;
+   }
+   return kept;
+}
+
+// At the start, for each symbol once.
+void AskForTicks() {
+   MqlTick ticks[];
+   for(int i = 0; i < ArraySize(g_flows); i++) {
+      if(i > 0 && g_flows[i - 1].symbol == g_flows[i].symbol)
+         continue;
+      if(IsEmpty(channel_key) || TerminalInfoInteger(TERMINAL_CONNECTED) == 0 || SignalWaits())
+         return;
+      ulong now = (ulong)TimeTradeServer() * 1000;
+      AskTicks(g_flows[i].symbol, ticks, now - FLOW_FIRST * 1000, now);
+   }
+}
+
+// Every question for ticks goes through here. Returns how many there are.
+int AskTicks(const string symbol, MqlTick &ticks[], const ulong begin, const ulong end) {
+   ulong asked = GetTickCount64();
+   int count = CopyTicksRange(symbol, ticks, COPY_TICKS_ALL, begin, end);
+   if(GetTickCount64() - asked <= FLOW_SLOW_MS)
+      return count;
+   Print("Torra: the ticks of ", symbol, " took ", (long)(GetTickCount64() - asked),
+         " ms; they are not asked for within the next hour");
+   for(int i = 0; i < ArraySize(g_flows); i++) {
+      if(g_flows[i].symbol == symbol)
+         g_flows[i].due = GetTickCount64() + FLOW_PAUSE_MS;
+   }
+   return count;
+}
+
+bool SignalWaits() {
+   string names[];
+   return ArraySize(g_flights) > 0 || ListFiles("inbox", "*.json", ".json", names) > 0 ||
+          ListFiles("work", "*.json", ".json", names) > 0;
+}
+
 void EndFlows() {
-   for(int i = 0; i < ArraySize(g_books); i++)
-      MarketBookRelease(g_books[i].symbol);
+   for(int i = 0; i < ArraySize(g_books); i++) {
+      if(g_books[i].given)
+         MarketBookRelease(g_books[i].symbol);
+   }
    ArrayResize(g_books, 0);
 }
 
@@ -2000,12 +2070,16 @@ void AddFlow(const string symbol, const string timeframe) {
 }
 
 void WriteFlows() {
-   if(ArraySize(g_flights) > 0 || GetTickCount64() < g_flow_due ||
-      TerminalInfoInteger(TERMINAL_CONNECTED) == 0 || AccountInfoInteger(ACCOUNT_LOGIN) <= 0)
+   if(SignalWaits() || TerminalInfoInteger(TERMINAL_CONNECTED) == 0 ||
+      AccountInfoInteger(ACCOUNT_LOGIN) <= 0)
       return;
    ulong until = GetTickCount64() + FLOW_ROUND_MS;
-   for(int i = 0; i < ArraySize(g_flows) && GetTickCount64() <= until; i++) {
-      CountFlow(g_flows[i], until);
+   int flows = ArraySize(g_flows);
+   for(int n = 0; n < flows && GetTickCount64() <= until; n++) {
+      int i = g_flow_next % flows;
+      g_flow_next = i + 1;
+      if(GetTickCount64() >= g_flows[i].due)
+         CountFlow(g_flows[i], until);
       if(!g_flows[i].written && g_flows[i].count > 0)
          g_flows[i].written = WriteFlow(g_flows[i]);
       HeartbeatWhenDue();
@@ -2032,12 +2106,15 @@ void CountFlow(Flow &flow, const ulong until) {
       long time = (long)rates[i].time;
       if(time <= flow.newest || time + length < now - FLOW_BACK)
          continue;
+      if(SignalWaits())
+         return;
       string row = FlowRow(flow, rates[i], length);
       if(IsEmpty(row) && now < time + length + FLOW_PATIENCE)
          return;
       flow.newest = time;
       if(!IsEmpty(row))
          AppendFlow(flow, row);
+      ForgetBooks(flow, time); // also of a bar that is left out
    }
 }
 
@@ -2068,10 +2145,7 @@ string FlowRow(const Flow &flow, const MqlRates &bar, const long length) {
    MqlTick ticks[];
    ulong begin = (ulong)bar.time * 1000;
    ulong end = begin + (ulong)length * 1000 - 1;
-   ulong asked = GetTickCount64();
-   int count = CopyTicksRange(flow.symbol, ticks, COPY_TICKS_ALL, begin, end);
-   if(GetTickCount64() - asked > FLOW_SLOW_MS)
-      g_flow_due = GetTickCount64() + FLOW_PAUSE_MS;
+   int count = AskTicks(flow.symbol, ticks, begin, end);
    if(count <= 0 || (long)count * 100 < bar.tick_volume * FLOW_WHOLE)
       return "";
    int digits = (int)SymbolInfoInteger(flow.symbol, SYMBOL_DIGITS);
@@ -2134,7 +2208,6 @@ string BookColumns(const Flow &flow, const long time, const int digits) {
    BookView last;
    last = g_book_bars[at].last;
    int events = g_book_bars[at].time == time ? g_book_bars[at].events : 0;
-   DropBookBars(flow.symbol, flow.timeframe, g_book_bars[at].time);
    if(g_books[book].since <= 0 || g_books[book].since > time || last.levels <= 0)
       return ",,,,,";
    double scale = 1;
@@ -2158,13 +2231,22 @@ int BookOf(const string symbol) {
    return -1;
 }
 
+// A broker that has none refuses; one whose line is not there yet does so, too.
+void AskForBook(Book &book) {
+   if(book.given || GetTickCount64() < book.due)
+      return;
+   book.due = GetTickCount64() + BOOK_ASK_MS;
+   book.given = MarketBookAdd(book.symbol);
+}
+
 // What came while the terminal was not connected, or the computer slept, was not seen.
 void WatchBooks() {
    bool broken = TerminalInfoInteger(TERMINAL_CONNECTED) == 0 || g_gap_ms > BOOK_GAP_MS;
    for(int i = 0; i < ArraySize(g_books); i++) {
+      AskForBook(g_books[i]);
       if(broken)
          g_books[i].since = 0;
-      else if(g_books[i].since == 0)
+      else if(g_books[i].given && g_books[i].since == 0)
          SeeBook(g_books[i].symbol, false);
    }
 }
@@ -2192,6 +2274,8 @@ void NoteBook(const Flow &flow, const BookView &view, const bool changed) {
    long time = now - now % PeriodSeconds(Timeframe(flow.timeframe));
    int at = BookBarOf(flow.symbol, flow.timeframe, time);
    if(at < 0 || g_book_bars[at].time != time) {
+      // Bars of long ago are not counted any more, however long a symbol was left alone.
+      ForgetBooks(flow, time - FLOW_BACK);
       at = ArraySize(g_book_bars);
       ArrayResize(g_book_bars, at + 1);
       g_book_bars[at].symbol = flow.symbol;
@@ -2214,6 +2298,13 @@ int BookBarOf(const string symbol, const string timeframe, const long time) {
          found = i;
    }
    return found;
+}
+
+// The newest one stays: its book is that of later bars too, as long as it does not change.
+void ForgetBooks(const Flow &flow, const long time) {
+   int at = BookBarOf(flow.symbol, flow.timeframe, time);
+   if(at >= 0)
+      DropBookBars(flow.symbol, flow.timeframe, g_book_bars[at].time);
 }
 
 void DropBookBars(const string symbol, const string timeframe, const long before) {
@@ -2866,6 +2957,7 @@ void ClearFlow(Flow &flow) {
    flow.count = 0;
    flow.rows = "";
    flow.written = false;
+   flow.due = 0;
 }
 
 void ClearFound(Found &found) {

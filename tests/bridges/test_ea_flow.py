@@ -19,8 +19,9 @@ from tests.worlds import desks
 from tests.worlds.flow_files import HEADER, Bar, Entry, line, market
 from torra.clock import Simulated
 from torra.config import Instance
+from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.flow_files import FlowFiles
-from torra.feeds.limited import LimitedFeed, LimitedFlow
+from torra.feeds.limited import LimitedFeed
 from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.market.broker_clock import ServerClock
 from torra.time_limit import TimeLimit
@@ -225,6 +226,20 @@ def test_a_book_that_was_not_watched_from_the_beginning_of_a_bar_is_none(
     assert [bool(row.split(",")[6]) for row in rows(desk)] == [False, True] * 3
 
 
+def test_a_book_that_could_not_be_had_at_the_start_is_asked_for_once_a_minute(
+    start: Callable[..., AdvisorChannel],
+) -> None:
+    desk = start(depth=0)
+    bars = market(FIRST, 4, books=False)
+    for bar in bars[1:]:
+        bar.books = [(bar.time, BOOK), (bar.time + 30, BOOK)]
+    close(desk, bars[0])
+    desk.ea.symbol(GOLD, depth=10)
+    for bar in bars[1:]:
+        close(desk, bar)
+    assert [bool(row.split(",")[6]) for row in rows(desk)] == [False, False, True, True]
+
+
 def test_a_bar_with_a_gap_in_its_ticks_is_left_out_and_those_after_it_are_there(
     start: Callable[..., AdvisorChannel],
 ) -> None:
@@ -242,6 +257,25 @@ def test_a_bar_with_a_gap_in_its_ticks_is_left_out_and_those_after_it_are_there(
     close(desk, bars[2])
     desk.ea.wait(35)
     assert [int(row.split(",")[0]) for row in rows(desk)] == [bars[0].time, bars[2].time]
+
+
+def test_the_books_of_bars_that_are_left_out_or_not_counted_are_forgotten(
+    start: Callable[..., AdvisorChannel],
+) -> None:
+    desk = start()
+
+    def live(number: int, **how: Any) -> None:
+        for bar in market(FIRST + number * 60, 8, books=False):
+            close(desk, Bar(bar.time, [], [(bar.time + 1, BOOK)]), **how)
+        desk.ea.wait(35)
+
+    live(0, ticks=20)  # none of them is there: each bar is left out
+    assert not path(desk).exists() and desk.ea.broker_state()["book_bars"] <= 2
+    # A day and a half of order books of bars that nobody counts.
+    for minute in range(36 * 60):
+        pass_to(desk, NOW + 1200 + minute * 60)
+        desk.ea.book(GOLD, BOOK)
+    assert desk.ea.broker_state()["book_bars"] <= 24 * 60 + 2
 
 
 def test_ticks_that_come_late_are_waited_for(start: Callable[..., AdvisorChannel]) -> None:
@@ -292,7 +326,11 @@ def test_several_timeframes_and_symbols_have_a_file_each(
     ).read_text("ascii")
 
 
-def test_a_slow_terminal_is_not_asked_again_for_a_while_and_no_signal_waits_for_it(
+def gmt(desk: AdvisorChannel) -> float:
+    return float(desk.ea.broker_state()["gmt"])
+
+
+def test_a_symbol_that_was_slow_is_left_alone_for_an_hour(
     start: Callable[..., AdvisorChannel],
 ) -> None:
     desk = start(depth=0)
@@ -301,13 +339,59 @@ def test_a_slow_terminal_is_not_asked_again_for_a_while_and_no_signal_waits_for_
     close(desk, bars[0])
     assert len(rows(desk)) == 1
     close(desk, bars[1])
-    began = float(desk.ea.broker_state()["gmt"])
-    desk.ea.wait(60)
-    assert float(desk.ea.broker_state()["gmt"]) == began + 60, "it was asked again"
+    began = gmt(desk)
+    desk.ea.timer(350, 10.0)
+    assert gmt(desk) == began + 3500, "it was asked again"
     assert len(rows(desk)) == 1
     desk.ea.set(ticks_take=0)
-    desk.ea.timer(31, 10.0)
+    desk.ea.timer(11, 10.0)
     assert len(rows(desk)) == 2
+
+
+def test_the_first_question_is_asked_at_the_start_and_no_signal_of_a_close_waits_for_a_slow_one(
+    start: Callable[..., AdvisorChannel],
+) -> None:
+    """The first ticks of a symbol take 45 s: nobody has been told yet that the advisor runs."""
+    desk = start(depth=0)
+    beat = desk.state("ea")
+    desk.ea.set(ticks_take=45)
+    began = gmt(desk)
+    desk.ea.restart()
+    assert gmt(desk) == began + 45, "it was not asked at the start"
+    assert desk.state("ea") == beat, "its heart had begun to beat"
+    desk.ea.timer()
+    for bar in market(FIRST + 120, 3, books=False):
+        close(desk, bar)
+        assert gmt(desk) < bar.time - OFFSET + 60 + 5, "the close was held up"
+        now = int(gmt(desk))
+        ack = desk.order(created=now - 1, expires=now + 29)
+        assert ack["status"] != "EXPIRED"
+
+
+def test_a_symbol_whose_ticks_are_missing_keeps_no_other_one_waiting(
+    start: Callable[..., AdvisorChannel],
+) -> None:
+    """A round has 200 ms, and each question takes 250."""
+    desk = start(depth=0, bar_symbols=f"{GOLD},EURUSD")
+    desk.ea.symbol("EURUSD", digits=5, depth=0)
+    desk.ea.set(ticks_take=0.25)
+    close(desk, Bar(FIRST), ticks=20)
+    desk.ea.ticks("EURUSD", [(FIRST * 1000, 1.10000, 1.10012, 0.0, 6)])
+    desk.ea.bar("EURUSD", 60, FIRST, (1, 1, 1, 1), 1, 1)
+    desk.ea.bar("EURUSD", 60, FIRST + 60, (1, 1, 1, 1), 1, 1)
+    desk.ea.timer(3, 1.0)
+    assert desk.names("flow") == ["EURUSD_M1.csv"]
+
+
+def test_no_question_begins_while_a_signal_is_there(start: Callable[..., AdvisorChannel]) -> None:
+    desk = start(depth=0)
+    desk.ea.set(ticks_take=45)
+    began = int(gmt(desk))
+    name = desk.drop(created=began, expires=began + 30)
+    desk.ea.restart()
+    assert gmt(desk) == began
+    desk.ea.timer()
+    assert desk.ack(name)["status"] != "EXPIRED"
 
 
 def test_nothing_is_counted_while_a_signal_is_under_way(
@@ -342,6 +426,25 @@ def test_it_can_be_switched_off_and_the_bars_are_as_ever(
     assert len(rows(on)) == 3 and off.names("flow") == []
 
 
+@pytest.mark.parametrize(
+    ("named", "files"),
+    [("", [GOLD, "EURUSD"]), (f" {GOLD} , USDX.f", [GOLD]), ("EURUSD", ["EURUSD"]), ("X", [])],
+)
+def test_only_the_named_symbols_are_counted(
+    start: Callable[..., AdvisorChannel], named: str, files: list[str]
+) -> None:
+    desk = start(bar_symbols=f"{GOLD},EURUSD", flow_symbols=named)
+    desk.ea.symbol("EURUSD", digits=5, depth=10)
+    bar = market(FIRST, 1, books=False)[0]
+    close(desk, bar)
+    desk.ea.ticks("EURUSD", [(FIRST * 1000, 1.10000, 1.10012, 0.0, 6)])
+    desk.ea.bar("EURUSD", 60, FIRST, (1, 1, 1, 1), 1, 1)
+    desk.ea.bar("EURUSD", 60, FIRST + 60, (1, 1, 1, 1), 1, 1)
+    desk.ea.timer(2, 1.0)
+    assert desk.names("flow") == sorted(f"{name}_M1.csv" for name in files)
+    assert desk.names("bars") == ["EURUSD_M1.csv", f"{GOLD}_M1.csv"]
+
+
 def test_another_account_takes_nothing_over(start: Callable[..., AdvisorChannel]) -> None:
     desk = start(depth=0)
     bars = market(FIRST, 2, books=False)
@@ -367,7 +470,7 @@ def test_a_tick_has_what_the_advisor_counted_of_its_bar(
     whose: dict[str, Any] = {"channel": "main", "account": ACCOUNT}
     told = desk.folder, {"BTCUSD": GOLD}, ServerClock.parse("+03:00"), KEY
     bars_feed, flow = Mt5FilesFeed(*told, **whose), FlowFiles(*told, **whose)
-    feed = LimitedFeed(bars_feed, TimeLimit("bars", 30), LimitedFlow(flow, TimeLimit("flow", 30)))
+    feed = LimitedFeed(bars_feed, TimeLimit("bars", 30), LimitedFlow(flow, patience=30))
     moment = datetime.fromtimestamp(NOW - 10, UTC)
     ticking = desks.open_desk(
         tmp_path / "desk",

@@ -130,7 +130,9 @@ def test_companions_are_of_every_symbol_but_themselves(tmp_path: Path) -> None:
     gold, euro = found.desk["instances"]
     assert gold["companions"] == {"dxy": "USDX.f"} and euro["companions"] == dict(beside)
     # What ticks is written first, what is read beside it after it, and each once.
-    assert "bar_symbols XAUUSD.m,EURUSD,USDX.f, bar_timeframes M15,H1" in found.steps[0]
+    assert (
+        "bar_symbols XAUUSD.m,EURUSD,USDX.f, bar_timeframes M15,H1, flow_symbols XAUUSD.m,EURUSD."
+    ) in found.steps[0]
 
 
 @pytest.mark.parametrize(

@@ -348,6 +348,12 @@ def test_the_advisors_list_fills_the_terms_in(tmp_path: Path) -> None:
         "bridge": "paper", "channel": "main", "broker_symbol": "GBPJPY.m",
     }  # fmt: skip
     assert "bar_symbols EURUSD,GBPJPY.m, bar_timeframes M15,H1." in added.steps[0]
+    euro = settings.instances[0].model_copy(update={"companions": {"dxy": "USDX.f"}})
+    beside = settings.model_copy(update={"instances": (euro,)})
+    (tmp_path / "desk.json").write_text(beside.model_dump_json())
+    step = plan(place_of(tmp_path, beside), wish, None).steps[0]
+    told = "EURUSD,GBPJPY.m,USDX.f, bar_timeframes M15,H1, flow_symbols EURUSD,GBPJPY.m."
+    assert f"bar_symbols {told}" in step
     missing = wishes.read({**words, "broker": "GBPJPY"}, {"mt5_files main": found}, [])[1]
     assert "nearest: GBPJPY.m" in missing["broker"]
 

@@ -18,11 +18,16 @@ from tests.worlds.mt5_bars import KEY, put
 from torra.config import Instance
 from torra.desk import self_check
 from torra.evidence.flow_readings import MEAN_BARS, FlowThen
+from torra.feeds.companions import PATIENCE
+from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.flow_files import FlowFiles
-from torra.feeds.limited import LimitedFeed, LimitedFlow
+from torra.feeds.limited import LimitedFeed
+from torra.feeds.protocol import no_flow
 from torra.market.broker_clock import ServerClock
 from torra.tick.bar_window import LiveWindow
 from torra.time_limit import TimeLimit
+
+NAIVE = desks.START.replace(tzinfo=None)
 
 
 class Hanging(Flowing):
@@ -59,11 +64,11 @@ def lived(folder: Path, feed: Any) -> list[dict[str, Any]]:
         return [desk.database.journal_row(key)[0] for key in keys]
 
 
-def test_a_drive_that_hangs_is_waited_for_once_and_costs_no_tick(
+def test_a_drive_that_hangs_is_asked_once_and_costs_no_tick(
     tmp_path: Path, hanging: Hanging
 ) -> None:
     """Side by side with the same desk whose order flow answers; the bars come in both."""
-    flow = LimitedFlow(hanging, TimeLimit("flow", 0.1))
+    flow = LimitedFlow(hanging)
     limited = LimitedFeed(hanging, TimeLimit("bars", 30.0), flow)
     records, beside = lived(tmp_path / "hangs", limited), lived(tmp_path / "answers", Flowing())
     assert hanging.asked == 1, "until it answers nobody waits for it any more"
@@ -73,13 +78,105 @@ def test_a_drive_that_hangs_is_waited_for_once_and_costs_no_tick(
         assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
 
 
+class Slow(Flowing):
+    """It answers after so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        time.sleep(self.seconds)
+        return super().flow(symbol, timeframe, times)
+
+
+class Timed(LimitedFlow):
+    """It notes how long each tick waited."""
+
+    def __init__(self, flow: Any) -> None:
+        super().__init__(flow)
+        self.waited: list[float] = []
+
+    def _taken(self, *words: Any) -> FlowThen:
+        began = time.monotonic()
+        found = super()._taken(*words)
+        self.waited.append(time.monotonic() - began)
+        return found
+
+
+def test_a_drive_that_is_slow_but_answers_makes_no_tick_later(tmp_path: Path) -> None:
+    """Side by side with the same desk whose order flow is there at once."""
+    sources = Slow(1.5), Flowing()
+    flow, quick = map(Timed, sources)
+    records, beside = (
+        lived(tmp_path / str(number), LimitedFeed(source, TimeLimit("bars", 30.0), timed))
+        for number, (source, timed) in enumerate(zip(sources, (flow, quick), strict=True))
+    )
+    assert [one["bar_time"] for one in records] == [one["bar_time"] for one in beside]
+    for record, other in zip(records, beside, strict=True):
+        assert (record["l1"], record["consensus"]) == (other["l1"], other["consensus"])
+    assert len(flow.waited) == len(records) == len(quick.waited) > 6
+    assert max(flow.waited) < PATIENCE + 0.3
+    assert sum(flow.waited) < PATIENCE + 0.5
+
+
+class AMomentLater(Flowing):
+    """It has the row of a bar a moment after the first look for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked: set[tuple[str, datetime]] = set()
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        found = super().flow(symbol, timeframe, times)
+        if (timeframe, times[-1]) in self.looked or times[-1] not in found.rows:
+            return found
+        self.looked.add((timeframe, times[-1]))
+        rows = {time: row for time, row in found.rows.items() if time != times[-1]}
+        return found._replace(rows=rows, status="not_yet")
+
+
+def test_a_row_that_is_written_a_moment_after_the_bars_is_in_the_tick(tmp_path: Path) -> None:
+    """As a replay has it: side by side with a desk whose rows are there with the bars."""
+    source = AMomentLater()
+    flow = LimitedFlow(source, patience=5.0)
+    limited = LimitedFeed(source, TimeLimit("bars", 30.0), flow)
+    records, beside = lived(tmp_path / "later", limited), lived(tmp_path / "at_once", Flowing())
+    assert [one["outside"] for one in records] == [one["outside"] for one in beside]
+    told = [one["outside"]["statuses"]["flow"] for one in records]
+    assert told.count("available") > len(told) / 2
+
+
+def test_a_desk_asks_once_before_its_first_tick(tmp_path: Path) -> None:
+    """A terminal's first answer may take long: better then than at a close."""
+    seen: list[Any] = []
+
+    class Noting(Flowing):
+        def begin_flow(self, _symbol: str, timeframe: str, times: Sequence[datetime]) -> Any:
+            seen.append((timeframe, times))
+            return no_flow
+
+    def no_timer(*_: Any) -> None:
+        seen.append("timers")
+
+    desk = desks.open_desk(
+        tmp_path, (desks.BTC,), feed=Noting(), at_start=lambda: seen.append("start")
+    )
+    desk._set_timers = no_timer  # type: ignore[method-assign]
+    desk._hold_lease()
+    desk.start()
+    hour = timedelta(hours=1)
+    assert seen == ["start", ("H1", [desks.START - hour]), "timers"]
+    desk.close()
+
+
 def test_once_it_answers_again_it_is_read_again(tmp_path: Path, hanging: Hanging) -> None:
-    flow = LimitedFlow(hanging, TimeLimit("x", 0.2))
+    flow = LimitedFlow(hanging)
     times = [desks.START - timedelta(minutes=15)]
-    assert flow.flow("BTCUSD", "M15", times).status == "unreachable"
+    assert flow.begin("BTCUSD", "M15", times)().status == "unreachable"
     hanging.let_go.set()
     deadline = time.monotonic() + 20
-    while flow.flow("BTCUSD", "M15", times).status == "unreachable":
+    while flow.begin("BTCUSD", "M15", times)().status == "unreachable":
         assert time.monotonic() < deadline
     assert flow.flow("BTCUSD", "M15", times).status != "unreachable"
 
@@ -89,8 +186,25 @@ def test_whatever_a_source_raises_a_tick_hears_that_it_is_broken() -> None:
         def flow(self, *_: Any) -> FlowThen:
             raise RuntimeError("a plug-in")
 
-    found = LimitedFlow(Raising(), TimeLimit("x", 1.0)).flow("BTCUSD", "M15", [desks.START])
+    found = LimitedFlow(Raising()).flow("BTCUSD", "M15", [desks.START])
     assert found == FlowThen({}, "broken")
+
+
+@pytest.mark.parametrize("bad", [None, {"ticks": None}, {"bar_time": NAIVE}])
+def test_a_plug_ins_bad_order_flow_costs_no_tick(tmp_path: Path, bad: Any) -> None:
+    class Bad(Flowing):
+        def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> Any:
+            found = super().flow(symbol, timeframe, times)
+            if bad is None:
+                return None
+            rows = {time: row._replace(**bad) for time, row in found.rows.items()}
+            return found._replace(rows=rows)
+
+    made = Bad()
+    limited = LimitedFeed(made, TimeLimit("bars", 30.0), LimitedFlow(made, patience=5.0))
+    records, beside = lived(tmp_path / "bad", limited), lived(tmp_path / "good", Flowing())
+    assert [one["bar_time"] for one in records] == [one["bar_time"] for one in beside]
+    assert {one["outside"]["statuses"]["flow"] for one in records} == {"broken"}
 
 
 class Changing(Flowing):
@@ -122,6 +236,34 @@ def test_what_was_seen_first_stands_for_later_ticks(tmp_path: Path) -> None:
         assert window.flow("M15", times).rows == first.rows
 
 
+class LeftOutOnce(Flowing):
+    """It left bars out, and counts them whole after a restart."""
+
+    whole = False
+
+    def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
+        found = super().flow(symbol, timeframe, times)
+        left = {time for time in found.rows if time.hour % 3 == 0 and time != times[-1]}
+        rows = {time: row for time, row in found.rows.items() if self.whole or time not in left}
+        return found._replace(rows=rows)
+
+
+def test_what_a_tick_used_is_what_a_replay_finds(tmp_path: Path) -> None:
+    with closing(desks.open_database(tmp_path)) as database:
+        feed = LeftOutOnce()
+        window = LiveWindow(desks.BTC, feed, database)
+        bars = window.bars("M15", desks.START)
+        times = bars.newest_times(MEAN_BARS)
+        for whole in (False, True):
+            feed.whole = whole
+            used = window.flow("M15", times)
+            with database.transaction():
+                window.keep("M15", bars)
+            stored = database.flow_rows(desks.BTC.id, "M15", times[0], times[-1])
+            assert {row.bar_time: row for row in stored} == used.rows
+        assert len(used.rows) > 12
+
+
 # --- doctor ---------------------------------------------------------------------------------------
 
 
@@ -132,9 +274,7 @@ class Fed:
         clock, symbols = ServerClock.parse("+03:00"), {"XAUUSD": "XAUUSD.m"}
         self.bars_feed = mt5_bars.feed(folder, symbols, clock)
         flow = FlowFiles(folder, symbols, clock, KEY, channel="main", account=mt5_bars.ACCOUNT)
-        self.feed = LimitedFeed(
-            self.bars_feed, TimeLimit("bars", 3.0), LimitedFlow(flow, TimeLimit("flow", 3.0))
-        )
+        self.feed = LimitedFeed(self.bars_feed, TimeLimit("bars", 3.0), LimitedFlow(flow))
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,17 @@ DEBATE: Final[Table] = {
             At("torra.feeds.mt5_files:_named", never("told != wanted")),
             "test_what_is_not_whole_signed_and_its_own_is_refused_and_the_last_good_copy_stands",
         ),
+        "flow-waits": fault(
+            "each tick waits for order flow that does not come",
+            At("torra.feeds.flow_beside:LimitedFlow._wait", drop("self._prompt[reading.stream]")),
+            At("torra.feeds.flow_beside:LimitedFlow._read", drop("self._prompt[reading.stream]")),
+            "test_a_row_that_does_not_come_is_waited_for_once",
+        ),
+        "flow-never-waits": fault(
+            "a row that is written a moment after the bars is in no tick",
+            At("torra.feeds.flow_beside:LimitedFlow._wait", drop("self._state.wait_for(...)")),
+            "test_a_row_that_comes_a_moment_after_the_bars_is_used",
+        ),
         "flow-again": fault(
             "a tick reads what a file says later, and no more what it saw first",
             At(

@@ -157,7 +157,9 @@ def test_what_is_not_whole_signed_and_its_own_is_refused_and_the_last_good_copy_
     caplog.clear()
     with caplog.at_level(logging.WARNING, "torra"):
         assert [channel.flow(), channel.flow()] == [good, good]
-        assert channel.flow([*TIMES, TIMES[-1] + QUARTER]).status == "not_yet"
+        for bars_later in (1, 9):  # in time to be late, and long after
+            later = [at + bars_later * QUARTER for at in TIMES]
+            assert channel.flow(later).status == "broken"
     assert [record.message.count("cannot be used") for record in caplog.records] == [1]
 
 

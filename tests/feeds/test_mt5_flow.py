@@ -5,21 +5,27 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.doubles.fake_dwx import HandClock
 from tests.doubles.fake_metatrader5 import RATES, BookInfo, FakeMetaTrader5
+from tests.worlds import desks
 from tests.worlds.flow_files import Bar, market, moves, slippage, spreads
 from torra.bridges.mt5.terminal import Terminal
+from torra.config import Channel, Instance
+from torra.errors import BridgeUnavailable
 from torra.evidence.flow_readings import FlowThen
-from torra.feeds.limited import LimitedFlow
+from torra.feeds.flow_beside import LimitedFlow
 from torra.feeds.mt5_direct import Mt5DirectFeed
 from torra.feeds.mt5_flow import BOOK_SECONDS, Mt5DirectFlow
+from torra.feeds.registry import FeedPlace, open_feed
 from torra.market.broker_clock import ServerClock
-from torra.time_limit import TimeLimit
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
@@ -36,7 +42,7 @@ class Desk:
         self.package = FakeMetaTrader5(self.clock, self.server)
         terminal = Terminal(self.package, seconds=5)
         told = terminal, {"XAUUSD": "XAUUSD.m"}, self.server, self.clock
-        self.feed = Mt5DirectFeed(*told, Mt5DirectFlow(*told))
+        self.feed = Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told)))
         self.terminal = terminal
 
     def fill(self, bars: list[Bar], *, ticks: int | None = None) -> None:
@@ -99,7 +105,9 @@ def test_a_book_is_that_of_now_and_its_changes_are_not_known(
         assert row.events is None
         desk.feed = Mt5DirectFeed(
             desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock,
-            Mt5DirectFlow(desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock),
+            LimitedFlow(
+                Mt5DirectFlow(desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock)
+            ),
         )  # fmt: skip
 
 
@@ -110,6 +118,17 @@ def test_a_book_of_later_is_not_that_of_the_close(desk: Desk) -> None:
     desk.clock.moment = NOON + QUARTER + BOOK_SECONDS + timedelta(seconds=1)
     row = desk.flow().rows[NOON]
     assert row.ticks and row.levels is row.imbalance is None
+
+
+def test_a_book_that_cannot_be_had_is_asked_for_again(desk: Desk) -> None:
+    desk.fill(bars(desk))
+    book = (BookInfo(1, 2000.1, 3, 3.0), BookInfo(2, 2000.0, 2, 2.0))
+    desk.package.books["XAUUSD.m"] = book
+    desk.package.silent["market_book_add"] = (-1, "not connected")
+    assert desk.flow().rows[NOON].levels is None
+    del desk.package.silent["market_book_add"]
+    assert [desk.flow().rows[NOON].levels for _ in range(2)] == [2, 2]
+    assert desk.package.calls.count("market_book_add") == 2
 
 
 def test_a_gap_in_the_ticks_leaves_the_bar_out(desk: Desk) -> None:
@@ -129,12 +148,121 @@ def test_a_terminal_that_hangs_is_not_waited_for(desk: Desk) -> None:
     desk.package.blocked["copy_ticks_range"] = held
     desk.fill(bars(desk))
     told = desk.terminal, {"XAUUSD": "XAUUSD.m"}, desk.server, desk.clock
-    flow = LimitedFlow(Mt5DirectFlow(*told), TimeLimit("the terminal", 0.05))
+    flow = LimitedFlow(Mt5DirectFlow(*told), patience=0.05)
     try:
-        found = [flow.flow("XAUUSD", "M15", [NOON])]
+        found = [flow.begin("XAUUSD", "M15", [NOON])()]
         began = time.perf_counter()
-        found += [flow.flow("XAUUSD", "M15", [NOON]) for _ in range(20)]
+        found += [flow.begin("XAUUSD", "M15", [NOON])() for _ in range(20)]
         assert time.perf_counter() - began < 0.5
         assert {one.status for one in found} == {"unreachable"}
+    finally:
+        held.set()
+
+
+def test_of_an_hour_that_the_server_shows_twice_no_row_is_taken(desk: Desk) -> None:
+    """On 2026-11-01 the server's clock goes back at 06:00 UTC; both hours have the same ticks."""
+    first = datetime(2026, 11, 1, 4, 30, tzinfo=UTC)
+    opens = [first + number * QUARTER for number in range(12)]
+    desk.clock.moment = opens[-1] + 2 * QUARTER
+    walls = sorted({desk.server.from_utc(at) for at in opens})
+    desk.fill([Bar(wall, market(wall, 1, seconds=900, books=False)[0].ticks) for wall in walls])
+    found = [bool(desk.flow(at).rows) for at in opens]
+    assert found == [True] * 2 + [False] * 8 + [True] * 2
+
+
+@pytest.fixture
+def opened(desk: Desk, tmp_path: Path) -> Any:
+    """The feed of an instance as a desk opens it."""
+    instance = Instance(
+        symbol="XAUUSD", broker_symbol="XAUUSD.m", timeframes=("M15",), feed="mt5_direct"
+    )
+    place = FeedPlace(
+        instance,
+        tmp_path,
+        {},
+        load_bars=lambda *_: None,
+        sample=desks.sample,
+        channel=Channel(folder=str(tmp_path), account=1, server_clock="new_york+7"),
+        terminal=lambda: desk.terminal,
+    )
+    desk.fill(bars(desk))
+    return open_feed(place, pytest.fail)
+
+
+def asked(desk: Desk) -> Any:
+    """Count how often the terminal is asked for ticks from now on."""
+    count: list[float] = []
+    package: Any = desk.package
+    real = package.copy_ticks_range
+
+    def counting(*words: Any) -> Any:
+        count.append(time.monotonic())
+        return real(*words)
+
+    package.copy_ticks_range = counting
+    return count
+
+
+def settled(feed: Any) -> None:
+    end = time.monotonic() + 20
+    while not all(one.complete for one in feed._flow._newest.values()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_terminal_that_was_slow_is_left_alone_and_nothing_else_waits(
+    desk: Desk, opened: Any
+) -> None:
+    """The first tick's question takes longer than a second; bars and positions come at the next."""
+    desk.package.blocked["copy_ticks_range"] = held = threading.Event()
+    count = asked(desk)
+    threading.Timer(1.3, held.set).start()
+    times = [NOON - QUARTER, NOON]
+    assert opened.begin_flow("XAUUSD", "M15", times)().status == "unreachable"
+    settled(opened)
+    held.clear()  # it would be slow again
+    try:
+        for _ in range(5):
+            take = opened.begin_flow("XAUUSD", "M15", times)
+            began = time.monotonic()
+            assert desk.terminal.ask("positions_get").value is not None
+            assert opened.bars("XAUUSD", "M15", NOON + QUARTER, 2) is not None
+            assert take().status == "unreachable"
+            assert time.monotonic() - began < 0.5
+        assert len(count) == 1
+    finally:
+        held.set()
+
+
+def test_a_terminal_that_was_quick_is_asked_at_each_close(desk: Desk, opened: Any) -> None:
+    count = asked(desk)
+    for _ in range(3):
+        opened.begin_flow("XAUUSD", "M15", [NOON])()
+        settled(opened)
+    assert len(count) == 3
+
+
+def test_a_terminal_that_never_answers_is_asked_once(desk: Desk, opened: Any) -> None:
+    """Meanwhile nobody can ask it for anything; from then on its ticks are left alone."""
+    held = desk.package.blocked["copy_ticks_range"] = threading.Event()
+    count = asked(desk)
+    desk.terminal._seconds = 1.2
+    try:
+        found = [opened.begin_flow("XAUUSD", "M15", [NOON])()]
+        settled(opened)
+        with pytest.raises(BridgeUnavailable):  # the limit that docs/mt5.md tells
+            desk.terminal.ask("positions_get")
+        found += [opened.begin_flow("XAUUSD", "M15", [NOON])() for _ in range(3)]
+        held.set()
+        end = time.monotonic() + 20
+        while desk.terminal._late is not None:  # it has come back, and is left alone all the same
+            with suppress(BridgeUnavailable):
+                desk.terminal.ask("positions_get")
+            assert time.monotonic() < end
+        found.append(opened.begin_flow("XAUUSD", "M15", [NOON])())
+        settled(opened)
+        assert len(opened.bars("XAUUSD", "M15", NOON + QUARTER, 2)) == 2
+        assert {one.status for one in found} == {"unreachable"}
+        assert len(count) == 1
     finally:
         held.set()

@@ -102,5 +102,8 @@ def test_what_was_known_of_events_and_headlines_is_told() -> None:
 def test_from_when_order_flow_counts_is_told() -> None:
     outlook = OutlookThen(flow={"M15": (FlowRow(BEGIN, 5, 1, 1),)}, begin=BEGIN)
     told = " ".join(caveats(dataclasses.replace(plan(1.0), outlook=outlook), []))
-    assert "Order flow (M15) counts from the close of its bar" in told
+    assert (
+        "Order flow (M15) counts from the close of its bar; a live tick may have looked before it "
+        "was there, or before a bar that was left out was counted."
+    ) in told
     assert "Order flow" not in " ".join(caveats(plan(1.0), []))

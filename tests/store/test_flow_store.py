@@ -42,12 +42,21 @@ def test_what_was_stored_comes_back(database: Database) -> None:
     assert database.flow_rows("EURUSD", "M15", TIMES[0], TIMES[-1]) == []
 
 
-def test_the_first_row_of_a_bar_stays_and_only_newer_ones_are_added(database: Database) -> None:
+def test_the_first_row_of_a_bar_stays_and_only_missing_ones_are_added(database: Database) -> None:
     database.store_flow(*STREAM, ROWS[:20], "mt5_files")
     again = [row._replace(ticks=1, levels=None) for row in ROWS[:22]]
     assert database.store_flow(*STREAM, again, "mt5_direct") == 2
     assert held(database) == [*ROWS[:20], *again[20:]]
     assert database.store_flow(*STREAM, [], "mt5_files") == 0
+
+
+def test_a_bar_that_was_left_out_and_is_counted_later_gets_its_row(database: Database) -> None:
+    """As after a restart of the Expert Advisor, when the terminal has all ticks."""
+    hole = [*ROWS[:7], *ROWS[9:20]]
+    database.store_flow(*STREAM, hole, "mt5_files")
+    again = [row._replace(ticks=row.ticks + 1) for row in ROWS[:20]]
+    assert database.store_flow(*STREAM, again, "mt5_files") == 2
+    assert held(database) == [*ROWS[:7], *again[7:9], *ROWS[9:20]]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from typing import Final
 
 import signal_bridge
 from instance_database import Database, TickKey
-from torra.clock import Clock, Simulated, duration, iso, token
+from torra.clock import Clock, Simulated, duration, floor, iso, token
 from torra.config import LONGEST_NEWS_HOURS, Profile
 from torra.desk import adoption, timeframe_clocks
 from torra.desk.bar_closes import BarCloses, next_close
@@ -312,11 +312,21 @@ class Desk:
             self._begun = self.epoch
             try:
                 self._at_start()
+                self._ask_for_flow()
                 self._set_timers()
             except BaseException:
                 self.database.release_lease(self.owner, self.epoch)  # another may fare better
                 self._rest()
                 raise
+
+    def _ask_for_flow(self) -> None:
+        """Let feeds begin to read order flow: a terminal's first answer may take long."""
+        for setup in self.setups.values():
+            if setup.profile.outside.sources:
+                window = LiveWindow(setup.instance, setup.feed, self.database)
+                longest = max(setup.instance.timeframes, key=duration)
+                newest = floor(self.clock.now(), longest) - duration(longest)
+                window.begin_flow(longest, [newest])
 
     def _stand_by(self) -> None:
         with self._turning:
@@ -429,7 +439,7 @@ class Desk:
         window = LiveWindow(setup.instance, setup.feed, self.database)
         edges = self._edges(setup, window)
         if setup.profile.outside.sources:
-            edges = replace(edges, flow=window.flow)
+            edges = replace(edges, flow=window.flow, begin_flow=window.begin_flow)
         try:
             if self._clock_jumped(name):
                 return outcomes

@@ -3,7 +3,8 @@
 flow/<BROKER_SYMBOL>_<TIMEFRAME>.csv has a line for each of the newest closed bars that were counted
 whole (docs/mt5.md). It counts when everything is right that has to be of a file of bars: version,
 channel, account, broker symbol, timeframe, number and signature. A file that is missing,
-half-written, forged or another's changes nothing: the last good copy stands, which is logged once.
+half-written, forged or another's changes nothing: the last good copy stands, which is logged once,
+and where that has no row of the bar the status is `broken`.
 A file of long ago has no line of the bar that is asked for, and so says nothing of it.
 
 Nothing is raised: the status says why there is no row (torra.evidence.flow_readings). An Expert
@@ -87,8 +88,11 @@ class FlowFiles:
         held = self._copies.get(path)
         if held is None:
             return FlowThen({}, trouble, SOURCE)
-        status = NewsStatus.AVAILABLE if times[-1] in held.rows else missing(held.rows, times)
-        return FlowThen(held.rows, str(status), SOURCE)
+        if times[-1] in held.rows:
+            return FlowThen(held.rows, str(NewsStatus.AVAILABLE), SOURCE)
+        # One that cannot be opened may be about to be replaced: it is as if it had no such row.
+        status = trouble if trouble == NewsStatus.BROKEN else missing(held.rows, times)
+        return FlowThen(held.rows, status, SOURCE)
 
     def _look(self, path: Path, wanted: Source) -> str:
         """Read the file again if it has changed; return what is wrong with it, "" for nothing."""

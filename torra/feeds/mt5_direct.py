@@ -27,7 +27,7 @@ from torra.clock import Clock, duration
 from torra.errors import BridgeUnavailable, ConfigError, DataUnavailable
 from torra.evidence.flow_readings import NO_FLOW, FlowThen
 from torra.feeds import points
-from torra.feeds.protocol import COLUMNS, SERVER_CLOCK, FlowFeed
+from torra.feeds.protocol import COLUMNS, SERVER_CLOCK, FlowBeside, TakeFlow, no_flow
 from torra.market.broker_clock import Seconds, ServerClock, offsets_used, shown
 from torra.market.spreads import SPREAD
 
@@ -92,7 +92,7 @@ class Mt5DirectFeed:
         symbols: Mapping[str, str],
         server: ServerClock,
         clock: Clock,
-        flow: FlowFeed | None = None,
+        flow: FlowBeside | None = None,
     ) -> None:
         self._flow = flow
         self._terminal = terminal
@@ -131,6 +131,10 @@ class Mt5DirectFeed:
     def flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> FlowThen:
         """Return the order flow of bars, where there is any (torra.feeds.mt5_flow)."""
         return NO_FLOW if self._flow is None else self._flow.flow(symbol, timeframe, times)
+
+    def begin_flow(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:
+        """Begin to read the order flow beside a tick, which takes it later."""
+        return no_flow if self._flow is None else self._flow.begin(symbol, timeframe, times)
 
     def period(self) -> None:
         """Return None: the feed lives in real time."""

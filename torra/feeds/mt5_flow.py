@@ -3,8 +3,9 @@
 It is counted as the Expert Advisor counts (docs/mt5.md): from the terminal's ticks of the bar, and
 from the order book. The package tells a book only as it is now, so it counts for the newest bar
 alone, and for BOOK_SECONDS after its close; its changes nobody can count. A bar of which fewer
-ticks are there than WHOLE of those that it counts itself has a gap, and is left out. Bars of before
-are not asked for: the desk has kept theirs.
+ticks are there than WHOLE of those that it counts itself has a gap, and is left out; so is one in
+an hour that the server shows twice, whose ticks nobody can tell apart. Bars of before are not asked
+for: the desk has kept theirs.
 
 An answer that does not come is a status, and nothing is raised for it. Threads may share one.
 """
@@ -89,6 +90,8 @@ class Mt5DirectFlow:
         # First: the book goes on, the ticks stay.
         book = self._book(name, bar_time + step)
         end = wall + int(step.total_seconds())
+        if self._server.shown_twice(wall):
+            return None
         every = self._terminal.number("COPY_TICKS_ALL")
         found = self._ask("copy_ticks_range", name, wall, end, every)
         period = self._terminal.number(f"TIMEFRAME_{timeframe}")
@@ -103,8 +106,7 @@ class Mt5DirectFlow:
 
     def _book(self, name: str, close: datetime) -> BookSummary | None:
         """Return the book as it is now, where that is as good as at the close."""
-        if name not in self._watched:
-            self._ask("market_book_add", name)
+        if name not in self._watched and self._ask("market_book_add", name):
             self._watched.add(name)
         entries = self._ask("market_book_get", name)
         late = self._clock.now() - close

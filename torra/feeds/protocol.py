@@ -6,7 +6,7 @@ A feed hands over raw bars that are closed at `as_of`; it repairs nothing and fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -14,7 +14,7 @@ import pandas as pd
 
 from torra.clock import duration, iso
 from torra.errors import DataUnavailable
-from torra.evidence.flow_readings import FlowThen
+from torra.evidence.flow_readings import NO_FLOW, FlowThen
 
 FRESH_BARS: Final = 2
 """A bar that closed more than this many bars ago is too old for a tick."""
@@ -54,6 +54,23 @@ class FlowFeed(Protocol):
 
         The status is about the last of them. Rows of other bars may come along.
         """
+        ...
+
+
+TakeFlow = Callable[[], FlowThen]
+"""Returns what has been read of the order flow that was asked for; never raises."""
+
+
+def no_flow() -> FlowThen:
+    """Return that there is no order flow."""
+    return NO_FLOW
+
+
+class FlowBeside(FlowFeed, Protocol):
+    """A source of order flow that is read beside the ticks (torra.feeds.flow_beside)."""
+
+    def begin(self, symbol: str, timeframe: str, times: Sequence[datetime]) -> TakeFlow:
+        """Begin to read; never waits."""
         ...
 
 

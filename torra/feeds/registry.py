@@ -16,8 +16,10 @@ from torra.clock import System
 from torra.config import Channel, Instance
 from torra.errors import ConfigError
 from torra.evidence.companion_readings import READ_BARS
-from torra.feeds.flow_files import FOLDER, FlowFiles
-from torra.feeds.limited import FLOW_SECONDS, LimitedFeed, LimitedFlow
+from torra.feeds.companions import REST
+from torra.feeds.flow_beside import LimitedFlow
+from torra.feeds.flow_files import FlowFiles
+from torra.feeds.limited import LimitedFeed
 from torra.feeds.mt5_direct import Mt5DirectFeed, TerminalPackage
 from torra.feeds.mt5_files import Mt5FilesFeed
 from torra.feeds.mt5_flow import Mt5DirectFlow
@@ -89,13 +91,12 @@ def open_feed(place: FeedPlace, plug_in: Callable[[str], OpenFeed]) -> Feed:
     if missing := [call for call in ("bars", "period") if not callable(getattr(made, call, None))]:
         raise ConfigError(f"the plug-in {name} is no feed: it has no {' and no '.join(missing)}")
     # a plug-in may hang as a share may: the tick must end in time all the same
-    return LimitedFeed(made, TimeLimit(name, SHARE_SECONDS), _own_flow(made, name))
+    return LimitedFeed(made, TimeLimit(name, SHARE_SECONDS), _own_flow(made))
 
 
-def _own_flow(made: Any, name: str) -> LimitedFlow | None:
+def _own_flow(made: Any) -> LimitedFlow | None:
     """Return the order flow of a plug-in that brings some."""
-    brings = callable(getattr(made, "flow", None))
-    return LimitedFlow(made, TimeLimit(f"{name}, order flow", FLOW_SECONDS)) if brings else None
+    return LimitedFlow(made) if callable(getattr(made, "flow", None)) else None
 
 
 def _sample(place: FeedPlace) -> Feed:
@@ -143,14 +144,12 @@ def _mt5_files(place: FeedPlace) -> Feed:
         channel=place.instance.channel,
         account=place.account,
     )
-    beside = LimitedFlow(flow, of_folder(folder / FOLDER, FLOW_SECONDS))
-    return LimitedFeed(feed, of_folder(folder), beside)
+    return LimitedFeed(feed, of_folder(folder), LimitedFlow(flow))
 
 
 def _mt5_direct(place: FeedPlace) -> Feed:
     told = place.terminal(), place.symbols, place.server_clock, System()
-    flow = LimitedFlow(Mt5DirectFlow(*told), TimeLimit("MetaTrader 5, order flow", FLOW_SECONDS))
-    return Mt5DirectFeed(*told, flow)
+    return Mt5DirectFeed(*told, LimitedFlow(Mt5DirectFlow(*told), rest=REST))
 
 
 def _none(what: str) -> Any:

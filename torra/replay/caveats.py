@@ -105,8 +105,8 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
         yield f"No bars of companions ({', '.join(missing)}) are stored: no tick knew them."
     if told.flow:
         yield (
-            f"Order flow ({', '.join(told.flow)}) counts from the close of its bar; a live desk may"
-            " have looked a moment before it was there."
+            f"Order flow ({', '.join(told.flow)}) counts from the close of its bar; a live tick may"
+            " have looked before it was there, or before a bar that was left out was counted."
         )
     reads = any(arm.agents.get("active_agents") == READERS["active_agents"] for arm in plan.arms)
     if reads and not (told.series or told.facts or beside or told.flow):

@@ -2,7 +2,7 @@
 
 The table flow only grows: the row of a bar stays as it was seen first, so that a replay reads what
 the desk read. A feed that counts anew after a restart, and has no order book of then any more,
-changes nothing.
+changes nothing, but a bar that had been left out gets its row then.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ class FlowStore(Store):
     def store_flow(
         self, instance: str, timeframe: str, rows: Iterable[FlowRow], source: str
     ) -> int:
-        """Store the rows that are newer than what is stored; return how many that were."""
+        """Store the rows of bars that have none yet; return how many that were."""
         fresh = sorted(rows)
         if not fresh:
             return 0
         with self.transaction():
-            held = self._row(f"SELECT max(bar_time) AS newest {OF_STREAM}", instance, timeframe)
-            newest = str((held or {}).get("newest") or "")
-            told = [row for row in fresh if stamp(row.bar_time) > newest]
+            stored = self._rows(
+                f"SELECT bar_time {OF_STREAM} AND bar_time BETWEEN ? AND ?",
+                instance, timeframe, stamp(fresh[0].bar_time), stamp(fresh[-1].bar_time),
+            )  # fmt: skip
+            held = {str(one["bar_time"]) for one in stored}
+            told = [row for row in fresh if stamp(row.bar_time) not in held]
             at, marks = self._moment(), ", ".join("?" * (len(FlowRow._fields) + 4))
             self.connection().conn.executemany(
                 f"INSERT INTO flow (instance, timeframe, {COLUMNS}, source, first_seen) "  # noqa: S608

@@ -28,7 +28,7 @@ from torra.errors import DataUnavailable
 from torra.evidence.fair_value import Closes
 from torra.evidence.flow_readings import NO_FLOW, FlowThen
 from torra.feeds import door
-from torra.feeds.protocol import Feed
+from torra.feeds.protocol import Feed, TakeFlow
 from torra.market import spreads
 from torra.market.bar_view import BarArrays, BarView
 from torra.market.spreads import SpreadView
@@ -79,16 +79,27 @@ class LiveWindow:
         self._database = database
         self._closes: tuple[tuple[date, timedelta, datetime | None] | None, Closes] = (None, ())
         self._flow: dict[str, FlowThen] = {}
+        self._begun: dict[str, TakeFlow] = {}
+
+    def begin_flow(self, timeframe: str, times: Sequence[datetime]) -> None:
+        """Let a feed that reads order flow beside the ticks begin; `flow` takes it."""
+        begin = getattr(self._feed, "begin_flow", None)
+        if begin is not None:
+            self._begun[timeframe] = begin(self._instance.symbol, timeframe, times)
 
     def flow(self, timeframe: str, times: Sequence[datetime]) -> FlowThen:
         """Return the order flow of bars by their open times; `keep` stores what is new of it.
 
         What was stored first stands, as in a replay. A feed that has none gives NO_FLOW.
         """
+        take: TakeFlow | None = self._begun.pop(timeframe, None)
         brings = getattr(self._feed, "flow", None)
-        if brings is None:
+        if take is not None:
+            found = take()
+        elif brings is not None:
+            found = brings(self._instance.symbol, timeframe, times)
+        else:
             return NO_FLOW
-        found: FlowThen = brings(self._instance.symbol, timeframe, times)
         if found.status == NO_FLOW.status:
             return found
         self._flow[timeframe] = found

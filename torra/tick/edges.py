@@ -6,7 +6,7 @@ the store are StoreUnavailable and pass through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -67,6 +67,7 @@ class Edges:
     `news` returns what was known at a moment, `events` what was scheduled around a close and the
     moment of its tick, `outside` the outside numbers, from the symbol's own closes of whole days
     too, `flow` the order flow of bars; each is None where the profile does not ask for it.
+    `begin_flow` begins to read what `flow` takes, where that is read beside the tick.
     `companions` are the instance's, None where it has none. `route` leads to a bridge, None to the
     paper bridge. `halted` says why nothing may go out, "" when it may. `on_error` gets what went
     wrong after a tick was stored, which cannot fail it any more. Without `recording` no journal is
@@ -89,6 +90,7 @@ class Edges:
     outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
     companions: Companions | None = None
     flow: Flow | None = None
+    begin_flow: Callable[[str, Sequence[datetime]], None] = lambda _timeframe, _times: None
     route: MarketRoute | None = None
     halted: Callable[[], str] = lambda: ""
     on_error: Callable[[Exception], None] = lambda _error: None

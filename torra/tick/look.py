@@ -7,6 +7,8 @@ close. Bars that cannot be used raise DataUnavailable; a store that fails raises
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 
 import ath_calculator
@@ -19,7 +21,6 @@ from torra.evidence import feature_bundle, flow_readings
 from torra.evidence.companion_readings import beside
 from torra.evidence.flow_readings import NO_FLOW
 from torra.evidence.outside_readings import OutsideView
-from torra.market.bar_view import BarView
 from torra.tick import paper
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
@@ -37,6 +38,9 @@ def look(
     if edges.companions is not None:
         # Now, beside what follows: the own bars are here, so those of a companion soon will be.
         edges.companions.begin(key.timeframe, as_of)
+    times = bars.newest_times(flow_readings.MEAN_BARS)
+    if edges.flow is not None:
+        edges.begin_flow(key.timeframe, times)
     row = edges.window.l1_row(key.timeframe, as_of, bars)
     if not row["valid"]:
         raise DataUnavailable("too_short", f"fewer than {technical_calculator.WARM_UP} bars")
@@ -45,7 +49,7 @@ def look(
     path = paper.path(instance, edges.window, cursor, as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
-    flow = _flow(key, edges, bars, float(row["atr14"]))
+    flow = _flow(key, edges, times, float(row["atr14"]))
     now = edges.clock.now()
     # Before the paper bridge moves: a replay starts from this and lives through the same bars.
     before = edges.database.standing(instance.id) if edges.recorded else {}
@@ -125,11 +129,10 @@ def look(
     )
 
 
-def _flow(key: TickKey, edges: Edges, bars: BarView, atr: float) -> OutsideView | None:
+def _flow(key: TickKey, edges: Edges, times: Sequence[datetime], atr: float) -> OutsideView | None:
     """Return what is known of the order flow of the tick's bars; None where nothing brings any."""
     if edges.flow is None:
         return None
-    times = bars.newest_times(flow_readings.MEAN_BARS)
     then = edges.flow(key.timeframe, times)
     if then.status == NO_FLOW.status:
         return None

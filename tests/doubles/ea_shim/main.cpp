@@ -125,7 +125,8 @@ void move_clock(double gmt, bool wall_only) {
 
 std::string state() {
   std::string text = "{\"gmt\":" + number(program.gmt) + ",\"sends\":" +
-                     std::to_string(broker.sends) + ",\"balance\":" + number(broker.balance) +
+                     std::to_string(broker.sends) + ",\"book_bars\":" +
+                     std::to_string(ArraySize(g_book_bars)) + ",\"balance\":" + number(broker.balance) +
                      ",\"positions\":[";
   const char *comma = "";
   for (auto &pair : broker.positions) {

@@ -292,10 +292,13 @@ def _steps(place: Place, wish: Wish, desk: DeskSettings) -> tuple[str, ...]:
         used = {one for item in every for one in item.timeframes}
         frames = [name for name in TIMEFRAMES if name in used]
         beside = (symbol for item in every for symbol in item.companions.values())
-        names = ",".join(dict.fromkeys([*(item.broker_name for item in every), *beside]))
+        traded = dict.fromkeys(item.broker_name for item in every)
+        names = dict.fromkeys([*traded, *beside])
+        # Nobody reads the order flow of companions.
+        flow = f", flow_symbols {','.join(traded)}" if len(names) > len(traded) else ""
         steps.append(
-            f"In the Expert Advisor of channel {wish.source.channel}: bar_symbols {names}, "
-            f"bar_timeframes {','.join(frames)}."
+            f"In the Expert Advisor of channel {wish.source.channel}: "
+            f"bar_symbols {','.join(names)}, bar_timeframes {','.join(frames)}{flow}."
         )
     if place.apart:
         run = command(place.home, "run", "--port", str(PORT))

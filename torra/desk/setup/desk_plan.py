@@ -290,6 +290,9 @@ def _steps(answers: InitAnswers) -> tuple[str, ...]:
             names = dict.fromkeys(broker for _, broker in (*answers.symbols, *answers.companions))
             inputs.append(f"bar_symbols {','.join(names)}")
             inputs.append(f"bar_timeframes {','.join(answers.timeframes)}")
+            traded = [broker for _, broker in answers.symbols]
+            if len(names) > len(traded):  # nobody reads the order flow of companions
+                inputs.append(f"flow_symbols {','.join(traded)}")
         first = (
             f"Set {KEY_VARIABLE} where Torra runs (torra init --make-key shows a fresh one), and "
             f"in the Expert Advisor the same text as channel_key, {', '.join(inputs)}."

@@ -24,9 +24,10 @@ NO_FLOW: Final = {
     "no_file": "The Expert Advisor writes none: compile and attach mql5/TorraBridge.mq5 anew, with "
     "its input write_flow on.",
     "broken": "What was counted cannot be used: the desk's log says what is wrong with it.",
-    "unreachable": "It did not come at once, and no tick waits for it.",
+    "unreachable": "It did not come within a tenth of a second, and ticks go on without.",
     "not_yet": "It was not there yet when the tick looked.",
-    "stale": "Nothing has been counted for a while: is the terminal connected?",
+    "stale": "Nothing has been counted for a while: is the terminal connected? After a slow "
+    "answer of the broker the Expert Advisor leaves a symbol's ticks alone for an hour.",
     "left_out": "The bar was left out: some of its ticks were missing.",
 }
 """Why the order flow of a bar is not known, by the status of its block."""
