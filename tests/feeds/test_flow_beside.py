@@ -97,11 +97,11 @@ def test_a_row_that_comes_a_moment_after_the_bars_is_used(make: Callable[..., Co
 
 def test_a_row_that_does_not_come_is_waited_for_once(make: Callable[..., Counted]) -> None:
     source = Source(comes_after=1e9)
-    flow = make(source)
+    flow = make(source, patience=0.5)
     for number in range(4):
         found, waited = tick(flow, number)
         assert found.status in ("not_yet", "unreachable")
-        assert waited < PATIENCE + SLACK
+        assert waited < (0.5 if number == 0 else 0.0) + SLACK
         settle(flow)
     assert flow.waits == 1
     source.comes_after = 0.0  # it comes in time again
@@ -211,6 +211,19 @@ def test_a_good_answer_passes_as_it_is() -> None:
             return answer
 
     assert LimitedFlow(Good()).flow("BTCUSD", "M15", [desks.START]) is answer
+
+
+def test_a_system_without_threads_costs_no_tick(
+    make: Callable[..., Counted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    flow = make(Source(), patience=5.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none_left)
+        assert tick(flow, 0)[0].status == "unreachable"
+    assert tick(flow, 1)[0].status == "available"
 
 
 def test_a_check_waits_for_the_answer(make: Callable[..., Counted]) -> None:

@@ -105,7 +105,12 @@ class LimitedFlow:
                 before.over = True
             self._newest[reading.stream] = reading
         name = f"order flow {symbol} {timeframe}"
-        threading.Thread(target=self._read, args=[reading], name=name, daemon=True).start()
+        try:
+            threading.Thread(target=self._read, args=[reading], name=name, daemon=True).start()
+        except RuntimeError as error:  # the system gives no more threads
+            log.warning("%s is not read: %s", name, error)
+            reading.answer = FlowThen({}, str(NewsStatus.UNREACHABLE))
+            reading.complete = True
         return reading
 
     def _taken(self, stream: tuple[str, str], reading: _Reading | None) -> FlowThen:
