@@ -101,7 +101,8 @@ class SymbolSpec(Section):
     )
     ticker: str = Field(
         "",
-        description="what news vendors call it, such as AAPL; company news needs it",
+        description="what news vendors and EDGAR call it, such as AAPL; news and figures of a company "
+        "need it",
     )
 
     @field_validator("currencies")
