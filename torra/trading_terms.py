@@ -101,8 +101,8 @@ class SymbolSpec(Section):
     )
     ticker: str = Field(
         "",
-        description="what news vendors and EDGAR call it, such as AAPL; news and figures of a company "
-        "need it",
+        description="what news vendors and EDGAR call it, such as AAPL; a company's news and "
+        "figures need it",
     )
 
     @field_validator("currencies")
