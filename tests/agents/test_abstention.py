@@ -11,6 +11,7 @@ from agent_config import MODES
 from agents.contracts import VECTORS, DebateContext, Feature, Role
 from agents.evidence import missing, with_scores
 from agents.registry import AGENTS
+from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
 from torra.evidence.news_digest import NewsStatus
 
@@ -112,8 +113,8 @@ def test_one_piece_of_what_it_needs_is_enough(role: str) -> None:
     assert missing(AGENTS[role].role, about) == ""
 
 
-@pytest.mark.parametrize("status", NewsStatus)
-@pytest.mark.parametrize("role", ["news", "sentiment"])
+@cases("status", NewsStatus)
+@cases("role", ["news", "sentiment"])
 def test_an_abstention_says_why_there_is_no_news(role: str, status: NewsStatus) -> None:
     about = bereft(role)
     about = replace(

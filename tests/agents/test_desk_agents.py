@@ -21,6 +21,7 @@ from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS
 from docs import generate
 from scoring_rubric import RUBRICS
+from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
     Scripted,
@@ -142,8 +143,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("cited", WRONG)
-@pytest.mark.parametrize("role", VOICES)
+@cases("cited", WRONG)
+@cases("role", VOICES)
 def test_a_value_that_is_not_in_the_bundle_moves_the_score_less(role: str, cited: Any) -> None:
     seen = context(features={**FULL_FEATURES, "technical.unknown": None})
     alone = settings(active_agents=(role,), second_look="never")

@@ -14,6 +14,7 @@ from agent_config import MODES
 from agent_framework import Fallback, blend, undebated
 from agents.contracts import SIDES, VECTORS, AgentReport, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
+from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
     NEVER,
@@ -41,9 +42,9 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("kind", FAILURES)
-@pytest.mark.parametrize("failing", SUBSETS, ids=lambda part: "+".join(sorted(part)) or "none")
-@pytest.mark.parametrize("with_fallback", [True, False], ids=["fallback", "alone"])
+@cases("kind", FAILURES)
+@cases("failing", SUBSETS, ids=lambda part: "+".join(sorted(part)) or "none")
+@cases("with_fallback", [True, False], ids=["fallback", "alone"])
 def test_any_subset_may_fail(kind: str, failing: set[Any], with_fallback: bool) -> None:
     provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
     record = debate(provider, fallback=score_chart if with_fallback else None)

@@ -38,6 +38,7 @@ from agents.evidence import trust
 from agents.feature_words import sides
 from agents.registry import AGENTS
 from scoring_rubric import OWN_FLAGS
+from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling
 
@@ -126,7 +127,7 @@ def test_what_is_no_finite_number_is_garbage_not_a_vote(text: str) -> None:
     assert refusal(case.replace("price_action", "momentum"), BULL) == "garbage"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *(
@@ -223,7 +224,7 @@ def test_the_news_has_all_six_ordinals_or_none() -> None:
     assert read(report(ordinals={"trend": 1})).ordinals == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"adjustments": {"price_action": 0.1}},
@@ -282,7 +283,7 @@ def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
     assert "out_of_focus" in told.flags
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cited", "good"),
     [
         ([("technical.rsi14", 61.2)], True),
@@ -358,7 +359,7 @@ def test_holding_a_report_twice_changes_nothing() -> None:
     assert replies.held_to(once, TECHNICAL, FOUND) == once
 
 
-@pytest.mark.parametrize(
+@cases(
     "told",
     [
         None,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.worlds.channels import KEY, NOW, ORDER
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 from torra.bridges.torra.book_rows import (
@@ -225,7 +226,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
+@cases("what", WRONG)
 def test_a_signed_text_that_is_no_message_is_refused(what: str) -> None:
     found, put = WRONG[what]
     assert body().count(found) == 1

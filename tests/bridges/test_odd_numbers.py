@@ -15,6 +15,7 @@ import pytest
 import signal_bridge
 from tests.bridges.test_messages import ACK
 from tests.bridges.test_signal_bridge import CLOSE, LIFE, OPEN, Memory, T, send, write
+from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
 from tests.worlds.channels import KEY
 from torra.bridges.dwx.files import DwxFolder, parse_account, parse_trades
@@ -188,8 +189,8 @@ def reported(draft: Any = OPEN, status: str = "FILLED", **more: Any) -> tuple[Me
     return store, str(rows[-1]["sid"])
 
 
-@pytest.mark.parametrize("status", ["FILLED", "PARTIAL"])
-@pytest.mark.parametrize(
+@cases("status", ["FILLED", "PARTIAL"])
+@cases(
     ("odd", "said"),
     [
         ({"volume": -5.0}, "volume is -5.0"),

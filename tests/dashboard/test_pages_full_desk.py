@@ -17,6 +17,7 @@ from agent_config import OPPOSITION_COST
 from agents.contracts import EVENT_CLASSES, ORDINALS, VECTORS
 from agents.debate.panel import Agreement, Panel
 from instance_database import Database
+from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
 from tests.worlds.demo_full_desk import (
     ATTACK,
@@ -259,7 +260,7 @@ def test_a_plain_https_address_is_linked(address: str) -> None:
     assert told.host == re.match(r"https://([^/:]+)", address)[1].lower()
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
     [
         None, "", "http://news.example.com/", "javascript:alert(1)", "JAVASCRIPT:alert(1)",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
+from tests.cases import cases
 from tests.faults import named_tests, planting, promises, risk_mutants
 from tests.faults.changes import (
     At,
@@ -34,7 +35,7 @@ from tests.faults.planting import Fault, Text, planted, spoilt
 IDS = [fault.id for fault in FAULTS]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=IDS)
+@cases("fault", FAULTS, ids=IDS)
 def test_a_fault_can_be_planted_and_its_tests_are_there(fault: Fault) -> None:
     for name, text in spoilt(fault, ROOT).items():
         before = (ROOT / name).read_text(encoding="utf-8")

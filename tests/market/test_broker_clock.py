@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import cases
 from torra.errors import ConfigError
 from torra.market.broker_clock import ServerClock, check, detect, shown
 
@@ -168,7 +169,7 @@ def test_no_times_and_far_times() -> None:
     assert index(NEW_YORK, "0001-01-01 12:00", "9999-12-31 12:00")[1] is not None
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     ["", "UTC", "UTC+3", "+3", "+15:00", "+03:60", "new york+7", "new_york+8", "Europe", "EST",
      "Europe/Nowhere", "localtime", "../../etc/passwd", "posix/Europe/Athens", "Europe/Athens\n",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.worlds.rule_outcomes import judged_headlines
 from torra.news.lexicon import (
     ALONE,
@@ -54,7 +55,7 @@ def test_words_are_counted(text: str, expected: float) -> None:
     assert score(text) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("Unemployment rises", -0.5),

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import ROOT, DeskSettings, Instance, Profile, validate
 from torra.errors import ConfigError
@@ -113,7 +114,7 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
     assert read(words, written([text])) == [text]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "text", "value"),
     [
         ("risk.max_positions", "5", 5),

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from agents.contracts import Completion
+from tests.cases import cases
 from tests.doubles.switchboards import (
     MODEL,
     USAGE,
@@ -100,7 +101,7 @@ STOPS = [
 ]
 
 
-@pytest.mark.parametrize(("vendor", "said", "meant"), STOPS)
+@cases(("vendor", "said", "meant"), STOPS)
 def test_how_a_reply_ended_is_told_in_our_words_with_its_tokens(
     vendor: str, said: str, meant: str
 ) -> None:
@@ -200,9 +201,7 @@ MAY_BE_BILLED = {408, 500, 502, 504, 520, 524}
 CASES = [(vendor, *row[:3], *row[4:]) for row in FAILURES for vendor in row[3]]
 
 
-@pytest.mark.parametrize(
-    ("vendor", "status", "headers", "answer", "detail", "again", "blocks"), CASES
-)
+@cases(("vendor", "status", "headers", "answer", "detail", "again", "blocks"), CASES)
 def test_an_error_of_a_vendor(
     vendor: str,
     status: int,
@@ -264,10 +263,8 @@ RAW = [
 ]
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize(
-    ("raw", "headers", "reason", "again"), RAW, ids=[str(row[0][:10]) for row in RAW]
-)
+@cases("vendor", VENDORS)
+@cases(("raw", "headers", "reason", "again"), RAW, ids=[str(row[0][:10]) for row in RAW])
 def test_a_reply_that_cannot_be_read(
     vendor: str, raw: bytes, headers: dict[Any, Any], reason: str, again: float | None
 ) -> None:

@@ -32,6 +32,7 @@ from agents.debate import stages
 from agents.registry import AGENTS
 from instance_database import Database
 from scoring_rubric import request_hash, second_look
+from tests.cases import cases
 from tests.doubles.scripted import (
     AMPLE,
     FULL_FEATURES,
@@ -214,8 +215,8 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("name", ["technical", "news", "bear_researcher"])
-@pytest.mark.parametrize("kind", FAILING)
+@cases("name", ["technical", "news", "bear_researcher"])
+@cases("kind", FAILING)
 def test_the_first_report_stands_whatever_becomes_of_the_second(kind: str, name: str) -> None:
     provider = Scripted({name: [LOW, FAILING[kind], SURE]})
     record = sit(provider)

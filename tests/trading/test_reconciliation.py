@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.worlds.broker_histories import FOREIGN, MAGICS, NOON, SID, History, Row, opening, seconds
 from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
 from torra.clock import iso, parse
@@ -454,7 +455,7 @@ def test_a_signal_that_is_not_marked_as_sent_yet_explains_its_position() -> None
 # --- closes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "made",
     [
         {"comment": "TCLOSECLOSE22", "reason": "other", "magic": 0},
@@ -463,7 +464,7 @@ def test_a_signal_that_is_not_marked_as_sent_yet_explains_its_position() -> None
         {"comment": "", "reason": ""},
     ],
 )
-@pytest.mark.parametrize("state", SENT)
+@cases("state", SENT)
 def test_a_close_whose_answer_was_lost_is_done(state: str, made: dict[str, Any]) -> None:
     close = closing(state=state)
     told = books(deal_in(), deal_out(price=2011.0, **made))
@@ -474,7 +475,7 @@ def test_a_close_whose_answer_was_lost_is_done(state: str, made: dict[str, Any])
     assert rows[1]["closed_at"] == iso(NOON + seconds(30))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("state", "end"),
     [
         ("PENDING", "CANCELLED"),
@@ -484,7 +485,7 @@ def test_a_close_whose_answer_was_lost_is_done(state: str, made: dict[str, Any])
         ("UNKNOWN", "NOT_SENT"),
     ],
 )
-@pytest.mark.parametrize(
+@cases(
     "other",
     [
         {"reason": "sl"},

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import GateSettings
+from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
@@ -172,14 +173,14 @@ DENIED = [
 COOLING = Risk(cooldown_bars=2)
 
 
-@pytest.mark.parametrize(("change", "reasons"), DENIED)
+@cases(("change", "reasons"), DENIED)
 def test_a_denied_opening_is_a_hold(change: dict[str, Any], reasons: tuple[Any, ...]) -> None:
     action = review("BUY", profile=Profile(risk=COOLING), **change)
     assert (action.name, action.reason, action.drafts) == ("HOLD", reasons[0].value, ())
     assert (action.denied, action.halt) == (reasons, None)
 
 
-@pytest.mark.parametrize(("change", "reasons"), DENIED)
+@cases(("change", "reasons"), DENIED)
 def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(
     change: dict[str, Any], reasons: tuple[Any, ...]
 ) -> None:
@@ -193,7 +194,7 @@ def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(
     assert [draft.kind for draft in action.drafts] == ["close"]
 
 
-@pytest.mark.parametrize(("change", "reasons"), DENIED)
+@cases(("change", "reasons"), DENIED)
 def test_nothing_but_a_halt_stops_a_close(change: dict[str, Any], reasons: tuple[Any, ...]) -> None:
     action = review("SELL", held("LONG"), **change)
     assert (action.name, action.reason, action.denied) == ("CLOSE", "OPPOSITE_VERDICT", ())

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from torra.config import Markov
 from torra.verdict import sentiment_rules as rules
 
@@ -124,7 +125,7 @@ def test_against_a_count_by_hand(steps: list[Any], smoothing: float) -> None:
     assert sum(view.next_probabilities.values()) == pytest.approx(1, abs=1e-7)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("moment", "expected"),
     [
         ("2021-12-01T00:00", "ASIA"),

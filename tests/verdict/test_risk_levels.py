@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import SYMBOLS, Risk, SymbolSpec
 from torra.verdict import risk_engine
@@ -75,8 +76,8 @@ def test_levels_of_the_shipped_symbols(
     assert levels.atr == atr
 
 
-@pytest.mark.parametrize("side", ["BUY", "SELL"])
-@pytest.mark.parametrize(
+@cases("side", ["BUY", "SELL"])
+@cases(
     ("price", "atr", "reason"),
     [
         (math.nan, 1.0, DenyReason.BAD_NUMBER),
