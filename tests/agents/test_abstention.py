@@ -133,7 +133,7 @@ def test_a_count_of_no_headlines_is_no_mood() -> None:
     assert missing(AGENTS["news"].role, about) == "no news evidence (item, score)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("needs", "lacking"),
     [
         ((), ""),

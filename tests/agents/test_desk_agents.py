@@ -206,7 +206,7 @@ def test_the_full_desk_seats_eight_in_three_stages() -> None:
     assert reports(record)["news"].ordinals
 
 
-@pytest.mark.parametrize("role", DESK)
+@cases("role", DESK)
 def test_an_agents_rubric_bound_and_evidence_fit_together(role: str) -> None:
     seat = AGENTS[role].role
     assert RUBRICS[role].title == seat.title

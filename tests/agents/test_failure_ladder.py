@@ -246,7 +246,7 @@ def test_the_gates_model_can_only_be_stricter(
     assert record.ungated["momentum"]["score"] == pytest.approx(0.3 + 0.125)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("features", "multiplier", "veto"),
     [
         ({"market.spread_atr": 0.15}, 1.0, False),

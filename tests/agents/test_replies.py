@@ -114,7 +114,7 @@ def with_number(text: str) -> str:
     return VALID.replace(NUMBER, f'"price_action": {text}')
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 400, "9" * 5000),
@@ -169,7 +169,7 @@ def test_what_is_no_text_is_garbage(value: Any) -> None:
         replies.load(value, "XAUUSD")
 
 
-@pytest.mark.parametrize("name", sorted(report()))
+@cases("name", sorted(report()))
 def test_every_field_of_a_report_is_required_and_typed(name: str) -> None:
     assert refusal(without(report(), name)) == "garbage"
     assert refusal(report() | {name: 7}) == "garbage"
@@ -183,8 +183,8 @@ def test_every_field_of_a_ruling_is_required_and_typed(name: str) -> None:
     assert refusal(ruling() | {name: None}, GATE) == "garbage"
 
 
-@pytest.mark.parametrize("name", ["falsifiers", "rebuttals"])
-@pytest.mark.parametrize("told", [None, "a close below", ["x"], [1], [["x"]], [{}], {"a": "b"}])
+@cases("name", ["falsifiers", "rebuttals"])
+@cases("told", [None, "a close below", ["x"], [1], [["x"]], [{}], {"a": "b"}])
 def test_a_case_without_its_own_fields_is_garbage(name: str, told: Any) -> None:
     assert refusal(report(), BULL) == "garbage"
     assert refusal(without(a_case(), name), BULL) == "garbage"
@@ -207,7 +207,7 @@ def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name: str) -> None:
         assert "clamped" in told.flags
 
 
-@pytest.mark.parametrize("value", [None, "1", 0.5, True, [1], {}, "2.0", 1e-9])
+@cases("value", [None, "1", 0.5, True, [1], {}, "2.0", 1e-9])
 def test_an_ordinal_that_is_no_whole_number_is_garbage(value: Any) -> None:
     for name in ORDINALS:
         assert refusal(news(**{name: value}), NEWS) == "garbage"
@@ -489,7 +489,7 @@ def test_a_key_in_another_language_is_garbage(name: str) -> None:
     assert refusal(told) == "garbage"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "role"),
     [
         ({"confidence": "hoch"}, TECHNICAL),
@@ -550,7 +550,7 @@ def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped: Any) -> None:
     assert replies.scores(wrapped(noted)) == dict.fromkeys(VECTORS, 1.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "broken",
     [
         None,

@@ -281,7 +281,7 @@ def test_a_byte_order_mark_is_no_harm(encoding: str) -> None:
     assert refused(GOLDEN.decode().encode("utf-16")[:-1]) == "auth"
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
     [
         {"sl": Decimal("NaN")},

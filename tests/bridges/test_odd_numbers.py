@@ -53,7 +53,7 @@ def signed(**wrong: str) -> bytes:
     return seal(body, KEY)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "told"),
     [
         ("volume", "-5.00"), ("volume", "9999999999.00"), ("price", "-1.10013"), ("ticket", "-10"),
@@ -89,7 +89,7 @@ def test_what_a_real_broker_answers_is_read(real: dict[str, Any]) -> None:
 # --- the rows of its lists ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
     [
         {"lots": -5.0}, {"lots": 0.0}, {"lots": 2.0 * MOST_LOTS}, {"entry": -1.0}, {"entry": 0.0},
@@ -137,7 +137,7 @@ def books(*rows: Any) -> BrokerBooks:
     return BrokerBooks(positions, deals, T + LIFE, T - timedelta(days=7))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "said"),
     [
         (replace(POSITION, lots=-5.0), "position 77: lots is -5.0"),

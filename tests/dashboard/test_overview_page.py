@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
 from torra.config import ROOT
@@ -86,7 +87,7 @@ def instance(**changes):
 SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "told"),
     [
         ({}, []),

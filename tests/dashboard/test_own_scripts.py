@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.cases import cases
 from torra.config import ROOT
 
@@ -80,7 +78,7 @@ def test_a_template_escapes_everything_and_has_no_inline_code(path: Path) -> Non
             assert source[1] in NAMES, tag
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pattern", "text"),
     [
         (FROM_STRINGS, "place.innerHTML = text"),

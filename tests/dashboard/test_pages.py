@@ -46,12 +46,12 @@ PAGES = [
 # --- every page is a sound document ---
 
 
-@pytest.mark.parametrize("address", PAGES)
+@cases("address", PAGES)
 def test_a_page_has_structure_that_a_screen_reader_can_follow(address: str) -> None:
     check_structure(get(address))
 
 
-@pytest.mark.parametrize("address", PAGES)
+@cases("address", PAGES)
 def test_a_page_needs_nothing_that_the_policy_forbids(address: str) -> None:
     check_policy(get(address))
 

@@ -71,7 +71,7 @@ def test_a_page_of_the_full_desk_is_sound(address: str) -> None:
     check_policy(page)
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_every_step_and_the_panel_recompute(case: str) -> None:
     record = record_of(case)
     assert arithmetic.failed_checks(ShownTick.read(record)) == []
@@ -174,7 +174,7 @@ def test_events_of_the_record_are_those_of_the_view() -> None:
 # --- news ---
 
 
-@pytest.mark.parametrize("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
+@cases("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
 def test_why_there_is_no_news_is_told_in_plain_words(status: NewsStatus) -> None:
     shown = surroundings.news(ShownTick.read({"news": told_news(NewsView(status))}))
     assert shown["trouble"] == surroundings.NEWS[status]
@@ -362,7 +362,7 @@ def test_the_news_agents_ordinals_and_the_researchers_falsifiers() -> None:
 # --- the panel ---
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "mute"])
+@cases("case", [case for case in CASES if case != "mute"])
 def test_conviction_follows_from_what_the_page_shows(case: str) -> None:
     page = page_of(case)
     way, push = re.search(

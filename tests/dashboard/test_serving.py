@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 from flask import request
 
+from tests.cases import cases
 from tests.doubles import loopback
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView
@@ -72,7 +73,7 @@ def test_who_serves_other_machines_names_what_the_pages_answer_to() -> None:
         server.trusted_names(("desk.lan",), allow_remote=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     ["", "*", "*.lan", ".lan", "http://desk.lan", "desk.lan:5000", "desk.lan/", "a b", "fd00::1",
      "desk.lan\n", "-desk"],

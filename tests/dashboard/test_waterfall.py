@@ -11,6 +11,7 @@ import pytest
 
 from agent_config import FALLBACK_SHARE, MODES
 from agents.contracts import VECTORS
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.page_reader import get
 from tests.worlds.demo_full_desk import CASES, LIMITS, FullDeskView
@@ -133,7 +134,7 @@ def test_the_page_shows_each_call_as_a_bar_and_as_numbers() -> None:
 # --- scores ---
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> None:
     record = record_of(case)
     told = ShownTick.read(record)
@@ -219,7 +220,7 @@ def test_a_chart_is_told_to_those_who_do_not_see_it() -> None:
     assert all("What counts" in one or "Consensus" in one for one in told)
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_l1_is_as_long_as_it_is_and_the_axis_has_numbers(case: str) -> None:
     record = record_of(case)
     for vector, chart in zip(VECTORS, waterfall.score_charts(ShownTick.read(record)), strict=True):

@@ -67,7 +67,7 @@ def test_every_fault_has_a_name_a_sentence_and_a_test() -> None:
         assert fault.what == fault.what.strip(". ") and fault.tests
 
 
-@pytest.mark.parametrize("known", risk_mutants.SPARED, ids=lambda known: known.new[:60])
+@cases("known", risk_mutants.SPARED, ids=lambda known: known.new[:60])
 def test_a_change_that_is_explained_is_one_of_a_line_that_there_is(
     known: risk_mutants.Spared,
 ) -> None:
@@ -98,7 +98,7 @@ class Desk:
 '''
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "old", "new"),
     [
         (never("halted"), "if self.halted or not order.fits(LIMIT):", "if False:"),

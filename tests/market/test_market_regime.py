@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from technical_calculator import HISTORY, score_frame
 from tests import ROOT
+from tests.cases import cases
 from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
 from torra.market.regime import (
     GAP_ATR,
@@ -56,7 +57,7 @@ def turned(row: Mapping[str, float]) -> dict[str, float]:
 # --- the regime -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "expected"),
     [
         ({}, "range"),

@@ -22,6 +22,7 @@ from news_collector import (
     WAITS_S,
     Collector,
 )
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer, Said
 from tests.tries import Tries, until
@@ -611,7 +612,7 @@ def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
         assert keys == ["local", "local"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("subject", "finnhub", "alpha_vantage"),
     [
         (GOLD, ("forex", "general"), ("theme.economy_monetary",)),

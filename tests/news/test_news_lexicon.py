@@ -31,7 +31,7 @@ BOTH_WAYS = 0.02
 """Share of them that may have the opposite sign."""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("Gold rallies", 0.5),
@@ -80,7 +80,7 @@ def test_the_subject_decides_what_rises_means(text: str, expected: float) -> Non
     assert score(text) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("No sign of weakness", 0.5),

@@ -211,7 +211,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("case", WAYS)
+@cases("case", WAYS)
 def test_the_direction_of_a_change_is_told(case: str) -> None:
     place, base, looser, tighter = WAYS[case]
     before = changed(DEFAULT, {place: base})

@@ -108,7 +108,7 @@ def test_another_nonce_is_the_same_request() -> None:
     assert found.text == reply, "the placeholder is what a reply is stored with"
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"system": "Another system text."},

@@ -344,8 +344,8 @@ def test_bull_and_bear_hear_the_same_news_differently() -> None:
     assert bear["confidence"] == "low"
 
 
-@pytest.mark.parametrize("role", [TECHNICAL, BULL], ids=lambda role: role.id)
-@pytest.mark.parametrize("vector", VECTORS)
+@cases("role", [TECHNICAL, BULL], ids=lambda role: role.id)
+@cases("vector", VECTORS)
 def test_a_score_that_says_it_already_is_left_alone(vector: str, role: Role) -> None:
     level = 0.4
     values = {f"component.{name}": level for name in COMPONENTS[vector]} | {ADX: TREND}

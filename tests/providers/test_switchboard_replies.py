@@ -123,8 +123,8 @@ def test_a_refusal_and_a_prompt_that_is_filtered_keep_their_tokens() -> None:
     assert (found.stop_reason, found.text, found.input_tokens) == ("filter", "", 100)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize(
+@cases("vendor", VENDORS)
+@cases(
     "odd", [{}, {"content": 7, "candidates": 7, "choices": 7}, {"choices": [7, None]}, {"usage": 7}]
 )
 def test_a_reply_without_words_is_an_empty_one(vendor: str, odd: dict[Any, Any]) -> None:
@@ -224,7 +224,7 @@ def test_an_error_of_a_vendor(
 DATE = {"date": "Mon, 05 Jan 2026 10:00:00 GMT"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("headers", "seconds"),
     [
         ({"retry-after": "Mon, 05 Jan 2026 10:00:30 GMT", **DATE}, 30),

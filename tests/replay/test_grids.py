@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from torra.config import Profile
 from torra.errors import ConfigError
 from torra.replay.grids import LARGEST, axis, cells
@@ -23,7 +24,7 @@ def test_an_axis(text: str, values: tuple[float, ...]) -> None:
     assert axis("--thresholds", text) == values
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "said"),
     [
         (".3:.7", "write FROM:TO:STEP"),

@@ -17,6 +17,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from instance_database import Database
+from tests.cases import cases
 from tests.doubles.entrance import OURS, TOKENS, bearer, csrf_of, desk_app, log_in, scripted_app
 from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import desks, stores
@@ -251,7 +252,7 @@ FORMULAS = (
 )
 
 
-@pytest.mark.parametrize("text", FORMULAS, ids=[f"formula {n}" for n in range(len(FORMULAS))])
+@cases("text", FORMULAS, ids=[f"formula {n}" for n in range(len(FORMULAS))])
 def test_a_cell_cannot_start_a_formula(text: str) -> None:
     assert cell(text) == f"'{text}"
 

@@ -132,7 +132,7 @@ def test_an_agent_that_abstains_without_a_call_gets_none() -> None:
     assert not provider.asked("news")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chosen", "asked"),
     [
         ({"mode": "full"}, True),

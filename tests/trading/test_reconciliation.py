@@ -127,7 +127,7 @@ def test_a_partial_fill_is_the_mean_of_its_deals() -> None:
     assert finding == Filled(SID, "PARTIAL", "501", 2000.4, 0.3, NOON, "9001")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("comment", "known"),
     [
         (SID, True),
@@ -382,8 +382,8 @@ def test_an_answer_that_is_overdue_is_looked_for_but_nothing_is_concluded(state:
 # --- which books may speak ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after", [-60.0, 0.0, 4.9])
-@pytest.mark.parametrize("state", ["PUBLISHED", "UNKNOWN", "FILLED", "EXPIRED"])
+@cases("after", [-60.0, 0.0, 4.9])
+@cases("state", ["PUBLISHED", "UNKNOWN", "FILLED", "EXPIRED"])
 def test_books_that_are_not_clearly_younger_say_nothing_of_a_row(state: str, after: float) -> None:
     row = opening(state=state) if state != "FILLED" else held()
     for entries in ((), (position(),), (deal_in(), deal_out()), (position(lots=0.1, stop=1.0),)):

@@ -65,7 +65,7 @@ def review(verdict: str = "BUY", position: Position | None = None, **changes: An
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("verdict", "side", "on_opposite", "name", "legs", "reason"),
     [
         ("HOLD", None, "close", "HOLD", (), "THRESHOLD"),
@@ -291,9 +291,9 @@ def test_a_runaway_is_capped_and_then_halted(scaled: Scale) -> None:
     assert (openings, halts) == (Risk().max_same_openings_per_hour, [R.REPEATED_EXECUTION])
 
 
-@pytest.mark.parametrize("state", ["HALTED", "", "unknown"])
-@pytest.mark.parametrize("profile", [Profile(), REVERSING])
-@pytest.mark.parametrize("side", [None, "LONG"])
+@cases("state", ["HALTED", "", "unknown"])
+@cases("profile", [Profile(), REVERSING])
+@cases("side", [None, "LONG"])
 def test_halted_stops_both_legs(state: str, profile: Profile, side: PositionSide | None) -> None:
     position = held(side) if side else None
     action = review("SELL", position, profile=profile, trading_state=state)

@@ -26,7 +26,7 @@ def history(*states: str, gaps: tuple[int, ...] = ()) -> list[tuple[datetime, fl
     return [(T + (index + skipped[index]) * STEP, LEVEL[name]) for index, name in enumerate(states)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("consensus", "expected"),
     [
         (-1.0, "STRONG_BEARISH"),

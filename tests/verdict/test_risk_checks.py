@@ -329,7 +329,7 @@ WORSENED: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", WORSENED)
+@cases("name", WORSENED)
 def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -> None:
     """Risk only shrinks: from left to right reasons are added and none goes away."""
     rest = {"cooldown_bars": 3, "free_margin": 60.0, "leverage": 90.0, "win_rates": (14, 30)}

@@ -164,7 +164,7 @@ def test_size_of_the_shipped_symbols(
     assert risk_engine.size(Levels(entry, stop, 1.0, 1.0), spec, Risk()) == expected
 
 
-@pytest.mark.parametrize("lots", [0.01, 0.03, 0.07, 0.29, 0.3, 0.57, 0.58, 1.13, 2.3, 4.35])
+@cases("lots", [0.01, 0.03, 0.07, 0.29, 0.3, 0.57, 0.58, 1.13, 2.3, 4.35])
 def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots: float) -> None:
     """0.29 / 0.01 is 28.999999999999996 in binary; here it is 29."""
     loss = float(dec(lots) * 400)
@@ -172,7 +172,7 @@ def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots: float) -
     assert risk_engine.size(Levels(48_000.0, 47_600.0, 1.0, 1.0), BTC, risk) == lots
 
 
-@pytest.mark.parametrize(
+@cases(
     ("multiplier", "expected"),
     [
         (1.0, 0.12), (0.7, 0.08), (0.56, 0.07), (0.08, 0.01), (0.07, 0.0), (0.0, 0.0),
@@ -278,7 +278,7 @@ def test_a_lower_multiplier_never_buys_more(
     assert sizes == sorted(sizes)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("lots", "reason"),
     [
         (0.01, None), (0.29, None), (50.0, None), (0.3, None),
