@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from agent_config import MODES
 from agents.contracts import VECTORS, DebateContext, Feature, Role
 from agents.evidence import missing, with_scores
@@ -61,7 +59,7 @@ def never(_prompt: Any) -> Any:
     raise AssertionError("asked")
 
 
-@pytest.mark.parametrize("role", NEEDED)
+@cases("role", NEEDED)
 def test_without_its_evidence_an_agent_abstains_without_a_call(role: str) -> None:
     told = AGENTS[role].analyze(bereft(role), never)
     assert told.abstained
@@ -78,7 +76,7 @@ def test_every_agent_but_the_gate_needs_something() -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("role", [role for role in NEEDED if role not in MODES["budget"].seats[1:]])
+@cases("role", [role for role in NEEDED if role not in MODES["budget"].seats[1:]])
 def test_at_the_desk_an_abstention_asks_nobody_and_is_no_failure(role: str) -> None:
     provider = Scripted()
     record = debate(provider, about=bereft(role), config=FULL)
@@ -105,7 +103,7 @@ def test_a_news_agent_without_a_headline_costs_the_desk_nothing() -> None:
         assert silent.scores[vector]["score"] == absent.scores[vector]["score"]
 
 
-@pytest.mark.parametrize("role", NEEDED)
+@cases("role", NEEDED)
 def test_one_piece_of_what_it_needs_is_enough(role: str) -> None:
     kept = next(name for name in bereft("").features if name.startswith(NEEDED[role]))
     seen = {"sentiment": "sentiment.up_bars", "momentum": "technical.cci20"}

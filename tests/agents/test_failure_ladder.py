@@ -103,7 +103,7 @@ def test_l1_stands_when_the_fallback_fails_too(answer) -> None:
     assert record.calls[-1].role_id == "chart_scorer"
 
 
-@pytest.mark.parametrize(
+@cases(
     "told",
     [
         None,
@@ -174,8 +174,8 @@ def test_a_null_is_a_missing_side_on_its_vector() -> None:
     assert record.debate["structure"] == pytest.approx(0.2 + (0.15 - 0.1) / 2)
 
 
-@pytest.mark.parametrize("value", [0.1, 0.3])
-@pytest.mark.parametrize("agent", sorted(OPINIONS))
+@cases("value", [0.1, 0.3])
+@cases("agent", sorted(OPINIONS))
 def test_a_sole_answer_is_used_alone_within_its_bound(agent: str, value: float) -> None:
     provider = everything_fails()
     way = SIDES.get(agent, 1)
@@ -225,7 +225,7 @@ def test_the_rules_stand_when_the_gates_model_fails() -> None:
     assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-@pytest.mark.parametrize(
+@cases(
     ("told", "multiplier", "veto", "reasons"),
     [
         (ruling(multiplier=0.5, reason_code="WEAK_CASE"), 0.5, False, ("WEAK_CASE",)),
@@ -381,7 +381,7 @@ def test_an_error_or_garbage_is_asked_once_more(first: Any) -> None:
     assert [call.status for call in record.calls[:2]] in (["garbage", "ok"], ["error", "ok"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("first", "reason"),
     [
         (TimeoutError(), "timeout"),

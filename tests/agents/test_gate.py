@@ -115,7 +115,7 @@ def test_a_calendar_that_may_miss_what_comes_is_flagged(status: str) -> None:
     assert near.flags == flags
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ahead", "behind", "veto"),
     [
         (None, None, False),

@@ -163,7 +163,7 @@ def test_what_is_not_exactly_one_json_object_is_garbage(text: str) -> None:
     assert refusal(text) == "garbage"
 
 
-@pytest.mark.parametrize("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
+@cases("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
 def test_what_is_no_text_is_garbage(value: Any) -> None:
     with pytest.raises(ModelUnavailable, match="garbage"):
         replies.load(value, "XAUUSD")
@@ -176,7 +176,7 @@ def test_every_field_of_a_report_is_required_and_typed(name: str) -> None:
     assert refusal(report() | {name: None}) == "garbage"
 
 
-@pytest.mark.parametrize("name", sorted(ruling()))
+@cases("name", sorted(ruling()))
 def test_every_field_of_a_ruling_is_required_and_typed(name: str) -> None:
     assert refusal(without(ruling(), name), GATE) == "garbage"
     assert refusal(ruling() | {name: [7]}, GATE) == "garbage"
@@ -195,7 +195,7 @@ def news(**changes: Any) -> dict[str, Any]:
     return report(ordinals={**OWN_FIELDS["ordinals"], **changes})
 
 
-@pytest.mark.parametrize("name", ORDINALS)
+@cases("name", ORDINALS)
 def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name: str) -> None:
     least, most = ORDINALS[name]
     for value in range(least, most + 1):
@@ -256,7 +256,7 @@ def test_another_symbol_fails_closed(symbol: str) -> None:
     assert refusal(ruling(symbol=symbol), GATE) == "wrong_symbol"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "kept", "role"),
     [
         (0.3, 0.3, TECHNICAL),

@@ -115,7 +115,7 @@ def test_a_number_of_a_deal_below_zero_is_refused() -> None:
         read_deal(deal_row(replace(DEAL, deal="-900")))
 
 
-@pytest.mark.parametrize(
+@cases(
     "real",
     [
         {"stop": 0.0, "target": 0.0}, {"profit": 0.0}, {"profit": -1234.5}, {"magic": 0},
@@ -264,9 +264,7 @@ TRADE: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"lots": -5.0}, {"lots": 0.0}, {"open_price": -1.0}, {"SL": -1.0}, {"TP": -0.1}]
-)
+@cases("wrong", [{"lots": -5.0}, {"lots": 0.0}, {"open_price": -1.0}, {"SL": -1.0}, {"TP": -0.1}])
 def test_a_row_of_dwx_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     assert len(parse_account({"account_info": INFO, "orders": {"5": ROW}}).rows) == 1
     with pytest.raises(ValueError, match="order 5: "):

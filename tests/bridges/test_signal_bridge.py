@@ -352,8 +352,8 @@ def test_what_comes_while_an_order_is_made_ready_stops_it(what: str) -> None:
     assert store.rows[row["sid"]]["state"] == "PENDING"
 
 
-@pytest.mark.parametrize("start", ["PENDING", "PUBLISHED", "WAITING"])
-@pytest.mark.parametrize("paper", [True, False])
+@cases("start", ["PENDING", "PUBLISHED", "WAITING"])
+@cases("paper", [True, False])
 def test_reducing_takes_every_opening_back_and_lets_closes_go(start: str, paper: bool) -> None:
     store, wire = Memory(), ScriptedBridge()
     close, opening = write(store, CLOSE, FOLLOW)

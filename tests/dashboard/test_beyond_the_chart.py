@@ -127,7 +127,7 @@ def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:
 # --- the fundamental analyst ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reason", "said"),
     [
         (

@@ -247,7 +247,7 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
     assert cells["tick.1.reason"]["text"] == "between the thresholds of its time"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("consensus", "words"),
     [
         (0.31, "+0.310 is 0.190 short of the BUY threshold +0.50"),
@@ -460,7 +460,7 @@ def test_a_skipped_tick_has_its_row_and_its_page() -> None:
     assert "the newest bar closed 3 bars ago" in own.text
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@cases("source", SOURCES)
 def test_each_source_type_explains_itself(source: str) -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
     assert figures.MARKS[source].text in page.text
@@ -548,7 +548,7 @@ def test_a_person_can_recompute_the_tick_from_the_page(source: str) -> None:
     assert sum(shares) == pytest.approx(numbers([final[0][1]])[0], abs=3e-5)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("damage", "named"),
     [
         (lambda r: r["agents"].update(momentum=0.9), "agent score of momentum"),

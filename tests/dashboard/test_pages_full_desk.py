@@ -443,7 +443,7 @@ def test_disagreements_and_pushes_are_listed() -> None:
         assert figures.plain(panel["spread"][vector], 3) in page.text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("side", "name", "told"),
     [
         ("buy", "conviction", ["conviction, buy"]),
@@ -596,7 +596,7 @@ def test_a_veto_without_a_verdict_is_told_too() -> None:
     assert shown.endswith(f"⊘ VETO of openings: {told['veto']}.")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("gate", "words"),
     [
         ({"veto": True, "rule": {"veto": True, "reasons": ["THIN_DATA"]}}, "THIN_DATA"),

@@ -206,7 +206,7 @@ def test_the_pages_of_the_desk_do_ask_the_database(
         assert len(said) >= least, name
 
 
-@pytest.mark.parametrize(
+@cases(
     "statement",
     [
         "SELECT count(*) FROM chains WHERE verdict = 'BUY'",

@@ -46,7 +46,7 @@ def test_a_taken_port_is_one_line_with_the_remedy(taken: int, start: str) -> Non
     assert "\n" not in line
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org", ""])
+@cases("host", ["0.0.0.0", "192.168.1.4", "::", "example.org", ""])
 def test_an_address_beyond_this_machine_is_refused(host: str) -> None:
     for start in (server.check_port, lambda *at: server.serve(open_app(ScriptedView()), *at)):
         with pytest.raises(ConfigError, match=r"this machine only.*SSH tunnel.*--allow-remote"):

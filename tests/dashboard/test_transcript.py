@@ -324,7 +324,7 @@ def test_cost_and_time_stand_against_their_limits(page_of: Callable[..., Any]) -
     assert (bare["cost"]["share"], bare["cost"]["width"]) == ("", None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("source", "flags", "words"),
     [
         ("AGENT_FULL", [], ""),

@@ -114,7 +114,7 @@ def record_like(rng):
     return {"deliberation": told, "calls": calls, "elapsed_ms": whole}
 
 
-@pytest.mark.parametrize(("ms", "nice"), [(0, 1), (0.3, 0.5), (1, 1), (7, 10), (2100, 2500)])
+@cases(("ms", "nice"), [(0, 1), (0.3, 0.5), (1, 1), (7, 10), (2100, 2500)])
 def test_an_axis_ends_at_a_round_number(ms: float, nice: float) -> None:
     assert waterfall._nice(ms) == pytest.approx(nice)
 
@@ -151,7 +151,7 @@ def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> Non
         )
 
 
-@pytest.mark.parametrize("case", ["whole", "silent", "vetoed", "rounds", "wrong"])
+@cases("case", ["whole", "silent", "vetoed", "rounds", "wrong"])
 def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case: str) -> None:
     record = record_of(case)
     spoke = {figures.title(r["agent_id"]) for r in record["deliberation"]["reports"]}
@@ -172,7 +172,7 @@ def test_a_side_without_the_other_moves_nothing() -> None:
     assert alone == {"Bull researcher": pytest.approx(0.13)}
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@cases("source", SOURCES)
 def test_every_source_type_has_its_charts(source: str) -> None:
     time = TIMES[-1 - SOURCES.index(source)]
     record = ScriptedView().tick("BTCUSD", "M15", time)

@@ -140,7 +140,7 @@ def test_what_is_written_otherwise_is_the_same_place() -> None:
     assert other != PROGRAM and change.spoil(other) == change.spoil(PROGRAM)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("place", "change", "told"),
     [
         ("desk:Desk.send", never("vetoed"), r"never\('vetoed'\) fits 0 nodes.*self\.halted or not"),

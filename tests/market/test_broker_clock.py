@@ -85,7 +85,7 @@ def test_the_usual_clock_follows_the_american_rule(scaled: Callable[..., int]) -
         assert NEW_YORK.to_utc(server) == moment or NEW_YORK.shown_twice(server)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     ["utc", "+05:45", "new_york+7", "Europe/London", "Australia/Lord_Howe", "Africa/Casablanca"],
 )

@@ -79,7 +79,7 @@ def test_a_regime_begins_at_its_border_and_the_first_that_holds_wins(
     assert name(**changes) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("unknown", "expected"),
     [
         (("adx14",), "range"),
@@ -189,7 +189,7 @@ def flags(**changes: float | None) -> tuple[str, ...]:
     return triage(**{**USUAL, **changes})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given_", "limit", "flag"),
     [
         ("range_atr", RANGE_SPIKE_ATR, "range_spike"),

@@ -54,7 +54,7 @@ def test_of_fixed_clocks_those_are_named_under_which_markets_open_on_sunday_even
     assert found is not None and "utc" not in found.better and "+02:00" in found.better
 
 
-@pytest.mark.parametrize("clock", READ_AS)
+@cases("clock", READ_AS)
 def test_a_market_without_weekends_raises_no_alarm(clock: str) -> None:
     for server in SERVERS:
         assert moving(misread(BITCOIN, server, clock), "M15", clock) is None

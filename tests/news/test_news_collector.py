@@ -277,7 +277,7 @@ def test_a_store_that_fails_is_told_and_tried_again() -> None:
 # --- what a tick is told --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [S.RATE_LIMITED, S.REFUSED, S.UNREACHABLE, S.BROKEN, S.EMPTY])
+@cases("status", [S.RATE_LIMITED, S.REFUSED, S.UNREACHABLE, S.BROKEN, S.EMPTY])
 def test_without_items_the_last_answer_says_why(status: NewsStatus) -> None:
     desk = Desk(finnhub=Vendor(NewsAnswer(status)))
     assert desk.seen().status is S.NOT_YET

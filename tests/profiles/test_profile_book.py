@@ -140,7 +140,7 @@ def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value: 
     assert read(item, text) == value
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "place"),
     [
         ("execution", ("execution",)),

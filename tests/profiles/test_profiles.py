@@ -75,7 +75,7 @@ def refusal(values: object) -> str:
 # --- what is refused ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "place", "near"),
     [
         ({"treshholds": {}}, "treshholds", "thresholds"),

@@ -111,7 +111,7 @@ def test_what_no_address_may_be_is_refused_without_quoting_it(url: str) -> None:
     assert "canary" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel", "x" * 513, "tab\tbed"])
+@cases("key", ["two words", "line\nbreak", "schlüssel", "x" * 513, "tab\tbed"])
 def test_an_odd_key_is_refused_without_quoting_it(key: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not a key") as caught:
         address("openai_compatible", {"OPENAI_API_KEY": key})

@@ -39,8 +39,8 @@ def test_no_model_stands_there_twice() -> None:
     assert {row.vendor for row in MODELS_KNOWN} == set(VENDORS)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize("tier", ["quick", "deep"])
+@cases("vendor", VENDORS)
+@cases("tier", ["quick", "deep"])
 def test_the_defaults_are_known_and_not_about_to_end(vendor: str, tier: str) -> None:
     row = BY_NAME[vendor, MODELS[vendor][tier]]
     assert row.retired is None and not row.replaced_by

@@ -830,7 +830,7 @@ def test_no_single_danger_vetoes(market: Values) -> None:
     assert not told["veto"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("flags", "multiplier"),
     [
         ("range_spike", 0.9),

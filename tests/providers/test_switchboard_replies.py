@@ -72,7 +72,7 @@ def test_a_server_that_counts_nothing_costs_the_worst_case(vendor: str) -> None:
         assert way.ask(vendor).cost_usd == 1000.0
 
 
-@pytest.mark.parametrize("odd", ["many", -1, 1.5, True, None, [7], {"n": 7}])
+@cases("odd", ["many", -1, 1.5, True, None, [7], {"n": 7}])
 def test_an_odd_count_is_none(odd: Any) -> None:
     usage = {"prompt_tokens": odd, "completion_tokens": 7, "prompt_tokens_details": odd}
     answer = httpx2.Response(200, json=body("openai_compatible", usage=usage))

@@ -273,7 +273,7 @@ def test_the_trap_does_catch_a_client_that_heeds_the_proxy(
         assert server.exchanges == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "place",
     [
         "https://other.test/v1/messages",

@@ -134,7 +134,7 @@ def test_a_cluster_of_the_same_program_is_taken() -> None:
     assert found.workers == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("scheduler", "worker", "answer", "said"),
     [
         ("tcp://192.168.1.5:8786", HERE, {}, "the scheduler listens at tcp://192.168.1.5:8786"),

@@ -257,7 +257,7 @@ def test_a_cell_cannot_start_a_formula(text: str) -> None:
     assert cell(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("text", ["", "halt", "127.0.0.1", '{"a":1}', "a=b", "1", "2026-02-13"])
+@cases("text", ["", "halt", "127.0.0.1", '{"a":1}', "a=b", "1", "2026-02-13"])
 def test_other_cells_are_as_they_are(text: str) -> None:
     assert cell(text) == text
 

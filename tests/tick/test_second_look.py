@@ -81,7 +81,7 @@ def of(record: Any, name: str) -> AgentReport:
 # --- who gets one, and what becomes of it ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", OPINIONS)
+@cases("name", OPINIONS)
 def test_a_report_of_low_confidence_gets_exactly_one(name: str) -> None:
     provider = Scripted({name: [LOW, SURE]})
     record = sit(provider)
@@ -324,7 +324,7 @@ class Slowly:
         return self.script.submit(request)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("takes", "looked"),
     [(1.0, True), (2.2, True), (2.25, True), (2.3, False), (4.0, False)],
 )

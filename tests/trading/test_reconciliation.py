@@ -218,7 +218,7 @@ def test_a_fill_is_known_though_the_position_does_not_show_yet() -> None:
 # --- the end of a position ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "reason"),
     [
         ("sl", "STOPPED"),
@@ -338,7 +338,7 @@ def test_an_order_is_never_sent_after_three_looks_and_a_minute() -> None:
         assert (finding.misses <= LOOKS) == (alarm_of(finding) is None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("entries", "more"),
     [
         ((), {"since": NOON}),
@@ -430,7 +430,7 @@ def test_a_close_that_opened_a_position_instead_is_a_stranger() -> None:
     assert isinstance(finding, External) and finding.ticket == "502"
 
 
-@pytest.mark.parametrize("state", UNEXECUTED)
+@cases("state", UNEXECUTED)
 def test_an_order_that_was_executed_after_its_end_is_late(state: str) -> None:
     row = opening(state=state)
     (finding,) = found([row], books(position(), deal_in()))

@@ -210,8 +210,8 @@ HALTING = [
 ]
 
 
-@pytest.mark.parametrize(("change", "reasons"), HALTING)
-@pytest.mark.parametrize("verdict", ["BUY", "SELL"])
+@cases(("change", "reasons"), HALTING)
+@cases("verdict", ["BUY", "SELL"])
 def test_an_opening_too_many_halts_the_desk(
     verdict: str, change: dict[str, Any], reasons: tuple[Any, ...]
 ) -> None:
@@ -318,7 +318,7 @@ def test_every_reason_that_applies_is_recorded_the_gate_first() -> None:
     assert action.reason == "TRADING_REDUCING"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "opens"),
     [
         ({"positions_open": 2}, True),

@@ -153,7 +153,7 @@ def test_sessions_follow_the_wall_clocks(moment: str, expected: str) -> None:
     assert rules.session(datetime.fromisoformat(moment).replace(tzinfo=UTC)) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "expected"),
     [
         ([], "flat"),
@@ -169,7 +169,7 @@ def test_trend_direction(values: list[Any], expected: str) -> None:
     assert rules.trend_direction(values) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("profits", "streak"),
     [([], 0), ([5.0, -1.0], 0), ([-1.0, -2.0, 3.0, -4.0], 2), ([-1.0, -1.0], 2), ([0.0, -1.0], 0)],
 )

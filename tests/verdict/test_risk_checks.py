@@ -280,7 +280,7 @@ def test_broken_statistics_deny() -> None:
         assert case(win_rates=pair).denied() == (R.BAD_NUMBER,), pair
 
 
-@pytest.mark.parametrize("name", TICKET_NUMBERS[:5])
+@cases("name", TICKET_NUMBERS[:5])
 def test_a_broken_ticket_hides_nothing_that_does_not_need_it(name: str) -> None:
     base = case(**WORSE, signals_last_hour=6)
     assert with_number(base, name, math.nan).denied() == (

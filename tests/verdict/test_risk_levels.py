@@ -58,7 +58,7 @@ def dec(value: float) -> Decimal:
     return Decimal(repr(value))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("side", "price", "atr", "spec", "expected"),
     [
         ("BUY", 48_000.0, 210.5, BTC, (48_000.0, 47_579.0, 48_842.0)),
@@ -147,7 +147,7 @@ def test_levels_are_whole_ticks_at_two_atr_and_two_r(
     assert towards * (target - entry) == 2 * distance
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "entry", "stop", "expected"),
     [
         (BTC, 48_000.0, 47_600.0, 0.12),  # 50 / 400 = 0.125
@@ -193,7 +193,7 @@ def test_a_stop_at_the_entry_buys_nothing() -> None:
     assert risk_engine.size(Levels(2_000.0, 2_000.0, 2_000.0, 1.0), GOLD, Risk()) == 0.0
 
 
-@pytest.mark.parametrize("broken", [math.nan, math.inf, 0.0, -1.0, 1e13])
+@cases("broken", [math.nan, math.inf, 0.0, -1.0, 1e13])
 def test_a_broken_level_buys_nothing(broken: float) -> None:
     assert risk_engine.size(Levels(broken, 2_000.0, 2_000.0, 1.0), GOLD, Risk()) == 0.0
     assert risk_engine.size(Levels(2_000.0, broken, 2_000.0, 1.0), GOLD, Risk()) == 0.0

@@ -172,7 +172,7 @@ def test_every_outcome_has_its_evolution() -> None:
     assert set(get_args(Evolution)) == {*VERDICTS.values(), "Strengthened", "Unknown"}
 
 
-@pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf, True, "7", None])
+@cases("broken", [math.nan, math.inf, -math.inf, True, "7", None])
 def test_a_broken_number_is_never_remembered(broken) -> None:
     told: dict[str, Any] = {
         "exit_price": 2010.0,
