@@ -47,7 +47,9 @@ ROOM: Final = 2 * 2**30
 YOUNG: Final = 20_000
 """New objects after which Python looks for garbage: at its own 700 that is a seventh of a run."""
 
-KEPT_OUT: Final = re.compile(r"^TORRA_|API_KEY|AUTH_TOKEN|_SECRET|_BASE_URL|_PROXY|_proxy")
+SECRETS = ("API_KEY", "AUTH_TOKEN", "_SECRET", "_BASE_URL", "_PROXY", "_proxy")
+
+KEPT_OUT: Final = re.compile("|".join(["^TORRA_", *SECRETS]))
 """Names in the environment that no test sees, but for those that it sets itself."""
 
 
