@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from agent_config import MODES
 from agents.contracts import VECTORS, DebateContext, Feature, Role
 from agents.evidence import missing, with_scores
 from agents.registry import AGENTS
+from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
 from torra.evidence.news_digest import NewsStatus
 
@@ -60,7 +59,7 @@ def never(_prompt: Any) -> Any:
     raise AssertionError("asked")
 
 
-@pytest.mark.parametrize("role", NEEDED)
+@cases("role", NEEDED)
 def test_without_its_evidence_an_agent_abstains_without_a_call(role: str) -> None:
     told = AGENTS[role].analyze(bereft(role), never)
     assert told.abstained
@@ -77,7 +76,7 @@ def test_every_agent_but_the_gate_needs_something() -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("role", [role for role in NEEDED if role not in MODES["budget"].seats[1:]])
+@cases("role", [role for role in NEEDED if role not in MODES["budget"].seats[1:]])
 def test_at_the_desk_an_abstention_asks_nobody_and_is_no_failure(role: str) -> None:
     provider = Scripted()
     record = debate(provider, about=bereft(role), config=FULL)
@@ -104,7 +103,7 @@ def test_a_news_agent_without_a_headline_costs_the_desk_nothing() -> None:
         assert silent.scores[vector]["score"] == absent.scores[vector]["score"]
 
 
-@pytest.mark.parametrize("role", NEEDED)
+@cases("role", NEEDED)
 def test_one_piece_of_what_it_needs_is_enough(role: str) -> None:
     kept = next(name for name in bereft("").features if name.startswith(NEEDED[role]))
     seen = {"sentiment": "sentiment.up_bars", "momentum": "technical.cci20"}
@@ -112,8 +111,8 @@ def test_one_piece_of_what_it_needs_is_enough(role: str) -> None:
     assert missing(AGENTS[role].role, about) == ""
 
 
-@pytest.mark.parametrize("status", NewsStatus)
-@pytest.mark.parametrize("role", ["news", "sentiment"])
+@cases("status", NewsStatus)
+@cases("role", ["news", "sentiment"])
 def test_an_abstention_says_why_there_is_no_news(role: str, status: NewsStatus) -> None:
     about = bereft(role)
     about = replace(
@@ -132,7 +131,7 @@ def test_a_count_of_no_headlines_is_no_mood() -> None:
     assert missing(AGENTS["news"].role, about) == "no news evidence (item, score)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("needs", "lacking"),
     [
         ((), ""),

@@ -11,6 +11,7 @@ from agent_config import GATE_ID, MAX_AGENTS, MODES
 from agent_framework import check_desk
 from agents.contracts import VECTORS, SourceType
 from agents.registry import AGENTS, Agent, seated
+from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
 
 
@@ -73,7 +74,7 @@ def test_a_desk_has_an_opinion_and_at_most_eight_agents() -> None:
         check_desk(settings(active_agents=tuple(many)).agents, many)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "message"),
     [
         ({"id": "other"}, "role id 'other'"),
@@ -101,7 +102,7 @@ def test_a_host_may_bring_its_own_agent_and_gate() -> None:
     assert provider.asked("risk_gate")
 
 
-@pytest.mark.parametrize("score", [None, "0.1", float("nan"), float("inf"), 1.5, True])
+@cases("score", [None, "0.1", float("nan"), float("inf"), 1.5, True])
 def test_l1_scores_that_are_none_are_the_callers_mistake(score) -> None:
     with pytest.raises(ValueError, match="L1 score momentum"):
         debate(Scripted(), about=context(scores={**context().scores, "momentum": score}))

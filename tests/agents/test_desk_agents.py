@@ -21,6 +21,7 @@ from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS
 from docs import generate
 from scoring_rubric import RUBRICS
+from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
     Scripted,
@@ -142,8 +143,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("cited", WRONG)
-@pytest.mark.parametrize("role", VOICES)
+@cases("cited", WRONG)
+@cases("role", VOICES)
 def test_a_value_that_is_not_in_the_bundle_moves_the_score_less(role: str, cited: Any) -> None:
     seen = context(features={**FULL_FEATURES, "technical.unknown": None})
     alone = settings(active_agents=(role,), second_look="never")
@@ -205,7 +206,7 @@ def test_the_full_desk_seats_eight_in_three_stages() -> None:
     assert reports(record)["news"].ordinals
 
 
-@pytest.mark.parametrize("role", DESK)
+@cases("role", DESK)
 def test_an_agents_rubric_bound_and_evidence_fit_together(role: str) -> None:
     seat = AGENTS[role].role
     assert RUBRICS[role].title == seat.title

@@ -14,6 +14,7 @@ from agent_config import MODES
 from agent_framework import Fallback, blend, undebated
 from agents.contracts import SIDES, VECTORS, AgentReport, ModelUnavailable, SourceType
 from agents.registry import AGENTS, Agent
+from tests.cases import cases
 from tests.doubles.scripted import (
     FULL_FEATURES,
     NEVER,
@@ -41,9 +42,9 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("kind", FAILURES)
-@pytest.mark.parametrize("failing", SUBSETS, ids=lambda part: "+".join(sorted(part)) or "none")
-@pytest.mark.parametrize("with_fallback", [True, False], ids=["fallback", "alone"])
+@cases("kind", FAILURES)
+@cases("failing", SUBSETS, ids=lambda part: "+".join(sorted(part)) or "none")
+@cases("with_fallback", [True, False], ids=["fallback", "alone"])
 def test_any_subset_may_fail(kind: str, failing: set[Any], with_fallback: bool) -> None:
     provider = Scripted(dict.fromkeys(failing, FAILURES[kind]))
     record = debate(provider, fallback=score_chart if with_fallback else None)
@@ -102,7 +103,7 @@ def test_l1_stands_when_the_fallback_fails_too(answer) -> None:
     assert record.calls[-1].role_id == "chart_scorer"
 
 
-@pytest.mark.parametrize(
+@cases(
     "told",
     [
         None,
@@ -173,8 +174,8 @@ def test_a_null_is_a_missing_side_on_its_vector() -> None:
     assert record.debate["structure"] == pytest.approx(0.2 + (0.15 - 0.1) / 2)
 
 
-@pytest.mark.parametrize("value", [0.1, 0.3])
-@pytest.mark.parametrize("agent", sorted(OPINIONS))
+@cases("value", [0.1, 0.3])
+@cases("agent", sorted(OPINIONS))
 def test_a_sole_answer_is_used_alone_within_its_bound(agent: str, value: float) -> None:
     provider = everything_fails()
     way = SIDES.get(agent, 1)
@@ -224,7 +225,7 @@ def test_the_rules_stand_when_the_gates_model_fails() -> None:
     assert record.source_type is SourceType.AGENT_PARTIAL
 
 
-@pytest.mark.parametrize(
+@cases(
     ("told", "multiplier", "veto", "reasons"),
     [
         (ruling(multiplier=0.5, reason_code="WEAK_CASE"), 0.5, False, ("WEAK_CASE",)),
@@ -245,7 +246,7 @@ def test_the_gates_model_can_only_be_stricter(
     assert record.ungated["momentum"]["score"] == pytest.approx(0.3 + 0.125)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("features", "multiplier", "veto"),
     [
         ({"market.spread_atr": 0.15}, 1.0, False),
@@ -380,7 +381,7 @@ def test_an_error_or_garbage_is_asked_once_more(first: Any) -> None:
     assert [call.status for call in record.calls[:2]] in (["garbage", "ok"], ["error", "ok"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("first", "reason"),
     [
         (TimeoutError(), "timeout"),

@@ -22,6 +22,7 @@ from agent_config import GateSettings
 from agents.contracts import VECTORS, Feature, Request
 from agents.registry import AGENTS
 from agents.risk_gate import rules
+from tests.cases import cases
 from tests.doubles import scripted
 from tests.worlds import desks
 from torra.config import ROOT, Profile, validate
@@ -187,7 +188,7 @@ def sources() -> Iterator[tuple[str, Path]]:
             yield path.relative_to(ROOT).as_posix(), path
 
 
-@pytest.mark.parametrize("pattern", BARRED)
+@cases("pattern", BARRED)
 def test_the_path_of_risk_does_not_mention_it(pattern: str) -> None:
     found = list(ROOT.glob(pattern))
     assert found

@@ -13,6 +13,7 @@ import pytest
 from agent_config import GateSettings
 from agents.contracts import Feature, GateReason
 from agents.risk_gate import ROLE, Rules, rules
+from tests.cases import cases
 from tests.worlds import desks
 from torra.clock import Simulated, duration, parse
 from torra.config import Profile, validate
@@ -51,7 +52,7 @@ def vetoed(*minutes: Any, **settings: Any) -> bool:
     return found.ruling.veto
 
 
-@pytest.mark.parametrize(
+@cases(
     ("to_next", "since_last", "veto"),
     [
         (None, None, False),
@@ -114,7 +115,7 @@ def test_a_calendar_that_may_miss_what_comes_is_flagged(status: str) -> None:
     assert near.flags == flags
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ahead", "behind", "veto"),
     [
         (None, None, False),

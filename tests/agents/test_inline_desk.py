@@ -28,6 +28,7 @@ from agents.contracts import (
 from agents.debate import stages
 from agents.debate.deliberation import Deliberation
 from agents.registry import AGENTS, Agent
+from tests.cases import cases
 from tests.doubles import scripted
 from torra.providers.recorded import RecordedProvider
 from torra.providers.rules.provider import RulesProvider
@@ -154,7 +155,7 @@ def test_the_deadline_holds_between_agents() -> None:
     assert clock.at <= 100.0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("took", "began", "counted"),
     [(3.0, "abc", "abc"), (5.0, "ab", "ab"), (7.0, "ab", "a"), (10.0, "a", "a"), (11.0, "a", "")],
     ids=["in-time", "two-fill-it", "second-too-late", "first-fills-it", "first-too-late"],
@@ -215,7 +216,7 @@ def test_the_record_of_a_text_that_cannot_be_written_is_empty() -> None:
     assert calls["momentum"]["user"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "reason"),
     [
         ({"symbol": "EURUSD"}, "wrong_symbol"),

@@ -16,6 +16,7 @@ from agents.contracts import VECTORS, Prompt
 from agents.lazy_text import later
 from agents.registry import AGENTS
 from scoring_rubric import build_interpretive_prompt
+from tests.cases import cases
 from tests.doubles import scripted
 from torra.providers.rules import readings
 from torra.providers.rules.readings import common_readings, regime
@@ -34,7 +35,7 @@ class Writer:
         return "user"
 
 
-@pytest.mark.parametrize(
+@cases(
     "read",
     [
         lambda prompt: prompt == EAGER,

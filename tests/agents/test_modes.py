@@ -17,6 +17,7 @@ from agent_config import GATE_ID, MODES, AgentSettings, Mode, StagePlan, row_of
 from agent_framework import check_desk, deliberate
 from agents.contracts import SourceType
 from agents.registry import AGENTS
+from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
 from tests.house.test_floors import MODULES
 from torra.config import ROOT
@@ -203,7 +204,7 @@ def test_no_other_module_knows_modes_apart() -> None:
     assert {path: found for path, found in lines.items() if found} == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     "source",
     [
         "if settings.mode == 'full': pass",

@@ -13,6 +13,7 @@ from agent_framework import Fallback
 from agents.contracts import AgentReport, ModelUnavailable, SourceType
 from agents.debate.panel import quorate
 from agents.registry import AGENTS, Agent
+from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, reporting, settings
 from torra.tick.chart_scorer import score_chart
 
@@ -39,7 +40,7 @@ def failing(count: int) -> dict[str, RuntimeError]:
     return dict.fromkeys(ANALYSTS[:count], DOWN)
 
 
-@pytest.mark.parametrize("missing", range(6))
+@cases("missing", range(6))
 def test_the_researchers_wait_for_three_reports(missing: int) -> None:
     provider = Scripted(failing(missing))
     record = sit(provider)
@@ -186,7 +187,7 @@ def test_order_changes_nothing() -> None:
         assert sit(Scripted(failing(3)), active_agents=order).scores == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("heard", "seats", "quorum", "enough"),
     [(0, 3, 3, True), (2, 4, 3, False), (3, 4, 3, True), (0, 5, 0, True), (5, 5, 8, False)],
 )

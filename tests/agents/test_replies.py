@@ -38,6 +38,7 @@ from agents.evidence import trust
 from agents.feature_words import sides
 from agents.registry import AGENTS
 from scoring_rubric import OWN_FLAGS
+from tests.cases import cases
 from tests.doubles import scripted
 from tests.doubles.scripted import FEATURES, OWN_FIELDS, Scripted, a_report, chart, debate, ruling
 
@@ -113,7 +114,7 @@ def with_number(text: str) -> str:
     return VALID.replace(NUMBER, f'"price_action": {text}')
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 400, "9" * 5000),
@@ -126,7 +127,7 @@ def test_what_is_no_finite_number_is_garbage_not_a_vote(text: str) -> None:
     assert refusal(case.replace("price_action", "momentum"), BULL) == "garbage"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         *(
@@ -162,28 +163,28 @@ def test_what_is_not_exactly_one_json_object_is_garbage(text: str) -> None:
     assert refusal(text) == "garbage"
 
 
-@pytest.mark.parametrize("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
+@cases("value", [None, 3, b"{}", ["{}"], {"text": "{}"}])
 def test_what_is_no_text_is_garbage(value: Any) -> None:
     with pytest.raises(ModelUnavailable, match="garbage"):
         replies.load(value, "XAUUSD")
 
 
-@pytest.mark.parametrize("name", sorted(report()))
+@cases("name", sorted(report()))
 def test_every_field_of_a_report_is_required_and_typed(name: str) -> None:
     assert refusal(without(report(), name)) == "garbage"
     assert refusal(report() | {name: 7}) == "garbage"
     assert refusal(report() | {name: None}) == "garbage"
 
 
-@pytest.mark.parametrize("name", sorted(ruling()))
+@cases("name", sorted(ruling()))
 def test_every_field_of_a_ruling_is_required_and_typed(name: str) -> None:
     assert refusal(without(ruling(), name), GATE) == "garbage"
     assert refusal(ruling() | {name: [7]}, GATE) == "garbage"
     assert refusal(ruling() | {name: None}, GATE) == "garbage"
 
 
-@pytest.mark.parametrize("name", ["falsifiers", "rebuttals"])
-@pytest.mark.parametrize("told", [None, "a close below", ["x"], [1], [["x"]], [{}], {"a": "b"}])
+@cases("name", ["falsifiers", "rebuttals"])
+@cases("told", [None, "a close below", ["x"], [1], [["x"]], [{}], {"a": "b"}])
 def test_a_case_without_its_own_fields_is_garbage(name: str, told: Any) -> None:
     assert refusal(report(), BULL) == "garbage"
     assert refusal(without(a_case(), name), BULL) == "garbage"
@@ -194,7 +195,7 @@ def news(**changes: Any) -> dict[str, Any]:
     return report(ordinals={**OWN_FIELDS["ordinals"], **changes})
 
 
-@pytest.mark.parametrize("name", ORDINALS)
+@cases("name", ORDINALS)
 def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name: str) -> None:
     least, most = ORDINALS[name]
     for value in range(least, most + 1):
@@ -206,7 +207,7 @@ def test_an_ordinal_out_of_its_range_is_clamped_and_flagged(name: str) -> None:
         assert "clamped" in told.flags
 
 
-@pytest.mark.parametrize("value", [None, "1", 0.5, True, [1], {}, "2.0", 1e-9])
+@cases("value", [None, "1", 0.5, True, [1], {}, "2.0", 1e-9])
 def test_an_ordinal_that_is_no_whole_number_is_garbage(value: Any) -> None:
     for name in ORDINALS:
         assert refusal(news(**{name: value}), NEWS) == "garbage"
@@ -223,7 +224,7 @@ def test_the_news_has_all_six_ordinals_or_none() -> None:
     assert read(report(ordinals={"trend": 1})).ordinals == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"adjustments": {"price_action": 0.1}},
@@ -255,7 +256,7 @@ def test_another_symbol_fails_closed(symbol: str) -> None:
     assert refusal(ruling(symbol=symbol), GATE) == "wrong_symbol"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "kept", "role"),
     [
         (0.3, 0.3, TECHNICAL),
@@ -282,7 +283,7 @@ def test_a_vector_outside_the_focus_is_dropped_and_flagged() -> None:
     assert "out_of_focus" in told.flags
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cited", "good"),
     [
         ([("technical.rsi14", 61.2)], True),
@@ -358,7 +359,7 @@ def test_holding_a_report_twice_changes_nothing() -> None:
     assert replies.held_to(once, TECHNICAL, FOUND) == once
 
 
-@pytest.mark.parametrize(
+@cases(
     "told",
     [
         None,
@@ -488,7 +489,7 @@ def test_a_key_in_another_language_is_garbage(name: str) -> None:
     assert refusal(told) == "garbage"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "role"),
     [
         ({"confidence": "hoch"}, TECHNICAL),
@@ -549,7 +550,7 @@ def test_a_hosts_own_chart_is_read_for_its_four_numbers(wrapped: Any) -> None:
     assert replies.scores(wrapped(noted)) == dict.fromkeys(VECTORS, 1.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "broken",
     [
         None,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cases import cases
 from tests.doubles.fake_dwx import START, HandClock
 from tests.worlds.dwx_channel import MAGIC, SID, closing, order
 from torra.bridges.at_most_once import AtMostOnce, OrderMarks, executed_as, opened
@@ -26,7 +27,7 @@ class Row(NamedTuple):
     comment: str = ""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "at", "is_ours"),
     [
         (Row(comment=SID), None, True),

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.worlds.channels import KEY, NOW, HandClock, order
 from torra.bridges.torra import drop_folder
 from torra.bridges.torra.drop_folder import (
@@ -127,7 +128,7 @@ def test_nothing_is_made_where_a_share_is_not_mounted(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seq", "sid"), [(-1, "T1"), (1, ""), (1, "../x"), (1, "T 1"), (10**10, "T1"), (1, "T" * 32)]
 )
 def test_a_name_is_a_name(seq: int, sid: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.worlds.channels import KEY, NOW, ORDER
 from torra.bridges.protocol import BrokerDeal, BrokerPosition, Quote, SymbolTerms
 from torra.bridges.torra.book_rows import (
@@ -133,7 +134,7 @@ def test_a_key_longer_than_a_block_is_hashed_first() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", NAMES)
+@cases("kind", NAMES)
 def test_what_is_written_is_read(kind: type[Message], scaled: Callable[..., int]) -> None:
     @settings(max_examples=scaled(2_000, 10))
     @given(any_of(kind))
@@ -147,7 +148,7 @@ def test_what_is_written_is_read(kind: type[Message], scaled: Callable[..., int]
     check()
 
 
-@pytest.mark.parametrize("kind", NAMES)
+@cases("kind", NAMES)
 def test_a_single_changed_byte_is_refused(kind: type[Message], scaled: Callable[..., int]) -> None:
     @settings(max_examples=scaled(2_000, 10))
     @given(any_of(kind), st.data())
@@ -225,7 +226,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
+@cases("what", WRONG)
 def test_a_signed_text_that_is_no_message_is_refused(what: str) -> None:
     found, put = WRONG[what]
     assert body().count(found) == 1
@@ -251,9 +252,7 @@ def test_a_message_of_another_kind_is_refused() -> None:
             assert refused(GOLDEN, kind) == "schema"
 
 
-@pytest.mark.parametrize(
-    "raw", [b"", b"\0" * 600, b"{}", b"\xff\xfe", GOLDEN + b"\n", b" " + GOLDEN]
-)
+@cases("raw", [b"", b"\0" * 600, b"{}", b"\xff\xfe", GOLDEN + b"\n", b" " + GOLDEN])
 def test_no_message_at_all(raw: bytes) -> None:
     assert refused(raw) == "auth"
 
@@ -280,7 +279,7 @@ def test_a_byte_order_mark_is_no_harm(encoding: str) -> None:
     assert refused(GOLDEN.decode().encode("utf-16")[:-1]) == "auth"
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
     [
         {"sl": Decimal("NaN")},
@@ -303,7 +302,7 @@ def test_a_writer_refuses_what_a_reader_would(wrong: dict[str, Any]) -> None:
     assert caught.value.reason == "schema"
 
 
-@pytest.mark.parametrize("count", ["0", "2", "-1", '"1"', "1.0"])
+@cases("count", ["0", "2", "-1", '"1"', "1.0"])
 def test_a_list_says_how_long_it_is(count: str) -> None:
     raw = encode(Positions(n=1, gmt=1, channel="main", account=1, rows=("a",)), KEY)
     text = body(raw).replace('"count":1', f'"count":{count}')

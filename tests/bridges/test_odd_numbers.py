@@ -15,6 +15,7 @@ import pytest
 import signal_bridge
 from tests.bridges.test_messages import ACK
 from tests.bridges.test_signal_bridge import CLOSE, LIFE, OPEN, Memory, T, send, write
+from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
 from tests.worlds.channels import KEY
 from torra.bridges.dwx.files import DwxFolder, parse_account, parse_trades
@@ -52,7 +53,7 @@ def signed(**wrong: str) -> bytes:
     return seal(body, KEY)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "told"),
     [
         ("volume", "-5.00"), ("volume", "9999999999.00"), ("price", "-1.10013"), ("ticket", "-10"),
@@ -88,7 +89,7 @@ def test_what_a_real_broker_answers_is_read(real: dict[str, Any]) -> None:
 # --- the rows of its lists ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
     [
         {"lots": -5.0}, {"lots": 0.0}, {"lots": 2.0 * MOST_LOTS}, {"entry": -1.0}, {"entry": 0.0},
@@ -114,7 +115,7 @@ def test_a_number_of_a_deal_below_zero_is_refused() -> None:
         read_deal(deal_row(replace(DEAL, deal="-900")))
 
 
-@pytest.mark.parametrize(
+@cases(
     "real",
     [
         {"stop": 0.0, "target": 0.0}, {"profit": 0.0}, {"profit": -1234.5}, {"magic": 0},
@@ -136,7 +137,7 @@ def books(*rows: Any) -> BrokerBooks:
     return BrokerBooks(positions, deals, T + LIFE, T - timedelta(days=7))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "said"),
     [
         (replace(POSITION, lots=-5.0), "position 77: lots is -5.0"),
@@ -188,8 +189,8 @@ def reported(draft: Any = OPEN, status: str = "FILLED", **more: Any) -> tuple[Me
     return store, str(rows[-1]["sid"])
 
 
-@pytest.mark.parametrize("status", ["FILLED", "PARTIAL"])
-@pytest.mark.parametrize(
+@cases("status", ["FILLED", "PARTIAL"])
+@cases(
     ("odd", "said"),
     [
         ({"volume": -5.0}, "volume is -5.0"),
@@ -263,9 +264,7 @@ TRADE: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"lots": -5.0}, {"lots": 0.0}, {"open_price": -1.0}, {"SL": -1.0}, {"TP": -0.1}]
-)
+@cases("wrong", [{"lots": -5.0}, {"lots": 0.0}, {"open_price": -1.0}, {"SL": -1.0}, {"TP": -0.1}])
 def test_a_row_of_dwx_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     assert len(parse_account({"account_info": INFO, "orders": {"5": ROW}}).rows) == 1
     with pytest.raises(ValueError, match="order 5: "):

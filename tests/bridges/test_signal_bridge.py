@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import signal_bridge
+from tests.cases import cases
 from tests.doubles.scripted_bridge import ScriptedBridge
 from tests.worlds.orders import Decided
 from torra.bridges.paper import EventKind, PaperEvent
@@ -351,8 +352,8 @@ def test_what_comes_while_an_order_is_made_ready_stops_it(what: str) -> None:
     assert store.rows[row["sid"]]["state"] == "PENDING"
 
 
-@pytest.mark.parametrize("start", ["PENDING", "PUBLISHED", "WAITING"])
-@pytest.mark.parametrize("paper", [True, False])
+@cases("start", ["PENDING", "PUBLISHED", "WAITING"])
+@cases("paper", [True, False])
 def test_reducing_takes_every_opening_back_and_lets_closes_go(start: str, paper: bool) -> None:
     store, wire = Memory(), ScriptedBridge()
     close, opening = write(store, CLOSE, FOLLOW)
@@ -468,7 +469,7 @@ REPORTS = ("CLAIMED", "PLACED", "FILLED", "PARTIAL", "REJECTED", "EXPIRED", "UNK
            "UNKNOWN_NOT_SENT")  # fmt: skip
 
 
-@pytest.mark.parametrize("status", REPORTS)
+@cases("status", REPORTS)
 def test_a_report_is_booked_once_however_often_it_comes(status: str) -> None:
     store, wire = Memory(), ScriptedBridge()
     (row,) = write(store, OPEN)

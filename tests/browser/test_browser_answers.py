@@ -104,7 +104,7 @@ def site(
 @pytest.fixture(scope="module")
 def cookies(browser: Browser, site: tuple[Site, dict[str, list[str]]]) -> list[dict[str, Any]]:
     with Visit(browser) as visit:
-        return visit.enter(site[0])
+        return visit.admit(site[0])
 
 
 def sorted_out(database: Any, settings: DeskSettings) -> dict[str, list[str]]:
@@ -226,7 +226,8 @@ def test_home_of_two_symbols_has_few_words(
     app = create_app(pages.app.extensions["torra_agents"].desk_view, access=ACCESS,
                      backing=pages.backing)  # fmt: skip
     with contextlib.closing(pages.desk), Site(app) as served, Visit(browser, screen=WIDE) as visit:
-        visit.enter(served)
+        visit.admit(served)
+        visit.page.goto(served.url + "/")
         visit.page.wait_for_load_state("load")
         assert len(visit.page.query_selector_all(".card.symbol")) == 2
         said = visit.page.inner_text("main").split()

@@ -62,7 +62,7 @@ def test_the_tour_is_walked_beside_the_real_pages(
 ) -> None:
     _, site = place
     with Visit(browser) as visit:
-        visit.enter(site)
+        visit.admit(site)
         page = visit.page
         page.goto(site.url + "/")
         page.get_by_role("complementary", name="First steps").wait_for()
@@ -104,7 +104,7 @@ def test_a_phone_shows_the_yes_above_its_five_words(
     backing, site = place
     (row,) = backing.database.proposals()
     with Visit(browser, screen=PHONE) as visit:
-        visit.enter(site)
+        visit.admit(site)
         visit.page.goto(f"{site.url}/approvals/{row['sid']}")
         yes = visit.page.locator("#approve").bounding_box()
         words = visit.page.locator(".rooms").bounding_box()
@@ -122,7 +122,7 @@ def test_the_new_pages_are_right_in_every_look(
         "/", "/first-run", "/models", "/add-symbol", "/add-symbol?source=files&symbol=BTCEUR",
     )  # fmt: skip
     with Visit(browser) as visit:
-        cookies = visit.enter(site)
+        cookies = visit.admit(site)
     cases = [(address, *look) for address in addresses for look in LOOKS]
     random.Random(3).shuffle(cases)  # the same every day
     wrong = []
@@ -145,7 +145,7 @@ def test_a_symbol_is_added_by_keys_alone(
         ROOT / "sample_data" / "BTCUSD_M15.csv", backing.home / "uploads" / "SOLUSD_M15.csv"
     )
     with Visit(browser, screen=PHONE) as visit:
-        visit.enter(site)
+        visit.admit(site)
         page = visit.page
         page.goto(site.url + "/add-symbol")
         page.locator("#f-source").select_option("files")

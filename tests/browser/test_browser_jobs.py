@@ -43,7 +43,7 @@ def test_a_replay_is_asked_for_watched_and_cancelled(
     backing, site = place
     database = backing.database
     with Visit(browser) as visit:
-        visit.enter(site, "approve")
+        visit.admit(site, "approve")
         page = visit.page
         page.goto(site.url + "/replays")
         page.select_option("#start-bars", "sample")

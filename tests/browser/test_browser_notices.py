@@ -113,7 +113,8 @@ def test_new_notices_are_shown_once_while_a_page_is_open(
     tell(pages, "past")
     with Visit(browser) as visit:
         allow(visit, site)
-        visit.enter(site, "read")
+        visit.admit(site, "read")
+        visit.page.goto(site.url + "/")
         page = visit.page
         switch_on(page)
         tell(pages, "one")
@@ -148,7 +149,8 @@ def test_new_notices_are_shown_once_while_a_page_is_open(
 def test_two_tabs_show_one(browser: Browser, pages: Pages, site: Site) -> None:
     with Visit(browser) as visit, ExitStack() as stack:
         allow(visit, site)
-        visit.enter(site, "read")
+        visit.admit(site, "read")
+        visit.page.goto(site.url + "/")
         switch_on(visit.page)
         other = visit.context.new_page()
         stack.callback(other.close)
@@ -173,7 +175,8 @@ def test_a_browser_that_refuses_is_told_where_to_allow(
             "Object.defineProperty(Notification, 'permission', { get: () => 'denied' });"
             "Notification.requestPermission = async () => 'denied';"
         )
-        visit.enter(site, "read")
+        visit.admit(site, "read")
+        visit.page.goto(site.url + "/")
         page = visit.page
         unfold(page)
         page.click("#open-display")
@@ -185,7 +188,8 @@ def test_a_browser_that_refuses_is_told_where_to_allow(
 def test_a_browser_without_notifications_is_offered_none(browser: Browser, site: Site) -> None:
     with Visit(browser) as visit:
         visit.context.add_init_script("delete window.Notification;")
-        visit.enter(site, "read")
+        visit.admit(site, "read")
+        visit.page.goto(site.url + "/")
         unfold(visit.page)
         visit.page.click("#open-display")
         assert visit.page.locator(".preferences fieldset").count() == 5

@@ -91,7 +91,7 @@ def test_a_proposal_is_read_and_approved_and_another_expires(
     backing, clock, site = place
     sid = waiting(backing, "BTCUSD")
     with Visit(browser, screen=DESK) as visit:
-        visit.enter(site, "approve")
+        visit.admit(site, "approve")
         page = visit.page
         page.goto(f"{site.url}/approvals/{sid}")
         placed = {name: (top, end) for name, top, end in page.evaluate(
@@ -140,7 +140,7 @@ def test_the_trades_stay_in_their_panel_at_any_width(
     _, _, site = place
     scrolled = set()
     with Visit(browser, screen=DESK) as visit:
-        visit.enter(site)
+        visit.admit(site)
         visit.page.goto(f"{site.url}/trades")
         assert visit.page.locator(".listing tbody tr").count() > 0
         for width in (320, 390, 600, 740, 800, 900, 980, 1000, 1080, 1100, 1366, 1440, 1920):
@@ -172,7 +172,7 @@ def test_a_phone_lists_a_tick_in_three_lines_and_ten_of_a_symbol(
 ) -> None:
     _, _, site = place
     with Visit(browser, screen=PHONE) as visit:
-        visit.enter(site)
+        visit.admit(site)
         visit.page.goto(f"{site.url}/history")
         rows = visit.page.evaluate(HEIGHTS, ".ticks-of tbody tr")
         assert rows and max(rows) <= MOST_ROW, rows
@@ -188,7 +188,7 @@ def test_every_page_of_the_desk_begins_at_the_same_edge(
 ) -> None:
     _, _, site = place
     with Visit(browser, screen={"width": 1440, "height": 900}) as visit:
-        visit.enter(site)
+        visit.admit(site)
         lefts = {}
         for name in ("signals", "costs", "models", "health", "profiles", "help"):
             visit.page.goto(f"{site.url}/{name}")
@@ -206,7 +206,7 @@ def test_the_proposal_fits_a_phone(
     only_nightly(scaled)
     backing, _, site = place
     with Visit(browser, screen=PHONE, scheme="dark") as visit:
-        visit.enter(site, "approve")
+        visit.admit(site, "approve")
         visit.page.goto(f"{site.url}/approvals/{waiting(backing, 'BTCUSD')}")
         placed = visit.page.evaluate(PLACES, [HEAD, CHECKS, ACTIONS])
         assert all(end is not None and end <= PHONE["height"] for _, _, end in placed), placed
@@ -225,7 +225,7 @@ def test_a_profile_is_edited_and_undone(
         return json.loads(saved.read_text())["agents"]["history_lookback"]
 
     with Visit(browser, screen=DESK) as visit:
-        visit.enter(site)
+        visit.admit(site)
         page = visit.page
         page.goto(f"{site.url}/profiles/{name}")
         page.fill("#filter", "history_lookback")

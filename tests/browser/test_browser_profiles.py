@@ -90,7 +90,7 @@ def place(tmp_path: Path) -> Iterator[tuple[Pages, Site]]:
 @pytest.fixture(scope="module")
 def cookies(browser: Browser, shared: tuple[Pages, Site]) -> list[dict[str, Any]]:
     with Visit(browser) as visit:
-        return visit.enter(shared[1])
+        return visit.admit(shared[1])
 
 
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])

@@ -70,7 +70,7 @@ def cookies(
     browser: Browser, sites: dict[str, tuple[Site, dict[Any, Any]]]
 ) -> list[dict[str, Any]]:
     with Visit(browser) as visit:
-        return visit.enter(sites["desk"][0])
+        return visit.admit(sites["desk"][0])
 
 
 def stops(sites):

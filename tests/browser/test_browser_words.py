@@ -56,7 +56,7 @@ def desk(tmp_path: Path) -> Iterator[Site]:
 
 def test_a_word_opens_its_explanation_by_key_and_by_touch(browser: Browser) -> None:
     with Site(view_app()) as site, Visit(browser, screen=PHONE) as visit:
-        visit.enter(site)
+        visit.admit(site)
         page = visit.page
         page.goto(f"{site.url}/symbol/BTCUSD/M15")
         word, bubble = page.locator("button.term").first, page.locator(".bubble").first
@@ -80,7 +80,7 @@ def test_a_word_opens_its_explanation_by_key_and_by_touch(browser: Browser) -> N
 
 def test_a_marker_says_what_it_stands_for_and_has_no_text_of_its_own(browser: Browser) -> None:
     with Site(view_app()) as site, Visit(browser) as visit:
-        visit.enter(site)
+        visit.admit(site)
         visit.page.goto(f"{site.url}/symbol/BTCUSD/M15")
         visit.page.wait_for_selector("#chart canvas")
         found = visit.page.evaluate(MARKER)
@@ -93,8 +93,9 @@ def test_a_marker_says_what_it_stands_for_and_has_no_text_of_its_own(browser: Br
 
 def test_a_missing_reason_is_told_beside_its_field(browser: Browser, desk: Site) -> None:
     with Visit(browser) as visit:
-        visit.enter(desk)
+        visit.admit(desk)
         page = visit.page
+        page.goto(desk.url + "/")
         halt(page)
         page.goto(f"{desk.url}/signals")
         assert page.locator("text=Halt everything").count() == 0
@@ -112,7 +113,7 @@ def test_the_header_says_halted_as_soon_as_the_desk_has_answered(
     browser: Browser, desk: Site
 ) -> None:
     with Visit(browser) as visit:
-        visit.enter(desk)
+        visit.admit(desk)
         page = visit.page
         page.clock.install()
         page.goto(f"{desk.url}/health")
@@ -141,7 +142,7 @@ COVERED = """
 def test_nothing_lies_over_what_decides_on_a_phone(browser: Browser, desk: Site) -> None:
     proposals = desk.app.extensions["torra_agents"].backing.database.proposals()
     with Visit(browser, screen=PHONE) as visit:
-        visit.enter(desk)
+        visit.admit(desk)
         for row in proposals[:3]:
             visit.page.goto(f"{desk.url}/approvals/{row['sid']}")
             visit.page.wait_for_load_state("load")

@@ -38,7 +38,7 @@ def site(
 @pytest.fixture(scope="module")
 def cookies(browser: Browser, site: tuple[Site, dict[str, str]]) -> list[dict[str, Any]]:
     with Visit(browser) as visit:
-        return visit.enter(site[0])
+        return visit.admit(site[0])
 
 
 def test_nothing_is_wrong_with_any_hosted_screen(

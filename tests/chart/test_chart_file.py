@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from tests.cases import cases
 from torra.chart import screenshot as chart_file
 from torra.chart.screenshot import (
     LEAST_PIXELS,
@@ -261,7 +262,7 @@ def test_a_file_that_turns_into_something_else_is_looked_at_twice(
     assert place(PNG).reason == "type"
 
 
-@pytest.mark.parametrize(
+@cases(
     "template",
     [
         "",

@@ -26,6 +26,7 @@ from PIL import Image
 
 from technical_calculator import HISTORY, score_frame
 from tests import ROOT
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds.price_series import rows_of, walk
 from torra.chart import renderer as chart_renderer
@@ -457,8 +458,8 @@ def test_too_few_bars_are_refused() -> None:
             btc(BARS.iloc[:count])
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, -1.0])
-@pytest.mark.parametrize("column", ["open", "high", "low", "close"])
+@cases("value", [np.nan, np.inf, -np.inf, 0.0, -1.0])
+@cases("column", ["open", "high", "low", "close"])
 def test_prices_that_are_none_are_refused(value: float, column: str) -> None:
     bars = BARS.copy()
     bars.iloc[-5, list(bars).index(column)] = value

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import cases
 from torra.bridges.protocol import Quote, SymbolTerms
 from torra.bridges.torra.book_rows import symbol_row
 from torra.bridges.torra.messages import TAIL_LENGTH, Heartbeat, Symbols, encode, seal
@@ -323,7 +324,7 @@ def test_real_money_and_a_small_balance_are_said(tmp_path: Path) -> None:
     assert "balance" not in notes(real, capital=500.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("symbol", "kind"),
     [
         ("EURUSD", ("fx", ("EUR", "USD"))),

@@ -16,6 +16,7 @@ from flask import Flask, request
 from flask.testing import FlaskClient
 from werkzeug.http import parse_cookie
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.entrance import (
     KEY,
@@ -538,7 +539,7 @@ def test_a_login_never_leads_elsewhere(client: FlaskClient, path: str) -> None:
     assert answer.headers["Location"] == "/"
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     ["/torra/", "/torra/help", "/torra/audit?action=halt&actor=a%40b", "/torra/symbol/BTC%20X/M15",
      "/torra/@x", "/torra/help#keys"],
@@ -547,7 +548,7 @@ def test_a_login_leads_to_paths_of_ours(path: str) -> None:
     assert own_path(path, "/torra/") == path
 
 
-@pytest.mark.parametrize("path", ["/", "/torra", "/torrax", "/other/", "/torra/../"])
+@cases("path", ["/", "/torra", "/torrax", "/other/", "/torra/../"])
 def test_a_hosts_own_pages_are_not_ours(path: str) -> None:
     assert own_path(path, "/torra/") == "/torra/"
 

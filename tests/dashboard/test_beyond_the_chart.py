@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents.registry import AGENTS
+from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView, bars
@@ -153,7 +154,7 @@ def test_a_glance_keeps_what_a_tick_knew_and_that_it_could_not_know() -> None:
 # --- the fundamental analyst ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reason", "said"),
     [
         (
@@ -171,7 +172,7 @@ def test_an_analyst_that_abstains_says_why_in_words(reason: str, said: str) -> N
     assert said in surroundings.plain_reason(reason)
 
 
-@pytest.mark.parametrize("role", AGENTS)
+@cases("role", AGENTS)
 def test_a_sitting_with_any_agent_is_shown_with_its_name(role: str) -> None:
     """Every agent of the registry, in a seat that no mode has: no page breaks, each has a title."""
     view = View("demo")

@@ -12,6 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from instance_database import TickKey
+from tests.cases import cases
 from tests.doubles.visitors import open_app
 from tests.worlds import desks
 from torra.bridges.paper import Bar, PaperOrder, PaperPosition, advance
@@ -196,7 +197,7 @@ def test_pages_write_nothing(client: FlaskClient, desk: Desk) -> None:
     assert contents() == before
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "found"),
     [
         ("a", (None, "b")),

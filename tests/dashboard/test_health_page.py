@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import bearer
 from tests.worlds import desks
@@ -158,7 +159,7 @@ def test_a_stream_that_never_had_a_bar_wants_a_look_with_its_remedy(feed: str) -
     assert waits.level == "note"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("symbol", "now", "hours", "level"),
     [
         ("EURUSD", "2021-11-13T12:00:00Z", 15, "note"),  # a Saturday

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy, check_structure, get
 from tests.doubles.page_reader import client as view_client
 from tests.worlds import demo_orders
@@ -79,7 +80,7 @@ def test_a_desk_that_has_not_traded_has_no_line_and_says_so() -> None:
     assert home_cells.risk(found)["risk.room"]["text"] == "no profile has a cap"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("lost", "width", "says"),
     [
         (0.0, 0.0, "Day's loss cap: 200.00 of 200.00"),
@@ -144,7 +145,7 @@ def symbol(**more: Any) -> ShownInstance:
     return ShownInstance.read({**known, **more})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("consensus", "says"),
     [
         (0.23, "0.27 short of buy"),

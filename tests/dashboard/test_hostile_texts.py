@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from jinja2 import FileSystemLoader
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds.hostile_home import Home, supply
 from tests.worlds.hostile_texts import TEXTS
@@ -328,7 +329,7 @@ def test_a_page_that_trusts_a_stranger_is_found(
         hostile.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
     [
         '<p title="a" onclick="b">x</p>', "<p><img src=x></p>", "<p><!-- x --></p>",

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.doubles.entrance import bearer, scripted_app
 from tests.doubles.page_reader import client as scripted_client
 from tests.worlds.demo_view import ScriptedView
@@ -81,7 +82,7 @@ def test_the_names_of_operations_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize(("path", "method", "told"), OPERATIONS, ids=NAMES)
+@cases(("path", "method", "told"), OPERATIONS, ids=NAMES)
 def test_an_operation_says_what_it_wants_and_answers(
     path: str, method: str, told: dict[str, Any]
 ) -> None:
@@ -149,7 +150,7 @@ def filled(path):
 READING = [(path, told) for path, method, told in OPERATIONS if method == "get"]
 
 
-@pytest.mark.parametrize(("path", "told"), READING, ids=[path for path, _ in READING])
+@cases(("path", "told"), READING, ids=[path for path, _ in READING])
 def test_a_real_answer_is_what_the_description_says(path: str, told: dict[str, Any]) -> None:
     with scripted_client().get(filled(path)) as answer:
         code = str(answer.status_code)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from tests.cases import cases
 from tests.doubles.entrance import (
     OURS,
     TOKENS,
@@ -155,7 +156,7 @@ def test_a_login_from_elsewhere_is_refused_and_costs_no_try(place: Place, words:
     assert log_in(client, "admin").status_code == 303
 
 
-@pytest.mark.parametrize(
+@cases(
     ("host", "headers", "code"),
     [
         ("desk.lan:5000", {"Origin": "http://desk.lan:5000"}, 303),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.cases import cases
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ALARM, INSTANCES, ScriptedView
 from torra.config import ROOT
@@ -58,9 +57,7 @@ def test_a_busy_desk_tells_numbers_and_leads_on() -> None:
     assert {"/approvals", "/signals", "/health", "/costs"} <= addresses
 
 
-@pytest.mark.parametrize(
-    ("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (None, ""), (2.5, "alert")]
-)
+@cases(("cost", "tone"), [(1.59, ""), (1.6, "warn"), (2.0, "alert"), (None, ""), (2.5, "alert")])
 def test_the_cost_warns_near_the_ceiling(cost: float | None, tone: str) -> None:
     assert overview(cost_hour=cost)["cells"]["desk.cost"]["tone"] == tone
 
@@ -86,7 +83,7 @@ def instance(**changes):
 SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "told"),
     [
         ({}, []),

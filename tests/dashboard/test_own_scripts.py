@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
+from tests.cases import cases
 from torra.config import ROOT
 
 STATIC = ROOT / "static"
@@ -37,7 +36,7 @@ def without_comments(text: str) -> str:
     return re.sub(r"(?m)^\s*//.*$", "", text)
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+@cases("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_writes_text_only_and_asks_nobody_else(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not FROM_STRINGS.search(text)
@@ -45,7 +44,7 @@ def test_a_script_writes_text_only_and_asks_nobody_else(path: Path) -> None:
     assert not ELSEWHERE.search(text)
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+@cases("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_says_what_it_is_for_and_loads_only_our_own(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("// ")
@@ -55,7 +54,7 @@ def test_a_script_says_what_it_is_for_and_loads_only_our_own(path: Path) -> None
         assert source[2:] in NAMES
 
 
-@pytest.mark.parametrize("path", SHEETS, ids=lambda path: path.name)
+@cases("path", SHEETS, ids=lambda path: path.name)
 def test_a_sheet_loads_nothing(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"url\(|@import|expression\(|-moz-binding", text)
@@ -66,7 +65,7 @@ def test_a_sheet_loads_nothing(path: Path) -> None:
         assert path.stat().st_size < 12_000
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+@cases("path", TEMPLATES, ids=lambda path: path.name)
 def test_a_template_escapes_everything_and_has_no_inline_code(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     found = UNSAFE_TEMPLATE.search(text)
@@ -79,7 +78,7 @@ def test_a_template_escapes_everything_and_has_no_inline_code(path: Path) -> Non
             assert source[1] in NAMES, tag
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pattern", "text"),
     [
         (FROM_STRINGS, "place.innerHTML = text"),

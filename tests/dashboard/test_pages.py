@@ -13,6 +13,7 @@ import pytest
 from flask import Flask
 
 from agents.contracts import VECTORS
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
 from tests.doubles.visitors import ACCESS, open_app
@@ -45,17 +46,17 @@ PAGES = [
 # --- every page is a sound document ---
 
 
-@pytest.mark.parametrize("address", PAGES)
+@cases("address", PAGES)
 def test_a_page_has_structure_that_a_screen_reader_can_follow(address: str) -> None:
     check_structure(get(address))
 
 
-@pytest.mark.parametrize("address", PAGES)
+@cases("address", PAGES)
 def test_a_page_needs_nothing_that_the_policy_forbids(address: str) -> None:
     check_policy(get(address))
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
     [*PAGES, "/healthz", "/api/v1/overview", "/nope", "/assets/torra.css", "/favicon.ico"],
 )
@@ -74,8 +75,8 @@ def test_every_answer_has_the_security_headers(address: str) -> None:
 # --- read-only, this machine only ---
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
-@pytest.mark.parametrize(
+@cases("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
+@cases(
     "address",
     ["/", "/symbol/BTCUSD/M15", "/api/v1/overview", "/assets/live.js", "/favicon.ico"],
 )
@@ -98,13 +99,11 @@ def test_this_machine_may_ask(host: str) -> None:
     assert client().get("/", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     "host",
     ["evil.test", "127.0.0.1.evil.test", "evil.test:5000", "localhost.evil.test", "10.0.0.7"],
 )
-@pytest.mark.parametrize(
-    "address", ["/", "/api/v1/overview", "/assets/live.js", "/favicon.ico", "/nope"]
-)
+@cases("address", ["/", "/api/v1/overview", "/assets/live.js", "/favicon.ico", "/nope"])
 def test_a_rebound_name_is_refused(host: str, address: str) -> None:
     answer = client().get(address, headers={"Host": host}, buffered=True)
     assert answer.status_code == 400
@@ -248,7 +247,7 @@ def test_a_listed_tick_is_judged_by_its_own_thresholds() -> None:
     assert cells["tick.1.reason"]["text"] == "between the thresholds of its time"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("consensus", "words"),
     [
         (0.31, "+0.310 is 0.190 short of the BUY threshold +0.50"),
@@ -461,7 +460,7 @@ def test_a_skipped_tick_has_its_row_and_its_page() -> None:
     assert "the newest bar closed 3 bars ago" in own.text
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@cases("source", SOURCES)
 def test_each_source_type_explains_itself(source: str) -> None:
     page = get(f"/symbol/BTCUSD/M15/{TICKS[source]}")
     assert figures.MARKS[source].text in page.text
@@ -549,7 +548,7 @@ def test_a_person_can_recompute_the_tick_from_the_page(source: str) -> None:
     assert sum(shares) == pytest.approx(numbers([final[0][1]])[0], abs=3e-5)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("damage", "named"),
     [
         (lambda r: r["agents"].update(momentum=0.9), "agent score of momentum"),
@@ -682,7 +681,7 @@ def test_text_of_models_stays_text() -> None:
     )
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+@cases("path", TEMPLATES, ids=lambda path: path.name)
 def test_templates_never_switch_escaping_off(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"\|\s*(safe|tojson|urlize|xmlattr)|Markup|autoescape", text)
@@ -694,7 +693,7 @@ def test_python_never_switches_escaping_off() -> None:
         assert not re.search(r"Markup|autoescape|render_template_string", path.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+@cases("path", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_write_text_only(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(

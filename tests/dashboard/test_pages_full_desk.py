@@ -17,6 +17,7 @@ from agent_config import OPPOSITION_COST
 from agents.contracts import EVENT_CLASSES, ORDINALS, VECTORS
 from agents.debate.panel import Agreement, Panel
 from instance_database import Database
+from tests.cases import cases
 from tests.doubles.page_reader import Page, check_policy, check_structure, client, get
 from tests.worlds.demo_full_desk import (
     ATTACK,
@@ -70,7 +71,7 @@ def test_a_page_of_the_full_desk_is_sound(address: str) -> None:
     check_policy(page)
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_every_step_and_the_panel_recompute(case: str) -> None:
     record = record_of(case)
     assert arithmetic.failed_checks(ShownTick.read(record)) == []
@@ -173,7 +174,7 @@ def test_events_of_the_record_are_those_of_the_view() -> None:
 # --- news ---
 
 
-@pytest.mark.parametrize("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
+@cases("status", [s for s in NewsStatus if s is not NewsStatus.AVAILABLE])
 def test_why_there_is_no_news_is_told_in_plain_words(status: NewsStatus) -> None:
     shown = surroundings.news(ShownTick.read({"news": told_news(NewsView(status))}))
     assert shown["trouble"] == surroundings.NEWS[status]
@@ -259,7 +260,7 @@ def test_a_plain_https_address_is_linked(address: str) -> None:
     assert told.host == re.match(r"https://([^/:]+)", address)[1].lower()
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
     [
         None, "", "http://news.example.com/", "javascript:alert(1)", "JAVASCRIPT:alert(1)",
@@ -361,7 +362,7 @@ def test_the_news_agents_ordinals_and_the_researchers_falsifiers() -> None:
 # --- the panel ---
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "mute"])
+@cases("case", [case for case in CASES if case != "mute"])
 def test_conviction_follows_from_what_the_page_shows(case: str) -> None:
     page = page_of(case)
     way, push = re.search(
@@ -442,7 +443,7 @@ def test_disagreements_and_pushes_are_listed() -> None:
         assert figures.plain(panel["spread"][vector], 3) in page.text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("side", "name", "told"),
     [
         ("buy", "conviction", ["conviction, buy"]),
@@ -595,7 +596,7 @@ def test_a_veto_without_a_verdict_is_told_too() -> None:
     assert shown.endswith(f"⊘ VETO of openings: {told['veto']}.")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("gate", "words"),
     [
         ({"veto": True, "rule": {"veto": True, "reasons": ["THIN_DATA"]}}, "THIN_DATA"),

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.cases import cases
 from torra.config import ROOT
 
 STATIC = ROOT / "static"
@@ -56,7 +57,7 @@ def test_the_contrast_is_computed_rightly() -> None:
     assert contrast("#0072b2", "#ffffff") == pytest.approx(5.19, abs=0.01)  # measured before
 
 
-@pytest.mark.parametrize(("palette", "scheme"), COLOURS, ids=" ".join)
+@cases(("palette", "scheme"), COLOURS, ids=" ".join)
 def test_every_text_can_be_read_on_every_ground(palette: str, scheme: str) -> None:
     colours = COLOURS[palette, scheme]
     pairs = [(ink, ground) for ink in INKS for ground in GROUNDS]
@@ -67,7 +68,7 @@ def test_every_text_can_be_read_on_every_ground(palette: str, scheme: str) -> No
         assert contrast(colours[ink], colours[ground]) >= READ, (ink, ground)
 
 
-@pytest.mark.parametrize(("palette", "scheme"), COLOURS, ids=" ".join)
+@cases(("palette", "scheme"), COLOURS, ids=" ".join)
 def test_every_line_bar_and_edge_can_be_seen(palette: str, scheme: str) -> None:
     colours = COLOURS[palette, scheme]
     pairs = [(ink, ground) for ink in ("up", "down", "ink") for ground in ("track", "zone")]

@@ -18,6 +18,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from instance_database import Database
+from tests.cases import cases
 from tests.doubles.visitors import open_app
 from tests.worlds import large_database
 from torra.dashboard.doors.routes import every_route
@@ -182,7 +183,7 @@ def first_rows_only(statement, rows):
     )
 
 
-@pytest.mark.parametrize("name", sorted(ROUTES))
+@cases("name", sorted(ROUTES))
 def test_no_statement_of_a_page_reads_a_table_through(
     name: str, pages: tuple[Database, FlaskClient, dict[str, str]], recorder: Recorder
 ) -> None:
@@ -205,7 +206,7 @@ def test_the_pages_of_the_desk_do_ask_the_database(
         assert len(said) >= least, name
 
 
-@pytest.mark.parametrize(
+@cases(
     "statement",
     [
         "SELECT count(*) FROM chains WHERE verdict = 'BUY'",

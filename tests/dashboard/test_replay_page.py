@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.browser import DESK, PHONE, Site, Visit, chromium, findings, needs_browser
 from tests.doubles.page_reader import Page, check_policy, check_structure
@@ -166,7 +167,7 @@ NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_a_name_that_no_file_may_have_is_not_there(pages: Pages, name: str) -> None:
     for address in (f"/replays/{name}", f"/api/v1/replays/{name}"):
         assert pages.client().get(address).status_code in (308, 404)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.entrance import Place, bearer, ids_of
 from torra.dashboard.doors.routes import Route, every_route
@@ -75,7 +76,7 @@ def check(place, route, method, visitor, headers) -> None:
     assert not [name for name, _ in answer.headers if "Access-Control" in name], told
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
+@cases("route", ROUTES, ids=ids_of(ROUTES))
 def test_who_may_ask(place: Place, route: Route, scaled: Scale) -> None:
     """The first who may ask is answered by the screen itself, at night all of them."""
     for method in route.methods:
@@ -86,7 +87,7 @@ def test_who_may_ask(place: Place, route: Route, scaled: Scale) -> None:
             answered += bool(place.reached)
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
+@cases("route", ROUTES, ids=ids_of(ROUTES))
 def test_no_other_method_is_answered(place: Place, route: Route, scaled: Scale) -> None:
     place.real = False
     at_rule = {method for one in ROUTES if one.rule == route.rule for method in one.methods}
@@ -105,7 +106,7 @@ def test_no_other_method_is_answered(place: Place, route: Route, scaled: Scale) 
             assert answer.status_code in ({200, 405} if visitor in RANK else {303, 401})
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=ids_of(ROUTES))
+@cases("route", ROUTES, ids=ids_of(ROUTES))
 def test_a_rebound_name_is_refused_before_all_else(place: Place, route: Route) -> None:
     for method in route.methods:
         answer = place.ask(method, route.rule, headers={"Host": "evil.test", **bearer("admin")})

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 from flask import request
 
+from tests.cases import cases
 from tests.doubles import loopback
 from tests.doubles.visitors import open_app
 from tests.worlds.demo_view import ScriptedView
@@ -45,7 +46,7 @@ def test_a_taken_port_is_one_line_with_the_remedy(taken: int, start: str) -> Non
     assert "\n" not in line
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "::", "example.org", ""])
+@cases("host", ["0.0.0.0", "192.168.1.4", "::", "example.org", ""])
 def test_an_address_beyond_this_machine_is_refused(host: str) -> None:
     for start in (server.check_port, lambda *at: server.serve(open_app(ScriptedView()), *at)):
         with pytest.raises(ConfigError, match=r"this machine only.*SSH tunnel.*--allow-remote"):
@@ -72,7 +73,7 @@ def test_who_serves_other_machines_names_what_the_pages_answer_to() -> None:
         server.trusted_names(("desk.lan",), allow_remote=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     ["", "*", "*.lan", ".lan", "http://desk.lan", "desk.lan:5000", "desk.lan/", "a b", "fd00::1",
      "desk.lan\n", "-desk"],

@@ -6,12 +6,13 @@ import json
 
 import pytest
 
+from tests.cases import cases
 from torra.dashboard.trade.stored_rows import BridgeRow, ProposalRow, SignalRow
 
 LEVELS = {"entry": 1.0, "stop": 0.9, "target": 1.2, "atr": 0.05}
 
 
-@pytest.mark.parametrize("facts", ["no JSON", "[1]", "", None, 7])
+@cases("facts", ["no JSON", "[1]", "", None, 7])
 def test_facts_that_cannot_be_read_are_none(facts: object) -> None:
     row = BridgeRow.read({"name": "main", "facts": facts, "deny": None, "reconciled_at": 5})
     assert (row.name, row.facts, row.deny, row.reconciled_at) == ("main", {}, "", None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from torra.config import Profile
@@ -192,9 +193,7 @@ def test_older_bars_are_told_page_by_page_without_a_gap() -> None:
     assert seen == [bar["close"] for bar in every]
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=2001", "limit=x", "limit=-1", "before=soon", "before=%00"]
-)
+@cases("query", ["limit=0", "limit=2001", "limit=x", "limit=-1", "before=soon", "before=%00"])
 def test_a_question_that_means_nothing_is_refused(query: str) -> None:
     answer = client("full").get(f"/api/v1/bars/EURUSD/H1?{query}")
     assert answer.status_code == 400
@@ -242,7 +241,7 @@ def test_an_opening_that_was_too_small_says_what_the_smallest_order_takes() -> N
     assert "would be worth 600.00 USD; allowed are 200.00 USD: 20 % of 10,000 × 0.10" in dear.more
 
 
-@pytest.mark.parametrize(
+@cases(
     "more",
     [
         {"denied": ["COOLDOWN"]},

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.doubles.page_reader import check_policy, check_structure, client, get
 from tests.worlds.demo_view import ScriptedView, bars
 from torra import clock
@@ -247,7 +248,7 @@ def test_the_chart_is_told_every_score_and_decision_by_bar() -> None:
     assert all(values == [None] for values in holed["lines"].values())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("action", "position", "trades", "marked"),
     [
         ("HOLD", {"side": "LONG", "state": "FILLED"}, (), ["OPEN_BUY"]),

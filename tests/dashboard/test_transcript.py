@@ -12,6 +12,7 @@ import pytest
 from agents.contracts import AgentReport, DebateContext, Evidence, Feature
 from agents.evidence import grounded
 from scoring_rubric import visible
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.page_reader import get
 from tests.worlds.demo_full_desk import CASES, FIRST_CASE, SAYS, FullDeskView
@@ -78,7 +79,7 @@ def test_a_case_that_a_later_round_replaced_stands_in_its_own_round(
     assert page_of("rounds").text.count(FIRST_CASE) == 2  # said, and quoted to the bear
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "reports", "expected"),
     [
         (["answered"], 1, {1: 0}),
@@ -150,7 +151,7 @@ FEATURES = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "value", "state"),
     [
         ("a.number", 50.0, "equal"),
@@ -323,7 +324,7 @@ def test_cost_and_time_stand_against_their_limits(page_of: Callable[..., Any]) -
     assert (bare["cost"]["share"], bare["cost"]["width"]) == ("", None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("source", "flags", "words"),
     [
         ("AGENT_FULL", [], ""),

@@ -150,7 +150,7 @@ def test_a_person_hands_a_large_file_in(tmp_path: Path, scaled: Scale) -> None:
     bad.write_text("date,price\n1,2\n", encoding="utf-8")
     app = create_app(view, access=ACCESS, backing=backing)
     with Site(app) as site, chromium() as browser, Visit(browser, screen=PHONE) as visit:
-        visit.enter(site, "approve")
+        visit.admit(site, "approve")
         page = visit.page
         page.goto(site.url + "/replays")
         page.set_input_files("#upload-file", str(bad))

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from benchmarks import bench_pages
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.dashboard.test_query_plans import ROUTES, address, values
 from tests.doubles.page_reader import Page
@@ -269,7 +270,7 @@ def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh: Opened) -> None:
             assert len(json.dumps(kept)) < len(json.dumps(whole)) / 3
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_a_glance_of_every_kind_of_tick_needs_no_more(case: str) -> None:
     for place in (69, 92, 329):
         whole = desk_record("BTCUSD", "M15", place, case)

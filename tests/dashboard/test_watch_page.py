@@ -17,6 +17,7 @@ from flask.testing import FlaskClient
 
 from agent_config import MODES
 from agents.contracts import VECTORS, ModelUnavailable
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.browser import (
     DESK,
@@ -163,7 +164,7 @@ def test_a_whole_debate_has_one_line_for_each_who_spoke() -> None:
     assert "debate, round 1" in [line["where"] for line in picture["log"]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "recoverable", "words"),
     [
         ("skipped:stale", False, "The tick was skipped."),
@@ -415,13 +416,13 @@ def test_a_stored_picture_is_shown_as_what_it_is(
     assert client.get(f"/pictures/{name}.png", headers={"Authorization": "x"}).status_code != 200
 
 
-@pytest.mark.parametrize("data", [b"<svg xmlns='x'/>", b"<html>", b"GIF89a", b"", b"\xff\xd8"])
+@cases("data", [b"<svg xmlns='x'/>", b"<html>", b"GIF89a", b"", b"\xff\xd8"])
 def test_what_is_no_picture_is_not_shown(desk: Desk, client: FlaskClient, data: bytes) -> None:
     name = desk.database.store_picture(data)
     assert client.get(f"/pictures/{name}.png").status_code == 404
 
 
-@pytest.mark.parametrize("name", ["0" * 64, "0" * 63, "A" * 64, "..", "a/b", "x"])
+@cases("name", ["0" * 64, "0" * 63, "A" * 64, "..", "a/b", "x"])
 def test_an_unknown_picture_is_not_here(client: FlaskClient, name: str) -> None:
     assert client.get(f"/pictures/{name}.png").status_code == 404
 

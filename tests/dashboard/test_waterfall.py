@@ -11,6 +11,7 @@ import pytest
 
 from agent_config import FALLBACK_SHARE, MODES
 from agents.contracts import VECTORS
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.page_reader import get
 from tests.worlds.demo_full_desk import CASES, LIMITS, FullDeskView
@@ -113,7 +114,7 @@ def record_like(rng):
     return {"deliberation": told, "calls": calls, "elapsed_ms": whole}
 
 
-@pytest.mark.parametrize(("ms", "nice"), [(0, 1), (0.3, 0.5), (1, 1), (7, 10), (2100, 2500)])
+@cases(("ms", "nice"), [(0, 1), (0.3, 0.5), (1, 1), (7, 10), (2100, 2500)])
 def test_an_axis_ends_at_a_round_number(ms: float, nice: float) -> None:
     assert waterfall._nice(ms) == pytest.approx(nice)
 
@@ -133,7 +134,7 @@ def test_the_page_shows_each_call_as_a_bar_and_as_numbers() -> None:
 # --- scores ---
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> None:
     record = record_of(case)
     told = ShownTick.read(record)
@@ -150,7 +151,7 @@ def test_the_steps_of_a_vector_lead_from_l1_to_the_agent_score(case: str) -> Non
         )
 
 
-@pytest.mark.parametrize("case", ["whole", "silent", "vetoed", "rounds", "wrong"])
+@cases("case", ["whole", "silent", "vetoed", "rounds", "wrong"])
 def test_where_both_sides_spoke_their_words_and_the_gate_explain_it_all(case: str) -> None:
     record = record_of(case)
     spoke = {figures.title(r["agent_id"]) for r in record["deliberation"]["reports"]}
@@ -171,7 +172,7 @@ def test_a_side_without_the_other_moves_nothing() -> None:
     assert alone == {"Bull researcher": pytest.approx(0.13)}
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@cases("source", SOURCES)
 def test_every_source_type_has_its_charts(source: str) -> None:
     time = TIMES[-1 - SOURCES.index(source)]
     record = ScriptedView().tick("BTCUSD", "M15", time)
@@ -219,7 +220,7 @@ def test_a_chart_is_told_to_those_who_do_not_see_it() -> None:
     assert all("What counts" in one or "Consensus" in one for one in told)
 
 
-@pytest.mark.parametrize("case", CASES)
+@cases("case", CASES)
 def test_l1_is_as_long_as_it_is_and_the_axis_has_numbers(case: str) -> None:
     record = record_of(case)
     for vector, chart in zip(VECTORS, waterfall.score_charts(ShownTick.read(record)), strict=True):

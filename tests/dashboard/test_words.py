@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.visitors import ACCESS
 from tests.worlds import quoted_sentences, screens
@@ -140,7 +141,7 @@ def test_a_sentence_is_found_in_text_and_tooltip_and_not_in_a_fold() -> None:
     assert found_in("<p>1 of 3 <b>without bars now</b></p>")
 
 
-@pytest.mark.parametrize("word", quoted_sentences.LABELS)
+@cases("word", quoted_sentences.LABELS)
 def test_a_single_word_that_stays_has_an_entry(word) -> None:
     assert glossary.entry(word).line
 

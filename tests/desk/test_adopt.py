@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.cases import cases
 from tests.worlds import desks
 from torra.config import DeskSettings, Profile
 from torra.desk import adoption, wiring
@@ -185,7 +186,7 @@ WAITS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("case", WAITS)
+@cases("case", WAITS)
 def test_what_waits_for_the_next_start(case: str) -> None:
     before, after, names = WAITS[case]
     found = fixed(changed(**before), changed(**after), [desks.BTC])

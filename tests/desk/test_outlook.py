@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import torra.desk.outlook
+from tests.cases import cases
 from tests.tries import until
 from tests.worlds import desks
 from torra.clock import System, iso
@@ -382,7 +383,7 @@ def test_a_desk_that_stands_by_asks_nobody(outlook: Outlook) -> None:
     assert outlook.collector.told == ["start", "rest", "start", "close"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("symbol", "spec", "concerned"),
     [
         ("GBPUSD", {"asset": "fx"}, ("GBP", "USD")),

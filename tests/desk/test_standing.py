@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from agents.contracts import VECTORS
 from instance_database import Database
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.tick.test_shadow import go_on, run, trading
 from tests.worlds import desks, stores
@@ -103,7 +104,7 @@ def test_settings_are_numbered_by_their_first_look_over_all_names(database: Data
 # --- settings ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("section", "changes", "same"),
     [
         pytest.param("agents", {"influence": "full"}, True, id="influence"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.later import Later
 from tests.worlds.markets import market, saying
 from torra.evaluation.calibration import (
@@ -100,7 +101,7 @@ def test_too_few_calls_have_no_rate() -> None:
     assert calibration_exhibit([nobody]).plots == () and calibration_exhibit([]).rows == ()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@cases("seed", range(5))
 def test_pooling_is_isotonic_regression(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values, weights = rng.normal(size=12), rng.uniform(0.5, 9, 12)

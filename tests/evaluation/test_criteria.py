@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
+from tests.cases import cases
 from tests.worlds.arm_trades import shows_no_gaps
 from tests.worlds.observed import quiet_ticks
 from torra.evaluation.criteria import (
@@ -58,7 +57,7 @@ def test_everything_measured() -> None:
     assert "earn their cost" in found.says
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "change", "told"),
     [
         ("false signals", {"false_agents": Share(45, 100)}, CANNOT_TELL),

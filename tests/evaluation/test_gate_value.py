@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.worlds.arm_trades import shows_no_gaps, trade
 from tests.worlds.observed import quiet_ticks
 from torra.evaluation.gate_value import (
@@ -144,7 +145,7 @@ def test_signals_are_joined_with_their_ticks() -> None:
     assert (value.vetoed, value.known, value.attenuated) == (2, 1, 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     "signals",
     [
         (),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.later import Later
 from torra.evaluation import intervals
@@ -30,7 +31,7 @@ from torra.evaluation.intervals import (
 stats = Later("scipy.stats")
 
 
-@pytest.mark.parametrize(("hits", "size"), [(0, 7), (3, 10), (10, 10), (41, 100), (1, 5_000)])
+@cases(("hits", "size"), [(0, 7), (3, 10), (10, 10), (41, 100), (1, 5_000)])
 def test_wilson_is_scipys(hits: int, size: int) -> None:
     found = wilson(hits, size)
     theirs = stats.binomtest(hits, size).proportion_ci(method="wilson")
@@ -55,7 +56,7 @@ def test_the_binomial_tail_is_scipys(least: int, size: int, share: float) -> Non
     )
 
 
-@pytest.mark.parametrize(("wins", "losses"), [(11, 2), (2, 11), (5, 5), (0, 8), (410, 350)])
+@cases(("wins", "losses"), [(11, 2), (2, 11), (5, 5), (0, 8), (410, 350)])
 def test_the_sign_test_is_scipys(wins: int, losses: int) -> None:
     assert sign_test(wins, losses) == pytest.approx(
         stats.binomtest(wins, wins + losses).pvalue, rel=1e-9
@@ -86,7 +87,7 @@ def test_a_block_is_never_shorter_than_the_horizon(size: int, horizon: int, bloc
     assert block_length(size, horizon) == block
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
     [[], [0.4], [1.0, -1.0], [2.0] * 50, [0.1 + 0.2] * 400, [float("nan"), float("inf")]],
     ids=["none", "one", "two", "alike", "alike-but-for-rounding", "not-finite"],

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.later import Later
 from tests.worlds.arm_trades import shows_no_gaps
@@ -104,7 +105,7 @@ def good(trades: int = 800, hits: int = 400, p: float = 0.001, low: float = 0.05
     return ArmFigures("full", trades, Mean(trades, 0.2, 1.4, 0.05, low, 0.4, p), hits=hits)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("one", "beaten", "trials", "why"),
     [
         (good(), True, 1, "every rule holds"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.worlds.arm_trades import shows_no_gaps
 from tests.worlds.observed import START, plain_tick, quiet_ticks
 from torra.config import Profile, validate
@@ -96,7 +97,7 @@ def test_what_is_not_known_is_a_dash() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("buys", "sells", "warned"),
     [
         pytest.param(20, 1, True, id="one-in-twenty"),

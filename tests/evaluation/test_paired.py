@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import cases
 from tests.later import Later
 from tests.worlds.arm_trades import shows_no_gaps
 from tests.worlds.observed import START, plain_tick, quiet_ticks
@@ -34,7 +35,7 @@ def arm(verdicts, name="full"):
     return ArmSeen(name, tuple(replace(tick, verdict=word) for tick, word in given), ())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("verdict", "control", "worth"),
     [
         ("BUY", "HOLD", 0.9),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.later import Later
 from tests.worlds.arm_trades import shows_no_gaps
 from torra.evaluation import power
@@ -12,7 +13,7 @@ from torra.evaluation import power
 stats = Later("scipy.stats")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("found", "count"),
     [
         (power.information_count(0.10), 785),

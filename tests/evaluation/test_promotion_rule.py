@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.worlds import observed
 from torra.config import Profile
 from torra.evaluation import promotion_evidence as evidence
@@ -68,7 +69,7 @@ def test_all_looks_of_all_settings_together_spend_no_more_than_alpha(trials: int
 # --- what ---
 
 
-@pytest.mark.parametrize(
+@cases(
     ("promoted", "changes", "held"),
     [
         pytest.param(False, {}, True, id="both hold: promoted"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.later import Later
 from tests.worlds.arm_trades import RISK, arm_of, coin, shows_no_gaps, trade
 from tests.worlds.observed import START, plain_tick, quiet_ticks
@@ -55,7 +56,7 @@ def test_an_arm_by_hand() -> None:
     assert found.lots_a_month == pytest.approx(8 / (25 / 24) * 365.25 / 12)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("r", "beyond", "at"),
     [(-1.0, 0, 1), (-1.0000005, 0, 1), (-1.00001, 1, 0), (-0.9999, 0, 0), (-1.4, 1, 0)],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from torra.evaluation.walk_forward import (
     DAY,
     Results,
@@ -38,9 +39,7 @@ def test_the_borders_leave_both_gaps() -> None:
         assert fold.test_end == 600 * (number + 1) * HOUR + (number == 3)
 
 
-@pytest.mark.parametrize(
-    "asked", [(0, 0, 0), (4, -1, 0), (4, 0, 470), (4, 470, 0), (60, 0, 0)], ids=str
-)
+@cases("asked", [(0, 0, 0), (4, -1, 0), (4, 0, 470), (4, 470, 0), (60, 0, 0)], ids=str)
 def test_what_cannot_be_cut_is_refused(asked: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match=r"fold|leaves fewer"):
         folds(CLOSES, *asked)

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.cases import cases
 from tests.worlds import company_reports as world
 from torra.evidence.company_facts import FIGURES, Books, CompanyHistory, StoredFact, of_year
 from torra.evidence.company_figures import RATIOS, REPORT_DELAY, Company, read
@@ -135,7 +136,7 @@ def test_a_year_in_round_numbers() -> None:
     assert found.accruals_pct == pytest.approx(100 * (44 - 52) / 550)
 
 
-@pytest.mark.parametrize("missing", FIGURES)
+@cases("missing", FIGURES)
 def test_a_missing_part_gives_nothing_and_never_zero(missing: str) -> None:
     quarters = world.grown(3, 20)
     whole = company(quarters)

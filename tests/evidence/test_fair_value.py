@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.worlds import company_reports as world
 from torra.evidence import fair_value
 from torra.evidence.company_figures import Company
@@ -94,8 +95,8 @@ def test_the_growth_that_a_price_bets_on_is_the_one_that_makes_it_worth_that() -
     assert worth == pytest.approx(1000.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["net_income", "equity", "ebitda", "free_cash_flow"])
-@pytest.mark.parametrize("amount", [None, 0.0, -5.0])
+@cases("name", ["net_income", "equity", "ebitda", "free_cash_flow"])
+@cases("amount", [None, 0.0, -5.0])
 def test_what_is_not_earned_has_no_multiple(name: str, amount: float | None) -> None:
     told: dict[str, Any] = {name: amount}
     found = value(counted_before(replace(FIRM, **told)), steady())

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import EVENT_CLASSES, VECTORS
 from technical_calculator import COLUMNS, COMPONENTS, INDICATORS, score_frame
+from tests.cases import cases
 from tests.worlds.price_series import mirrored, row_of, sample, walk
 from torra.clock import iso
 from torra.config import SYMBOLS
@@ -534,7 +535,7 @@ def test_only_a_headline_is_a_strangers_word() -> None:
     assert attack not in repr({n: f for n, f in made.features.items() if n != "news.item.1"})
 
 
-@pytest.mark.parametrize("status", NewsStatus)
+@cases("status", NewsStatus)
 def test_why_there_is_no_headline_is_told(status: NewsStatus) -> None:
     found = values(bundle(news=NewsView(status, fundamentals_status=NewsStatus.NO_KEY)))
     assert found["source.news"] == str(status)

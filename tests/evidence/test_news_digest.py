@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import EVENT_CLASSES
+from tests.cases import cases
 from tests.conftest import Scale
 from torra.evidence import news_digest
 from torra.evidence.news_digest import (
@@ -52,7 +53,7 @@ def headlines(found: NewsView) -> list[str]:
     return [one.item.headline for one in found.items]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("subject", "about", "not_about"),
     [
         (GOLD, "GOLD steady before data", "Golden years of a goldfish"),
@@ -306,7 +307,7 @@ def test_few_headlines_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compared[0] < 1000
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "event"),
     [
         ("Company beats estimates in quarterly results", "earnings"),

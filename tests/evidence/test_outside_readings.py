@@ -15,6 +15,7 @@ from agents.feature_words import FEATURES
 from agents.fundamental_agent import ROLE as FUNDAMENTAL
 from docs import generate
 from tests import ROOT
+from tests.cases import cases
 from tests.worlds import outside_series
 from torra.evidence import outside_readings as readings
 from torra.evidence.news_digest import NewsSubject
@@ -78,7 +79,7 @@ def numbers(subject: NewsSubject, then: Then, as_of: datetime = AS_OF) -> Mappin
 # --- by asset class -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("asset", SUBJECTS)
+@cases("asset", SUBJECTS)
 def test_each_class_reads_its_own_and_no_other(asset: str) -> None:
     found = numbers(SUBJECTS[asset], whole(SUBJECTS[asset]))
     wanted = readings.LEVELS_OF.get(asset, ())
@@ -104,7 +105,7 @@ def test_without_sources_every_number_is_unknown(
     assert "macro." in FUNDAMENTAL.needs
 
 
-@pytest.mark.parametrize("asset", SUBJECTS)
+@cases("asset", SUBJECTS)
 def test_every_feature_has_words(asset: str) -> None:
     for name in numbers(SUBJECTS[asset], whole(SUBJECTS[asset])):
         assert name in FEATURES

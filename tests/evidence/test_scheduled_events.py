@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from torra.evidence.scheduled_events import REACH, EventView, ScheduledEvent, around
 
 NOW = datetime(2021, 11, 5, 12, tzinfo=UTC)
@@ -36,7 +37,7 @@ def test_the_next_and_the_last_are_told_in_minutes() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("currency", "currencies", "counts"),
     [
         ("USD", ("USD",), True),

@@ -9,10 +9,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pytest
-
 from agents.contracts import Request, SourceType
 from tests.agents.test_debate_invariants import bits, holds
+from tests.cases import cases
 from tests.doubles.scripted import Raises, Scripted, context, debate, settings
 from tests.faults import malformed
 from torra.tick.chart_scorer import score_chart
@@ -56,13 +55,13 @@ def bits_of(record: Any, told: str) -> bytes:
     return bits({vector: entry["score"] for vector, entry in getattr(record, told).items()})
 
 
-@pytest.mark.parametrize("kind", malformed.KINDS)
-@pytest.mark.parametrize("seat", SEATS)
+@cases("kind", malformed.KINDS)
+@cases("seat", SEATS)
 def test_each_kind_in_each_seat_is_a_failed_report(seat: str, kind: str) -> None:
     assert spoil({seat: kind}, seed=1) >= 1
 
 
-@pytest.mark.parametrize("kind", malformed.KINDS)
+@cases("kind", malformed.KINDS)
 def test_a_single_model_that_is_spoilt_leaves_l1(kind: str) -> None:
     down = dict.fromkeys(SEATS, RuntimeError())
     record = heard({**down, SCORER: Spoiling(kind, 3)}, score_chart)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
+from tests.cases import cases
 from tests.faults import named_tests, planting, promises, risk_mutants
 from tests.faults.changes import (
     At,
@@ -34,7 +35,7 @@ from tests.faults.planting import Fault, Text, planted, spoilt
 IDS = [fault.id for fault in FAULTS]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=IDS)
+@cases("fault", FAULTS, ids=IDS)
 def test_a_fault_can_be_planted_and_its_tests_are_there(fault: Fault) -> None:
     for name, text in spoilt(fault, ROOT).items():
         before = (ROOT / name).read_text(encoding="utf-8")
@@ -66,7 +67,7 @@ def test_every_fault_has_a_name_a_sentence_and_a_test() -> None:
         assert fault.what == fault.what.strip(". ") and fault.tests
 
 
-@pytest.mark.parametrize("known", risk_mutants.SPARED, ids=lambda known: known.new[:60])
+@cases("known", risk_mutants.SPARED, ids=lambda known: known.new[:60])
 def test_a_change_that_is_explained_is_one_of_a_line_that_there_is(
     known: risk_mutants.Spared,
 ) -> None:
@@ -97,7 +98,7 @@ class Desk:
 '''
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "old", "new"),
     [
         (never("halted"), "if self.halted or not order.fits(LIMIT):", "if False:"),
@@ -139,7 +140,7 @@ def test_what_is_written_otherwise_is_the_same_place() -> None:
     assert other != PROGRAM and change.spoil(other) == change.spoil(PROGRAM)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("place", "change", "told"),
     [
         ("desk:Desk.send", never("vetoed"), r"never\('vetoed'\) fits 0 nodes.*self\.halted or not"),

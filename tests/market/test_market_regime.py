@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from technical_calculator import HISTORY, score_frame
 from tests import ROOT
+from tests.cases import cases
 from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
 from torra.market.regime import (
     GAP_ATR,
@@ -56,7 +57,7 @@ def turned(row: Mapping[str, float]) -> dict[str, float]:
 # --- the regime -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "expected"),
     [
         ({}, "range"),
@@ -78,7 +79,7 @@ def test_a_regime_begins_at_its_border_and_the_first_that_holds_wins(
     assert name(**changes) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("unknown", "expected"),
     [
         (("adx14",), "range"),
@@ -188,7 +189,7 @@ def flags(**changes: float | None) -> tuple[str, ...]:
     return triage(**{**USUAL, **changes})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given_", "limit", "flag"),
     [
         ("range_atr", RANGE_SPIKE_ATR, "range_spike"),

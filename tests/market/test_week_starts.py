@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from tests.cases import cases
 from tests.worlds.price_series import sample
 from tests.worlds.two_clocks import later, misread
 from torra.errors import ConfigError
@@ -25,8 +26,8 @@ def seasons(clock: str) -> str:
     )
 
 
-@pytest.mark.parametrize("clock", READ_AS)
-@pytest.mark.parametrize("server", SERVERS)
+@cases("clock", READ_AS)
+@cases("server", SERVERS)
 def test_a_wrong_rule_of_daylight_saving_is_seen_and_a_right_one_never(
     server: str, clock: str
 ) -> None:
@@ -53,7 +54,7 @@ def test_of_fixed_clocks_those_are_named_under_which_markets_open_on_sunday_even
     assert found is not None and "utc" not in found.better and "+02:00" in found.better
 
 
-@pytest.mark.parametrize("clock", READ_AS)
+@cases("clock", READ_AS)
 def test_a_market_without_weekends_raises_no_alarm(clock: str) -> None:
     for server in SERVERS:
         assert moving(misread(BITCOIN, server, clock), "M15", clock) is None
@@ -68,7 +69,7 @@ def test_holes_in_a_market_without_weekends_are_no_weeks() -> None:
     assert moving(holed, "M15", "utc") is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("city", "opens", "closes"),
     [
         ("Europe/Berlin", 8, 22),
@@ -78,7 +79,7 @@ def test_holes_in_a_market_without_weekends_are_no_weeks() -> None:
         ("America/New_York", 9, 16),
     ],
 )
-@pytest.mark.parametrize("clock", [*READ_AS, "Europe/Berlin", "+09:00", "Australia/Sydney"])
+@cases("clock", [*READ_AS, "Europe/Berlin", "+09:00", "Australia/Sydney"])
 def test_a_market_that_opens_by_its_own_citys_clock_is_left_alone(
     city: str, opens: int, closes: int, clock: str
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from instance_database import Database
+from tests.cases import cases
 from tests.trading.test_reversals import Life
 from tests.worlds.channels import EUR
 from tests.worlds.stores import NOON, Hand, open_database, opening
@@ -84,7 +85,7 @@ def test_next_to_a_deal_nothing_is_judged() -> None:
     assert [one.amount for one in late.newest] == [7.0, -7.0], "a minute is no difference of clocks"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@cases("seed", range(20))
 def test_what_lies_between_two_ends_is_judged_as_each_moment_alone(seed: int) -> None:
     """The series remembers between which ends it is; the ends come as the marks do."""
     dice = random.Random(seed)

@@ -22,6 +22,7 @@ from news_collector import (
     WAITS_S,
     Collector,
 )
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer, Said
 from tests.tries import Tries, until
@@ -278,7 +279,7 @@ def test_a_store_that_fails_is_told_and_tried_again() -> None:
 # --- what a tick is told --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [S.RATE_LIMITED, S.REFUSED, S.UNREACHABLE, S.BROKEN, S.EMPTY])
+@cases("status", [S.RATE_LIMITED, S.REFUSED, S.UNREACHABLE, S.BROKEN, S.EMPTY])
 def test_without_items_the_last_answer_says_why(status: NewsStatus) -> None:
     desk = Desk(finnhub=Vendor(NewsAnswer(status)))
     assert desk.seen().status is S.NOT_YET
@@ -613,7 +614,7 @@ def test_another_server_never_gets_the_vendors_key(tmp_path: Path) -> None:
         assert keys == ["local", "local"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("subject", "finnhub", "alpha_vantage"),
     [
         (GOLD, ("forex", "general"), ("theme.economy_monetary",)),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.worlds.rule_outcomes import judged_headlines
 from torra.news.lexicon import (
     ALONE,
@@ -30,7 +31,7 @@ BOTH_WAYS = 0.02
 """Share of them that may have the opposite sign."""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("Gold rallies", 0.5),
@@ -54,7 +55,7 @@ def test_words_are_counted(text: str, expected: float) -> None:
     assert score(text) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("Unemployment rises", -0.5),
@@ -79,7 +80,7 @@ def test_the_subject_decides_what_rises_means(text: str, expected: float) -> Non
     assert score(text) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("No sign of weakness", 0.5),

@@ -23,6 +23,7 @@ from urllib.parse import quote
 import pytest
 
 from news_collector import Collector
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.news_server import NewsServer, Said
 from tests.worlds.stores import Hand, open_database
@@ -272,8 +273,8 @@ def echo(writer: Writer) -> Case:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("spelt", SPELLINGS)
-@pytest.mark.parametrize("key", [CANARY, "aB&<3'\"x.*[z)", "0123456789abcdef"])
+@cases("spelt", SPELLINGS)
+@cases("key", [CANARY, "aB&<3'\"x.*[z)", "0123456789abcdef"])
 def test_a_key_is_struck_out_however_it_is_spelt(key: str, spelt: Callable[[str], str]) -> None:
     text = f"before {spelt(key)} after"
     for quoted in (text, json.loads(json.dumps(text).replace("/", "\\/"))):

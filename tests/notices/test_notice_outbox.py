@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.worlds.told import REFUSED, Pager, ToldDesk, end, fill
 from torra.config import NoticeSettings
 from torra.errors import StoreUnavailable
@@ -151,7 +152,7 @@ def test_alarms_alone_may_exceed_the_limit(
     assert len(pager.taken) == 10
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hours", "at", "quiet"),
     [
         ("22:00-07:00", "21:59", False), ("22:00-07:00", "22:00", True),

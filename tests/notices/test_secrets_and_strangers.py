@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.cases import cases
 from tests.doubles.notice_server import How, WebHook
 from tests.doubles.visitors import open_app
 from tests.notices.test_apprise import needs_apprise
@@ -108,7 +109,7 @@ def test_an_address_is_in_no_log_page_database_document_or_list_of_processes(
 # --- strangers ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(TEXTS))
+@cases("name", list(TEXTS))
 def test_a_hostile_reason_of_a_halt_arrives_as_one_harmless_line(name: str) -> None:
     told = harmless(TEXTS[name])
     assert not HOSTILE.search(told) and len(told) <= LONGEST_REASON

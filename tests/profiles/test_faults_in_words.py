@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from tests.cases import cases
 from torra.commands.command_line import main
 from torra.config import validate
 from torra.errors import ASKED_FOR, ConfigError
@@ -58,7 +59,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "said"), FAULTS, ids=[said for _, said in FAULTS])
+@cases(("values", "said"), FAULTS, ids=[said for _, said in FAULTS])
 def test_a_fault_is_told_in_words(values: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         validate(Odd, {"needed": 1, **values}, "x.json")

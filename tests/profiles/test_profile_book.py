@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import ROOT, DeskSettings, Instance, Profile, validate
 from torra.errors import ConfigError
@@ -113,7 +114,7 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
     assert read(words, written([text])) == [text]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "text", "value"),
     [
         ("risk.max_positions", "5", 5),
@@ -139,7 +140,7 @@ def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value: 
     assert read(item, text) == value
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "place"),
     [
         ("execution", ("execution",)),
@@ -210,7 +211,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("case", WAYS)
+@cases("case", WAYS)
 def test_the_direction_of_a_change_is_told(case: str) -> None:
     place, base, looser, tighter = WAYS[case]
     before = changed(DEFAULT, {place: base})

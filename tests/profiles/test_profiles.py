@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import GATE_ID, MODELS, MODES, AgentSettings
+from tests.cases import cases
 from torra.config import (
     ROOT,
     Channel,
@@ -74,7 +75,7 @@ def refusal(values: object) -> str:
 # --- what is refused ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "place", "near"),
     [
         ({"treshholds": {}}, "treshholds", "thresholds"),
@@ -94,15 +95,15 @@ def test_a_key_like_no_other_is_named_without_a_guess() -> None:
     assert refusal({"zzzzqqqq": 1}) == "mine.json: unknown key zzzzqqqq"
 
 
-@pytest.mark.parametrize("path", NUMBERS, ids=".".join)
-@pytest.mark.parametrize("wrong", ["1", True, None, [], {}, float("nan"), float("inf")], ids=repr)
+@cases("path", NUMBERS, ids=".".join)
+@cases("wrong", ["1", True, None, [], {}, float("nan"), float("inf")], ids=repr)
 def test_a_number_is_a_finite_number_and_nothing_else(path: tuple[str, ...], wrong: Any) -> None:
     message = refusal(changed(path, wrong))
     assert f"mine.json: {'.'.join(path)}" in message
     assert repr(wrong)[:60] in message
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "wrong"),
     [
         ("thresholds.buy", 0.0),
@@ -249,7 +250,7 @@ FILE = ("news", "file")
 """It is refused where nothing reads it."""
 
 
-@pytest.mark.parametrize("path", [path for path in LEAVES if path != FILE], ids=".".join)
+@cases("path", [path for path in LEAVES if path != FILE], ids=".".join)
 def test_the_digest_changes_with_any_value(path: tuple[str, ...]) -> None:
     for value in other(LEAVES[path]):
         try:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import cases
 from torra.profiles.fields import DEFAULT, settings
 from torra.profiles.ten import TEN, called
 
@@ -17,7 +16,7 @@ def test_they_are_ten_settings_of_a_profile() -> None:
     assert len({one.title for one in TEN}) == 10
 
 
-@pytest.mark.parametrize("one", TEN, ids=lambda one: one.name)
+@cases("one", TEN, ids=lambda one: one.name)
 def test_each_says_what_it_does_in_whole_sentences(one) -> None:
     assert one.says.endswith(".")
     assert one.name not in one.says and "_" not in one.title

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from torra.errors import ConfigError
 from torra.providers.vendors.addresses import DUMMY_KEY, address, is_loopback
 
@@ -43,8 +44,8 @@ def test_google_has_two_names_for_its_key() -> None:
     assert address("google", {"GEMINI_API_KEY": "second", "GOOGLE_API_KEY": "first"}).key == "first"
 
 
-@pytest.mark.parametrize("vendor", WORDS)
-@pytest.mark.parametrize(
+@cases("vendor", WORDS)
+@cases(
     "url",
     [
         "http://127.0.0.1:11434/v1",
@@ -78,7 +79,7 @@ def test_only_a_model_server_on_this_machine_is_free() -> None:
     assert not at("http://localhost:1234", "anthropic").local
 
 
-@pytest.mark.parametrize(
+@cases(
     "url",
     [
         "http://models.example.com/v1",
@@ -110,7 +111,7 @@ def test_what_no_address_may_be_is_refused_without_quoting_it(url: str) -> None:
     assert "canary" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel", "x" * 513, "tab\tbed"])
+@cases("key", ["two words", "line\nbreak", "schlüssel", "x" * 513, "tab\tbed"])
 def test_an_odd_key_is_refused_without_quoting_it(key: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not a key") as caught:
         address("openai_compatible", {"OPENAI_API_KEY": key})

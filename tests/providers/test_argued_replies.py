@@ -41,6 +41,7 @@ from agents.contracts import (
 from agents.debate import replies
 from agents.feature_words import sides
 from agents.registry import AGENTS
+from tests.cases import cases
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import VENDORS, Reply, VendorServer
 from tests.faults import malformed
@@ -226,7 +227,7 @@ def test_a_fact_of_two_sides_stands_where_it_is_put(said: Said, name: str, way: 
     assert [(point.id, point.side) for point in told.points_for] == [(name, way)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "allowed"),
     [
         ("technical.upper_wick", set()),
@@ -330,7 +331,7 @@ def test_without_an_atr_a_falsifier_lies_within_a_share_of_the_close() -> None:
     assert [one.level for one in standing(ends, -1, features)] == [101.0, 104.9]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("close", "decimals", "atr", "level", "told"),
     [
         (1.18251, 7, 0.0014, 1.1804949, "1.18049"),

@@ -29,6 +29,7 @@ from agents.feature_words import (
 from agents.registry import AGENTS
 from agents.sayings import SAYINGS, Saying, mirrored
 from technical_calculator import COMPONENTS as PARTS
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds import desks
 from tests.worlds.mirrors import MARKETS
@@ -265,7 +266,7 @@ def _of(*names: str) -> Saying:
     return SAYINGS[tuple(f"technical.{name}" for name in names)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("saying", "values", "fades", "said"),
     [
         (_of("rsi14"), (51.0,), False, False),
@@ -324,7 +325,7 @@ def test_the_mirror_of_the_mirror_is_the_text() -> None:
             assert mirrored(mirrored(text)) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "value", "allowed"),
     [
         ("technical.ema20", 99.0, (1,)), ("technical.ema20", 101.0, (-1,)),

@@ -11,6 +11,7 @@ import pytest
 
 from agent_config import MODELS, VENDORS
 from docs import generate
+from tests.cases import cases
 from tests.later import Later
 from torra.config import ROOT
 from torra.errors import ConfigError
@@ -38,15 +39,15 @@ def test_no_model_stands_there_twice() -> None:
     assert {row.vendor for row in MODELS_KNOWN} == set(VENDORS)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize("tier", ["quick", "deep"])
+@cases("vendor", VENDORS)
+@cases("tier", ["quick", "deep"])
 def test_the_defaults_are_known_and_not_about_to_end(vendor: str, tier: str) -> None:
     row = BY_NAME[vendor, MODELS[vendor][tier]]
     assert row.retired is None and not row.replaced_by
     assert tier in row.note
 
 
-@pytest.mark.parametrize("row", ENDING, ids=lambda row: row.model)
+@cases("row", ENDING, ids=lambda row: row.model)
 def test_a_model_is_refused_from_its_last_day_on_and_warned_of_before(row: Capability) -> None:
     assert row.retired
     for day in (row.retired, row.retired + DAY, row.retired + 999 * DAY):
@@ -59,9 +60,7 @@ def test_a_model_is_refused_from_its_last_day_on_and_warned_of_before(row: Capab
     assert row.replaced_by in said and "in 1 days" in said and str(row.retired) in said
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in MODELS_KNOWN if row.replaced_by], ids=lambda row: row.model
-)
+@cases("row", [row for row in MODELS_KNOWN if row.replaced_by], ids=lambda row: row.model)
 def test_a_replacement_is_a_model_of_the_same_vendor_that_stays(row: Capability) -> None:
     new = BY_NAME[row.vendor, row.replaced_by]
     assert new.retired is None

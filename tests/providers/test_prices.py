@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from agent_config import MAX_PROMPT_BYTES, MODELS, OUTPUT_TOKENS, VENDORS
 from agents.debate.reply_shapes import SCHEMAS
+from tests.cases import cases
 from torra.config import ROOT
 from torra.errors import ConfigError
 from torra.providers.prices import (
@@ -40,7 +41,7 @@ def of_a_million(vendor: str, model: str, prices: PriceList = LIST, **kind: Any)
     return prices.cost(vendor, model, **usage)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("vendor", "model", "tokens", "usd"),
     [
         ("anthropic", "claude-sonnet-5-5", {"input_tokens": MILLION // 10}, 0.2),

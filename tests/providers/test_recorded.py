@@ -20,6 +20,7 @@ from agents.debate.deliberation import Deliberation
 from agents.fence import NONCE_PLACEHOLDER
 from instance_database import Database
 from scoring_rubric import request_hash
+from tests.cases import cases
 from tests.doubles.scripted import Scripted, context, debate, report, ruling, settings
 from tests.worlds import stores
 from tests.worlds.journals import Moody, said, valid
@@ -107,7 +108,7 @@ def test_another_nonce_is_the_same_request() -> None:
     assert found.text == reply, "the placeholder is what a reply is stored with"
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
     [
         {"system": "Another system text."},
@@ -146,7 +147,7 @@ def test_what_no_row_knows_is_a_miss() -> None:
 NOTHING = {"reply": "", "stop_reason": "", "provider": ""}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("status", "reason"),
     [
         ("timeout", "timeout"),
@@ -160,7 +161,7 @@ NOTHING = {"reply": "", "stop_reason": "", "provider": ""}
         ("wrong_symbol", "wrong_symbol"),
     ],
 )
-@pytest.mark.parametrize("repeated", [False, True])
+@cases("repeated", [False, True])
 def test_a_failure_is_the_same_failure(status: str, reason: str, repeated: bool) -> None:
     request = a_request()
     failed = row_of(request, status=status, detail="429", **NOTHING)

@@ -14,6 +14,7 @@ import pytest
 from agent_config import MODELS, AgentSettings
 from agents.contracts import Completion, ModelUnavailable, Request
 from agents.registry import AGENTS
+from tests.cases import cases
 from tests.doubles.switchboards import (
     KEYS,
     VENDORS,
@@ -163,7 +164,7 @@ DOWN = [
 ]
 
 
-@pytest.mark.parametrize(("detail", "how", "billed"), DOWN, ids=[row[0] for row in DOWN])
+@cases(("detail", "how", "billed"), DOWN, ids=[row[0] for row in DOWN])
 def test_while_the_first_vendor_is_down_the_tick_goes_to_the_fallback(
     detail: str, how, billed: bool
 ) -> None:

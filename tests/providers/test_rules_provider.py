@@ -33,6 +33,7 @@ from agents.contracts import (
 from agents.debate import replies
 from agents.registry import AGENTS, SCORER
 from technical_calculator import COMPONENTS, score_frame
+from tests.cases import cases
 from tests.examples import examples
 from tests.worlds.mirrors import MARKET, MARKETS, SCORES, STEP, Values, mirrored
 from tests.worlds.price_series import row_of, sample
@@ -158,8 +159,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("role", [TECHNICAL, BULL, BEAR], ids=lambda role: role.id)
-@pytest.mark.parametrize(("vector", "name", "bearish", "bullish"), CASES)
+@cases("role", [TECHNICAL, BULL, BEAR], ids=lambda role: role.id)
+@cases(("vector", "name", "bearish", "bullish"), CASES)
 def test_in_a_trend_bullish_evidence_raises_every_word(
     role: Role, vector: str, name: str, bearish: float, bullish: float
 ) -> None:
@@ -231,7 +232,7 @@ OWN_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("role", "vector", "name", "bearish", "bullish"), OWN_CASES)
+@cases(("role", "vector", "name", "bearish", "bullish"), OWN_CASES)
 def test_a_specialist_hears_what_only_it_is_shown(
     role: Role, vector: str, name: str, bearish: float, bullish: float
 ) -> None:
@@ -343,8 +344,8 @@ def test_bull_and_bear_hear_the_same_news_differently() -> None:
     assert bear["confidence"] == "low"
 
 
-@pytest.mark.parametrize("role", [TECHNICAL, BULL], ids=lambda role: role.id)
-@pytest.mark.parametrize("vector", VECTORS)
+@cases("role", [TECHNICAL, BULL], ids=lambda role: role.id)
+@cases("vector", VECTORS)
 def test_a_score_that_says_it_already_is_left_alone(vector: str, role: Role) -> None:
     level = 0.4
     values = {f"component.{name}": level for name in COMPONENTS[vector]} | {ADX: TREND}
@@ -829,7 +830,7 @@ def test_no_single_danger_vetoes(market: Values) -> None:
     assert not told["veto"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("flags", "multiplier"),
     [
         ("range_spike", 0.9),

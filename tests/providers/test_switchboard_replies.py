@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from agents.contracts import Completion
+from tests.cases import cases
 from tests.doubles.switchboards import (
     MODEL,
     USAGE,
@@ -71,7 +72,7 @@ def test_a_server_that_counts_nothing_costs_the_worst_case(vendor: str) -> None:
         assert way.ask(vendor).cost_usd == 1000.0
 
 
-@pytest.mark.parametrize("odd", ["many", -1, 1.5, True, None, [7], {"n": 7}])
+@cases("odd", ["many", -1, 1.5, True, None, [7], {"n": 7}])
 def test_an_odd_count_is_none(odd: Any) -> None:
     usage = {"prompt_tokens": odd, "completion_tokens": 7, "prompt_tokens_details": odd}
     answer = httpx2.Response(200, json=body("openai_compatible", usage=usage))
@@ -100,7 +101,7 @@ STOPS = [
 ]
 
 
-@pytest.mark.parametrize(("vendor", "said", "meant"), STOPS)
+@cases(("vendor", "said", "meant"), STOPS)
 def test_how_a_reply_ended_is_told_in_our_words_with_its_tokens(
     vendor: str, said: str, meant: str
 ) -> None:
@@ -122,8 +123,8 @@ def test_a_refusal_and_a_prompt_that_is_filtered_keep_their_tokens() -> None:
     assert (found.stop_reason, found.text, found.input_tokens) == ("filter", "", 100)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize(
+@cases("vendor", VENDORS)
+@cases(
     "odd", [{}, {"content": 7, "candidates": 7, "choices": 7}, {"choices": [7, None]}, {"usage": 7}]
 )
 def test_a_reply_without_words_is_an_empty_one(vendor: str, odd: dict[Any, Any]) -> None:
@@ -200,9 +201,7 @@ MAY_BE_BILLED = {408, 500, 502, 504, 520, 524}
 CASES = [(vendor, *row[:3], *row[4:]) for row in FAILURES for vendor in row[3]]
 
 
-@pytest.mark.parametrize(
-    ("vendor", "status", "headers", "answer", "detail", "again", "blocks"), CASES
-)
+@cases(("vendor", "status", "headers", "answer", "detail", "again", "blocks"), CASES)
 def test_an_error_of_a_vendor(
     vendor: str,
     status: int,
@@ -225,7 +224,7 @@ def test_an_error_of_a_vendor(
 DATE = {"date": "Mon, 05 Jan 2026 10:00:00 GMT"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("headers", "seconds"),
     [
         ({"retry-after": "Mon, 05 Jan 2026 10:00:30 GMT", **DATE}, 30),
@@ -264,10 +263,8 @@ RAW = [
 ]
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize(
-    ("raw", "headers", "reason", "again"), RAW, ids=[str(row[0][:10]) for row in RAW]
-)
+@cases("vendor", VENDORS)
+@cases(("raw", "headers", "reason", "again"), RAW, ids=[str(row[0][:10]) for row in RAW])
 def test_a_reply_that_cannot_be_read(
     vendor: str, raw: bytes, headers: dict[Any, Any], reason: str, again: float | None
 ) -> None:

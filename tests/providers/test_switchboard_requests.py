@@ -14,6 +14,7 @@ import pytest
 
 import scoring_rubric
 from agents.contracts import JPEG, PNG
+from tests.cases import cases
 from tests.doubles.switchboards import (
     KEYS,
     MODEL,
@@ -234,8 +235,8 @@ def picky(*taken: str, status: int = 400):
     return answer
 
 
-@pytest.mark.parametrize("status", [400, 422, 501])
-@pytest.mark.parametrize(
+@cases("status", [400, 422, 501])
+@cases(
     ("taken", "first"),
     [
         (("json_schema", "json_object", "prompt"), ["json_schema"]),
@@ -318,7 +319,7 @@ def test_a_local_answer_is_free_and_has_no_key() -> None:
 FENCED = '```json\n{"a": 1}\n```'
 
 
-@pytest.mark.parametrize(
+@cases(
     ("said", "read"),
     [
         (FENCED, '{"a": 1}'),

@@ -23,6 +23,7 @@ import pytest
 
 from agents.contracts import ModelUnavailable
 from tests import ROOT
+from tests.cases import cases
 from tests.conftest import scale_of
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
@@ -272,7 +273,7 @@ def test_the_trap_does_catch_a_client_that_heeds_the_proxy(
         assert server.exchanges == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "place",
     [
         "https://other.test/v1/messages",
@@ -380,7 +381,7 @@ LOOKALIKES: Final = (
 )
 
 
-@pytest.mark.parametrize("url", LOOKALIKES)
+@cases("url", LOOKALIKES)
 def test_a_host_that_looks_like_a_vendor_gets_no_real_key(url: str) -> None:
     for vendor in VENDORS:
         name = f"TORRA_{vendor_line.SHORT[vendor]}_BASE_URL"
@@ -408,7 +409,7 @@ REFUSED: Final = (
 )
 
 
-@pytest.mark.parametrize("url", REFUSED)
+@cases("url", REFUSED)
 def test_an_address_that_could_lose_a_key_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(ConfigError) as failed:
         address(OPENAI, {"OPENAI_API_KEY": "k", "TORRA_OPENAI_BASE_URL": url})
@@ -416,8 +417,8 @@ def test_an_address_that_could_lose_a_key_is_refused_without_quoting_it(url: str
     assert "realcanary" not in str(failed.value)
 
 
-@pytest.mark.parametrize("key", ["two words", "line\nbreak", "s\u00f6me", "x" * 5000])
-@pytest.mark.parametrize("vendor", VENDORS)
+@cases("key", ["two words", "line\nbreak", "s\u00f6me", "x" * 5000])
+@cases("vendor", VENDORS)
 def test_a_key_that_no_header_can_hold_is_refused_without_quoting_it(vendor: str, key: str) -> None:
     with pytest.raises(ConfigError) as failed:
         address(vendor, {vendor_line.KEY_NAME[vendor]: key})

@@ -21,6 +21,7 @@ import pytest
 from agent_config import MODELS
 from agents.contracts import Completion, ModelUnavailable, Request
 from scoring_rubric import SHARED_PREFIX
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
@@ -174,9 +175,9 @@ def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value, default=dict))
 
 
-@pytest.mark.parametrize("tier", ["quick", "deep"])
-@pytest.mark.parametrize("picture", [False, True], ids=["text", "picture"])
-@pytest.mark.parametrize("vendor", VENDORS)
+@cases("tier", ["quick", "deep"])
+@cases("picture", [False, True], ids=["text", "picture"])
+@cases("vendor", VENDORS)
 def test_a_body_is_as_documented(vendor: str, picture: bool, tier: str, booth: Booths) -> None:
     model = MODELS[vendor][tier]
     request = vendor_line.a_request(
@@ -198,8 +199,8 @@ def test_openai_itself_gets_its_own_fields(picture: bool, tier: str, booth: Boot
     assert exchange.body == as_json(golden_official(request, model, seen))
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("vendor", VENDORS)
+@cases("role", ROLES)
+@cases("vendor", VENDORS)
 def test_each_role_is_asked_for_its_own_reply(vendor: str, role: str, booth: Booths) -> None:
     request = a_request(vendor, role)
     completion, exchange = booth(vendor).asked(request)
@@ -274,8 +275,8 @@ STOPS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("stop", "told"), STOPS, ids=[stop for stop, _ in STOPS])
-@pytest.mark.parametrize("vendor", VENDORS)
+@cases(("stop", "told"), STOPS, ids=[stop for stop, _ in STOPS])
+@cases("vendor", VENDORS)
 def test_a_reply_of_no_use_still_brings_its_usage(
     vendor: str, stop: str, told: set[str], booth: Booths
 ) -> None:
@@ -285,8 +286,8 @@ def test_a_reply_of_no_use_still_brings_its_usage(
     assert (found.cost_usd > 0) == (vendor != OPENAI)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize("text", ["", "no JSON", "{}", "\u2028\u00e9\U0001f4c8", "x" * 200_000])
+@cases("vendor", VENDORS)
+@cases("text", ["", "no JSON", "{}", "\u2028\u00e9\U0001f4c8", "x" * 200_000])
 def test_text_comes_back_as_it_was(vendor: str, text: str, booth: Booths) -> None:
     found, _ = booth(vendor).asked(a_request(vendor), Reply(text=text))
     assert (found.text, found.stop_reason) == (text, "end")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.doubles import dask_cluster
 from tests.replay.test_shards import SWEEPS, figures, jobs, marked
 from tests.tries import until
@@ -37,7 +38,7 @@ from torra.replay.shards.shards import Inline, JobFailed, Progress, program, run
 # --- which addresses ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "url"),
     [
         ("tcp://127.0.0.1:8786", "tcp://127.0.0.1:8786"),
@@ -56,7 +57,7 @@ def test_addresses_that_are_taken(text: str, url: str) -> None:
     assert (found.url, found.secure) == (url, url.startswith("tls"))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "said"),
     [
         ("tcp://10.0.0.5:8786", "plain transport asks nobody .* tls://10.0.0.5:8786"),
@@ -133,7 +134,7 @@ def test_a_cluster_of_the_same_program_is_taken() -> None:
     assert found.workers == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("scheduler", "worker", "answer", "said"),
     [
         ("tcp://192.168.1.5:8786", HERE, {}, "the scheduler listens at tcp://192.168.1.5:8786"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from torra.config import Profile
 from torra.errors import ConfigError
 from torra.replay.grids import LARGEST, axis, cells
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "values"),
     [
         (".3:.7:.05", (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)),
@@ -23,7 +24,7 @@ def test_an_axis(text: str, values: tuple[float, ...]) -> None:
     assert axis("--thresholds", text) == values
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "said"),
     [
         (".3:.7", "write FROM:TO:STEP"),
@@ -58,7 +59,7 @@ def test_no_axis_is_the_profile_itself() -> None:
     assert (only.name, only.profile) == ("as it is", Profile())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("thresholds", "weights", "said"),
     [
         ("0", [], "the grid at threshold 0"),

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 import signal_bridge
 import technical_calculator
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles import scripted
 from tests.worlds import desks, journals, stored_days
@@ -451,7 +452,7 @@ def test_skipped_ticks_are_counted_by_their_reason(days: Path, whole: dict[str, 
 # --- bad input ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "said"),
     [
         (("XAUUSD",), "the desk has no tick of XAUUSD; it has ticks of BTCUSD, EURUSD"),

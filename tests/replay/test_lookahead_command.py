@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from ath_calculator import Records
 from technical_calculator import score_frame
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.scores.test_causality import early_swings
 from tests.worlds import company_reports, outside_series
@@ -116,7 +117,7 @@ def test_a_leak_in_a_score_is_caught(name: str) -> None:
     assert worst.before != worst.after
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_every_future_finds_a_peek_at_the_next_bar(kind: str) -> None:
     made = subject(FEW, score=with_column(lambda bars: bars["high"].shift(-1)))
     found = probe(made, points=1, modes=(), kinds=(kind,))

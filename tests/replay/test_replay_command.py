@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 import technical_calculator
 from instance_database import open_home
+from tests.cases import cases
 from tests.worlds.tables_once import tables_once
 from torra.commands.command_line import main
 from torra.config import ROOT
@@ -275,7 +276,7 @@ def test_a_recomposition_names_what_it_changes(home: Path) -> None:
     assert said.endswith("every table: --report FILE.")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "said"),
     [
         (["week"], "there is no replay week"),

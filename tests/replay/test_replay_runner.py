@@ -16,6 +16,7 @@ import pytest
 import technical_calculator
 from agents.contracts import ADJUSTMENT_BOUND
 from instance_database import TickKey
+from tests.cases import cases
 from tests.worlds import l1_markets
 from tests.worlds.tables_once import tables_once
 from torra.bridges.paper import PaperPosition
@@ -349,7 +350,7 @@ def test_costs_that_are_not_given_are_the_profiles(
     assert dataclasses.astuple(TradingCosts.read(text, Profile().symbol("BTCUSD"))) == costs
 
 
-@pytest.mark.parametrize("text", ["a", "1,2,3,4", "-1", "inf", "nan"])
+@cases("text", ["a", "1,2,3,4", "-1", "inf", "nan"])
 def test_costs_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--costs"):
         TradingCosts.read(text, Profile().symbol("BTCUSD"))

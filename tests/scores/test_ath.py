@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ath_calculator import ATH_SCALE_ATR, Records, ath_score, carry, record_score, score
+from tests.cases import cases
 from tests.worlds.price_series import sample, walk
 
 prices = st.floats(0.01, 1e6)
@@ -16,7 +17,7 @@ steps = st.integers(-(2**20), 2**20)
 """Prices on a grid, so that turning them upside down is exact."""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("below_high", "above_low", "want"),
     [(0.0, 200.0, 1.0), (200.0, 0.0, -1.0), (200.0, 200.0, 0.0), (20.0, 200.0, 0.2384),
      (200.0, 10.9861, -0.5), (7.0, 7.0, 0.0), (0.0, 0.0, 0.0)],

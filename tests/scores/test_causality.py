@@ -16,6 +16,7 @@ import pytest
 import technical_calculator
 from agents.contracts import VECTORS
 from technical_calculator import COLUMNS, HISTORY, WARM_UP, score_frame
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.worlds.price_series import SAMPLES, sample, times_of, walk
 from torra.market import structure as market_structure
@@ -190,7 +191,7 @@ def leak_ends() -> list[int]:
     return [*EVERY_PHASE, *random_ends(40, 1200, 5)]
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@cases("name", LEAKS)
 def test_a_planted_leak_is_caught(name: str) -> None:
     assert caught(LEAKS[name], walk(1200, 21), leak_ends())
 

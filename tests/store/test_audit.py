@@ -17,6 +17,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from instance_database import Database
+from tests.cases import cases
 from tests.doubles.entrance import OURS, TOKENS, bearer, csrf_of, desk_app, log_in, scripted_app
 from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import desks, stores
@@ -251,12 +252,12 @@ FORMULAS = (
 )
 
 
-@pytest.mark.parametrize("text", FORMULAS, ids=[f"formula {n}" for n in range(len(FORMULAS))])
+@cases("text", FORMULAS, ids=[f"formula {n}" for n in range(len(FORMULAS))])
 def test_a_cell_cannot_start_a_formula(text: str) -> None:
     assert cell(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("text", ["", "halt", "127.0.0.1", '{"a":1}', "a=b", "1", "2026-02-13"])
+@cases("text", ["", "halt", "127.0.0.1", '{"a":1}', "a=b", "1", "2026-02-13"])
 def test_other_cells_are_as_they_are(text: str) -> None:
     assert cell(text) == text
 

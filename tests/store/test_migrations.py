@@ -13,6 +13,7 @@ import pytest
 import sqlite_utils
 
 from instance_database import Database
+from tests.cases import cases
 from tests.conftest import Scale
 from tests.faults import old_schemas
 from tests.worlds import legacy_database
@@ -331,7 +332,7 @@ def test_a_home_of_before_knows_the_record_lows_of_its_bars(tmp_path: Path) -> N
     database.close()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("script", "expected"),
     [
         (" ", []),

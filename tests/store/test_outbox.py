@@ -146,19 +146,20 @@ def test_every_step_is_on_record(database: Database) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(TRANSITIONS))
-@pytest.mark.parametrize("following", sorted(TRANSITIONS))
-def test_only_steps_of_the_table_are_taken(database: Database, state: str, following: str) -> None:
-    database.enqueue_signal(opening(state="WAITING"))
-    for step in way_to(state):
-        database.move_signal("T1", step)
-    if following in TRANSITIONS[state]:
-        assert database.move_signal("T1", following) is True
-    elif following == state:
-        assert database.move_signal("T1", following) is False
-    else:
-        with pytest.raises(ValueError, match=f"is {state} cannot become {following}"):
-            database.move_signal("T1", following)
-        assert database.signal("T1")["state"] == state
+def test_only_steps_of_the_table_are_taken(database: Database, state: str) -> None:
+    for following in sorted(TRANSITIONS):
+        sid = f"to {following}"
+        database.enqueue_signal(opening(sid, instance=following, state="WAITING"))
+        for step in way_to(state):
+            database.move_signal(sid, step)
+        if following in TRANSITIONS[state]:
+            assert database.move_signal(sid, following) is True, following
+        elif following == state:
+            assert database.move_signal(sid, following) is False, following
+        else:
+            with pytest.raises(ValueError, match=f"is {state} cannot become {following}"):
+                database.move_signal(sid, following)
+            assert database.signal(sid)["state"] == state, following
 
 
 def way_to(state: str) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from agents.debate import stages
 from agents.registry import AGENTS
 from instance_database import Database
 from scoring_rubric import request_hash, second_look
+from tests.cases import cases
 from tests.doubles.scripted import (
     AMPLE,
     FULL_FEATURES,
@@ -80,7 +81,7 @@ def of(record: Any, name: str) -> AgentReport:
 # --- who gets one, and what becomes of it ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", OPINIONS)
+@cases("name", OPINIONS)
 def test_a_report_of_low_confidence_gets_exactly_one(name: str) -> None:
     provider = Scripted({name: [LOW, SURE]})
     record = sit(provider)
@@ -131,7 +132,7 @@ def test_an_agent_that_abstains_without_a_call_gets_none() -> None:
     assert not provider.asked("news")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chosen", "asked"),
     [
         ({"mode": "full"}, True),
@@ -214,8 +215,8 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("name", ["technical", "news", "bear_researcher"])
-@pytest.mark.parametrize("kind", FAILING)
+@cases("name", ["technical", "news", "bear_researcher"])
+@cases("kind", FAILING)
 def test_the_first_report_stands_whatever_becomes_of_the_second(kind: str, name: str) -> None:
     provider = Scripted({name: [LOW, FAILING[kind], SURE]})
     record = sit(provider)
@@ -323,7 +324,7 @@ class Slowly:
         return self.script.submit(request)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("takes", "looked"),
     [(1.0, True), (2.2, True), (2.25, True), (2.3, False), (4.0, False)],
 )

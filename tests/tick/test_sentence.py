@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import SourceType
+from tests.cases import cases
 from tests.tick.test_shadow import VOICES, go_on, records
 from tests.worlds import desks, journals
 from torra.tick.sentence import (
@@ -191,7 +192,7 @@ CASES: Final[dict[str, tuple[Finished, str]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", CASES)
+@cases("kind", CASES)
 def test_each_kind_of_tick_has_its_sentence(kind: str) -> None:
     tick, expected = CASES[kind]
     assert sentence(tick) == expected

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.worlds.broker_histories import FOREIGN, MAGICS, NOON, SID, History, Row, opening, seconds
 from torra.bridges.protocol import BrokerBooks, BrokerDeal, BrokerPosition
 from torra.clock import iso, parse
@@ -126,7 +127,7 @@ def test_a_partial_fill_is_the_mean_of_its_deals() -> None:
     assert finding == Filled(SID, "PARTIAL", "501", 2000.4, 0.3, NOON, "9001")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("comment", "known"),
     [
         (SID, True),
@@ -217,7 +218,7 @@ def test_a_fill_is_known_though_the_position_does_not_show_yet() -> None:
 # --- the end of a position ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "reason"),
     [
         ("sl", "STOPPED"),
@@ -337,7 +338,7 @@ def test_an_order_is_never_sent_after_three_looks_and_a_minute() -> None:
         assert (finding.misses <= LOOKS) == (alarm_of(finding) is None)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("entries", "more"),
     [
         ((), {"since": NOON}),
@@ -381,8 +382,8 @@ def test_an_answer_that_is_overdue_is_looked_for_but_nothing_is_concluded(state:
 # --- which books may speak ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after", [-60.0, 0.0, 4.9])
-@pytest.mark.parametrize("state", ["PUBLISHED", "UNKNOWN", "FILLED", "EXPIRED"])
+@cases("after", [-60.0, 0.0, 4.9])
+@cases("state", ["PUBLISHED", "UNKNOWN", "FILLED", "EXPIRED"])
 def test_books_that_are_not_clearly_younger_say_nothing_of_a_row(state: str, after: float) -> None:
     row = opening(state=state) if state != "FILLED" else held()
     for entries in ((), (position(),), (deal_in(), deal_out()), (position(lots=0.1, stop=1.0),)):
@@ -429,7 +430,7 @@ def test_a_close_that_opened_a_position_instead_is_a_stranger() -> None:
     assert isinstance(finding, External) and finding.ticket == "502"
 
 
-@pytest.mark.parametrize("state", UNEXECUTED)
+@cases("state", UNEXECUTED)
 def test_an_order_that_was_executed_after_its_end_is_late(state: str) -> None:
     row = opening(state=state)
     (finding,) = found([row], books(position(), deal_in()))
@@ -454,7 +455,7 @@ def test_a_signal_that_is_not_marked_as_sent_yet_explains_its_position() -> None
 # --- closes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     "made",
     [
         {"comment": "TCLOSECLOSE22", "reason": "other", "magic": 0},
@@ -463,7 +464,7 @@ def test_a_signal_that_is_not_marked_as_sent_yet_explains_its_position() -> None
         {"comment": "", "reason": ""},
     ],
 )
-@pytest.mark.parametrize("state", SENT)
+@cases("state", SENT)
 def test_a_close_whose_answer_was_lost_is_done(state: str, made: dict[str, Any]) -> None:
     close = closing(state=state)
     told = books(deal_in(), deal_out(price=2011.0, **made))
@@ -474,7 +475,7 @@ def test_a_close_whose_answer_was_lost_is_done(state: str, made: dict[str, Any])
     assert rows[1]["closed_at"] == iso(NOON + seconds(30))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("state", "end"),
     [
         ("PENDING", "CANCELLED"),
@@ -484,7 +485,7 @@ def test_a_close_whose_answer_was_lost_is_done(state: str, made: dict[str, Any])
         ("UNKNOWN", "NOT_SENT"),
     ],
 )
-@pytest.mark.parametrize(
+@cases(
     "other",
     [
         {"reason": "sl"},

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import GateSettings
+from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
@@ -64,7 +65,7 @@ def review(verdict: str = "BUY", position: Position | None = None, **changes: An
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("verdict", "side", "on_opposite", "name", "legs", "reason"),
     [
         ("HOLD", None, "close", "HOLD", (), "THRESHOLD"),
@@ -172,14 +173,14 @@ DENIED = [
 COOLING = Risk(cooldown_bars=2)
 
 
-@pytest.mark.parametrize(("change", "reasons"), DENIED)
+@cases(("change", "reasons"), DENIED)
 def test_a_denied_opening_is_a_hold(change: dict[str, Any], reasons: tuple[Any, ...]) -> None:
     action = review("BUY", profile=Profile(risk=COOLING), **change)
     assert (action.name, action.reason, action.drafts) == ("HOLD", reasons[0].value, ())
     assert (action.denied, action.halt) == (reasons, None)
 
 
-@pytest.mark.parametrize(("change", "reasons"), DENIED)
+@cases(("change", "reasons"), DENIED)
 def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(
     change: dict[str, Any], reasons: tuple[Any, ...]
 ) -> None:
@@ -193,7 +194,7 @@ def test_a_denial_takes_the_opening_of_a_reversal_and_leaves_the_close(
     assert [draft.kind for draft in action.drafts] == ["close"]
 
 
-@pytest.mark.parametrize(("change", "reasons"), DENIED)
+@cases(("change", "reasons"), DENIED)
 def test_nothing_but_a_halt_stops_a_close(change: dict[str, Any], reasons: tuple[Any, ...]) -> None:
     action = review("SELL", held("LONG"), **change)
     assert (action.name, action.reason, action.denied) == ("CLOSE", "OPPOSITE_VERDICT", ())
@@ -209,8 +210,8 @@ HALTING = [
 ]
 
 
-@pytest.mark.parametrize(("change", "reasons"), HALTING)
-@pytest.mark.parametrize("verdict", ["BUY", "SELL"])
+@cases(("change", "reasons"), HALTING)
+@cases("verdict", ["BUY", "SELL"])
 def test_an_opening_too_many_halts_the_desk(
     verdict: str, change: dict[str, Any], reasons: tuple[Any, ...]
 ) -> None:
@@ -290,9 +291,9 @@ def test_a_runaway_is_capped_and_then_halted(scaled: Scale) -> None:
     assert (openings, halts) == (Risk().max_same_openings_per_hour, [R.REPEATED_EXECUTION])
 
 
-@pytest.mark.parametrize("state", ["HALTED", "", "unknown"])
-@pytest.mark.parametrize("profile", [Profile(), REVERSING])
-@pytest.mark.parametrize("side", [None, "LONG"])
+@cases("state", ["HALTED", "", "unknown"])
+@cases("profile", [Profile(), REVERSING])
+@cases("side", [None, "LONG"])
 def test_halted_stops_both_legs(state: str, profile: Profile, side: PositionSide | None) -> None:
     position = held(side) if side else None
     action = review("SELL", position, profile=profile, trading_state=state)
@@ -317,7 +318,7 @@ def test_every_reason_that_applies_is_recorded_the_gate_first() -> None:
     assert action.reason == "TRADING_REDUCING"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "opens"),
     [
         ({"positions_open": 2}, True),

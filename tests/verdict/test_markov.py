@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from torra.config import Markov
 from torra.verdict import sentiment_rules as rules
 
@@ -25,7 +26,7 @@ def history(*states: str, gaps: tuple[int, ...] = ()) -> list[tuple[datetime, fl
     return [(T + (index + skipped[index]) * STEP, LEVEL[name]) for index, name in enumerate(states)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("consensus", "expected"),
     [
         (-1.0, "STRONG_BEARISH"),
@@ -124,7 +125,7 @@ def test_against_a_count_by_hand(steps: list[Any], smoothing: float) -> None:
     assert sum(view.next_probabilities.values()) == pytest.approx(1, abs=1e-7)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("moment", "expected"),
     [
         ("2021-12-01T00:00", "ASIA"),
@@ -152,7 +153,7 @@ def test_sessions_follow_the_wall_clocks(moment: str, expected: str) -> None:
     assert rules.session(datetime.fromisoformat(moment).replace(tzinfo=UTC)) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("values", "expected"),
     [
         ([], "flat"),
@@ -168,7 +169,7 @@ def test_trend_direction(values: list[Any], expected: str) -> None:
     assert rules.trend_direction(values) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("profits", "streak"),
     [([], 0), ([5.0, -1.0], 0), ([-1.0, -2.0, 3.0, -4.0], 2), ([-1.0, -1.0], 2), ([0.0, -1.0], 0)],
 )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import cases
 from torra.verdict.one_sided import LEAST, TICKS, one_sided
 
 
@@ -11,7 +10,7 @@ def counted(buy: int, sell: int, ticks: int = TICKS) -> dict[str, float | None]:
     return {"BUY": buy, "SELL": sell, "HOLD": ticks - buy - sell}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("buy", "sell", "said"),
     [
         (0, 67, "of the newest 2,000 ticks 67 say SELL and none says BUY"),

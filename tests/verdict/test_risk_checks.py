@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_config import GateSettings
+from tests.cases import cases
 from torra.bridges.protocol import Health
 from torra.config import SYMBOLS, Profile, Risk
 from torra.verdict import risk_engine
@@ -147,10 +148,8 @@ EDGES: list[Edge] = [
 ]
 
 
-@pytest.mark.parametrize("side", ["BUY", "SELL"])
-@pytest.mark.parametrize(
-    "edge", EDGES, ids=[f"{number}-{edge[0]}" for number, edge in enumerate(EDGES)]
-)
+@cases("side", ["BUY", "SELL"])
+@cases("edge", EDGES, ids=[f"{number}-{edge[0]}" for number, edge in enumerate(EDGES)])
 def test_a_limit_below_at_and_above(edge: tuple[Any, ...], side: Side) -> None:
     reason, change, applies, also = edge
     for step, expected in zip((-1, 0, 1), applies, strict=True):
@@ -159,8 +158,8 @@ def test_a_limit_below_at_and_above(edge: tuple[Any, ...], side: Side) -> None:
         assert found <= {reason, *also}, step
 
 
-@pytest.mark.parametrize("side", ["BUY", "SELL"])
-@pytest.mark.parametrize(
+@cases("side", ["BUY", "SELL"])
+@cases(
     ("change", "reason"),
     [
         ({"trading_state": "REDUCING"}, R.TRADING_REDUCING),
@@ -258,14 +257,14 @@ def with_number(base: Case, name: str, number: float) -> Case:
     return base._replace(account=replace(base.account, **changes))
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", [*TICKET_NUMBERS, *ACCOUNT_NUMBERS])
+@cases("number", [math.nan, math.inf, -math.inf])
+@cases("name", [*TICKET_NUMBERS, *ACCOUNT_NUMBERS])
 def test_a_broken_number_denies_by_itself(name: str, number: float) -> None:
     assert R.BAD_NUMBER in with_number(case(), name, number).denied()
 
 
-@pytest.mark.parametrize("number", [0.0, -1.0, -0.0, 1e12 + 1, 1e308])
-@pytest.mark.parametrize("name", TICKET_NUMBERS[:5])
+@cases("number", [0.0, -1.0, -0.0, 1e12 + 1, 1e308])
+@cases("name", TICKET_NUMBERS[:5])
 def test_a_price_that_cannot_be_one(name: str, number: float) -> None:
     assert with_number(case(), name, number).denied() == (R.BAD_NUMBER,)
 
@@ -281,7 +280,7 @@ def test_broken_statistics_deny() -> None:
         assert case(win_rates=pair).denied() == (R.BAD_NUMBER,), pair
 
 
-@pytest.mark.parametrize("name", TICKET_NUMBERS[:5])
+@cases("name", TICKET_NUMBERS[:5])
 def test_a_broken_ticket_hides_nothing_that_does_not_need_it(name: str) -> None:
     base = case(**WORSE, signals_last_hour=6)
     assert with_number(base, name, math.nan).denied() == (
@@ -330,7 +329,7 @@ WORSENED: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", WORSENED)
+@cases("name", WORSENED)
 def test_what_makes_the_account_worse_never_lets_an_opening_through(name: str) -> None:
     """Risk only shrinks: from left to right reasons are added and none goes away."""
     rest = {"cooldown_bars": 3, "free_margin": 60.0, "leverage": 90.0, "win_rates": (14, 30)}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.conftest import Scale
 from torra.config import SYMBOLS, Risk, SymbolSpec
 from torra.verdict import risk_engine
@@ -57,7 +58,7 @@ def dec(value: float) -> Decimal:
     return Decimal(repr(value))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("side", "price", "atr", "spec", "expected"),
     [
         ("BUY", 48_000.0, 210.5, BTC, (48_000.0, 47_579.0, 48_842.0)),
@@ -75,8 +76,8 @@ def test_levels_of_the_shipped_symbols(
     assert levels.atr == atr
 
 
-@pytest.mark.parametrize("side", ["BUY", "SELL"])
-@pytest.mark.parametrize(
+@cases("side", ["BUY", "SELL"])
+@cases(
     ("price", "atr", "reason"),
     [
         (math.nan, 1.0, DenyReason.BAD_NUMBER),
@@ -146,7 +147,7 @@ def test_levels_are_whole_ticks_at_two_atr_and_two_r(
     assert towards * (target - entry) == 2 * distance
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "entry", "stop", "expected"),
     [
         (BTC, 48_000.0, 47_600.0, 0.12),  # 50 / 400 = 0.125
@@ -163,7 +164,7 @@ def test_size_of_the_shipped_symbols(
     assert risk_engine.size(Levels(entry, stop, 1.0, 1.0), spec, Risk()) == expected
 
 
-@pytest.mark.parametrize("lots", [0.01, 0.03, 0.07, 0.29, 0.3, 0.57, 0.58, 1.13, 2.3, 4.35])
+@cases("lots", [0.01, 0.03, 0.07, 0.29, 0.3, 0.57, 0.58, 1.13, 2.3, 4.35])
 def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots: float) -> None:
     """0.29 / 0.01 is 28.999999999999996 in binary; here it is 29."""
     loss = float(dec(lots) * 400)
@@ -171,7 +172,7 @@ def test_an_exact_number_of_steps_is_not_lost_to_binary_fractions(lots: float) -
     assert risk_engine.size(Levels(48_000.0, 47_600.0, 1.0, 1.0), BTC, risk) == lots
 
 
-@pytest.mark.parametrize(
+@cases(
     ("multiplier", "expected"),
     [
         (1.0, 0.12), (0.7, 0.08), (0.56, 0.07), (0.08, 0.01), (0.07, 0.0), (0.0, 0.0),
@@ -192,7 +193,7 @@ def test_a_stop_at_the_entry_buys_nothing() -> None:
     assert risk_engine.size(Levels(2_000.0, 2_000.0, 2_000.0, 1.0), GOLD, Risk()) == 0.0
 
 
-@pytest.mark.parametrize("broken", [math.nan, math.inf, 0.0, -1.0, 1e13])
+@cases("broken", [math.nan, math.inf, 0.0, -1.0, 1e13])
 def test_a_broken_level_buys_nothing(broken: float) -> None:
     assert risk_engine.size(Levels(broken, 2_000.0, 2_000.0, 1.0), GOLD, Risk()) == 0.0
     assert risk_engine.size(Levels(2_000.0, broken, 2_000.0, 1.0), GOLD, Risk()) == 0.0
@@ -277,7 +278,7 @@ def test_a_lower_multiplier_never_buys_more(
     assert sizes == sorted(sizes)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("lots", "reason"),
     [
         (0.01, None), (0.29, None), (50.0, None), (0.3, None),

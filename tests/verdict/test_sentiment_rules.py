@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.contracts import VECTORS
+from tests.cases import cases
 from torra.config import Profile, SentimentWeights, Thresholds
 from torra.verdict import sentiment_rules as rules
 
@@ -80,7 +81,7 @@ def test_a_broken_score_is_never_a_neutral_one(broken: float) -> None:
         rules.verdict(broken, THRESHOLDS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("age", "timeframe", "counts"),
     [
         (timedelta(0), "M15", True),
@@ -105,7 +106,7 @@ def test_a_timeframe_without_weight_is_ignored_and_nothing_left_is_a_hold() -> N
     assert rules.verdict(rules.consensus({}, WEIGHTS, T), THRESHOLDS) == "HOLD"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("consensus", "expected"),
     [
         (0.5, "BUY"),
@@ -128,7 +129,7 @@ def test_the_two_thresholds_are_independent() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("verdict", "low", "high", "stands"),
     [
         ("BUY", 0.5, 0.9, True),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from torra.bridges.paper import Bar, PaperPosition, advance
 from torra.clock import iso
 from torra.config import SYMBOLS
@@ -48,7 +49,7 @@ def ended(row: dict[str, Any], price: float, profit: float | None = None, **more
     return judge(row, exit_price=price, profit=gain * 10 if profit is None else profit, **told)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "price", "r", "outcome", "evolution"),
     [
         (opening(), 2020.0, 1.95, "win", "Realized"),
@@ -77,7 +78,7 @@ def test_why_it_ended_does_not_decide_what_it_was(reason: str) -> None:
     assert (found.outcome, found.reason) == ("win", reason)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("r", "profit", "outcome"),
     [
         (0.5, 20.0, "win"),
@@ -145,7 +146,7 @@ def test_where_no_risk_was_planned_nothing_is_said() -> None:
     assert evolution_of(row, 2010.0) == "Unknown"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("row", "price", "evolution"),
     [
         (opening(), 2010.5, "Strengthened"),
@@ -171,7 +172,7 @@ def test_every_outcome_has_its_evolution() -> None:
     assert set(get_args(Evolution)) == {*VERDICTS.values(), "Strengthened", "Unknown"}
 
 
-@pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf, True, "7", None])
+@cases("broken", [math.nan, math.inf, -math.inf, True, "7", None])
 def test_a_broken_number_is_never_remembered(broken) -> None:
     told: dict[str, Any] = {
         "exit_price": 2010.0,
