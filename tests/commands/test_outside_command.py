@@ -129,7 +129,8 @@ def test_a_company_is_shown_by_its_ticker(home: Path, tmp_path: Path) -> None:
     assert f"{len(rows):,} values are stored." in stored.stdout
     told = torra(home, "ACME").stdout.splitlines()
     assert told[0] == (
-        "ACME: the year to 2019-12-31, known since 2020-02-29 21:00 UTC, from your file mine.csv."
+        "ACME: the year to 2019-12-31, known since 2020-02-29 21:00 UTC, from your file mine.csv; "
+        "too old to count now, as no newer report is stored."
     )
     assert "  F-score: 4 of 9" in told
     assert any(line.startswith("  net margin: ") and line.endswith(" %") for line in told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.tries import until
 from tests.worlds import desks
 from torra.clock import System
 from torra.config import Instance, Profile, validate
+from torra.desk import wiring
 from torra.desk.outlook import Outlook
 from torra.evidence.outside_readings import OutsideView
 
@@ -83,6 +85,24 @@ def test_a_dead_network_costs_the_numbers_and_says_so(
     outlook.start()
     until(lambda: seen(outlook, settings).statuses["macro"] == "unreachable")
     assert set(seen(outlook, settings).numbers.values()) == {None}
+
+
+def test_a_desk_that_names_edgar_starts_without_a_fault(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The collector is asked what it kept while the desk is put together: there is no clock yet."""
+    (tmp_path / "profiles").mkdir()
+    profile = {
+        "outside": {"sources": ["edgar"]},
+        "symbols": {"EURUSD": {"asset": "stock", "ticker": "ACME"}},
+    }
+    (tmp_path / "profiles" / "own.json").write_text(json.dumps(profile))
+    instances = [{"symbol": "EURUSD", "timeframes": ["H1"], "profile": "own"}]
+    (tmp_path / "desk.json").write_text(json.dumps({"instances": instances}))
+    for _ in range(2):
+        desk, _ = wiring.open_desk(tmp_path)
+        desk.close()
+    assert "cannot be read" not in caplog.text
 
 
 def test_a_file_alone_opens_no_collector(

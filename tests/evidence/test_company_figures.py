@@ -414,6 +414,27 @@ def test_the_mean_of_all_classes_is_no_count_of_one(ticker: str, counts: bool) -
     assert (found.shares is not None) == counts
 
 
+@pytest.mark.parametrize("wrong", [0.9, 4.0])
+def test_a_slip_in_a_file_that_was_mended_hides_nothing(wrong: float) -> None:
+    """The right value counts a second later; a later report tells that quarter again."""
+    rows = world.reports(world.grown(3, 15))
+    slip = [
+        row._replace(value=row.value * wrong)
+        if row.figure == "revenue" and row.known_at == world.known(13)
+        else row
+        for row in rows
+    ]
+    right = [
+        row._replace(known_at=row.known_at + timedelta(seconds=1))
+        for row in rows
+        if row.figure == "revenue" and row.known_at == world.known(13)
+    ]
+    mended = sorted([*slip, *right], key=lambda row: row.known_at)
+    for number in (13, 14):
+        as_of = world.known(number) + DAY
+        assert read(books(mended, as_of)) == read(books(rows, as_of))
+
+
 def test_a_report_counts_from_its_first_word() -> None:
     rows = world.reports(world.grown(3, 14))
     last = world.known(13)

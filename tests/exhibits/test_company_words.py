@@ -41,7 +41,7 @@ def test_a_company_is_told_row_by_row() -> None:
     assert values["Growth of the shares"].endswith("%")
     assert len(values) == len(company_words.NUMBERS)
     ranks = {row["name"]: row["rank"] for row in found["rows"]}
-    assert ranks["P/E"] == "dearer than 51 of 100 days in five years"
+    assert ranks["P/E"] == "dearer than 51 of 100 days in up to five years"
     assert ranks["F-score"] == "—"
     assert {row["day"] for row in found["rows"]} == {"2026-06-30"}
     origins = {row["name"]: row["origin"] for row in found["rows"]}
@@ -63,6 +63,26 @@ def test_its_sentences_name_the_report_the_price_and_the_bet() -> None:
 def test_a_price_that_cannot_be_told_says_what_it_needs() -> None:
     notes = outside_words.shown("ACME.US", told(numbers={"company.pe": None}))["notes"]
     assert notes[-1].startswith("P/E is not known: it needs earnings above zero")
+
+
+def test_what_is_missing_is_named() -> None:
+    numbers = {"company.roe_pct": None, "company.gross_margin_pct": None}
+    notes = outside_words.shown("ACME.US", told(numbers=numbers))["notes"]
+    assert notes[1] == (
+        "Not known of the company, for a part is missing in its reports: gross margin, return on "
+        "equity."
+    )
+
+
+def test_a_report_that_tells_too_little_says_so() -> None:
+    record = told()
+    nothing = {
+        name: None if name.startswith("company.") else value
+        for name, value in record.numbers.items()
+    }
+    found = outside_words.shown("ACME.US", record.model_copy(update={"numbers": nothing}))
+    assert found["rows"] == []
+    assert "tells too little: a figure needs all of its year" in found["notes"][0]
 
 
 def test_an_old_report_is_told_in_one_row() -> None:

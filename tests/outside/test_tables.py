@@ -110,6 +110,7 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path: Path, line: str, r
         (FACT.replace("net_income", "tips"), "write one of revenue, cost_of_revenue"),
         (FACT.replace("USD", "US$"), "such as USD"),
         (FACT.replace("USD", "shares"), "such as USD"),
+        (FACT.replace("2025-10-01", "2025-12-01"), "a period of 31 days is no quarter"),
         (FACT.replace("net_income", "diluted_shares"), "write shares"),
         (
             FACT.replace("net_income", "diluted_shares")

@@ -140,6 +140,7 @@ def show(context: click.Context, /, name: str, as_json: bool) -> None:
 @plainly
 def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
     """Show what a company's newest report comes to, and the figures that it is made of."""
+    from torra.clock import System  # noqa: PLC0415
     from torra.errors import ConfigError  # noqa: PLC0415
     from torra.evidence import company_figures  # noqa: PLC0415
     from torra.evidence.company_facts import FIGURES, Books  # noqa: PLC0415
@@ -159,7 +160,7 @@ def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
     if as_json:
         print_json(_company_document(ticker, found, newest))
         return
-    say("\n".join(_company_lines(ticker, found, newest)))
+    say("\n".join(_company_lines(ticker, found, newest, System().real_now())))
 
 
 @outside.command("check")
@@ -169,9 +170,11 @@ def company(context: click.Context, /, ticker: str, as_json: bool) -> None:
 @plainly
 def check(_home: Path, /, file: Path, as_json: bool) -> None:
     """Say what stands in a file of series or company figures; store nothing."""
+    from torra.clock import System  # noqa: PLC0415
     from torra.outside import tables  # noqa: PLC0415
 
     found = tables.read(file)
+    _refuse_the_future(file, found, System().real_now())
     if as_json:
         print_json(_document(found))
     else:
@@ -219,9 +222,10 @@ def import_file(home: Path, /, file: Path, skip_faults: bool, as_json: bool) -> 
     else:
         known = len(found.rows) - stored
         more = f"; {known:,} were known already" if known else ""
+        said = f"{_many(stored, 'value')} {'is' if stored == 1 else 'are'} stored{more}"
         say(
-            f"{file}: {stored:,} values are stored{more}. A running desk reads them at once where "
-            'its profile has "file" among outside.sources.'
+            f'{file}: {said}. A running desk reads them at once where its profile has "file" '
+            "among outside.sources."
         )
         _say_faults(found)
 
@@ -369,7 +373,7 @@ def _filed(home: Path, ticker: str) -> list[FactRow]:
 
 
 def _company_lines(
-    ticker: str, found: Company | None, newest: Mapping[str, FactRow]
+    ticker: str, found: Company | None, newest: Mapping[str, FactRow], now: datetime
 ) -> Iterator[str]:
     """Yield a company in lines: its report, what it comes to, the figures behind it."""
     from torra.clock import iso  # noqa: PLC0415
@@ -382,9 +386,11 @@ def _company_lines(
         yield f"{ticker}: no net income is stored, so nothing can be said of it yet."
     else:
         known = figures.moment(iso(found.filed))
+        old = now.date() - found.ends > found.valid
         yield (
             f"{ticker}: the year to {found.ends}, known since {known}, from "
-            f"{company_words.filing(found.source)}."
+            f"{company_words.filing(found.source)}"
+            f"{'; too old to count now, as no newer report is stored' if old else ''}."
         )
         for one in company_words.NUMBERS:
             value = getattr(found, one.feature, None)
@@ -392,6 +398,14 @@ def _company_lines(
                 unit = RATIOS[one.feature][0]
                 said = outside_words.amount(value, unit, one.decimals, signed=one.signed)
                 yield f"  {one.name}: {said}"
+        missing = [
+            one.name
+            for one in company_words.NUMBERS
+            if one.feature in RATIOS and getattr(found, one.feature) is None
+        ]
+        if missing:
+            yield f"Not known, for a part is missing in its reports: {', '.join(missing)}."
+        yield "What a price pays for it stands on the page of its symbol, for that needs closes."
     yield "The newest figures:"
     for name, row in newest.items():
         begins, ends = row.begins.date(), row.ends.date()

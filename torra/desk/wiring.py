@@ -157,7 +157,8 @@ def open_desk(
     found: list[Desk] = []
 
     def now() -> datetime:
-        return found[0].clock.now()  # the desk's clock is another one after a take-over
+        # The desk's clock is another one after a take-over; before it stands there is none.
+        return found[0].clock.now() if found else System().now()
 
     def watch(wanted: Iterable[Profile]) -> Outlook:
         return Outlook(folder, database, dict(os.environ), wanted, now=now)

@@ -127,6 +127,9 @@ NEAR_END: Final = 5
 RESTATED: Final = 0.01
 """Share from which a later word on a period tells another thing, as after a part was sold."""
 
+CORRECTED: Final = timedelta(minutes=1)
+"""Within so long a second word is a correction: the store lets it count a second later."""
+
 ROLLS_ON: Final = timedelta(days=400)
 """For so long reports go on to tell former periods anew after such a change."""
 
@@ -174,7 +177,10 @@ class Books:
         period = row.begins.date(), row.ends.date()
         if found is None or (found.over == "day") != (period[0] == period[1]):
             return
-        self._first.setdefault(row.figure, {}).setdefault(period, row)
+        first = self._first.setdefault(row.figure, {})
+        # A correction of the same moment, as of a slip in a file, is the first word itself.
+        if period not in first or row.known_at - first[period].known_at <= CORRECTED:
+            first[period] = row
         self._rows.setdefault(row.figure, {})[period] = row
 
     def newest(self, figure: str) -> FactRow | None:

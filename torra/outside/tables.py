@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from torra.errors import ConfigError
-from torra.evidence.company_facts import FIGURES
+from torra.evidence.company_facts import ANNUAL, FIGURES, TO_DATE, days
 from torra.evidence.outside_numbers import SERIES, FactRow, SeriesRow, kind_of_source, series_of
 from torra.regular_files import read_regular
 from torra.trading_terms import TICKER
@@ -129,7 +129,9 @@ def _once(said: dict[tuple[object, ...], float], row: SeriesRow | FactRow) -> No
     """Refuse a second value of the same thing and the same moment."""
     key = (row[:3] if isinstance(row, SeriesRow) else row[:5],)
     if said.setdefault(key, row.value) != row.value:
-        raise _Wrong("another line has another value of this moment: give the later one its own")
+        raise _Wrong(
+            "another line has another value of this moment: give the later one its own known_at"
+        )
 
 
 def _cells(line: str) -> list[str]:
@@ -174,6 +176,12 @@ def _fact(told: Mapping[str, str], source: str) -> FactRow:
     if (begins == ends) is not (figure.over == "day"):
         wanted = "that very day twice" if figure.over == "day" else "its first and its last day"
         raise _Wrong(f"{told['figure']} is of a {figure.over}: as begins and ends write {wanted}")
+    length = days((begins.date(), ends.date()))
+    if figure.over == "period" and length not in ANNUAL and length not in TO_DATE:
+        raise _Wrong(
+            f"a period of {length} days is no quarter, half, nine months or year: no year can be "
+            "made of it"
+        )
     known, value = _known(told["known_at"], ends), _number(told["value"])
     if figure.unit == "shares" and value <= 0.0:
         raise _Wrong("no company has so few shares")

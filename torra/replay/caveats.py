@@ -111,8 +111,9 @@ def _of_the_outlook(plan: ReplayPlan) -> Iterator[str]:
     reads = any(arm.agents.get("active_agents") == READERS["active_agents"] for arm in plan.arms)
     if reads and not (told.series or told.facts or beside or told.flow):
         yield (
-            f"No outside number that {plan.history.symbol} reads is stored, so the arms with and "
-            "without them saw the same: import some with `torra outside import FILE`."
+            f"No outside number that {plan.history.symbol} reads is stored and was known by the "
+            "end of these bars, so the arms with and without them saw the same: import some with "
+            "`torra outside import FILE`."
         )
     if told.short_series and any(arm.outside == "shifted" for arm in plan.arms):
         yield (

@@ -36,7 +36,8 @@ from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
 from torra.errors import ConfigError
-from torra.evidence.company_facts import FIGURES
+from torra.evidence.company_facts import ANNUAL, FIGURES
+from torra.evidence.company_figures import REPORT_DELAY
 from torra.evidence.company_numbers import reads_company
 from torra.evidence.flow_readings import FAULTS
 from torra.evidence.outside_numbers import EDGAR, StoredRow, series_of
@@ -524,10 +525,15 @@ def _by_company(states: Iterable[TopicState]) -> Iterator[TopicState]:
 
 
 def _companies(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sign]:
-    """Yield of each company that a symbol is what is stored of its figures."""
+    """Yield of each company that a symbol is what is stored of its figures, or that nothing is."""
+    now = behind.now()
     subjects = [subject_of(one.instance, one.profile) for one in reading]
     wanted = {one.ticker for one in subjects if reads_company(one)}
-    for row in behind.database.facts_told() if wanted else ():
+    stored = behind.database.facts_told() if wanted else []
+    for ticker in sorted(wanted - {row["ticker"] for row in stored}):
+        mend = "look at symbols.*.ticker, import a file of its figures, or name edgar"
+        yield Sign(f"{ticker} figures", "note", "nothing is stored of this company", mend)
+    for row in stored:
         if row["ticker"] in wanted:
             one = row["rows"] == 1
             told = (
@@ -535,7 +541,14 @@ def _companies(behind: Backing, reading: Sequence[RunningSetup]) -> Iterator[Sig
                 f"{'' if row['figures'] == 1 else 's'}, for periods to {row['last'][:10]}, the "
                 f"newest known since {figures.moment(row['known_at'])}"
             )
-            yield Sign(f"{row['ticker']} figures", "ok", told)
+            # Beyond a year and the time that its report may take no figure counts.
+            old = now - parse(row["last"]) > timedelta(days=ANNUAL.stop) + REPORT_DELAY
+            yield Sign(
+                f"{row['ticker']} figures",
+                "warn" if old else "ok",
+                f"{told}, too old to count" if old else told,
+                "bring newer reports: a file, or edgar in outside.sources" if old else "",
+            )
 
 
 def _numbers(

@@ -68,10 +68,24 @@ def notes(told: Outside) -> Iterator[str]:
     if report is None or report.stale:
         return
     known, ends = figures.moment(report.known_at), day_of(str(report.at))
+    missing = [
+        one.name
+        for one in NUMBERS
+        if not one.ranked and told.numbers.get(f"company.{one.feature}") is None
+    ]
+    if told.numbers.get("company.period_end") is None:
+        yield (
+            f"The company's report to {ends}, known since {known}, from {filing(report.source)}, "
+            "tells too little: a figure needs all of its year, and growth the year before."
+        )
+        return
     yield (
         f"The company's figures are of the year to {ends}, known since {known}, from "
         f"{filing(report.source)}."
     )
+    if missing:
+        listed = ", ".join(missing)
+        yield f"Not known of the company, for a part is missing in its reports: {listed}."
     rank = figures.number(told.numbers.get("company.valuation_rank"))
     said = VALUED.get(str(told.numbers.get("company.valuation")))
     if rank is not None and said:
@@ -97,7 +111,9 @@ def notes(told: Outside) -> Iterator[str]:
 def dearness(rank: object) -> str:
     """Return of how many days of five years a price is dearer; a dash where it is not ranked."""
     share = figures.plain(rank, 0)
-    return share if share == figures.DASH else f"dearer than {share} of 100 days in five years"
+    return (
+        share if share == figures.DASH else f"dearer than {share} of 100 days in up to five years"
+    )
 
 
 def origin(at: object, *, priced: bool) -> str:
