@@ -383,7 +383,7 @@ DEBATE: Final[Table] = {
         ),
         "company-split": fault(
             "a split makes a share cheap",
-            At("torra.evidence.fair_value:_paid", replace("jumped <= counted", "True")),
+            At("torra.evidence.fair_value:_paid", replace("jumped > counted", "False")),
             "test_a_split_makes_no_company_cheap",
         ),
         "company-loss": fault(
