@@ -149,6 +149,8 @@ def test_a_company_of_which_nothing_is_stored_is_refused(home: Path, tmp_path: P
     told = torra(home, "OTHER")
     assert told.exit_code == 2
     assert "nothing is stored of a company of that name" in told.stderr
+    assert "OTHER is no series" in torra(home, "other").stderr
+    assert "check" in torra(home, "chekc").stderr
     partly = torra(home, "ACME")
     assert partly.exit_code == 0
     assert partly.stdout.startswith("ACME: no net income is stored")

@@ -6,6 +6,7 @@ outside check FILE` only says what stands in it. A mistake is one line and exit 
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -61,8 +62,11 @@ class SeriesGroup(SpelledGroup):
             name = like.get(args[0].lower(), args[0])
             if series_of(name) is not None:
                 return "show", show, [name, *args[1:]]
-            if TICKER.fullmatch(args[0]):
-                return "company", company, args
+            ticker = args[0].upper()
+            # A word that is nearly a command is a slip of the hand.
+            slip = difflib.get_close_matches(args[0], self.commands, 1)
+            if TICKER.fullmatch(ticker) and (ticker == args[0] or not slip):
+                return "company", company, [ticker, *args[1:]]
         return super().resolve_command(ctx, args)
 
 

@@ -216,7 +216,7 @@ def _placebos_say(found: Sequence[PlaceboResult]) -> str:
     without = [one.arm for one in found if one.beaten is None]
     if not tried:
         return (
-            "No placebo was run, so no arm can be said to beat chance: "
+            "No arm was run beside placebos of its own, so none can be said to beat chance: "
             "a replay with --arms placebo has them."
         )
     winners = [one.arm for one in tried if one.beaten]
