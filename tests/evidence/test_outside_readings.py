@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -16,10 +17,12 @@ from agents.fundamental_agent import ROLE as FUNDAMENTAL
 from docs import generate
 from tests import ROOT
 from tests.cases import cases
-from tests.worlds import outside_series
+from tests.worlds import flows, outside_series
+from torra.evidence import flow_readings
 from torra.evidence import outside_readings as readings
 from torra.evidence.news_digest import NewsSubject
 from torra.evidence.outside_numbers import SERIES, SeriesHistory, SeriesThen, StoredRow, series_of
+from torra.tick.record import outside_then, told_outside
 
 DAY = timedelta(days=1)
 AS_OF = datetime(2026, 11, 20, 23, tzinfo=UTC)
@@ -258,6 +261,28 @@ def test_a_file_of_ones_own_has_every_name_it_may_have() -> None:
         assert (series_of(f"{name}.BTCUSD") is series) == (series.own == "symbol")
     assert series_of("unheard") is None
     assert series_of("derivs.funding.US500.CASH") is SERIES["derivs.funding"]
+
+
+def test_what_no_record_can_hold_is_not_known() -> None:
+    """Whoever brings it: a series, a company, a companion's price next to nothing, an ATR of it."""
+    odd: dict[str, float | str | None] = {
+        "macro.vix": math.inf,
+        "flow.slippage_atr": math.nan,
+        "company.pe": 12.5,
+        "word": "no",
+    }
+    view = readings.OutsideView(odd)
+    assert view.numbers == {**odd, "macro.vix": None, "flow.slippage_atr": None}
+    told = told_outside(view)
+    assert outside_then(json.loads(json.dumps(told, allow_nan=False))).numbers == view.numbers
+    start = datetime(2026, 1, 5, tzinfo=UTC)
+    times = [start + number * timedelta(minutes=15) for number in range(30)]
+    rows = {row.bar_time: row for row in flows.rows(times, "M15")}
+    kept = [time for time in times if time in rows]
+    flow = flow_readings.FlowThen(rows, "available", "mt5_files")
+    found = flow_readings.read(flow, kept, kept[-1] + timedelta(minutes=15), 1e-320)
+    assert found.numbers["flow.spread_mean_atr"] is None
+    assert found.numbers["flow.ticks"] is not None
 
 
 def test_the_page_lists_every_series_and_every_figure() -> None:

@@ -167,12 +167,25 @@ class Seen(NamedTuple):
 class OutsideView:
     """The outside numbers that a tick knows: features by id, statuses by block, series by name.
 
-    `numbers` has every feature that the asset class reads, None where it is not known.
+    `numbers` has every feature that the asset class reads, None where it is not known; what is not
+    finite is not known either, for no record can hold it.
     """
 
     numbers: Mapping[str, float | str | None] = field(default_factory=dict)
     statuses: Mapping[str, str] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Leave out what is not finite, whoever brought it."""
+        if not all(map(_is_finite, self.numbers.values())):
+            finite = {
+                name: value if _is_finite(value) else None for name, value in self.numbers.items()
+            }
+            object.__setattr__(self, "numbers", finite)
+
+
+def _is_finite(value: float | str | None) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 NO_OUTSIDE: Final = OutsideView()
@@ -284,17 +297,9 @@ def view(
     known = dict(_seen(subject, then, as_of))
     for piece in worked:
         fresh = piece.at is not None and as_of - piece.at <= piece.valid
-        numbers |= _finite(piece.numbers) if fresh else dict.fromkeys(piece.numbers)
+        numbers |= piece.numbers if fresh else dict.fromkeys(piece.numbers)
         known |= {name: row._replace(stale=not fresh) for name, row in piece.seen}
     return OutsideView(numbers, dict(_statuses(numbers, known, trouble)), known)
-
-
-def _finite(numbers: Mapping[str, float | str | None]) -> dict[str, float | str | None]:
-    """Return numbers that a record can hold: what is not finite is not known."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in numbers.items()
-    }
 
 
 def track(names: Sequence[str], of: Callable[..., float], then: Then) -> Track | None:
