@@ -35,6 +35,7 @@ MATHS = {
 
 ROOMS: dict[str, tuple[int, str]] = {
     "market": (1, ""),
+    "lessons": (1, ""),
     "evidence": (1, ""),
     "verdict": (1, ""),
     "evaluation": (1, ""),

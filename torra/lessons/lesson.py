@@ -1,0 +1,245 @@
+"""What a lesson is: the facts of a closed trade, the market in which it began, and words about it.
+
+A lesson has two parts. Its facts are arithmetic, written in the transaction that closes the trade,
+and never change. Its words say what can be learned, in three sentences: the setup, the outcome, and
+a rule. The rules write them with the facts; a model may add its own later, or never.
+
+An opening that the gate took away is a lesson too (`vetoed`): the first of a stretch of vetoes of
+one side, followed on paper with its own levels until an end. No trade was made of it.
+
+A situation is what 16 numbers and a few words say of the market at the opening. Its numbers stand
+as they were; `vector` scales them and turns those with a direction to the side of the trade, so
+that a long in a rising market is like a short in the same market upside down.
+
+Values alone; a time is aware and in UTC.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+
+from torra.clock import iso, parse
+from torra.verdict.risk_engine import PositionSide
+
+Kind = Literal["trade", "vetoed"]
+KINDS: Final[tuple[Kind, ...]] = ("trade", "vetoed")
+
+
+class Scale(NamedTuple):
+    """How a number of a situation comes to about -1 to +1: less `middle`, over `width`.
+
+    `turns` says whether its sign depends on the side of the trade.
+    """
+
+    middle: float
+    width: float
+    turns: bool = False
+
+
+SCALES: Final[Mapping[str, Scale]] = {
+    "price_action": Scale(0.0, 1.0, turns=True),
+    "key_levels": Scale(0.0, 1.0, turns=True),
+    "momentum": Scale(0.0, 1.0, turns=True),
+    "structure": Scale(0.0, 1.0, turns=True),
+    "adx14": Scale(25.0, 25.0),
+    "di_difference": Scale(0.0, 25.0, turns=True),
+    "volatility_percentile": Scale(50.0, 50.0),
+    "rsi14": Scale(50.0, 25.0, turns=True),
+    "support_distance_atr": Scale(2.0, 2.0),
+    "resistance_distance_atr": Scale(2.0, 2.0),
+    "volume_ratio": Scale(1.0, 1.0),
+    "spread_atr": Scale(0.05, 0.10),
+    "consensus": Scale(0.0, 0.5, turns=True),
+    "news_score": Scale(0.0, 0.5, turns=True),
+    "up_bars": Scale(0.5, 0.25, turns=True),
+    "ema_gap_atr": Scale(0.0, 2.0, turns=True),
+}
+"""The 16 numbers of a situation. Fixed scales: one that is learned from the lessons would move what
+an old lesson is like with each new one. Distances to support and resistance change places with the
+side.
+"""
+
+LEVELS: Final = ("support_distance_atr", "resistance_distance_atr")
+
+SIDEWAYS: Final[Mapping[PositionSide, int]] = {"LONG": 1, "SHORT": -1}
+"""The direction of a side."""
+
+MIRRORED: Final[Mapping[str, str]] = {"trend_up": "with_trend", "trend_down": "against_trend"}
+"""What a trend is to a long; to a short it is the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The market at an opening, as its tick saw it.
+
+    `numbers` are those of SCALES by name, in their own units, None where one was not known.
+    `regime`, `session` and `triage` are words of torra.market.regime and of the memory context;
+    `strongest` are the components of L1 that weighed most, each with the sign of its value;
+    `events` the classes of the headlines that were known.
+    """
+
+    numbers: Mapping[str, float | None]
+    regime: str = ""
+    session: str = ""
+    triage: tuple[str, ...] = ()
+    strongest: tuple[tuple[str, int], ...] = ()
+    events: tuple[str, ...] = ()
+
+    def vector(self, side: PositionSide) -> tuple[float, ...]:
+        """Return the scaled numbers as a trade of a side sees them, each -1 to +1; 0 for None."""
+        seen = dict(self.numbers)
+        if side == "SHORT":
+            support, resistance = LEVELS
+            seen |= {support: self.numbers.get(resistance), resistance: self.numbers.get(support)}
+        way = SIDEWAYS[side]
+        return tuple(_scaled(seen.get(name), scale, way) for name, scale in SCALES.items())
+
+    def terms(self, side: PositionSide) -> tuple[str, ...]:
+        """Return the words by which lessons are compared, as a trade of a side sees them.
+
+        Symbol, timeframe, side and session are none: nearly every lesson would share them.
+        """
+        return tuple(self._terms(side))
+
+    def _terms(self, side: PositionSide) -> Iterator[str]:
+        way = SIDEWAYS[side]
+        if trend := MIRRORED.get(self.regime):
+            turned = {"with_trend": "against_trend", "against_trend": "with_trend"}
+            yield trend if way > 0 else turned[trend]
+        elif self.regime:
+            yield self.regime
+        yield from self.triage
+        for name, sign in self.strongest:
+            yield f"{name}_{'for' if sign * way > 0 else 'against'}"
+        yield from (f"event_{name}" for name in self.events)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON; `of` makes the same of it again."""
+        return {
+            "numbers": dict(self.numbers),
+            "regime": self.regime,
+            "session": self.session,
+            "triage": [*self.triage],
+            "strongest": [[*one] for one in self.strongest],
+            "events": [*self.events],
+        }
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Situation:
+        """Return the situation that `as_dict` described."""
+        return cls(
+            dict(told["numbers"]),
+            told["regime"],
+            told["session"],
+            tuple(told["triage"]),
+            tuple((name, sign) for name, sign in told["strongest"]),
+            tuple(told["events"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LessonFacts:
+    """What a trade came to: arithmetic alone.
+
+    `sid` is its opening's id; `asset` the asset class of the symbol. R multiples are of the planned
+    risk, signs as a trader has them: `mae_r` <= 0 is the furthest that it stood against the trade,
+    `mfe_r` >= 0 the furthest in its favour, over the whole bars between fill and end and the end
+    itself. `surprise` is how far `r` lies from what was to be expected of the plan. `profit` is in
+    account currency, None for a vetoed opening. `reason` is why it ended. `known_at` is when the
+    desk knew of it: a tick at `as_of` is told of lessons with `known_at` < `as_of` alone. `lap`
+    is the pass of a sample that comes again, 0 for all that is real; `warm_up`: no running desk
+    made it. `situation` is None for an opening of which no market was stored.
+    """
+
+    sid: str
+    kind: Kind
+    instance: str
+    symbol: str
+    asset: str
+    timeframe: str
+    side: PositionSide
+    bar_time: datetime
+    opened_at: datetime
+    closed_at: datetime
+    known_at: datetime
+    outcome: str
+    evolution: str
+    reason: str
+    r: float
+    planned_r: float
+    slipped_r: float
+    mae_r: float
+    mfe_r: float
+    hours_held: float
+    surprise: float
+    profit: float | None = None
+    situation: Situation | None = None
+    lap: int = 0
+    warm_up: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON; `of` makes the same of it again."""
+        known = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        times = {name: iso(known[name]) for name in TIMES}
+        situation = None if self.situation is None else self.situation.as_dict()
+        return {**known, **times, "situation": situation}
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> LessonFacts:
+        """Return the facts that `as_dict` described."""
+        times = {name: parse(told[name]) for name in TIMES}
+        found = told["situation"]
+        return cls(**{**told, **times, "situation": None if found is None else Situation.of(found)})
+
+
+TIMES: Final = ("bar_time", "opened_at", "closed_at", "known_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a lesson says: three sentences or fewer in each part, plain text.
+
+    `setup` is what was done and in which market, `outcome` what came of it, `rule` what to heed
+    next time. `author` is "rules" or the model that wrote them; `request_hash` names the question,
+    `cost_usd` what it cost. `flags` say what code took out.
+    """
+
+    setup: str
+    outcome: str
+    rule: str
+    author: str
+    known_at: datetime
+    request_hash: str = ""
+    cost_usd: float = 0.0
+    flags: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it, in one line."""
+        return " ".join(part for part in (self.setup, self.outcome, self.rule) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson as it is stored: its number, its facts, and words, the oldest first."""
+
+    number: int
+    facts: LessonFacts
+    words: tuple[Words, ...] = ()
+
+    def words_at(self, as_of: datetime) -> Words | None:
+        """Return the newest words that were known before a moment."""
+        known = [words for words in self.words if words.known_at < as_of]
+        return known[-1] if known else None
+
+
+def _scaled(value: float | None, scale: Scale, way: int) -> float:
+    """Return a number of a situation, scaled and turned; nothing known is the middle."""
+    if value is None or not math.isfinite(value):
+        return 0.0
+    found = (value - scale.middle) / scale.width
+    return max(-1.0, min(1.0, found * way if scale.turns else found)) + 0.0
