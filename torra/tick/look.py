@@ -21,7 +21,7 @@ from torra.evidence import feature_bundle, flow_readings
 from torra.evidence.companion_readings import beside
 from torra.evidence.flow_readings import NO_FLOW
 from torra.evidence.outside_readings import OutsideView
-from torra.tick import paper
+from torra.tick import paper, vetoed
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
 
@@ -47,6 +47,8 @@ def look(
     cursor = None if edges.route else edges.database.paper_cursor(instance.id)
     # The feed may be slow, so its bars are fetched before the lock is taken.
     path = paper.path(instance, edges.window, cursor, as_of)
+    vetoes = edges.database.vetoed_openings(instance.id)
+    beyond = paper.path(instance, edges.window, vetoed.lived(vetoes), as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
     flow = _flow(key, edges, times, float(row["atr14"]))
@@ -60,6 +62,7 @@ def look(
         if edges.route is None:
             edges.publish(instance)  # a halt since the last tick takes back what waits for a fill
             paper.advance(instance, profile, edges.database, path, cursor, as_of)
+        vetoed.follow(vetoes, beyond, profile, edges.database, as_of)
     # After `keep`: a live window reads the records from the stored bars.
     records = edges.window.records(key.timeframe, as_of)
     memory = edges.database.memory_context(
