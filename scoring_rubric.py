@@ -403,7 +403,7 @@ RUBRIC_VERSION: Final[str] = _version(
         CITED,
         ORDINAL,
     ),
-    *(HEADLINES, WORD, OPENED, CLOSED, SECOND_LOOK, ITS_CITATIONS),
+    *(HEADLINES, LESSONS, LESSON_BYTES, WORD, OPENED, CLOSED, SECOND_LOOK, ITS_CITATIONS),
     *(REASONING_CHARS, POINT_CHARS, POINTS, CITATIONS, NOTE_CHARS, PLAIN_UNIT, str(_SHOWN_MEMORY)),
 )
 """Twelve hexadecimal digits that change with any wording above and with how much is quoted; stored

@@ -276,7 +276,10 @@ class LessonShelf:
             share = (wins + PRIOR_WINS) / (count + PRIOR_TRADES)
             mean = fsum(facts.r for facts in trades) / (count + PRIOR_R)
         numbers = {"similar": float(count), "win_share": share, "mean_r": mean}
-        return {"side": side, **{name: value and round(value, 4) for name, value in numbers.items()}}
+        return {
+            "side": side,
+            **{name: value and round(value, 4) for name, value in numbers.items()},
+        }
 
     def _note(
         self, one: Ranked, as_of: datetime, numbers: Mapping[str, float | str | None]

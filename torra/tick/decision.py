@@ -108,6 +108,8 @@ def decide(
         desk |= {"decided": iso(now), "signal_event": stands}
         result = TickResult(inputs, debated, saved, action, signals, desk, elapsed, proposed)
         record = tick_record.build(result, profile, edges.provider) if edges.recorded else None
+        if inputs.lessons.told:
+            database.note_lesson_uses(key.text, inputs.lessons.told)
         if inputs.news is not None:
             database.store_news(found.item for found in inputs.news.items)
         if record is not None and edges.recording:

@@ -19,11 +19,16 @@ from torra.config import Instance, Profile
 from torra.errors import DataUnavailable
 from torra.evidence import feature_bundle, flow_readings
 from torra.evidence.companion_readings import beside
+from torra.evidence.feature_bundle import Bundle
 from torra.evidence.flow_readings import NO_FLOW
 from torra.evidence.outside_readings import OutsideView
+from torra.lessons import recall
+from torra.lessons.facts import situation_of
+from torra.lessons.recall import Recalled
 from torra.tick import paper, vetoed
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
+from torra.verdict import sentiment_rules
 
 
 def look(
@@ -99,6 +104,8 @@ def look(
         spreads=spreads,
         outside=outside,
     )
+    recalled = _recalled(instance, profile, edges, bundle, as_of)
+    bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
     score = ath_calculator.score(
         float(row["close"]),
         records.high,
@@ -129,7 +136,30 @@ def look(
         events=events,
         spreads=spreads,
         outside=outside,
+        lessons=recalled,
     )
+
+
+def _recalled(
+    instance: Instance, profile: Profile, edges: Edges, bundle: Bundle, as_of: datetime
+) -> Recalled:
+    """Return what is told of earlier trades, seen from the side to which L1 leans."""
+    if edges.lessons is None:
+        return recall.NOTHING
+    began = edges.clock.monotonic()
+    spec = profile.symbol(instance.symbol)
+    leaning = sentiment_rules.composite(bundle.scores, 0.0, profile.sentiment_weights)
+    asked = recall.Asked(
+        symbol=instance.symbol,
+        asset=spec.asset,
+        side="LONG" if leaning >= 0.0 else "SHORT",
+        situation=situation_of(bundle.features, bundle.scores),
+        as_of=as_of,
+        notes=profile.agents.memory.notes,
+    )
+    found = edges.lessons(asked)
+    late = edges.clock.monotonic() - began > recall.SECONDS
+    return recall.TOO_LATE if late else found
 
 
 def _flow(key: TickKey, edges: Edges, times: Sequence[datetime], atr: float) -> OutsideView | None:
