@@ -45,7 +45,8 @@ class Mode:
     every seat answered or abstained. `says` describes the desk on pages and in reports, `rung` what
     is asked on its rung of the ladder. `second_look` says whether `second_look: auto` has doubtful
     reports looked at again. `evidence` narrows what a seat may see: id prefixes by agent, of those
-    that its role lists; an agent that is not named sees all of them.
+    that its role lists; an agent that is not named sees all of them. `memory` says whether
+    `memory.use: auto` tells the desk of earlier trades.
     """
 
     seats: tuple[str, ...]
@@ -56,6 +57,7 @@ class Mode:
     rung: str
     second_look: bool = False
     evidence: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    memory: bool = False
 
     @property
     def opening(self) -> tuple[StagePlan, ...]:
@@ -250,6 +252,43 @@ class GateSettings(Section):
     )
 
 
+HASHED: Final = "hashed"
+"""The embedder that needs no file: words and trigrams, hashed (torra.lessons.hashed)."""
+
+MOST_NOTES: Final = 3
+"""Most lessons that are told to an agent in words."""
+
+
+class MemorySettings(Section):
+    """The `agents.memory` section of a profile: which lessons of earlier trades a tick is told."""
+
+    use: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="whether a tick is told of lessons of closed trades (auto: where the mode says "
+        "so; none of today's does)",
+    )
+    roles: tuple[str, ...] = Field(
+        ("bull_researcher", "bear_researcher"),
+        strict=False,
+        max_length=MAX_AGENTS,
+        description="agents by name that are told lessons in words, quoted",
+    )
+    notes: int = Field(
+        MOST_NOTES, ge=0, le=MOST_NOTES, description="how many lessons they are told in words"
+    )
+    embedder: str = Field(
+        HASHED,
+        min_length=1,
+        max_length=400,
+        description="how lessons are compared by their words: hashed, or the folder of a model2vec "
+        "model",
+    )
+    review: Literal["rules", "model"] = Field(
+        "rules",
+        description="who writes of a closed trade: the rules alone, or later the deep model too",
+    )
+
+
 class AgentSettings(Section):
     """The `agents` section of a profile."""
 
@@ -321,6 +360,9 @@ class AgentSettings(Section):
     history_lookback: int = Field(
         10, ge=1, le=100, description="how many past ticks the memory context holds"
     )
+    memory: MemorySettings = Field(
+        MemorySettings(), description="lessons of closed trades (docs/memory.md)"
+    )
     picture: Literal["off", "rendered", "file"] = Field(
         "off",
         description="whether a role may see the chart: drawn here (extra chart), or MT5's own file",
@@ -349,6 +391,11 @@ class AgentSettings(Section):
         """Tell whether a doubtful report is to be looked at a second time."""
         auto = self.row().second_look and not self.active_agents
         return self.second_look == "always" or (self.second_look == "auto" and auto)
+
+    def remembers(self) -> bool:
+        """Tell whether a tick is told of lessons of earlier trades."""
+        auto = self.row().memory and not self.active_agents
+        return self.memory.use == "on" or (self.memory.use == "auto" and auto)
 
     def ladder(self) -> Iterator[AgentSettings]:
         """Yield these settings and those of the desks below, the dearest first.

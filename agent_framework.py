@@ -261,7 +261,7 @@ def _contexts(
     """Return what each agent of a stage is shown, by its id.
 
     Reports are those of the kinds that the stage sees, and after them those of `more`; features
-    are narrowed as the mode's row says.
+    are narrowed as the mode's row says, and lessons are for the agents that the settings name.
     """
     seen = tuple(answer.report for kind in stage.sees for answer in sitting.heard(kind))
     found: dict[str, DebateContext] = {}
@@ -269,6 +269,8 @@ def _contexts(
         name = seat.role.id
         reports = (*seen, *more.get(name, ()))
         shown = replace(context, reports=reports) if reports else context
+        if context.lessons and name not in sitting.line.settings.memory.roles:
+            shown = replace(shown, lessons=())
         found[name] = _narrowed(shown, row.evidence.get(name))
     return found
 

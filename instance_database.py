@@ -37,6 +37,7 @@ from torra.store.hosted import HostedStore
 from torra.store.jobs import JobStore
 from torra.store.journal import JournalStore
 from torra.store.ledger import LedgerStore
+from torra.store.lessons import LessonStore
 from torra.store.news import NewsStore
 from torra.store.notices import NoticeStore
 from torra.store.sentiment import SentimentStore
@@ -76,6 +77,7 @@ class Database(
     NewsStore,
     SeriesStore,
     FlowStore,
+    LessonStore,
     NoticeStore,
     EventStore,
     AuditStore,

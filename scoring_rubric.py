@@ -73,6 +73,9 @@ CITATIONS: Final = 3
 NOTE_CHARS: Final = 100
 """Longest note, headline, memory entry or word of a feature, likewise."""
 
+LESSON_BYTES: Final = 180
+"""Longest note on an earlier trade, likewise."""
+
 PLAIN_UNIT: Final = "price"
 """The unit of most evidence; it goes without saying."""
 ADJUSTMENT_DECIMALS: Final = 2
@@ -235,6 +238,9 @@ UNSCORED: Final = "no score"
 CITED: Final = "  cites {cited}"
 ORDINAL: Final = "  ordinals {ordinals}"
 HEADLINES: Final = "Headlines:"
+LESSONS: Final = (
+    "Lessons of earlier trades in a like market: what came of them, no promise for this one."
+)
 WORD: Final = "Random word: {nonce}"
 OPENED: Final = "<<<QUOTE {nonce} {name}"
 CLOSED: Final = "QUOTE>>> {nonce}"
@@ -397,7 +403,7 @@ RUBRIC_VERSION: Final[str] = _version(
         CITED,
         ORDINAL,
     ),
-    *(HEADLINES, WORD, OPENED, CLOSED, SECOND_LOOK, ITS_CITATIONS),
+    *(HEADLINES, LESSONS, LESSON_BYTES, WORD, OPENED, CLOSED, SECOND_LOOK, ITS_CITATIONS),
     *(REASONING_CHARS, POINT_CHARS, POINTS, CITATIONS, NOTE_CHARS, PLAIN_UNIT, str(_SHOWN_MEMORY)),
 )
 """Twelve hexadecimal digits that change with any wording above and with how much is quoted; stored
@@ -574,13 +580,24 @@ def _user_lines(
         yield from _note_lines(context, role)
     if role is None or "memory." in role.evidence:
         yield from _memory_lines(context.memory)
-    if has_nonce(context) and (context.reports or headlines):
+    lessons = _told_lessons(context, role)
+    if has_nonce(context) and (context.reports or headlines or lessons):
         yield WORD.format(nonce=context.nonce)
     if headlines:
         yield HEADLINES
         yield from _quoted(context, "news", (_headline(item, context) for item in headlines))
     if context.reports:
         yield from _report_lines(context, rubric, shown)
+    if lessons:
+        yield LESSONS
+        yield from _quoted(context, "lessons", lessons)
+
+
+def _told_lessons(context: DebateContext, role: Role | None) -> list[str]:
+    """Return the notes on earlier trades, cleaned: a model may have written them."""
+    if not context.lessons or role is None or role.kind == "scorer" or not has_nonce(context):
+        return []
+    return [clean(note, LESSON_BYTES, context.nonce) for note in context.lessons]
 
 
 def _notes_on(asset: str, shown: Mapping[str, Feature]) -> Iterator[str]:

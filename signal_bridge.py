@@ -742,8 +742,11 @@ def _learned(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
     return known
 
 
-def apply_event(store: Outbox, event: BridgeEvent) -> None:
-    """Book what the paper bridge reports, in one transaction; ValueError for an unknown kind."""
+def apply_event(store: Outbox, event: BridgeEvent, known_at: datetime | None = None) -> None:
+    """Book what the paper bridge reports, in one transaction; ValueError for an unknown kind.
+
+    `known_at` is when the end of a trade is known, None for the event's own time.
+    """
     with store.transaction():
         if event.kind in EXECUTED:
             _fill(store, event)
@@ -760,6 +763,7 @@ def apply_event(store: Outbox, event: BridgeEvent) -> None:
                 profit=event.profit,
                 r_multiple=event.r_multiple,
                 reason=event.kind,
+                known_at=known_at,
             )
         else:
             raise ValueError(f"unknown event {event.kind}")

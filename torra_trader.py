@@ -118,7 +118,8 @@ def run_close(
     try:
         for tick in ticks:
             tick.claim()
-        for tick in ticks:
+        # The shortest first: its bars are stored then before the paper bridge lives through them.
+        for tick in reversed(ticks):
             tick.look()
         looked = [tick for tick in ticks if not tick.ended]
         for tick in looked:

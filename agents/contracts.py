@@ -275,7 +275,7 @@ class DebateContext:
     framework fills it for the later stages. `nonce` is fresh random text for this tick, from which
     the framework draws one for each call to fence quoted prose; without it no prose of one agent is
     shown to another. `asset` is the asset class of the symbol (scoring_rubric.ASSET_NOTES), "" for
-    none.
+    none. `lessons` are notes on earlier trades, quoted to the agents that the settings name.
     """
 
     symbol: str
@@ -290,6 +290,7 @@ class DebateContext:
     picture: bytes | None = None
     nonce: str = ""
     asset: str = ""
+    lessons: tuple[str, ...] = ()
 
 
 @texts("system", "user")

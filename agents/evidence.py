@@ -69,6 +69,7 @@ CASE_EVIDENCE: Final = (
     ),
     "forecast.",
     "memory.",
+    "lessons.",
     *FUNDAMENTALS,
     *OUTSIDE,
     *MARKET_EVIDENCE,

@@ -116,8 +116,17 @@ class Memory(Outbox):
         self.rows[sid].update(fields)
 
     def close_position(
-        self, sid: str, *, price: float, time: datetime, profit: Any, r_multiple: Any, reason: str
+        self,
+        sid: str,
+        *,
+        price: float,
+        time: datetime,
+        profit: Any,
+        r_multiple: Any,
+        reason: str,
+        known_at: datetime | None = None,
     ) -> bool:
+        del known_at
         fields = {"close_price": price, "closed_at": time, "profit": profit}
         fields["r_multiple"] = r_multiple
         return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)

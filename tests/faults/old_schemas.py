@@ -48,7 +48,7 @@ def rewind(connection: sqlite3.Connection, number: int) -> None:
     for name in reversed(migrations.STEPS[number:]):
         script = migrations.SCRIPTS[name]
         for kind in ("TRIGGER", "INDEX", "TABLE"):
-            for made in re.findall(f"CREATE (?:UNIQUE )?{kind} (\\w+)", script):
+            for made in re.findall(f"CREATE (?:UNIQUE |VIRTUAL )?{kind} (\\w+)", script):
                 connection.execute(f"DROP {kind} IF EXISTS {made}")
         for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", script):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
@@ -79,10 +79,10 @@ def _facts_of_before(connection: sqlite3.Connection) -> None:
 
 
 def tables(connection: sqlite3.Connection) -> list[str]:
-    """Return Torra's tables, and the scorer's."""
+    """Return Torra's tables but the search's, whose rows are SQLite's own, and the scorer's."""
     found = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite*' "
-        "AND name NOT GLOB '_sqlite*' ORDER BY rowid"
+        "AND name NOT GLOB '_sqlite*' AND name NOT GLOB 'lesson_search*' ORDER BY rowid"
     )
     return [name for (name,) in found]
 

@@ -30,6 +30,7 @@ from torra.config import LONGEST_NEWS_HOURS, Profile
 from torra.desk import adoption, timeframe_clocks
 from torra.desk.bar_closes import BarCloses, next_close
 from torra.desk.event_stream import EventStream
+from torra.desk.lessons import DeskLessons
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceSetup, Roster
 from torra.desk.timers import Timers
@@ -120,6 +121,7 @@ class Desk:
         at_start: Callable[[], None] = lambda: None,
         at_stand_by: Callable[[], None] = lambda: None,
         keep_calls: timedelta = KEEP_CALLS,
+        lessons: DeskLessons | None = None,
     ) -> None:
         self._keep_calls = keep_calls
         self._lease_seconds = lease_seconds
@@ -142,6 +144,7 @@ class Desk:
             monotonic=lambda: self.clock.monotonic(),  # noqa: PLW0108 - the clock may be replaced
         )
         self.events = events
+        self.lessons = lessons or DeskLessons(database)
         self.promotions = Promotions(database, self._subjects)
         self._owed: dict[TickKey, Reason] = {}
         self._running = False
@@ -644,6 +647,7 @@ class Desk:
             news=setup.news,
             events=setup.events,
             outside=setup.outside,
+            lessons=self.lessons.of(setup.profile, setup.feed),
             companions=setup.companions,
             route=None if setup.instance.bridge == "paper" else self._route,
             halted=self.kill_switch.engaged,
@@ -693,7 +697,9 @@ class Desk:
         with setup.lock:
             # Their reader is made for the bars of now: each close of the past would wait for it,
             # mostly in vain.
-            edges = replace(self._edges(setup, one.window, clock), on_event=None, companions=None)
+            edges = replace(
+                self._edges(setup, one.window, clock), on_event=None, companions=None, lessons=None
+            )
             # An account means that calls cost money; free providers do answer.
             if setup.account is not None:
                 edges = replace(edges, submit=None)

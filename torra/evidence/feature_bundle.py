@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise, takewhile
@@ -127,6 +127,14 @@ MEMORY: Final[Mapping[str, tuple[str, Kind]]] = {
     "position": ("position", WORD),
 }
 """Features of the memory block: key of the memory context, kind."""
+
+LESSONS: Final[Mapping[str, Kind]] = {
+    "side": WORD,
+    "similar": Kind("trades", 0),
+    "win_share": PART,
+    "mean_r": Kind("R", 2),
+}
+"""Features of earlier trades in a like market, by their names in Recalled.numbers."""
 
 BULLISH: Final = ("BULLISH", "STRONG_BULLISH")
 BEARISH: Final = ("BEARISH", "STRONG_BEARISH")
@@ -252,6 +260,12 @@ class LazyFeatures(Mapping[str, Feature]):
             }
         return self._whole
 
+    def with_block(self, name: str, yields: Callable[[], Found]) -> LazyFeatures:
+        """Return these features and one more block; what was worked out already stays."""
+        more = LazyFeatures({**self._blocks, name: yields}, self._moment, self._one)
+        more._raw, more._known = dict(self._raw), dict(self._known)
+        return more
+
 
 class _Notes(Mapping[str, str]):
     """A line about each score, written when it is read."""
@@ -334,6 +348,17 @@ def build(
         regime=regime,
         explained=explained,
     )
+
+
+def with_lessons(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
+    """Return the evidence with what earlier trades came to (torra.lessons.recall); none adds none.
+
+    The keys are the ids of the features after `lessons.`.
+    """
+    if not numbers or not isinstance(bundle.features, LazyFeatures):
+        return bundle
+    features = bundle.features.with_block("lessons", lambda: _lessons(numbers))
+    return replace(bundle, features=features)
 
 
 def plain(value: Any, decimals: int) -> Value:
@@ -580,6 +605,11 @@ def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
     # Of a feed that brings order flow, or should: others have no such source.
     if flow := outside.statuses.get(flow_readings.BLOCK):
         yield f"source.{flow_readings.BLOCK}", flow, WORD
+
+
+def _lessons(numbers: Mapping[str, Value]) -> Found:
+    for name, kind in LESSONS.items():
+        yield f"lessons.{name}", numbers.get(name), kind
 
 
 def _host(numbers: Mapping[str, float]) -> Found:

@@ -70,6 +70,11 @@ class SampleFeed:
             ) from None
         return series.bars(_ticks(as_of), limit)
 
+    def lap(self, as_of: datetime) -> int:
+        """Return a number that grows when any symbol begins a further pass."""
+        moment = _ticks(as_of)
+        return sum(series.passes(moment) for series in self._series.values())
+
     def period(self) -> tuple[datetime, datetime]:
         """Return where a demo may start, and the earliest end of a symbol's first pass.
 
@@ -108,10 +113,14 @@ class _Series:
         index = pd.DatetimeIndex(opened.view("M8[us]"), name="time").tz_localize(UTC)
         return pd.DataFrame(self.values[rows], index=index, columns=list(COLUMNS))
 
+    def passes(self, as_of: int) -> int:
+        """Return how many passes have ended before `as_of`."""
+        # Division that rounds up: a moment after the end belongs to the next pass.
+        return max(0, -(-(as_of - self.end) // self.weeks))
+
     def _closed(self, as_of: int) -> int:
         """Return how many bars of the endless series are closed at `as_of`."""
-        # Division that rounds up: a moment after the end belongs to the next pass.
-        passes = max(0, -(-(as_of - self.end) // self.weeks))
+        passes = self.passes(as_of)
         within = int(np.searchsorted(self.closes, as_of - passes * self.weeks, side="right"))
         return within + passes * self.repeated
 

@@ -150,9 +150,8 @@ class LessonFacts:
     `mfe_r` >= 0 the furthest in its favour, over the whole bars between fill and end and the end
     itself. `surprise` is how far `r` lies from what was to be expected of the plan. `profit` is in
     account currency, None for a vetoed opening. `reason` is why it ended. `known_at` is when the
-    desk knew of it: a tick at `as_of` is told of lessons with `known_at` < `as_of` alone. `lap`
-    is the pass of a sample that comes again, 0 for all that is real; `warm_up`: no running desk
-    made it. `situation` is None for an opening of which no market was stored.
+    desk knew of it: a tick at `as_of` is told of lessons with `known_at` < `as_of` alone.
+    `situation` is None for an opening of which no market was stored.
     """
 
     sid: str
@@ -178,8 +177,6 @@ class LessonFacts:
     surprise: float
     profit: float | None = None
     situation: Situation | None = None
-    lap: int = 0
-    warm_up: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON; `of` makes the same of it again."""
@@ -222,6 +219,17 @@ class Words:
         """All of it, in one line."""
         return " ".join(part for part in (self.setup, self.outcome, self.rule) if part)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as plain JSON; `of` makes the same of it again."""
+        known = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**known, "known_at": iso(self.known_at), "flags": [*self.flags]}
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Words:
+        """Return the words that `as_dict` described."""
+        moment = parse(told["known_at"])
+        return cls(**{**told, "known_at": moment, "flags": tuple(told["flags"])})
+
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
@@ -235,6 +243,19 @@ class Lesson:
         """Return the newest words that were known before a moment."""
         known = [words for words in self.words if words.known_at < as_of]
         return known[-1] if known else None
+
+
+class Fresh(NamedTuple):
+    """What a store has that is newer than two of its row numbers.
+
+    `lessons` are new ones with all their words, `words` later words by the number of their lesson;
+    `facts` and `words_number` are the newest numbers now.
+    """
+
+    lessons: list[Lesson]
+    words: list[tuple[int, Words]]
+    facts: int
+    words_number: int
 
 
 def _scaled(value: float | None, scale: Scale, way: int) -> float:

@@ -28,9 +28,10 @@ from torra.errors import bounded
 from torra.evidence.news_digest import NewsItem
 from torra.store.brain import Composites
 from torra.store.connection import TickKey, stamp
+from torra.store.memory_lessons import MemoryLessons, Ranges, no_ranges
 from torra.store.tick_store import TickStore
 from torra.store.ticks import RELEASED, claim_lost
-from torra.store.trade.memory_signals import MemorySignals, Row, Stream
+from torra.store.trade.memory_signals import Row, Stream
 from torra.verdict import sentiment_rules
 from torra.verdict.risk_engine import TradingState
 from torra.verdict.sentiment_rules import (
@@ -41,7 +42,7 @@ from torra.verdict.sentiment_rules import (
     Saved,
 )
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the JSON state; another one is refused."""
 
 CLAIMS: Final = 500
@@ -66,16 +67,18 @@ class _Chains:
     moves: MarkovMoves | None = None
 
 
-class MemoryStore(MemorySignals, TickStore):
+class MemoryStore(MemoryLessons, TickStore):
     """One instance's, or one desk's, store in memory. Any thread may use it, one at a time."""
 
-    def __init__(self, profiles: Mapping[str, Profile] | None = None) -> None:
+    def __init__(
+        self, profiles: Mapping[str, Profile] | None = None, ranges: Ranges = no_ranges
+    ) -> None:
         """Begin empty; `profiles` maps an instance's id to the profile that it runs.
 
         A profile has the trading conditions that value a position. An instance without one has the
-        shipped conditions.
+        shipped conditions. `ranges` knows how far prices went while a trade was held.
         """
-        super().__init__(profiles)
+        super().__init__(profiles, ranges)
         self._claims: dict[Stream, dict[str, list[Any]]] = {}
         self._forgotten: dict[Stream, str] = {}
         self._chains: dict[Stream, _Chains] = {}
@@ -331,12 +334,15 @@ class MemoryStore(MemorySignals, TickStore):
 
     @classmethod
     def of(
-        cls, told: Mapping[str, Any], profiles: Mapping[str, Profile] | None = None
+        cls,
+        told: Mapping[str, Any],
+        profiles: Mapping[str, Profile] | None = None,
+        ranges: Ranges = no_ranges,
     ) -> MemoryStore:
         """Return the store that `as_json` described; ValueError for another version's state."""
         if told.get("version") != VERSION:
             raise ValueError(f"the state is of version {told.get('version')}, not {VERSION}")
-        store = cls(profiles)
+        store = cls(profiles, ranges)
         store._take(told)
         return store
 

@@ -686,7 +686,71 @@ CREATE TRIGGER flow_goes_with_bars BEFORE DELETE ON flow
 """
 """What moved inside each bar (torra.store.flow)."""
 
-CREATED: Final = re.compile(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE)
+LESSONS: Final = """
+CREATE TABLE situations (sid TEXT PRIMARY KEY, situation TEXT NOT NULL) WITHOUT ROWID;
+CREATE TRIGGER situations_never_change BEFORE UPDATE ON situations
+    BEGIN SELECT RAISE(ABORT, 'the market of an opening stays as it was seen'); END;
+
+CREATE TABLE lesson_facts (
+    number INTEGER PRIMARY KEY,
+    sid TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('trade', 'vetoed')),
+    instance TEXT NOT NULL, symbol TEXT NOT NULL, asset TEXT NOT NULL, timeframe TEXT NOT NULL,
+    side TEXT NOT NULL, outcome TEXT NOT NULL, closed_at TEXT NOT NULL, known_at TEXT NOT NULL,
+    r REAL NOT NULL, facts TEXT NOT NULL,
+    UNIQUE (sid, kind)
+);
+CREATE TRIGGER lesson_facts_never_change BEFORE UPDATE ON lesson_facts
+    BEGIN SELECT RAISE(ABORT, 'the facts of a trade stay as they are'); END;
+CREATE TRIGGER lesson_facts_never_shrink BEFORE DELETE ON lesson_facts
+    BEGIN SELECT RAISE(ABORT, 'the facts of a trade stay as they are'); END;
+CREATE TRIGGER lesson_facts_never_replaced BEFORE INSERT ON lesson_facts
+    WHEN EXISTS (
+        SELECT 1 FROM lesson_facts WHERE number = new.number
+        OR (sid = new.sid AND kind = new.kind)
+    )
+    BEGIN SELECT RAISE(ABORT, 'the facts of a trade stay as they are'); END;
+
+CREATE TABLE lesson_words (
+    number INTEGER PRIMARY KEY,
+    lesson INTEGER NOT NULL REFERENCES lesson_facts(number),
+    author TEXT NOT NULL, known_at TEXT NOT NULL,
+    setup TEXT NOT NULL, outcome TEXT NOT NULL, rule TEXT NOT NULL,
+    request_hash TEXT NOT NULL, cost_usd REAL NOT NULL, flags TEXT NOT NULL,
+    UNIQUE (lesson, author)
+);
+CREATE TRIGGER lesson_words_never_change BEFORE UPDATE ON lesson_words
+    BEGIN SELECT RAISE(ABORT, 'what was written of a trade stays as it is'); END;
+CREATE TRIGGER lesson_words_never_shrink BEFORE DELETE ON lesson_words
+    BEGIN SELECT RAISE(ABORT, 'what was written of a trade stays as it is'); END;
+CREATE TRIGGER lesson_words_never_replaced BEFORE INSERT ON lesson_words
+    WHEN EXISTS (
+        SELECT 1 FROM lesson_words WHERE number = new.number
+        OR (lesson = new.lesson AND author = new.author)
+    )
+    BEGIN SELECT RAISE(ABORT, 'what was written of a trade stays as it is'); END;
+CREATE VIRTUAL TABLE lesson_search USING fts5(words, about);
+
+CREATE TABLE lesson_uses (
+    number INTEGER PRIMARY KEY,
+    lesson INTEGER NOT NULL REFERENCES lesson_facts(number),
+    torra_key TEXT NOT NULL, place INTEGER NOT NULL,
+    UNIQUE (torra_key, lesson)
+);
+CREATE INDEX lesson_uses_lesson ON lesson_uses (lesson);
+
+CREATE TABLE vetoed_openings (
+    sid TEXT PRIMARY KEY,
+    instance TEXT NOT NULL, side TEXT NOT NULL, decided_at TEXT NOT NULL,
+    ended INTEGER NOT NULL, told TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX vetoed_openings_open ON vetoed_openings (instance) WHERE ended = 0;
+CREATE TABLE veto_stretches (instance TEXT PRIMARY KEY, side TEXT NOT NULL) WITHOUT ROWID;
+"""
+"""Lessons of closed trades, their words, and openings that were vetoed (torra.store.lessons)."""
+
+CREATED: Final = re.compile(
+    r"^CREATE (?:UNIQUE |VIRTUAL )?(?:TABLE|INDEX|TRIGGER) (\w+)", re.MULTILINE
+)
 
 steps: Final = Migrations("torra")
 
@@ -835,6 +899,11 @@ def _facts_by_source(db: sqlite_utils.Database) -> None:
     db.executescript(FACTS_BY_SOURCE)
 
 
+@steps(name="0022_lessons")
+def _lessons(db: sqlite_utils.Database) -> None:
+    db.executescript(LESSONS)
+
+
 SCRIPTS: Final = {
     "0001_overlay": TABLES,
     "0002_spending": SPENDING,
@@ -857,6 +926,7 @@ SCRIPTS: Final = {
     "0019_spreads": SPREADS,
     "0020_flow": FLOW,
     "0021_facts_by_source": "",
+    "0022_lessons": LESSONS,
 }
 """The script of each step, without the sentiment table, added columns and a table made anew."""
 

@@ -16,9 +16,11 @@ from typing import Any, get_args
 
 from agents.contracts import CallRecord
 from torra.evidence.news_digest import NewsItem
+from torra.lessons.lesson import Fresh, Situation
 from torra.store.brain import Brain
 from torra.store.connection import TickKey
 from torra.verdict.risk_engine import TradingState
+from torra.verdict.vetoed import VetoedOpening
 
 
 class TickStore(Brain):
@@ -99,6 +101,36 @@ class TickStore(Brain):
     @abstractmethod
     def propose(self, row: Mapping[str, Any]) -> bool:
         """Write down what a person is to decide about; False when it is there already."""
+
+    # --- lessons --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def keep_situation(self, sid: str, situation: Situation) -> None:
+        """Keep the market of an opening; the first one of an id stands."""
+
+    @abstractmethod
+    def note_lesson_uses(self, torra_key: str, numbers: Sequence[int]) -> None:
+        """Note which lessons a tick was told of, the first ones first."""
+
+    @abstractmethod
+    def lessons_since(self, facts: int, words: int) -> Fresh:
+        """Return what is newer than two row numbers (0 for all)."""
+
+    @abstractmethod
+    def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
+        """Return the vetoed openings of an instance that have not ended, oldest first."""
+
+    @abstractmethod
+    def keep_vetoed(self, opening: VetoedOpening, *, ended: bool = False) -> None:
+        """Keep a vetoed opening as it stands now."""
+
+    @abstractmethod
+    def veto_stretch(self, instance: str) -> str | None:
+        """Return the side whose openings are being vetoed now, tick after tick; None for none."""
+
+    @abstractmethod
+    def set_veto_stretch(self, instance: str, side: str | None) -> None:
+        """Begin a stretch of vetoes of a side, or end the one that stands."""
 
     # --- paper ----------------------------------------------------------------------------------
 

@@ -240,6 +240,8 @@ def hold(
         # What was said is recorded as it was; an undebated desk counts in its place.
         spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
         alone = agent_framework.undebated(context, plan.config, spoken.source_type)
+    if inputs.lessons.flags:
+        spoken = replace(spoken, flags=(*spoken.flags, *inputs.lessons.flags))
     counted = alone or spoken
     return TickDebate(
         spoken,
@@ -284,6 +286,7 @@ def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> 
         # Fresh each tick: a stranger's text cannot close a fence whose mark it cannot guess.
         nonce=token(),
         asset=profile.symbol(inputs.instance.symbol).asset,
+        lessons=tuple(note.text for note in inputs.lessons.notes),
     )
 
 

@@ -6,7 +6,7 @@ claim that is another desk's by now, or a store that fails, raises StoreUnavaila
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -17,8 +17,9 @@ from instance_database import Saved, TickKey
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.failpoints import failpoint
+from torra.lessons.facts import situation_of
 from torra.store.tick_store import TickStore
-from torra.tick import approval
+from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
 from torra.tick.edges import Edges
 from torra.tick.record import TickDebate, TickInputs, TickResult
@@ -26,6 +27,7 @@ from torra.tick.tick_record import EXECUTION_OFF, PROPOSED
 from torra.verdict import risk_engine, sentiment_rules
 from torra.verdict.risk_engine import Account, Action, Decision, SignalDraft, intent
 from torra.verdict.signal_states import signal_life
+from torra.verdict.vetoed import VetoedOpening
 
 NO_EXPOSURE: Final[Mapping[str, Any]] = MappingProxyType(
     {"positions_open": 0, "gross_notional": 0.0, "day_loss": 0.0}
@@ -89,6 +91,9 @@ def decide(
         # In the same transaction: the halt of a runaway cannot be lost beside its tick.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
+        begun = vetoed.note(
+            instance, key, inputs, saved, action, profile.symbol(instance.symbol), database
+        )
         proposed: tuple[SignalDraft, ...] = ()
         # After the review, so that the record still says what the checks thought of it.
         if profile.execution == "off" and action.drafts:
@@ -97,11 +102,14 @@ def decide(
             proposed = action.drafts
             action = _propose(key, inputs, decision, action, edges, now)
         signals = _enqueue(instance, key, inputs, action, database, now)
+        _keep_situation(instance, key, inputs, (*action.drafts, *proposed), begun, database)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk |= {"decided": iso(now), "signal_event": stands}
         result = TickResult(inputs, debated, saved, action, signals, desk, elapsed, proposed)
         record = tick_record.build(result, profile, edges.provider) if edges.recorded else None
+        if inputs.lessons.told:
+            database.note_lesson_uses(key.text, inputs.lessons.told)
         if inputs.news is not None:
             database.store_news(found.item for found in inputs.news.items)
         if record is not None and edges.recording:
@@ -168,14 +176,37 @@ def _review(
     return decision, action
 
 
+def _keep_situation(
+    instance: Instance,
+    key: TickKey,
+    inputs: TickInputs,
+    drafts: Sequence[SignalDraft],
+    begun: VetoedOpening | None,
+    database: TickStore,
+) -> None:
+    """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
+    sids = {_opening_id(instance, key, one.side) for one in drafts if one.kind == "open"}
+    if begun is not None:
+        sids.add(begun.sid)
+    if not sids:
+        return
+    seen = situation_of(inputs.bundle.features, inputs.l1)
+    for sid in sorted(sids):
+        database.keep_situation(sid, seen)
+
+
+def _opening_id(instance: Instance, key: TickKey, side: str) -> str:
+    return signal_bridge.signal_id(
+        instance.id, instance.symbol, key.timeframe, key.bar_time, kind="open", side=side
+    )
+
+
 def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database: TickStore) -> bool:
     """Return whether this very decision is in the outbox already."""
     if verdict == "HOLD":
         return False
-    sid = signal_bridge.signal_id(
-        instance.id, instance.symbol, inputs.timeframe, inputs.bar_time, kind="open", side=verdict
-    )
-    return database.signal(sid) is not None
+    key = TickKey(instance.id, inputs.timeframe, inputs.bar_time)
+    return database.signal(_opening_id(instance, key, verdict)) is not None
 
 
 def _multiplier(debated: TickDebate, verdict: str) -> float:

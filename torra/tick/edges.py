@@ -21,6 +21,7 @@ from torra.evidence.flow_readings import Flow
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
+from torra.lessons.recall import Recall
 from torra.store.tick_store import TickStore
 from torra.tick.bar_window import Window
 from torra.tick.debate import Answerers, Debater, Payer
@@ -68,6 +69,7 @@ class Edges:
     moment of its tick, `outside` the outside numbers, from the symbol's own closes of whole days
     too, `flow` the order flow of bars; each is None where the profile does not ask for it.
     `begin_flow` begins to read what `flow` takes, where that is read beside the tick.
+    `lessons` tells what earlier trades came to, None where the profile does not ask for it.
     `companions` are the instance's, None where it has none. `route` leads to a bridge, None to the
     paper bridge. `halted` says why nothing may go out, "" when it may. `on_error` gets what went
     wrong after a tick was stored, which cannot fail it any more. Without `recording` no journal is
@@ -88,6 +90,7 @@ class Edges:
     news: Callable[[datetime], NewsView] | None = None
     events: Callable[[datetime, datetime], EventView] | None = None
     outside: Callable[[datetime, ClosesOf], OutsideView] | None = None
+    lessons: Recall | None = None
     companions: Companions | None = None
     flow: Flow | None = None
     begin_flow: Callable[[str, Sequence[datetime]], None] = lambda _timeframe, _times: None

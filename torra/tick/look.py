@@ -19,11 +19,16 @@ from torra.config import Instance, Profile
 from torra.errors import DataUnavailable
 from torra.evidence import feature_bundle, flow_readings
 from torra.evidence.companion_readings import beside
+from torra.evidence.feature_bundle import Bundle
 from torra.evidence.flow_readings import NO_FLOW
 from torra.evidence.outside_readings import OutsideView
-from torra.tick import paper
+from torra.lessons import recall
+from torra.lessons.facts import situation_of
+from torra.lessons.recall import Recalled
+from torra.tick import paper, vetoed
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
+from torra.verdict import sentiment_rules
 
 
 def look(
@@ -47,6 +52,8 @@ def look(
     cursor = None if edges.route else edges.database.paper_cursor(instance.id)
     # The feed may be slow, so its bars are fetched before the lock is taken.
     path = paper.path(instance, edges.window, cursor, as_of)
+    vetoes = edges.database.vetoed_openings(instance.id)
+    beyond = paper.path(instance, edges.window, vetoed.lived(vetoes), as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
     flow = _flow(key, edges, times, float(row["atr14"]))
@@ -60,6 +67,7 @@ def look(
         if edges.route is None:
             edges.publish(instance)  # a halt since the last tick takes back what waits for a fill
             paper.advance(instance, profile, edges.database, path, cursor, as_of)
+        vetoed.follow(vetoes, beyond, profile, edges.database, as_of)
     # After `keep`: a live window reads the records from the stored bars.
     records = edges.window.records(key.timeframe, as_of)
     memory = edges.database.memory_context(
@@ -96,6 +104,8 @@ def look(
         spreads=spreads,
         outside=outside,
     )
+    recalled = _recalled(instance, profile, edges, bundle, as_of)
+    bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
     score = ath_calculator.score(
         float(row["close"]),
         records.high,
@@ -126,7 +136,30 @@ def look(
         events=events,
         spreads=spreads,
         outside=outside,
+        lessons=recalled,
     )
+
+
+def _recalled(
+    instance: Instance, profile: Profile, edges: Edges, bundle: Bundle, as_of: datetime
+) -> Recalled:
+    """Return what is told of earlier trades, seen from the side to which L1 leans."""
+    if edges.lessons is None:
+        return recall.NOTHING
+    began = edges.clock.monotonic()
+    spec = profile.symbol(instance.symbol)
+    leaning = sentiment_rules.composite(bundle.scores, 0.0, profile.sentiment_weights)
+    asked = recall.Asked(
+        symbol=instance.symbol,
+        asset=spec.asset,
+        side="LONG" if leaning >= 0.0 else "SHORT",
+        situation=situation_of(bundle.features, bundle.scores),
+        as_of=as_of,
+        notes=profile.agents.memory.notes,
+    )
+    found = edges.lessons(asked)
+    late = edges.clock.monotonic() - began > recall.SECONDS
+    return recall.TOO_LATE if late else found
 
 
 def _flow(key: TickKey, edges: Edges, times: Sequence[datetime], atr: float) -> OutsideView | None:

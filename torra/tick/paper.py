@@ -56,7 +56,7 @@ def advance(
         spec=spec,
     )
     for event in result.events:
-        signal_bridge.apply_event(database, event)
+        signal_bridge.apply_event(database, event, as_of)
     # The cursor never goes back, or bars would fill the same orders twice.
     if reached is not None and reached > cursor:
         database.set_paper_cursor(instance.id, reached)

@@ -30,6 +30,7 @@ from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import OutsideView, Seen
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
+from torra.lessons.recall import NOTHING, Recalled
 from torra.market.bar_view import BarView
 from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.plugins import loading as plugins
@@ -78,6 +79,7 @@ class TickInputs:
     events: EventView | None = None
     spreads: SpreadView = NO_SPREADS
     outside: OutsideView | None = None
+    lessons: Recalled = NOTHING
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
 
@@ -184,6 +186,8 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "events": None if inputs.events is None else told_events(inputs.events),
         "spreads": None if inputs.spreads == NO_SPREADS else asdict(inputs.spreads),
         "outside": None if inputs.outside is None else told_outside(inputs.outside),
+        # Where there are none a record has not a letter of it.
+        **({"lessons": inputs.lessons.as_dict()} if inputs.lessons else {}),
         "skipped": None,
     }
 

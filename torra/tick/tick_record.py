@@ -481,6 +481,27 @@ class Outside(RecordPart):
     seen: dict[str, SeenSeries] = {}
 
 
+class NoteTold(RecordPart):
+    """A lesson that was told in words: its number, their author, its score and its ranks."""
+
+    lesson: Whole = None
+    author: Word = None
+    score: Number = None
+    ranks: Numbers = {}
+
+
+class LessonsTold(RecordPart):
+    """What was told of earlier trades (torra.lessons.recall.Recalled); the words are not in it."""
+
+    numbers: dict[str, Value] = {}
+    notes: tuple[NoteTold, ...] = ()
+    corpus: Whole = None
+    newest: Whole = None
+    digest: Word = None
+    nearest: tuple[Number, ...] = ()
+    flags: Words = ()
+
+
 class Skipped(RecordPart):
     """Why a tick was not run: a word and a sentence."""
 
@@ -619,6 +640,7 @@ class TickRecord(DecisionRecord):
     news: News | None = None
     spreads: SpreadsTold | None = None
     outside: Outside | None = None
+    lessons: LessonsTold | None = None
     together: Numbers = {}
     apart: Words = ()
     skipped: Skipped | None = None

@@ -66,7 +66,7 @@ def settle(
             row = openings.get(finding.sid)
             # A transaction of its own inside the other: only this finding's part is undone.
             with each_alone(database, row or {"sid": finding.sid}), database.transaction():
-                _book(database, finding, row)
+                _book(database, finding, row, now)
                 _tell(database, finding)
     return findings
 
@@ -78,7 +78,9 @@ def _positions_of(rows: Sequence[Mapping[str, Any]], books: BrokerBooks) -> set[
     return tickets | {item.ticket for item in books.positions if head(item.comment) in names}
 
 
-def _book(database: Database, finding: Finding, row: Mapping[str, Any] | None) -> None:
+def _book(
+    database: Database, finding: Finding, row: Mapping[str, Any] | None, now: datetime
+) -> None:
     if row is None or isinstance(finding, External | Late):
         return
     if isinstance(finding, CloseDone) and row["kind"] == "modify" and finding.executed:
@@ -86,14 +88,14 @@ def _book(database: Database, finding: Finding, row: Mapping[str, Any] | None) -
     known = learned(finding)
     state = known.pop("state", row["state"])
     if isinstance(finding, Closed):
-        _close(database, finding, row)
+        _close(database, finding, row, now)
     elif state != row["state"]:
         database.move_signal(finding.sid, state, detail=FOUND, fields=known)
     elif any(row[name] != value for name, value in known.items()):
         database.learn(finding.sid, **known)
 
 
-def _close(database: Database, finding: Closed, row: Mapping[str, Any]) -> None:
+def _close(database: Database, finding: Closed, row: Mapping[str, Any], now: datetime) -> None:
     row = database.signal(finding.sid) or row  # the same books may have told of its fill
     fill = row["entry"] if row["price"] is None else row["price"]
     database.learn(finding.sid, misses=finding.misses)
@@ -104,6 +106,7 @@ def _close(database: Database, finding: Closed, row: Mapping[str, Any]) -> None:
         profit=finding.profit,
         r_multiple=r_of(OPENS[row["side"]], fill, finding.close_price, row["stop"], row["target"]),
         reason=finding.close_reason,
+        known_at=now,
     )
 
 

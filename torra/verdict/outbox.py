@@ -74,6 +74,7 @@ class Outbox(ABC):
         profit: float,
         r_multiple: float,
         reason: str,
+        known_at: datetime | None = None,
     ) -> bool:
         """Move the opening of a position to CLOSED with the outcome of its trade."""
 

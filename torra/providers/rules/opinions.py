@@ -28,6 +28,7 @@ from torra.providers.rules.readings import (
     NAMED,
     Reading,
     common_readings,
+    number,
     readable,
     readings,
     regime,
@@ -45,6 +46,14 @@ COUNTER_WEIGHT: Final = 0.5
 
 REPORT_WEIGHT: Final = 0.6
 """Weight of the analysts' average among a researcher's readings."""
+
+LESSON_WEIGHT: Final = 0.4
+"""Weight of what similar trades came to among a researcher's readings, until an arbiter sits."""
+
+LESSON_R: Final = 1.0
+"""Mean result of similar trades, in R, that speaks for a side as strongly as anything can."""
+
+LESSON_SIDE, LESSON_MEAN = "lessons.side", "lessons.mean_r"
 
 CONCESSION: Final = 0.25
 """Share of the gap to the other side's case that a researcher grants in a further round."""
@@ -90,11 +99,12 @@ def researcher(request: Request, side: int) -> Reply:
     now = regime(request.features)
     heard = common_readings(request.features, now)
     moves, cases, given_up = {}, [], False
+    learnt = _lessons(request)
     for vector in _focus(request):
         found = heard.get(vector)
         if not found:
             continue
-        case = _case(found, _score(request, vector), side, _analysts(request, vector))
+        case = _case(found, _score(request, vector), side, _analysts(request, vector), learnt)
         # never -0.0: bull and bear without a case say the same nothing
         own = side * _bounded(max(0.0, case), request.role.bound) + 0.0
         cases.append(case)
@@ -162,11 +172,19 @@ def _overlaid(heard: Sequence[Reading], score: float) -> float:
     return gap * min(1.0, weight / FULL_WEIGHT)
 
 
-def _case(heard: Sequence[Reading], score: float, side: int, reported: float | None) -> float:
+def _case(
+    heard: Sequence[Reading],
+    score: float,
+    side: int,
+    reported: float | None,
+    learnt: float | None,
+) -> float:
     """Return the case for a side, less half of what stands against it, in [-1, +1]."""
     gaps = [(reading.weight, side * (reading.lean - score)) for reading in heard]
     if reported is not None:
         gaps.append((REPORT_WEIGHT, side * reported / ADJUSTMENT_BOUND))
+    if learnt is not None:
+        gaps.append((LESSON_WEIGHT, side * learnt))
     weight = sum(share for share, _ in gaps)
     own = sum(share * gap for share, gap in gaps if gap > 0) / weight
     counter = -sum(share * gap for share, gap in gaps if gap < 0) / weight
@@ -185,6 +203,15 @@ def _analysts(request: Request, vector: str) -> float | None:
     ]
     # By their number, not their trust: a report with little trust must weigh less.
     return sum(share * value for share, value in said) / len(said) if said else None
+
+
+def _lessons(request: Request) -> float | None:
+    """Return which way similar trades speak, in [-1, +1]; None where too few are known."""
+    mean, side = number(request.features.get(LESSON_MEAN)), request.features.get(LESSON_SIDE)
+    if mean is None or side is None:
+        return None
+    way = 1 if side.value == "LONG" else -1
+    return way * max(-1.0, min(1.0, mean / LESSON_R))
 
 
 def _conceded(request: Request, vector: str, own: float, side: int) -> float:
@@ -295,7 +322,12 @@ def _cited(
     An argument that makes no point rests on all that was read.
     """
     made = said.reads() if said.points_for else (r.main for one in heard.values() for r in one)
-    names = (*islice(made, CITED), ADX, NAMED)
+    names = (
+        *islice(made, CITED),
+        ADX,
+        NAMED,
+        *((LESSON_MEAN,) if request.role.id in SIDES else ()),
+    )
     cited = ((name, request.features.get(name)) for name in names)
     return [
         {"id": name, "value": feature.value}

@@ -17,11 +17,14 @@ from typing import Any, Final
 
 from torra.clock import duration, parse
 from torra.config import SymbolSpec
+from torra.lessons.facts import UNCOUNTED, Held, WinRate, facts_of
+from torra.lessons.lesson import LessonFacts, Situation, Words
+from torra.lessons.reviews import rules_words
 from torra.store.connection import stamp, to_json
 from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
 from torra.verdict.signal_states import ENDING, EXECUTED, HELD
-from torra.verdict.trade_outcome import judge
+from torra.verdict.trade_outcome import TradeOutcome, judge
 
 HOUR: Final = timedelta(hours=1)
 
@@ -73,6 +76,18 @@ class PositionStore(Outbox):
         """Return the trading conditions of an instance's symbol."""
 
     @abstractmethod
+    def situation(self, sid: str) -> Situation | None:
+        """Return the market of an opening; None where none was kept."""
+
+    @abstractmethod
+    def held_range(self, instance: str, opened: datetime, closed: datetime) -> Held | None:
+        """Return the range of the bars that lie wholly between two moments; None without any."""
+
+    @abstractmethod
+    def write_lesson(self, facts: LessonFacts, words: Words) -> int | None:
+        """Write a lesson and return its number; None where there is one of its trade already."""
+
+    @abstractmethod
     def win_rates(self, instance: str, timeframe: str) -> dict[str, list[int]]:
         """Return [wins, trades] by side, as the newest replay found them; empty when none did."""
 
@@ -116,11 +131,13 @@ class PositionStore(Outbox):
         profit: float,
         r_multiple: float,
         reason: str,
+        known_at: datetime | None = None,
     ) -> bool:
         """Close the position that an opening made; False when it was closed before.
 
         What it came to is kept with it: outcome, evolution of the thesis, and plan beside result.
-        CLOSED by a person's close becomes BY_HAND.
+        CLOSED by a person's close becomes BY_HAND. Its lesson is written with it, and counts for
+        ticks after `known_at` (None: its end).
         """
         row = self.signal(sid)
         if row is None:
@@ -138,7 +155,36 @@ class PositionStore(Outbox):
             "evolution": end.evolution,
             "thesis": to_json(end.as_dict()),
         }
-        return self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
+        with self.transaction():
+            closed = self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
+            if closed:
+                self._learn_from(row, end, price, time, known_at or time)
+        return closed
+
+    def _learn_from(
+        self,
+        row: Mapping[str, Any],
+        end: TradeOutcome,
+        price: float,
+        closed_at: datetime,
+        known_at: datetime,
+    ) -> None:
+        """Write the lesson of a trade that has just ended."""
+        opened = parse(row["opened_at"] or row["decided_at"])
+        counted = self.win_rates(row["instance"], row["timeframe"]).get(row["side"])
+        facts = facts_of(
+            row,
+            end,
+            kind="trade",
+            exit_price=price,
+            closed_at=closed_at,
+            known_at=known_at,
+            held=self.held_range(row["instance"], opened, closed_at),
+            spec=self._spec(row["instance"], row["symbol"]),
+            situation=self.situation(row["sid"]),
+            counted=WinRate(*counted) if counted else UNCOUNTED,
+        )
+        self.write_lesson(facts, rules_words(facts, known_at))
 
     def exposure(self, instance: str, timeframe: str, *, as_of: datetime) -> dict[str, Any]:
         """Return the account as an opening of this instance would meet it: the whole desk's.

@@ -1,0 +1,70 @@
+"""The lessons of a desk: which shelf an instance's ticks ask, and what no tick is told.
+
+One shelf stands for each embedder that the profiles name; most desks have one. It is filled at the
+first question and takes in what is new at each later one. Lessons of the warm-up are never told:
+nobody ran those trades. Neither are, of the shipped sample, those of an earlier pass: its weeks
+come again, and what was learnt of them would be the future.
+
+An embedder that cannot be opened raises ConfigError where a profile is opened, not in a tick.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+
+from agent_config import HASHED
+from instance_database import Database
+from torra.clock import duration
+from torra.config import Profile
+from torra.feeds.protocol import Feed
+from torra.feeds.sample import SampleFeed
+from torra.lessons.hashed import hashed
+from torra.lessons.lesson import LessonFacts
+from torra.lessons.ranking import Embed
+from torra.lessons.recall import LessonShelf, Recall
+from torra.store.standings import WarmUps
+
+
+class DeskLessons:
+    """The shelves of a desk."""
+
+    def __init__(
+        self, database: Database, open_embedder: Callable[[str], Embed] | None = None
+    ) -> None:
+        """Begin without a shelf; `open_embedder` opens what a profile names in place of hashed."""
+        self._database = database
+        self._open = open_embedder or (lambda _name: hashed)
+        self._lock = threading.Lock()
+        self._shelves: dict[str, LessonShelf] = {}
+
+    def of(self, profile: Profile, feed: Feed) -> Recall | None:
+        """Return what tells an instance's ticks of lessons; None where its profile asks for none.
+
+        Raises ConfigError for an embedder that cannot be opened.
+        """
+        if not profile.agents.remembers():
+            return None
+        name = profile.agents.memory.embedder
+        with self._lock:
+            if name not in self._shelves:
+                embed = hashed if name == HASHED else self._open(name)
+                self._shelves[name] = LessonShelf(
+                    self._database.lessons_since,
+                    embed,
+                    leave_out=self._of_warm_up,
+                    lap=lap_of(feed),
+                )
+            return self._shelves[name].recall
+
+    def _of_warm_up(self, facts: LessonFacts) -> bool:
+        """Tell whether a trade was opened in the warm-up."""
+        close = facts.bar_time + duration(facts.timeframe)
+        # Anew each time: a warm-up may still be on its way.
+        return WarmUps(self._database).has(facts.instance, facts.timeframe, close)
+
+
+def lap_of(feed: Feed) -> Callable[[datetime], int]:
+    """Return what numbers the passes of a feed whose bars come again; 0 for any other feed."""
+    return feed.lap if isinstance(feed, SampleFeed) else lambda _moment: 0

@@ -1,0 +1,360 @@
+"""What a tick is told of earlier trades: three numbers, and at most three notes.
+
+`LessonShelf` holds the lessons of a store in memory, by asset class, and answers one question a
+tick. It looks at what was known before `as_of` alone (torra.lessons.ranking), so the same question
+has the same answer at any later time. The numbers come from the situations of closed trades and
+from nothing that anybody wrote:
+
+    similar    n of the NEAREST trades whose situation is like this one
+    win_share  (wins + 2) / (n + 4)                      Beta(2, 2): a few trades say little
+    mean_r     mean R x n / (n + 10)                     pulled towards 0 likewise
+
+Below LEAST similar trades the last two are None. Words rank notes only. Without a lesson nothing is
+told at all: no number, no note, not a byte of a prompt.
+
+A shelf that fails tells the newest lessons of the symbol, or none, with a flag; a tick never fails
+for it. Any thread may ask.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import fsum
+from types import MappingProxyType
+from typing import Any, Final
+
+from torra.lessons.content_words import content_words
+from torra.lessons.lesson import Fresh, Lesson, LessonFacts, Situation, Words
+from torra.lessons.ranking import Embed, Entry, LessonIndex, Near, Query, Ranked
+from torra.verdict.risk_engine import PositionSide
+
+log = logging.getLogger("torra")
+
+NEAREST: Final = 20
+"""Trades whose situations are compared with that of now."""
+
+LEAST: Final = 5
+"""Similar trades from which on a share of wins and a mean are told."""
+
+PRIOR_WINS: Final = 2
+PRIOR_TRADES: Final = 4
+"""Beta(2, 2), as wins and trades that are counted before the first."""
+
+PRIOR_R: Final = 10
+"""Trades of 0 R that a mean is weighed against."""
+
+SECONDS: Final = 0.020
+"""A recall that took longer is not told: the tick has other work."""
+
+NOTE_BYTES: Final = 180
+"""Longest note (scoring_rubric.LESSON_BYTES)."""
+
+LATE: Final = "memory:late"
+BROKEN: Final = "memory:newest"
+"""Flags: a recall that took too long, and one that failed: the newest lessons stand in."""
+
+DAY: Final = timedelta(days=1)
+HOUR: Final = timedelta(hours=1)
+NONE: Final[Mapping[str, float | str | None]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question of a tick: which market, seen from which side, known until when.
+
+    `notes` is how many lessons may be told in words.
+    """
+
+    symbol: str
+    asset: str
+    side: PositionSide
+    situation: Situation
+    as_of: datetime
+    notes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A lesson that is told: its number, the author of its words, its score, and the text.
+
+    `ranks` has its place in each of the rankings that it passed.
+    """
+
+    lesson: int
+    author: str
+    score: float
+    ranks: Mapping[str, int]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a tick was told: features by the part of the id after `lessons.`, and notes.
+
+    `corpus` is how many lessons were looked at, `newest` the newest of them, `digest` a hash of
+    which they were. `nearest` are the trades behind the numbers.
+    """
+
+    numbers: Mapping[str, float | str | None] = NONE
+    notes: tuple[Note, ...] = ()
+    corpus: int = 0
+    newest: int | None = None
+    digest: str = ""
+    nearest: tuple[int, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything to put on record."""
+        return bool(self.corpus or self.flags)
+
+    @property
+    def told(self) -> tuple[int, ...]:
+        """The numbers of the lessons that were told in words, the best first."""
+        return tuple(note.lesson for note in self.notes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON: what was told, by number and never by its words."""
+        return {
+            "numbers": dict(self.numbers),
+            "notes": [
+                {
+                    "lesson": note.lesson,
+                    "author": note.author,
+                    "score": note.score,
+                    "ranks": dict(note.ranks),
+                }
+                for note in self.notes
+            ],
+            "corpus": self.corpus,
+            "newest": self.newest,
+            "digest": self.digest,
+            "nearest": [*self.nearest],
+            "flags": [*self.flags],
+        }
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any], lessons: Iterable[Lesson], as_of: datetime) -> Recalled:
+        """Return what a record told, its notes written anew from the stored lessons.
+
+        A lesson, or an author's words, that is not there any more raises KeyError.
+        """
+        known = {lesson.number: lesson for lesson in lessons}
+        numbers = dict(told["numbers"])
+        notes = []
+        for one in told["notes"]:
+            lesson = known[one["lesson"]]
+            spoken = {words.author: words for words in lesson.words}
+            words = spoken[one["author"]]
+            text = note_text(lesson.facts, words, as_of, numbers)
+            ranks = dict(one["ranks"])
+            notes.append(Note(lesson.number, words.author, one["score"], ranks, text))
+        return cls(
+            numbers,
+            tuple(notes),
+            told["corpus"],
+            told["newest"],
+            told["digest"],
+            tuple(told["nearest"]),
+            tuple(told["flags"]),
+        )
+
+
+NOTHING: Final = Recalled()
+"""What is told where there is no lesson."""
+
+TOO_LATE: Final = Recalled(flags=(LATE,))
+
+Recall = Callable[[Asked], Recalled]
+
+
+class LessonShelf:
+    """The lessons of a store, in memory."""
+
+    def __init__(
+        self,
+        fresh: Callable[[int, int], Fresh],
+        embed: Embed,
+        *,
+        leave_out: Callable[[LessonFacts], bool] = lambda _facts: False,
+        lap: Callable[[datetime], int] = lambda _moment: 0,
+    ) -> None:
+        """Begin empty; `fresh` gives what is newer than two row numbers (TickStore.lessons_since).
+
+        Lessons that `leave_out` names are never told: those of a warm-up. `lap` numbers the passes
+        of a sample that comes again: a tick is told of lessons of its own pass alone.
+        """
+        self._fresh, self._embed = fresh, embed
+        self._leave_out, self._lap = leave_out, lap
+        self._lock = threading.Lock()
+        self._read = (0, 0)
+        self._lessons: dict[int, Lesson] = {}
+        self._indexes: dict[tuple[str, int], LessonIndex] = {}
+
+    def recall(self, asked: Asked) -> Recalled:
+        """Return what a tick is told."""
+        with self._lock:
+            try:
+                self.refresh()
+                return self._recalled(asked)
+            except Exception:
+                log.exception("lessons of %s could not be ranked", asked.symbol)
+                return self._newest(asked)
+
+    def refresh(self) -> None:
+        """Take in what is new in the store."""
+        fresh = self._fresh(*self._read)
+        for lesson in fresh.lessons:
+            self._add(lesson)
+        for number, words in fresh.words:
+            self._reword(number, words)
+        self._read = fresh.facts, fresh.words_number
+
+    # --- what is held ---------------------------------------------------------------------------
+
+    def _add(self, lesson: Lesson) -> None:
+        if self._leave_out(lesson.facts) or not lesson.words:
+            return
+        self._lessons[lesson.number] = lesson
+        facts, (first, *later) = lesson.facts, lesson.words
+        terms, text = _indexed(facts, first)
+        vector = None if facts.situation is None else facts.situation.vector(facts.side)
+        counts = facts.kind == "trade"
+        entry = Entry(lesson.number, facts.known_at, terms, text, vector, counts)
+        self._index(facts.asset, facts.known_at).add(entry)
+        for words in later:
+            self._index(facts.asset, facts.known_at).reword(
+                lesson.number, words.known_at, *_indexed(facts, words)
+            )
+
+    def _reword(self, number: int, words: Words) -> None:
+        lesson = self._lessons.get(number)
+        if lesson is None:
+            return
+        self._lessons[number] = Lesson(number, lesson.facts, (*lesson.words, words))
+        index = self._index(lesson.facts.asset, lesson.facts.known_at)
+        index.reword(number, words.known_at, *_indexed(lesson.facts, words))
+
+    def _index(self, asset: str, moment: datetime) -> LessonIndex:
+        key = asset, self._lap(moment)
+        if key not in self._indexes:
+            self._indexes[key] = LessonIndex(self._embed)
+        return self._indexes[key]
+
+    # --- what is told ---------------------------------------------------------------------------
+
+    def _recalled(self, asked: Asked) -> Recalled:
+        index = self._index(asked.asset, asked.as_of)
+        corpus = index.corpus(asked.as_of)
+        if not corpus.size:
+            return NOTHING
+        terms, vector = asked.situation.terms(asked.side), asked.situation.vector(asked.side)
+        near = index.nearest(vector, asked.as_of, NEAREST)
+        numbers = self._numbers(asked.side, near)
+        query = Query(terms, " ".join(terms), vector)
+        best = index.rank(query, asked.as_of, asked.notes) if asked.notes else ()
+        notes = [self._note(one, asked.as_of, numbers) for one in best]
+        return Recalled(
+            numbers,
+            tuple(note for note in notes if note is not None),
+            corpus.size,
+            corpus.newest,
+            corpus.digest,
+            tuple(one.number for one in near),
+        )
+
+    def _numbers(
+        self, side: PositionSide, near: Sequence[Near]
+    ) -> Mapping[str, float | str | None]:
+        trades = [self._lessons[one.number].facts for one in near]
+        count, share, mean = len(trades), None, None
+        if count >= LEAST:
+            wins = sum(facts.outcome == "win" for facts in trades)
+            share = (wins + PRIOR_WINS) / (count + PRIOR_TRADES)
+            mean = fsum(facts.r for facts in trades) / (count + PRIOR_R)
+        numbers = {"similar": float(count), "win_share": share, "mean_r": mean}
+        return {
+            "side": side,
+            **{name: value and round(value, 4) for name, value in numbers.items()},
+        }
+
+    def _note(
+        self, one: Ranked, as_of: datetime, numbers: Mapping[str, float | str | None]
+    ) -> Note | None:
+        lesson = self._lessons[one.number]
+        words = lesson.words_at(as_of)
+        if words is None:
+            return None
+        text = note_text(lesson.facts, words, as_of, numbers)
+        return Note(one.number, words.author, one.score, dict(one.ranks), text)
+
+    def _newest(self, asked: Asked) -> Recalled:
+        """Return the newest lessons of the symbol that were known then."""
+        lap = self._lap(asked.as_of)
+        known = [
+            lesson
+            for lesson in self._lessons.values()
+            if lesson.facts.symbol == asked.symbol
+            and lesson.facts.known_at < asked.as_of
+            and self._lap(lesson.facts.known_at) == lap
+        ]
+        known.sort(key=lambda lesson: (lesson.facts.known_at, lesson.number), reverse=True)
+        notes = [
+            self._note(Ranked(lesson.number, 0.0, {}), asked.as_of, NONE)
+            for lesson in known[: asked.notes]
+        ]
+        told = tuple(note for note in notes if note is not None)
+        return Recalled(notes=told, corpus=len(known), flags=(BROKEN,))
+
+
+def note_text(
+    facts: LessonFacts, words: Words, as_of: datetime, numbers: Mapping[str, float | str | None]
+) -> str:
+    """Return a lesson as an agent is told it, in NOTE_BYTES at most.
+
+    `numbers` are those that the tick was told beside it.
+    """
+    whose = "vetoed" if facts.kind == "vetoed" else "rules" if words.author == "rules" else "review"
+    market = facts.situation
+    where = "" if market is None else f" {market.regime} {market.session}".rstrip()
+    head = (
+        f"[{whose}, {_ago(as_of - facts.known_at)} ago] {facts.side} {facts.symbol} "
+        f"{facts.timeframe}{where}, {facts.outcome} {facts.r:+.2f} R, {facts.evolution.lower()}"
+    )
+    said = words.setup if words.author == "rules" else words.rule or words.setup
+    support = _support(numbers)
+    room = NOTE_BYTES - len(f"{head}; ; {support}".encode())
+    said = said if len(said.encode()) <= room else _cut(said, room)
+    return "; ".join(part for part in (head, said.rstrip(". "), support) if part)
+
+
+def _support(numbers: Mapping[str, float | str | None]) -> str:
+    """Return how many similar trades there are and how many of them won."""
+    similar, share = numbers.get("similar"), numbers.get("win_share")
+    if not isinstance(similar, float) or not isinstance(share, float):
+        return "one trade, not a rule"
+    wins = round(share * (similar + PRIOR_TRADES) - PRIOR_WINS)
+    return f"{wins} of {similar:.0f} similar won"
+
+
+def _cut(text: str, room: int) -> str:
+    """Return as many whole words as fit into so many bytes."""
+    while text and len(text.encode()) > room:
+        text = text.rpartition(" ")[0]
+    return text
+
+
+def _ago(age: timedelta) -> str:
+    if age >= 2 * DAY:
+        return f"{age // DAY} days"
+    return f"{max(1, age // HOUR)} h"
+
+
+def _indexed(facts: LessonFacts, words: Words) -> tuple[tuple[str, ...], str]:
+    """Return the terms and the text of a lesson: its market's words, and what was written."""
+    terms = () if facts.situation is None else facts.situation.terms(facts.side)
+    spoken = content_words(words.text, (facts.symbol,))
+    return (*terms, *spoken), " ".join((*terms, words.text))

@@ -1,0 +1,296 @@
+"""Lessons of closed trades: their facts, the words about them, and openings that were vetoed.
+
+Facts and words only grow: neither is ever changed or taken away. A lesson's facts, and the words of
+the rules, are written in the transaction that ends the trade, so there is one lesson for each end
+and none without. The market at an opening is kept when it is decided (`keep_situation`), for its
+end may come months later. The words can be searched (FTS5). `note_lesson_uses` says which ticks
+were told of a lesson.
+
+A vetoed opening is followed until its end in a table of its own, whose rows do change
+(torra.tick.vetoed).
+
+A part of instance_database.Database. A database that fails raises StoreUnavailable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, Final
+
+from torra.clock import duration
+from torra.lessons.facts import Held
+from torra.lessons.lesson import Fresh, Kind, Lesson, LessonFacts, Situation, Words
+from torra.store.bars import NEWEST_REVISIONS
+from torra.store.connection import Store, stamp, to_json
+from torra.verdict.vetoed import VetoedOpening
+
+LISTED: Final = ("instance", "symbol", "asset", "side", "outcome", "kind", "timeframe")
+"""Columns by which a list of lessons can be narrowed; `author` is one of the words."""
+
+TERM: Final = re.compile(r"[^\W_]+")
+"""A word of a search: what FTS5 could take for its own language is left out."""
+
+COLUMNS: Final = tuple(one.name for one in fields(Words))
+WORD_COLUMNS: Final = ", ".join(("lesson", *COLUMNS))
+
+
+class LessonStore(Store):
+    """The tables of lessons."""
+
+    # --- what is written ------------------------------------------------------------------------
+
+    def keep_situation(self, sid: str, situation: Situation) -> None:
+        """Keep the market of an opening; the first one of an id stands."""
+        self._change(
+            "INSERT INTO situations (sid, situation) VALUES (?, ?) ON CONFLICT (sid) DO NOTHING",
+            sid, to_json(situation.as_dict()),
+        )  # fmt: skip
+
+    def situation(self, sid: str) -> Situation | None:
+        """Return the market of an opening; None where none was kept."""
+        row = self._row("SELECT situation FROM situations WHERE sid = ?", sid)
+        return None if row is None else Situation.of(json.loads(row["situation"]))
+
+    def write_lesson(self, facts: LessonFacts, words: Words) -> int | None:
+        """Write a lesson and return its number; None where there is one of its trade already.
+
+        Joins the transaction that ends the trade.
+        """
+        with self.transaction():
+            if self._row(
+                "SELECT 1 AS found FROM lesson_facts WHERE sid = ? AND kind = ?",
+                facts.sid, facts.kind,
+            ):  # fmt: skip
+                return None
+            told = {name: getattr(facts, name) for name in ("sid", *LISTED)}
+            times = {name: stamp(getattr(facts, name)) for name in ("closed_at", "known_at")}
+            row = {**told, **times, "r": facts.r, "facts": to_json(facts.as_dict())}
+            number = self._add("lesson_facts", row)
+            self._add_words(number, words, facts)
+            return number
+
+    def write_words(self, number: int, words: Words) -> bool:
+        """Add words to a lesson; False where that author wrote of it already."""
+        with self.transaction():
+            (lesson,) = self.lessons_by([number])
+            if any(one.author == words.author for one in lesson.words):
+                return False
+            self._add_words(number, words, lesson.facts)
+            return True
+
+    def note_lesson_uses(self, torra_key: str, numbers: Sequence[int]) -> None:
+        """Note which lessons a tick was told of, the first ones first; joins its transaction."""
+        for place, number in enumerate(numbers):
+            row = {"lesson": number, "torra_key": torra_key, "place": place}
+            self._add("lesson_uses", row)
+
+    def _add_words(self, number: int, words: Words, facts: LessonFacts) -> None:
+        told = {"known_at": stamp(words.known_at), "flags": to_json([*words.flags])}
+        row = {"lesson": number, **words.as_dict(), **told}
+        place = self._add("lesson_words", row)
+        found = {"rowid": place, "words": words.text, "about": about(facts)}
+        self._add("lesson_search", found)
+
+    # --- what is read ---------------------------------------------------------------------------
+
+    def lesson(self, sid: str, kind: Kind = "trade") -> Lesson | None:
+        """Return the lesson of an opening; None where there is none."""
+        rows = self._rows(
+            "SELECT number, facts FROM lesson_facts WHERE sid = ? AND kind = ?", sid, kind
+        )
+        return self._lessons(rows)[0] if rows else None
+
+    def lessons_by(self, numbers: Collection[int]) -> list[Lesson]:
+        """Return lessons by their numbers, in that order; unknown ones are left out."""
+        rows = self._rows(
+            "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value "
+            "ORDER BY number",
+            json.dumps([*numbers]),
+        )
+        return self._lessons(rows)
+
+    def lessons_since(self, facts: int, words: int) -> Fresh:
+        """Return what is newer than two row numbers (0 for all)."""
+        # One look at the words, and of facts those alone that it has words of: a lesson that is
+        # written between the two looks is whole at the next.
+        told = self._rows(
+            f"SELECT number AS place, {WORD_COLUMNS} FROM lesson_words "  # noqa: S608
+            "WHERE number > ? ORDER BY number",
+            words,
+        )
+        spoken: dict[int, list[Words]] = {}
+        for row in told:
+            spoken.setdefault(int(row["lesson"]), []).append(_words(row))
+        rows = self._rows(
+            "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value "
+            "ORDER BY number",
+            json.dumps([number for number in spoken if number > facts]),
+        )
+        lessons = [
+            Lesson(row["number"], _facts(row["facts"]), tuple(spoken[row["number"]]))
+            for row in rows
+        ]
+        return Fresh(
+            lessons,
+            [(number, one) for number, some in spoken.items() if number <= facts for one in some],
+            lessons[-1].number if lessons else facts,
+            int(told[-1]["place"]) if told else words,
+        )
+
+    def lesson_list(
+        self,
+        only: Mapping[str, str],
+        *,
+        search: str = "",
+        before: int | None = None,
+        limit: int,
+    ) -> list[Lesson]:
+        """Return lessons, newest first, with numbers below `before`.
+
+        `only` has values of LISTED and `author` by name; `search` are words that must all stand in
+        what was written or in what it is about.
+        """
+        tests, values = ["number < ?"], [2**62 if before is None else before]
+        for name, value in only.items():
+            if name == "author":
+                tests.append(
+                    "EXISTS (SELECT 1 FROM lesson_words w WHERE w.lesson = f.number "
+                    "AND w.author = ?)"
+                )
+            elif name in LISTED:
+                tests.append(f"{name} = ?")
+            else:
+                raise ValueError(f"lessons cannot be narrowed by {name}; use {', '.join(LISTED)}")
+            values.append(value)  # type: ignore[arg-type]
+        if search:
+            terms = " ".join(f'"{term}"*' for term in TERM.findall(search))
+            if not terms:
+                return []
+            tests.append(
+                "number IN (SELECT w.lesson FROM lesson_search s JOIN lesson_words w "
+                "ON w.number = s.rowid WHERE lesson_search MATCH ?)"
+            )
+            values.append(terms)  # type: ignore[arg-type]
+        rows = self._rows(
+            f"SELECT number, facts FROM lesson_facts f WHERE {' AND '.join(tests)} "  # noqa: S608
+            "ORDER BY number DESC LIMIT ?",
+            *values, limit,
+        )  # fmt: skip
+        return self._lessons(rows)
+
+    def lesson_ticks(self, number: int, limit: int = 100) -> list[str]:
+        """Return the keys of the ticks that were told of a lesson, newest first."""
+        rows = self._tuples(
+            "SELECT torra_key FROM lesson_uses WHERE lesson = ? ORDER BY rowid DESC LIMIT ?",
+            number, limit,
+        )  # fmt: skip
+        return [str(key) for (key,) in rows]
+
+    def unreviewed(self, limit: int) -> list[Lesson]:
+        """Return lessons of trades that only the rules wrote of, oldest first."""
+        rows = self._rows(
+            "SELECT number, facts FROM lesson_facts f WHERE kind = 'trade' AND NOT EXISTS "
+            "(SELECT 1 FROM lesson_words w WHERE w.lesson = f.number AND w.author <> 'rules') "
+            "ORDER BY number LIMIT ?",
+            limit,
+        )
+        return self._lessons(rows)
+
+    def lesson_count(self) -> int:
+        """Return how many lessons there are."""
+        return self._count("lesson_facts", "1")
+
+    def _lessons(self, rows: Sequence[Mapping[str, Any]]) -> list[Lesson]:
+        """Return lessons with their words, in the order of their rows."""
+        numbers = [int(row["number"]) for row in rows]
+        spoken: dict[int, list[Words]] = {number: [] for number in numbers}
+        for row in self._rows(
+            f"SELECT {WORD_COLUMNS} FROM json_each(?) k "  # noqa: S608 - names of ours
+            "JOIN lesson_words ON lesson = k.value ORDER BY number",
+            json.dumps(numbers),
+        ):
+            spoken[int(row["lesson"])].append(_words(row))
+        return [
+            Lesson(number, _facts(row["facts"]), tuple(spoken[number]))
+            for number, row in zip(numbers, rows, strict=True)
+        ]
+
+    def held_range(self, instance: str, opened: datetime, closed: datetime) -> Held | None:
+        """Return the range of the bars that lie wholly between two moments; None without any."""
+        found: list[tuple[float, float]] = []
+        timeframe = ""
+        # One look for each timeframe: the key of the table leads from each to the next.
+        while row := self._row(
+            "SELECT timeframe FROM bars WHERE instance = ? AND timeframe > ? "
+            "ORDER BY timeframe LIMIT 1",
+            instance, timeframe,
+        ):  # fmt: skip
+            timeframe = str(row["timeframe"])
+            last = closed - duration(timeframe)
+            found += self._tuples(
+                f"SELECT min(low), max(high) FROM ({NEWEST_REVISIONS})",  # noqa: S608
+                instance, timeframe, stamp(opened), stamp(last),
+            )  # fmt: skip
+        ranges = [(low, high) for low, high in found if low is not None]
+        if not ranges:
+            return None
+        return Held(min(low for low, _ in ranges), max(high for _, high in ranges))
+
+    # --- vetoed openings ------------------------------------------------------------------------
+
+    def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
+        """Return the vetoed openings of an instance that have not ended, oldest first."""
+        rows = self._rows(
+            "SELECT told FROM vetoed_openings WHERE instance = ? AND ended = 0 ORDER BY decided_at",
+            instance,
+        )
+        return [VetoedOpening.of(json.loads(row["told"])) for row in rows]
+
+    def keep_vetoed(self, opening: VetoedOpening, *, ended: bool = False) -> None:
+        """Keep a vetoed opening as it stands now."""
+        told = to_json(opening.as_dict())
+        self._upsert(
+            "vetoed_openings",
+            {
+                "sid": opening.sid,
+                "instance": opening.instance,
+                "side": opening.side,
+                "decided_at": stamp(opening.decided_at),
+                "ended": int(ended),
+                "told": told,
+            },
+        )
+
+    def veto_stretch(self, instance: str) -> str | None:
+        """Return the side whose openings are being vetoed now, tick after tick; None for none."""
+        row = self._row("SELECT side FROM veto_stretches WHERE instance = ?", instance)
+        return str(row["side"]) if row else None
+
+    def set_veto_stretch(self, instance: str, side: str | None) -> None:
+        """Begin a stretch of vetoes of a side, or end the one that stands."""
+        if side is None:
+            self._change("DELETE FROM veto_stretches WHERE instance = ?", instance)
+        else:
+            self._upsert("veto_stretches", {"instance": instance, "side": side})
+
+
+def about(facts: LessonFacts) -> str:
+    """Return the words under which a lesson is found beside what was written of it."""
+    situation = facts.situation
+    words = (facts.symbol, facts.timeframe, facts.side, facts.outcome, facts.kind, facts.reason)
+    if situation is None:
+        return " ".join(words)
+    return " ".join((*words, situation.regime, situation.session, *situation.triage))
+
+
+def _facts(text: str) -> LessonFacts:
+    return LessonFacts.of(json.loads(text))
+
+
+def _words(row: Mapping[str, Any]) -> Words:
+    told = {name: row[name] for name in COLUMNS}
+    return Words.of({**told, "flags": json.loads(row["flags"])})

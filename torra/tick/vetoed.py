@@ -1,0 +1,190 @@
+"""Follows the openings that the gate took away, so that a veto has a lesson as a trade has one.
+
+The first veto of a stretch is an opening on paper with the levels of its tick: it fills at the next
+bar's open and ends at its stop, its target, or at the open after L1 alone has turned to the other
+side, as L1's own trade would have. `note` begins and closes them where a tick is stored, `follow`
+lives them through the bars that went by. Both join the tick's transaction. No order comes of it,
+and nothing here counts for a score, a verdict or an account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+import signal_bridge
+from instance_database import Saved, TickKey
+from torra.bridges import paper
+from torra.clock import duration
+from torra.config import Instance, Profile, SymbolSpec
+from torra.lessons.facts import Held, facts_of
+from torra.lessons.reviews import rules_words
+from torra.store.tick_store import TickStore
+from torra.tick.record import TickInputs
+from torra.verdict.deny_reasons import DenyReason
+from torra.verdict.order_levels import Levels, Side, levels
+from torra.verdict.risk_engine import OPENS, Action
+from torra.verdict.trade_outcome import judge
+from torra.verdict.vetoed import VetoedOpening
+
+VETOED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.GATE_CANNOT_OPEN.value))
+"""Reasons of an opening that the gate took away."""
+
+LOTS: Final = 1.0
+"""Any size will do: the result is in R."""
+
+OPPOSITE: Final[Mapping[Side, Side]] = {"BUY": "SELL", "SELL": "BUY"}
+
+
+def note(
+    instance: Instance,
+    key: TickKey,
+    inputs: TickInputs,
+    saved: Saved,
+    action: Action,
+    spec: SymbolSpec,
+    database: TickStore,
+) -> VetoedOpening | None:
+    """Return the vetoed opening that begins with a tick; close those that L1 has turned from."""
+    for opening in database.vetoed_openings(instance.id):
+        if opening.closing_at is None and saved.l1_verdict == OPPOSITE[opening.side]:
+            database.keep_vetoed(replace(opening, closing_at=inputs.as_of))
+    standing = database.veto_stretch(instance.id)
+    side = saved.verdict if action.reason in VETOED else None
+    if side == standing:
+        return None
+    database.set_veto_stretch(instance.id, side)
+    begun = None if side is None else _opening(instance, key, inputs, side, action.reason, spec)
+    if begun is not None:
+        database.keep_vetoed(begun)
+    return begun
+
+
+def _opening(
+    instance: Instance,
+    key: TickKey,
+    inputs: TickInputs,
+    verdict: str,
+    reason: str,
+    spec: SymbolSpec,
+) -> VetoedOpening | None:
+    side: Side = "BUY" if verdict == "BUY" else "SELL"
+    found = levels(side, inputs.close, inputs.atr, spec)
+    if not isinstance(found, Levels):
+        return None
+    sid = signal_bridge.signal_id(
+        instance.id, instance.symbol, key.timeframe, key.bar_time, kind="open", side=side
+    )
+    return VetoedOpening(
+        sid=sid,
+        instance=instance.id,
+        symbol=instance.symbol,
+        timeframe=key.timeframe,
+        bar_time=key.bar_time,
+        side=side,
+        decided_at=inputs.as_of,
+        entry=found.entry,
+        stop=found.stop,
+        target=found.target,
+        lived=inputs.as_of - duration(instance.shortest),
+        reason=reason,
+    )
+
+
+def lived(openings: Sequence[VetoedOpening]) -> datetime | None:
+    """Return the bar time up to which the least followed one has come; None without any."""
+    return min((opening.lived for opening in openings), default=None)
+
+
+def follow(
+    openings: Sequence[VetoedOpening],
+    bars: Sequence[paper.Bar],
+    profile: Profile,
+    database: TickStore,
+    as_of: datetime,
+) -> None:
+    """Live vetoed openings through the bars since each of them was followed last."""
+    for opening in openings:
+        spec = profile.symbol(opening.symbol)
+        result, reached = paper.advance_all(
+            _orders(opening),
+            _position(opening),
+            bars,
+            cursor=opening.lived,
+            spread=spec.spread,
+            spec=spec,
+        )
+        known = replace(opening, lived=reached or opening.lived)
+        for event in result.events:
+            if event.sid != opening.sid:
+                continue  # the close's own fill: the end of the position says the same
+            if event.kind in ("FILLED", "PARTIAL"):
+                known = replace(known, price=event.price, opened_at=event.time)
+            elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
+                _learn(known, event, spec, database, as_of)
+                database.keep_vetoed(known, ended=True)
+                break
+            else:  # a guard would have refused it: there is nothing to follow
+                database.keep_vetoed(known, ended=True)
+                break
+        else:
+            if known != opening:
+                database.keep_vetoed(known)
+
+
+def _orders(opening: VetoedOpening) -> list[paper.PaperOrder]:
+    """Return what waits: the opening until its fill, its close once L1 asked for one."""
+    orders = []
+    if opening.price is None:
+        orders.append(
+            paper.PaperOrder(
+                opening.sid, "open", opening.side, LOTS, opening.stop, opening.target,
+                opening.decided_at, entry=opening.entry,
+            )
+        )  # fmt: skip
+    if opening.closing_at is not None:
+        orders.append(
+            paper.PaperOrder(
+                f"{opening.sid}-close", "close", OPPOSITE[opening.side], LOTS, None, None,
+                opening.closing_at, closes=opening.sid,
+            )
+        )  # fmt: skip
+    return orders
+
+
+def _position(opening: VetoedOpening) -> paper.PaperPosition | None:
+    if opening.price is None or opening.opened_at is None:
+        return None
+    side = OPENS[opening.side]
+    return paper.PaperPosition(
+        opening.sid, side, LOTS, opening.price, opening.stop, opening.target, opening.opened_at
+    )
+
+
+def _learn(
+    opening: VetoedOpening,
+    event: paper.PaperEvent,
+    spec: SymbolSpec,
+    database: TickStore,
+    as_of: datetime,
+) -> None:
+    """Write the lesson of a vetoed opening that has ended; its outcome is told in R alone."""
+    row = opening.as_dict()
+    end = judge(row, exit_price=event.price, closed_at=event.time, profit=0.0, reason=event.kind)
+    held: Held | None = None
+    if opening.opened_at is not None:
+        held = database.held_range(opening.instance, opening.opened_at, event.time)
+    facts = facts_of(
+        row,
+        end,
+        kind="vetoed",
+        exit_price=event.price,
+        closed_at=event.time,
+        known_at=as_of,
+        held=held,
+        spec=spec,
+        situation=database.situation(opening.sid),
+    )
+    database.write_lesson(facts, rules_words(facts, as_of))
