@@ -1,9 +1,9 @@
 """The numbers of a lesson: what each is called, how it is shown, and in which words it may be told.
 
-`figures` is the whole table: who writes of a trade is shown these numbers and may say no other.
-A number is told with its unit, or with a word that says which number it is; `derived` ones are not
-listed to a writer but may be said: 3.5 hours are 14 bars of M15, and a loss of 1.02 R is 102 % of
-the risk.
+`figures` is the whole table: who writes of a trade is shown these numbers (`evidence`) and may say
+no other. A number is told with its unit, or with a word that says which number it is; `derived`
+ones are not listed to a writer but may be said: 3.5 hours are 14 bars of M15, and a loss of 1.02 R
+is 102 % of the risk.
 
 Pure. A number that is not known or not finite is left out.
 """
@@ -11,13 +11,15 @@ Pure. A number that is not known or not finite is left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from torra.clock import TIMEFRAMES
-from torra.lessons.lesson import LessonFacts
+from agents.contracts import Feature
+from agents.feature_words import COMPONENTS
+from torra.clock import TIMEFRAMES, iso
+from torra.lessons.lesson import SIDEWAYS, LessonFacts
 
 R: Final = ("R",)
 PERCENT: Final = ("%",)
@@ -27,6 +29,20 @@ HOURS: Final = ("h", "hour", "hours")
 MINUTES: Final = ("min", "minute", "minutes")
 BARS: Final = ("bar", "bars")
 DAYS: Final = ("day", "days")
+
+ACCOUNT: Final = ("account",)
+SHOWN: Final[Mapping[tuple[str, ...], str]] = {ACCOUNT: "of the account"}
+"""What is shown as a unit of numbers that have none."""
+
+RESULTS: Final = {
+    "result": "r",
+    "planned": "planned_r",
+    "cost_of_fill": "slipped_r",
+    "worst": "mae_r",
+    "best": "mfe_r",
+    "surprise": "surprise",
+}
+"""The results of a trade in R: how they are called, and the field that holds each."""
 
 HOUR: Final = timedelta(hours=1)
 ROUNDING: Final = 1e-9
@@ -47,6 +63,11 @@ class Figure:
     about: tuple[str, ...] = ()
     least: int = 1
     derived: bool = False
+
+    @property
+    def unit(self) -> str:
+        """The unit with which it is shown."""
+        return self.units[0] if self.units else SHOWN.get(self.about, "")
 
     def says(self, digits: str, sign: str) -> bool:
         """Return whether a number as it is written, "1.02", is this one, as it is rounded.
@@ -69,14 +90,45 @@ def figures(facts: LessonFacts) -> tuple[Figure, ...]:
     return tuple(one for one in _figures(facts) if math.isfinite(one.value))
 
 
+def evidence(facts: LessonFacts) -> dict[str, Feature]:
+    """Return the facts of a lesson as a writer is shown them, by id."""
+    moment = iso(facts.known_at)
+    told = [Feature(f"lesson.{name}", word, as_of=moment) for name, word in _words(facts) if word]
+    told += [
+        Feature(
+            f"lesson.{one.name}", one.value, one.unit, moment,
+            decimals=one.decimals,
+        )
+        for one in figures(facts)
+        if not one.derived
+    ]  # fmt: skip
+    return {one.id: one for one in told}
+
+
+def _words(facts: LessonFacts) -> Iterator[tuple[str, str]]:
+    yield from (("kind", facts.kind), ("side", facts.side), ("outcome", facts.outcome))
+    yield from (("thesis", facts.evolution), ("ended", facts.reason))
+    situation = facts.situation
+    if situation is None:
+        return
+    yield from (("regime", situation.regime), ("session", situation.session))
+    yield "flags", ", ".join(situation.triage)
+    way = SIDEWAYS[facts.side]
+    for name, sign in (("spoke_for", way), ("spoke_against", -way)):
+        parts = (COMPONENTS[one] for one, told in situation.strongest
+                 if told == sign and one in COMPONENTS)  # fmt: skip
+        yield name, "; ".join(parts)
+    yield "news_of", ", ".join(situation.events)
+
+
 def _figures(facts: LessonFacts) -> Iterator[Figure]:
-    for name in ("r", "planned_r", "slipped_r", "mae_r", "mfe_r", "surprise"):
-        value = float(getattr(facts, name))
+    for name, field in RESULTS.items():
+        value = float(getattr(facts, field))
         yield Figure(name, value, 2, R)
         yield Figure(name, 100.0 * value, 0, PERCENT, ("risk", "plan", "planned"), 0, derived=True)
     yield from _times(facts)
     if facts.profit is not None:
-        yield Figure("profit", facts.profit, 2, (), ("account",), 0)
+        yield Figure("profit", facts.profit, 2, (), ACCOUNT, 0)
     if facts.situation is not None:
         numbers = facts.situation.numbers
         for figure in SITUATION:
@@ -87,11 +139,11 @@ def _figures(facts: LessonFacts) -> Iterator[Figure]:
 
 def _times(facts: LessonFacts) -> Iterator[Figure]:
     hours = facts.hours_held
-    yield Figure("hours_held", hours, 1, HOURS)
-    yield Figure("hours_held", hours * 60.0, 0, MINUTES, least=0, derived=True)
-    yield Figure("hours_held", hours / 24.0, 1, DAYS, derived=True)
+    yield Figure("held", hours, 1, HOURS)
+    yield Figure("held", hours * 60.0, 0, MINUTES, least=0, derived=True)
+    yield Figure("held", hours / 24.0, 1, DAYS, derived=True)
     if step := TIMEFRAMES.get(facts.timeframe):
-        yield Figure("hours_held", hours * (HOUR / step), 0, BARS, least=0, derived=True)
+        yield Figure("held", hours * (HOUR / step), 0, BARS, least=0, derived=True)
 
 
 def _of(figure: Figure, value: float) -> Figure:
