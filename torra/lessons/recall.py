@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import fsum
 from types import MappingProxyType
@@ -99,7 +99,7 @@ class Recalled:
     which they were. `nearest` are the trades behind the numbers.
     """
 
-    numbers: Mapping[str, float | str | None] = NONE
+    numbers: Mapping[str, float | str | None] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     corpus: int = 0
     newest: int | None = None
