@@ -23,6 +23,11 @@ tokenizers: Any = Later("tokenizers")
 WORDS = ("[UNK]", "range", "spike", "quiet", "market", "break", "volume")
 
 
+@pytest.fixture(autouse=True)
+def _nothing_opened_before() -> None:
+    open_embedder.cache_clear()
+
+
 def saved(folder: Path, numbers: int = 16) -> Path:
     """Save a model of a made-up table: each word has a direction of its own."""
     models = tokenizers.models

@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from instance_database import Database
 from tests.worlds import lessons, stores
 from torra.errors import StoreUnavailable
 from torra.lessons.lesson import LessonFacts
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> stores.Database:
+def database(tmp_path: Path) -> Database:
     return stores.open_database(tmp_path)
 
 
-def learn(database: stores.Database, *some: LessonFacts) -> list[int | None]:
+def learn(database: Database, *some: LessonFacts) -> list[int | None]:
     return [database.write_lesson(one, lessons.words(one)) for one in some]
 
 
-def test_a_lesson_comes_back_as_it_was_written(database: stores.Database) -> None:
+def test_a_lesson_comes_back_as_it_was_written(database: Database) -> None:
     one, other = lessons.facts("T1"), lessons.won("T2", hours=5.0, situation=None)
     assert learn(database, one, other) == [1, 2]
     found = database.lesson("T1")
@@ -32,7 +33,7 @@ def test_a_lesson_comes_back_as_it_was_written(database: stores.Database) -> Non
 
 
 def test_a_trade_has_one_lesson_and_a_vetoed_one_of_its_id_another(
-    database: stores.Database,
+    database: Database,
 ) -> None:
     vetoed = lessons.facts("T1", kind="vetoed", profit=None)
     assert learn(database, lessons.facts("T1"), lessons.won("T1"), vetoed) == [1, None, 2]
@@ -40,7 +41,7 @@ def test_a_trade_has_one_lesson_and_a_vetoed_one_of_its_id_another(
 
 
 @pytest.mark.parametrize("table", ["lesson_facts", "lesson_words"])
-def test_what_is_written_never_changes(database: stores.Database, table: str) -> None:
+def test_what_is_written_never_changes(database: Database, table: str) -> None:
     learn(database, lessons.facts("T1"))
     connection = database.connection().conn
     for sql in (
@@ -52,7 +53,7 @@ def test_what_is_written_never_changes(database: stores.Database, table: str) ->
             connection.execute(sql)
 
 
-def test_an_author_writes_of_a_lesson_once(database: stores.Database) -> None:
+def test_an_author_writes_of_a_lesson_once(database: Database) -> None:
     learn(database, lessons.facts("T1"))
     model = lessons.reviewed(lessons.facts("T1"), 2.0)
     assert database.write_words(1, model)
@@ -62,7 +63,7 @@ def test_an_author_writes_of_a_lesson_once(database: stores.Database) -> None:
     assert lesson.words[1] == model
 
 
-def test_what_is_new_is_told_once(database: stores.Database) -> None:
+def test_what_is_new_is_told_once(database: Database) -> None:
     learn(database, lessons.facts("T1"), lessons.won("T2"))
     first = database.lessons_since(0, 0)
     assert [lesson.number for lesson in first.lessons] == [1, 2] and first.words == []
@@ -74,7 +75,7 @@ def test_what_is_new_is_told_once(database: stores.Database) -> None:
     assert database.lessons_since(then.facts, then.words_number) == ([], [], 3, 4)
 
 
-def test_a_transaction_that_fails_leaves_no_lesson(database: stores.Database) -> None:
+def test_a_transaction_that_fails_leaves_no_lesson(database: Database) -> None:
     def fail() -> None:
         with database.transaction():
             learn(database, lessons.facts("T1"))
@@ -86,7 +87,7 @@ def test_a_transaction_that_fails_leaves_no_lesson(database: stores.Database) ->
 
 
 def test_lessons_are_searched_by_their_words_and_by_what_they_are_about(
-    database: stores.Database,
+    database: Database,
 ) -> None:
     gold = lessons.facts("T1")
     euro = lessons.won("T2", 5.0, symbol="EURUSD", instance="EURUSD", asset="fx", side="SHORT")
@@ -108,7 +109,7 @@ def test_lessons_are_searched_by_their_words_and_by_what_they_are_about(
         found("", colour="red")
 
 
-def test_which_ticks_were_told_is_known_of_each_lesson(database: stores.Database) -> None:
+def test_which_ticks_were_told_is_known_of_each_lesson(database: Database) -> None:
     learn(database, lessons.facts("T1"), lessons.won("T2"))
     database.note_lesson_uses("BTCUSD|M15|a", [2, 1])
     database.note_lesson_uses("BTCUSD|M15|b", [2])
@@ -118,7 +119,7 @@ def test_which_ticks_were_told_is_known_of_each_lesson(database: stores.Database
 
 
 def test_who_waits_for_a_review_is_a_trade_that_the_rules_alone_wrote_of(
-    database: stores.Database,
+    database: Database,
 ) -> None:
     learn(
         database,
@@ -130,7 +131,7 @@ def test_who_waits_for_a_review_is_a_trade_that_the_rules_alone_wrote_of(
     assert [one.number for one in database.unreviewed(10)] == [2]
 
 
-def test_the_market_of_an_opening_is_kept_as_it_was_first(database: stores.Database) -> None:
+def test_the_market_of_an_opening_is_kept_as_it_was_first(database: Database) -> None:
     database.keep_situation("T1", lessons.RISING)
     database.keep_situation("T1", lessons.FLAT)
     assert database.situation("T1") == lessons.RISING and database.situation("T2") is None

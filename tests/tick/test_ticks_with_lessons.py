@@ -16,6 +16,7 @@ from tests.worlds import desks, remembering
 from torra.lessons import recall
 from torra.lessons.recall import Asked, Recalled
 from torra.providers.rules.provider import RulesProvider
+from torra.replay.rerun.edges_then import Still
 from torra.store.memory import MemoryStore
 from torra.tick.tick_record import TickRecord
 from torra_trader import Outcome
@@ -96,7 +97,7 @@ def test_what_a_tick_was_told_stands_in_its_record_prompts_and_store(
 
 
 def test_the_scores_of_level_one_stay_what_they_are() -> None:
-    ticks = remembering.keys(160)
+    ticks = remembering.keys(112)
     there, alone = store(), store()
     one = remembering.run(there, remembering.profile(), ticks, remembering.recall_of(there))
     other = remembering.run(alone, remembering.profile("off"), ticks, None)
@@ -118,7 +119,7 @@ def test_a_recall_that_takes_too_long_is_left_out_with_a_flag() -> None:
             return Recalled({"side": "LONG", "similar": 9.0, "win_share": 1.0, "mean_r": 2.0},
                             corpus=9)  # fmt: skip
 
-    class Hurried(remembering.Still):
+    class Hurried(Still):
         def monotonic(self) -> float:
             return next(ticking) * recall.SECONDS * 1.01
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from agent_config import HASHED
 from torra.errors import ConfigError, bounded
 from torra.lessons.content_words import content_words
 from torra.lessons.hashed import hashed
 from torra.lessons.ranking import Embed
 
 SETTING: Final = "agents.memory.embedder"
-HASHED: Final = "hashed"
-
 FILES: Final = ("model.safetensors", "tokenizer.json", "config.json")
 """What save_pretrained of model2vec writes, and from_pretrained reads."""
 
@@ -37,8 +37,12 @@ TRIED: Final = "range spike, quiet market"
 """A text that an opened folder has to make a vector of."""
 
 
+@lru_cache(maxsize=4)  # a check opens what the ticks use later
 def open_embedder(setting: str) -> Embed:
-    """Return what makes vectors of texts; raises ConfigError where the setting names nothing."""
+    """Return what makes vectors of texts; raises ConfigError where the setting names nothing.
+
+    A folder is read once in the life of the process.
+    """
     if setting == HASHED:
         return hashed
     folder = Path(setting).expanduser()
