@@ -124,10 +124,10 @@ def follow(
                 known = replace(known, price=event.price, opened_at=event.time)
             elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
                 _learn(known, event, spec, database, as_of)
-                database.keep_vetoed(known, ended=True)
+                database.end_vetoed(known.sid)
                 break
             else:  # a guard would have refused it: there is nothing to follow
-                database.keep_vetoed(known, ended=True)
+                database.end_vetoed(known.sid)
                 break
         else:
             if known != opening:
