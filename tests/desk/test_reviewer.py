@@ -17,9 +17,10 @@ from agent_config import AgentSettings, MemorySettings
 from agents.contracts import ModelUnavailable
 from tests.doubles.scripted import NEVER, Blocks, Raises
 from tests.doubles.vendor_line import CANARIES, environment
-from tests.doubles.vendor_server import VENDORS, Hang, Reply, Status, VendorServer
+from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
 from tests.tries import Tries, until
 from tests.worlds.reviews import ASKS, COST, KEPT, MODEL, PRICES, SAID, Answers, Home, answer
+from tests.worlds.vendor_desk import tick
 from torra.clock import System
 from torra.desk.memory.reviewer import PAUSE, SPACING
 from torra.desk.memory.reviews import (
@@ -388,3 +389,40 @@ def test_a_vendor_that_fails_leaves_the_words_of_the_rules(
     found = on_the_wire(home, server, "anthropic", entry, 1.0)
     assert found.words is None and found.status == status, found
     assert home.words() is None
+
+
+def test_a_review_that_hangs_delays_no_tick(
+    make: Any, server: VendorServer, tmp_path: Path, tries: Tries
+) -> None:
+    home = make()
+    settings = AgentSettings(provider="anthropic", memory=MODEL)
+    models = open_models(home.folder, home.database, environment(server))
+    hanging = threading.Event()
+    asking = Asking(home.database, models, System(), hanging.is_set, seconds=60.0)
+    try:
+        provider = models.provider(settings)
+        models.switchboard.ready(30.0)
+        server.play({"*": HONEST, "reviewer": Hang()})
+        tick(tmp_path / "first", provider, settings)  # connections and caches are warm after it
+        for number, attempt in enumerate(tries()):
+            alone = min(tick(tmp_path / f"{number}{n}", provider, settings).elapsed for n in "ab")
+            hanging.clear()
+            lesson = home.close_trade(f"{number:012x}")
+            review = threading.Thread(
+                target=review_now, args=(lesson, Paying("mine", settings), asking)
+            )
+            review.start()
+            until(lambda: any(one.role == "reviewer" for one in server.exchanges))
+            beside = [tick(tmp_path / f"{number}{n}", provider, settings) for n in "cd"]
+            assert review.is_alive()
+            for one in beside:
+                assert one.row["source_type"] == "AGENT_BUDGET"
+                assert [call["status"] for call in one.calls] == ["ok"] * 4
+            with attempt:
+                assert min(one.elapsed for one in beside) <= 1.5 * alone + 0.1
+            hanging.set()
+            review.join(5.0)
+            assert not review.is_alive()
+    finally:
+        hanging.set()
+        models.close()
