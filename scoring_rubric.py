@@ -75,6 +75,8 @@ NOTE_CHARS: Final = 100
 
 LESSON_BYTES: Final = 180
 """Longest note on an earlier trade, likewise."""
+WRITTEN_BYTES: Final = 600
+"""Longest quotation of what a person wrote to a trade, likewise."""
 
 PLAIN_UNIT: Final = "price"
 """The unit of most evidence; it goes without saying."""
@@ -171,6 +173,8 @@ REPLIES: Final[Mapping[Shape, str]] = {
     'paragraph, "evidence": [{"id", "value"}]}',
     "scores": '{"symbol": as given, "price_action": {"score": number, "note": one line}, '
     '"key_levels": {...}, "momentum": {...}, "structure": {...}, "summary": one sentence}',
+    "review": '{"symbol": as given, "setup": what was done and in which market, "outcome": what '
+    'came of it, "rule": what to heed next time}',
 }
 """What each shape of reply looks like; `agents.debate.replies` reads them."""
 
@@ -241,6 +245,7 @@ HEADLINES: Final = "Headlines:"
 LESSONS: Final = (
     "Lessons of earlier trades in a like market: what came of them, no promise for this one."
 )
+WRITTEN: Final = "What a person wrote to this trade, no fact of it:"
 WORD: Final = "Random word: {nonce}"
 OPENED: Final = "<<<QUOTE {nonce} {name}"
 CLOSED: Final = "QUOTE>>> {nonce}"
@@ -366,6 +371,19 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
         ),
         shape="ruling",
     ),
+    "reviewer": Rubric(
+        title="reviewer",
+        task=(
+            "Say for a trader what can be learned of one closed trade. Up to two short English "
+            "sentences each for setup, outcome and rule, 150 letters each at most; a trader's "
+            "words, one idea a sentence. State no number but those listed, each with its unit and "
+            "in digits; name no other symbol, date or event, and no cause that the facts do not "
+            "show. Address nobody, order nothing, mark nothing up. Code drops each sentence that "
+            "does not hold to this. One trade proves nothing: the rule says what to look at, not "
+            "what to do."
+        ),
+        shape="review",
+    ),
 }
 
 
@@ -403,7 +421,18 @@ RUBRIC_VERSION: Final[str] = _version(
         CITED,
         ORDINAL,
     ),
-    *(HEADLINES, LESSONS, LESSON_BYTES, WORD, OPENED, CLOSED, SECOND_LOOK, ITS_CITATIONS),
+    *(
+        HEADLINES,
+        LESSONS,
+        LESSON_BYTES,
+        WRITTEN,
+        WRITTEN_BYTES,
+        WORD,
+        OPENED,
+        CLOSED,
+        SECOND_LOOK,
+        ITS_CITATIONS,
+    ),
     *(REASONING_CHARS, POINT_CHARS, POINTS, CITATIONS, NOTE_CHARS, PLAIN_UNIT, str(_SHOWN_MEMORY)),
 )
 """Twelve hexadecimal digits that change with any wording above and with how much is quoted; stored
@@ -426,6 +455,22 @@ def build_interpretive_prompt(context: DebateContext, role: Role | None = None) 
         shape=rubric.shape,
         evidence=tuple(shown),
     )
+
+
+def build_review_prompt(context: DebateContext, written: str = "") -> Prompt:
+    """Render the question about a closed trade: the facts alone, and what a person wrote to it.
+
+    The features of the context are the facts of its lesson. `written` is a stranger's text: it is
+    quoted within the fence, and not at all without a nonce.
+    """
+    rubric, shown = RUBRICS["reviewer"], context.features
+    told = clean(written, WRITTEN_BYTES, context.nonce) if has_nonce(context) else ""
+    system = (SEAT.format(title=rubric.title), rubric.task, EVIDENCE, QUOTES, REPLY)
+    user = [_where(context), LISTED]
+    user += [_line(one.id, one.value, one.decimals, one.unit) for one in shown.values()]
+    if told:
+        user += [WORD.format(nonce=context.nonce), WRITTEN, *_quoted(context, "note", [told])]
+    return Prompt("\n".join((*system, REPLIES["review"])), "\n".join(user), "review", tuple(shown))
 
 
 def shortened(prompt: Prompt, most: int) -> Prompt:
@@ -562,12 +607,7 @@ def _bound(role: Role) -> str:
 def _user_lines(
     context: DebateContext, rubric: Rubric, role: Role | None, shown: Mapping[str, Feature]
 ) -> Iterator[str]:
-    yield WHERE.format(
-        symbol=clean(context.symbol, NOTE_CHARS),
-        timeframe=clean(context.timeframe, 8),
-        bar_time=clean(context.bar_time, 40),
-        as_of=clean(context.as_of, 40),
-    )
+    yield _where(context)
     if context.asset in ASSET_NOTES and rubric.shape != "ruling":
         yield ASSET.format(note=" ".join(_notes_on(context.asset, shown)))
     if context.picture is not None and (role is None or role.picture):
@@ -591,6 +631,15 @@ def _user_lines(
     if lessons:
         yield LESSONS
         yield from _quoted(context, "lessons", lessons)
+
+
+def _where(context: DebateContext) -> str:
+    return WHERE.format(
+        symbol=clean(context.symbol, NOTE_CHARS),
+        timeframe=clean(context.timeframe, 8),
+        bar_time=clean(context.bar_time, 40),
+        as_of=clean(context.as_of, 40),
+    )
 
 
 def _told_lessons(context: DebateContext, role: Role | None) -> list[str]:

@@ -69,10 +69,10 @@ ORDINALS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 """Whole numbers that the news agent gives, with their ranges (PrimoGPT's features)."""
 
 Confidence = Literal["high", "medium", "low"]
-Shape = Literal["report", "case", "news", "ruling", "scores"]
+Shape = Literal["report", "case", "news", "ruling", "scores", "review"]
 Tier = Literal["quick", "deep"]
 Focus = Literal["primary", "secondary"]
-Kind = Literal["analyst", "researcher", "gate", "scorer"]
+Kind = Literal["analyst", "researcher", "gate", "scorer", "reviewer"]
 
 
 ASKED_AGAIN: Final = frozenset(("error", "garbage"))
@@ -300,7 +300,7 @@ class Prompt:
 
     `shape` names the reply that is expected: an analyst's report, a researcher's case (a report
     with rebuttals and falsifiers), the news agent's report (with ordinals), a gate's ruling, a
-    scorer's scores.
+    scorer's scores, a reviewer's words on a closed trade.
     """
 
     system: str

@@ -64,6 +64,17 @@ SCORER: Final = Role(
 )
 """The role of the single-model fallback; it has no seat at a desk."""
 
+REVIEWER: Final = Role(
+    id="reviewer",
+    title="reviewer",
+    kind="reviewer",
+    tier="deep",
+    focus={},
+    needs=(),
+    evidence=("lesson.",),
+)
+"""Who writes of a closed trade, beside the ticks; it has no seat at a desk either."""
+
 
 def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> tuple[Agent, ...]:
     """Return the desk in asking order, the gate last. Raises ValueError for a desk that cannot be.

@@ -60,6 +60,7 @@ from .reply_shapes import (
     Opinion,
     PointTold,
     ReportReply,
+    ReviewReply,
     RulingReply,
     ScoresReply,
     fitting,
@@ -303,6 +304,18 @@ def scores(reply: Mapping[str, Any]) -> dict[str, float]:
         raise _garbage(f"scores are {type(reply).__name__}")
     told = fitting(ScoresReply, reply)
     return {vector: _within(getattr(told, vector).score, 1.0) for vector in VECTORS}
+
+
+def review(reply: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return setup, outcome and rule as a reviewer worded them, cut at REASONING_KEPT letters.
+
+    What of it may stand is another's to say (torra.lessons.checked_words). Raises
+    ModelUnavailable("garbage").
+    """
+    told = fitting(ReviewReply, reply)
+    _writable(told.setup, told.outcome, told.rule)
+    setup, outcome, rule = (part[:REASONING_KEPT] for part in (told.setup, told.outcome, told.rule))
+    return setup, outcome, rule
 
 
 def held_to(drawn: object, role: Role, features: Mapping[str, Feature]) -> AgentReport:

@@ -203,6 +203,15 @@ class ScoresReply(Reply):
     summary: SkipValidation[str] = ""
 
 
+class ReviewReply(Reply):
+    """The reply of the reviewer of a closed trade."""
+
+    symbol: str
+    setup: str
+    outcome: str
+    rule: str
+
+
 R = TypeVar("R", bound=Reply)
 
 
@@ -264,5 +273,6 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "news": _schema(NewsReply),
     "ruling": _schema(RulingReply),
     "scores": _schema(ScoresReply),
+    "review": _schema(ReviewReply),
 }
 """JSON schema of each shape of reply."""

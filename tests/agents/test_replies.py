@@ -452,6 +452,7 @@ def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
         "news": reply_shapes.NewsReply,
         "ruling": reply_shapes.RulingReply,
         "scores": reply_shapes.ScoresReply,
+        "review": reply_shapes.ReviewReply,
     }
     for shape, model in models.items():
         assert list(reply_shapes.SCHEMAS[shape]["properties"]) == list(model.model_fields)

@@ -5,19 +5,22 @@ first question and takes in what is new at each later one. Lessons of the warm-u
 nobody ran those trades. Neither are, of the shipped sample, those of an earlier pass: its weeks
 come again, and what was learnt of them would be the future.
 
-An embedder that cannot be opened raises ConfigError where a profile is opened, not in a tick.
+An embedder that cannot be opened is refused where a profile is checked; in a tick the hashed one
+takes its place.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from datetime import datetime
 
-from agent_config import HASHED
 from instance_database import Database
 from torra.clock import duration
 from torra.config import Profile
+from torra.desk.models.embedders import open_embedder
+from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
 from torra.feeds.sample import SampleFeed
 from torra.lessons.hashed import hashed
@@ -26,33 +29,27 @@ from torra.lessons.ranking import Embed
 from torra.lessons.recall import LessonShelf, Recall
 from torra.store.standings import WarmUps
 
+log = logging.getLogger("torra")
+
 
 class DeskLessons:
     """The shelves of a desk."""
 
-    def __init__(
-        self, database: Database, open_embedder: Callable[[str], Embed] | None = None
-    ) -> None:
-        """Begin without a shelf; `open_embedder` opens what a profile names in place of hashed."""
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._open = open_embedder or (lambda _name: hashed)
         self._lock = threading.Lock()
         self._shelves: dict[str, LessonShelf] = {}
 
     def of(self, profile: Profile, feed: Feed) -> Recall | None:
-        """Return what tells an instance's ticks of lessons; None where its profile asks for none.
-
-        Raises ConfigError for an embedder that cannot be opened.
-        """
+        """Return what tells an instance's ticks of lessons; None where its profile wants none."""
         if not profile.agents.remembers():
             return None
         name = profile.agents.memory.embedder
         with self._lock:
             if name not in self._shelves:
-                embed = hashed if name == HASHED else self._open(name)
                 self._shelves[name] = LessonShelf(
                     self._database.lessons_since,
-                    embed,
+                    _embedder(name),
                     leave_out=self._of_warm_up,
                     lap=lap_of(feed),
                 )
@@ -63,6 +60,15 @@ class DeskLessons:
         close = facts.bar_time + duration(facts.timeframe)
         # Anew each time: a warm-up may still be on its way.
         return WarmUps(self._database).has(facts.instance, facts.timeframe, close)
+
+
+def _embedder(name: str) -> Embed:
+    """Return the embedder of a profile, or the hashed one where it is gone since it was checked."""
+    try:
+        return open_embedder(name)
+    except ConfigError as error:
+        log.warning("%s; lessons are compared by hashed words until the next start", error)
+        return hashed
 
 
 def lap_of(feed: Feed) -> Callable[[datetime], int]:

@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from agent_config import VENDORS, AgentSettings
-from agents.registry import SCORER, seated
+from agents.registry import AGENTS, SCORER, seated
 from instance_database import Database, open_home
 from torra import owner_only
 from torra.chart import renderer, screenshot
@@ -36,6 +36,7 @@ from torra.config import (
     load_profile,
 )
 from torra.desk.event_stream import EventStream
+from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import Outlook, currencies_of
 from torra.desk.roster import InstanceSetup, Refit
 from torra.desk.schedule import Desk
@@ -398,6 +399,14 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
             f"profile {name}: agents.role_models names {', '.join(strangers)}, who does not sit at "
             f"this desk; those who do are {', '.join(sorted(seats))}"
         )
+    memory = profile.agents.memory
+    if strangers := sorted(set(memory.roles) - set(AGENTS)):
+        raise ConfigError(
+            f"profile {name}: agents.memory.roles names {', '.join(strangers)}, who are no agents; "
+            f"known are {', '.join(AGENTS)}"
+        )
+    if profile.agents.remembers():
+        open_embedder(memory.embedder)
     if profile.agents.picture == "rendered":
         renderer.check_available()
     elif profile.agents.picture == "file":

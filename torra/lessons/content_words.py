@@ -24,7 +24,7 @@ EVERYWHERE: Final = """
 about above after again against all also and any are because been before being below between
 both but can could did does doing down during each else ever few for from further had has have
 having her here hers him his how however into its itself just less many may might more most much
-must never next nor not now off once one only other our out over own per same shall she should
+must never new next nor not now off once one only other our out over own per same shall she should
 since some still such than that the their them then there these they this those through too
 under until upon very was were what when where which while who whom whose why will with within
 without would yet you your
@@ -49,10 +49,10 @@ def content_words(text: str, tags: Collection[str] = ()) -> tuple[str, ...]:
     `tags` are words that are no content beside TAGS, in any case: the names of symbols.
     """
     left_out = {part.lower() for tag in tags for part in WORD.findall(tag)}
-    found = (word for word in WORD.findall(text) if not _in_capitals(word))
+    softly = " ".join(word for word in WORD.findall(text) if not _in_capitals(word))
     return tuple(
         word
-        for word in map(str.lower, found)
+        for word in WORD.findall(softly.lower())
         if len(word) >= LEAST_LETTERS
         and not any(map(str.isdigit, word))
         and word not in STOP_WORDS

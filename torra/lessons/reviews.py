@@ -1,12 +1,260 @@
-"""What the rules write of a lesson."""
+"""What the rules say of a closed trade: the setup, the outcome and what to heed, from facts alone.
+
+`rules_words` writes them with the facts, so every lesson has words at once, in a replay too. Every
+number in them is one of the lesson's figures, as `torra.lessons.checked_words` would hold a model
+to. One trade proves nothing, and its rule says so.
+
+Pure: the same facts always give the same words, each part at most PART_BYTES long.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import Final
 
-from torra.lessons.lesson import LessonFacts, Words
+from agent_config import GateSettings
+from agents.feature_words import COMPONENTS
+from torra.lessons.lesson import MIRRORED, SIDEWAYS, LessonFacts, Situation, Words
+from torra.verdict.trade_outcome import SCRATCH_R, STRENGTHENED_R, WEAKENED_R
+
+AUTHOR: Final = "rules"
+"""Who wrote words that no model wrote."""
+
+PART_BYTES: Final = 160
+"""Longest part of a lesson's words, in bytes of UTF-8."""
+
+LARGEST_R: Final = 1_000.0
+"""From here on a result is told without its number: no stop is so near."""
+
+THIN_VOLUME: Final = 0.7
+HEAVY_VOLUME: Final = 1.5
+"""Volume over its usual, up to which it is thin and from which it is heavy."""
+
+WIDE_SPREAD: Final = GateSettings().max_spread_atr
+"""Spread in ATR from which it is wide: the gate's default limit."""
+
+NOTICED_R: Final = 0.05
+"""R from which an excursion is told: less would be shown as 0.0."""
+
+MARKETS: Final[Mapping[str, str]] = {
+    "range": "in a range",
+    "quiet": "in a quiet market",
+    "volatile": "in a volatile market",
+    "with_trend": "with the trend",
+    "against_trend": "against the trend",
+}
+"""The market of a trade, as its side saw it."""
+
+SESSIONS: Final[Mapping[str, str]] = {
+    "ASIA": "Asian session",
+    "LONDON": "London session",
+    "LONDON_NY_OVERLAP": "London and New York together",
+    "NEW_YORK": "New York session",
+    "CLOSED": "a closed market",
+}
+
+ODD: Final[Mapping[str, str]] = {
+    "range_spike": "a bar of unusual range",
+    "gap": "an opening gap",
+    "stale": "old bars",
+}
+"""What torra.market.regime.triage flags; of volume the ratio tells."""
+
+ENDS: Final[Mapping[str, str]] = {
+    "STOPPED": " at the stop",
+    "TARGET": " at the target",
+    "CLOSED": " by a close",
+    "BY_HAND": " by hand",
+}
+"""How a trade ended, after its result; any other reason is not told."""
+
+ONE: Final[Mapping[str, str]] = {
+    "trade": "One trade, not a rule: ",
+    "vetoed": "One refusal, not a rule: ",
+}
 
 
 def rules_words(facts: LessonFacts, known_at: datetime) -> Words:
-    """Return the words of the rules about a lesson."""
-    return Words(facts.side, facts.outcome, "One trade, not a rule.", "rules", known_at)
+    """Return what the rules say of a lesson."""
+    return Words(_setup(facts), _outcome(facts), _rule(facts), AUTHOR, known_at)
+
+
+def against(facts: LessonFacts) -> str:
+    """Return what weighed most of what spoke against a trade; "" where nothing did."""
+    return _strongest(facts, -1)
+
+
+def _strongest(facts: LessonFacts, way: int) -> str:
+    found = facts.situation.strongest if facts.situation else ()
+    wanted = way * SIDEWAYS[facts.side]
+    return next(
+        (COMPONENTS[name] for name, sign in found if sign == wanted and name in COMPONENTS), ""
+    )
+
+
+def _joined(first: str, more: Iterable[str], end: str = ".") -> str:
+    """Return as many pieces after the first one as fit."""
+    told = first
+    for piece in more:
+        if len(f"{told}{piece}{end}".encode()) <= PART_BYTES:
+            told += piece
+    return f"{told}{end}"
+
+
+# --- the setup ------------------------------------------------------------------------------------
+
+
+def _setup(facts: LessonFacts) -> str:
+    side = facts.side.capitalize()
+    first = f"{side} {facts.symbol} {facts.timeframe}"
+    if facts.kind == "vetoed":
+        first = f"The gate refused a {facts.side.lower()} of {facts.symbol} {facts.timeframe}"
+    if facts.situation is None:
+        return _joined(first, ["; the market at its opening is not known"])
+    return _joined(first, _market(facts, facts.situation))
+
+
+def _market(facts: LessonFacts, situation: Situation) -> Iterator[str]:
+    if market := market_of(facts):
+        yield f" {market}"
+    if session := SESSIONS.get(situation.session):
+        yield f", {session}"
+    if speaks := against(facts):
+        yield f"; {speaks} spoke against it"
+    volume, spread = (situation.numbers.get(name) for name in ("volume_ratio", "spread_atr"))
+    if volume is not None and volume <= THIN_VOLUME:
+        yield "; volume thin"
+    if volume is not None and volume >= HEAVY_VOLUME:
+        yield "; volume heavy"
+    if spread is not None and spread >= WIDE_SPREAD:
+        yield "; spread wide"
+    yield from (f"; {ODD[name]}" for name in situation.triage if name in ODD)
+    if speaks := _strongest(facts, 1):
+        yield f"; {speaks} spoke for it"
+    if situation.events:
+        yield f"; news: {', '.join(situation.events)}"
+
+
+def market_of(facts: LessonFacts) -> str:
+    """Return the kind of market as a trade's side saw it, in words; "" where it is not known."""
+    regime = facts.situation.regime if facts.situation else ""
+    trend = MIRRORED.get(regime, regime)
+    if regime in MIRRORED and facts.side == "SHORT":
+        trend = next(name for name in MIRRORED.values() if name != trend)
+    return MARKETS.get(trend, "")
+
+
+# --- the outcome ----------------------------------------------------------------------------------
+
+
+def _outcome(facts: LessonFacts) -> str:
+    size = abs(facts.r)
+    if not math.isfinite(size) or size >= LARGEST_R:
+        return f"It ended as a {facts.outcome}."
+    told = f"{size:.2f} R{_held(facts.hours_held)}{ENDS.get(facts.reason, '')}"
+    if facts.kind == "vetoed":
+        return _joined(f"On paper it would have {_came(facts)} {told}", _verdict(facts))
+    return _joined(f"{_came(facts).capitalize()} {told}", _course(facts))
+
+
+def _came(facts: LessonFacts) -> str:
+    if facts.outcome == "scratch":
+        return "come to a scratch of" if facts.kind == "vetoed" else "a scratch of"
+    return "won" if facts.r > 0 else "lost"
+
+
+def _held(hours: float) -> str:
+    """Return how long it lasted; "" where that cannot be told shortly."""
+    if not 0 <= hours < 24_000.0:
+        return ""
+    if hours >= 48.0:
+        return f" in {hours / 24.0:.1f} days"
+    if hours >= 0.95:
+        return f" in {hours:.1f} hours"
+    minutes = f"{hours * 60.0:.0f}"
+    return f" in {minutes} minutes" if minutes != "1" else " in 1 minute"
+
+
+def _verdict(facts: LessonFacts) -> Iterator[str]:
+    if facts.outcome == "loss":
+        yield ": the gate avoided a loss"
+    if facts.outcome == "win":
+        yield ": the gate gave up a gain"
+
+
+def _course(facts: LessonFacts) -> Iterator[str]:
+    """Yield what a trade went through on its way, and what its fill cost."""
+    if facts.outcome == "loss" and facts.r > 0:
+        yield ", and costs made it a loss"
+    if facts.outcome == "win" and facts.r < 0:
+        yield ", and the account still gained"
+    if facts.outcome == "loss":
+        yield _stood(facts.mfe_r, "ahead at best", "; it was never ahead")
+    elif facts.outcome == "win":
+        yield _stood(-facts.mae_r, "behind at worst", "; it was never behind")
+    else:
+        yield _stood(facts.mfe_r, "ahead at best", "")
+        yield _stood(-facts.mae_r, "behind at worst", "")
+    if SCRATCH_R <= facts.slipped_r < LARGEST_R:
+        yield f"; its fill cost {facts.slipped_r:.2f} R"
+
+
+def _stood(r: float, words: str, never: str) -> str:
+    if not NOTICED_R <= r < LARGEST_R:
+        return never if abs(r) < NOTICED_R else ""
+    return f"; it was {r:.1f} R {words}"
+
+
+# --- the rule -------------------------------------------------------------------------------------
+
+
+def _rule(facts: LessonFacts) -> str:
+    first = ONE[facts.kind]
+    if facts.kind == "vetoed":
+        return _joined(first, [_of_veto(facts)])
+    # The longer word first: what does not fit is said shortly.
+    told = next(text for text in _heed(facts) if len(f"{first}{text}.".encode()) <= PART_BYTES)
+    return f"{first}{told}."
+
+
+def _of_veto(facts: LessonFacts) -> str:
+    if facts.outcome == "loss":
+        return "refusing it was right here"
+    if facts.outcome == "win":
+        return "refusing it cost a gain here"
+    return "refusing it made no difference"
+
+
+def _heed(facts: LessonFacts) -> Iterator[str]:
+    if facts.reason == "BY_HAND":
+        yield "a person ended it, so it says little of the plan"
+    if facts.evolution == "Unknown":
+        yield "it had no plan to measure it by"
+    if facts.outcome == "scratch":
+        yield "its result is too small to learn from"
+    if facts.outcome == "loss":
+        yield from _of_loss(facts)
+    if facts.mae_r <= WEAKENED_R:
+        yield "it was well behind before it won, so luck had a part"
+    if facts.outcome == "win" and facts.r > facts.planned_r + STRENGTHENED_R:
+        yield "it paid more than was planned, which no plan can count on"
+    if speaks := _strongest(facts, 1):
+        yield f"what spoke for it held: {speaks}"
+    yield "it went as planned"
+
+
+def _of_loss(facts: LessonFacts) -> Iterator[str]:
+    if facts.mfe_r >= STRENGTHENED_R:
+        yield "it was well ahead before it failed; see whether giving back repeats"
+    if facts.slipped_r >= -WEAKENED_R:
+        yield "its fill alone cost much of the risk; see whether fills repeat that"
+    side, market = facts.side.lower(), market_of(facts)
+    where = f" {market}" if market else ""
+    if speaks := against(facts):
+        yield f"heed {speaks} before the next {side}{where}"
+        yield f"heed what speaks against the next {side}{where}"
+    if facts.mfe_r < NOTICED_R:
+        yield f"it was wrong from the start; ask more of the next {side}{where}"
+    yield f"see whether the next {side}{where} fails alike"

@@ -1,0 +1,346 @@
+"""The index answers as the same rules written plainly do, and keeps its floors, ties and window."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cases import cases
+from tests.examples import examples
+from tests.worlds.lesson_entries import START
+from torra.lessons import ranking
+from torra.lessons.directions import on_grid
+from torra.lessons.hashed import DIMENSIONS, hashed
+from torra.lessons.lesson import SCALES
+from torra.lessons.ranking import Entry, LessonIndex, Near, Query
+
+MINUTE = timedelta(minutes=1)
+LATE = START + timedelta(days=1)
+WORDS = ("range", "quiet", "spike", "breakout", "momentum", "retest")
+NOWHERE = (0.0,) * len(SCALES)
+
+
+def towards(cosine: float) -> tuple[float, ...]:
+    """Return a situation that has this cosine with that of `towards(1.0)`."""
+    return (cosine, math.sqrt(1.0 - cosine * cosine), *NOWHERE[2:])
+
+
+AHEAD = towards(1.0)
+
+
+# --- the same rules, written plainly --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Later:
+    """Words on a lesson that come after it."""
+
+    number: int
+    known_at: datetime
+    terms: tuple[str, ...]
+    text: str
+
+
+def visible(changes: Sequence[Entry | Later], as_of: datetime, window: int) -> list[Entry]:
+    lessons = [one for one in changes if isinstance(one, Entry) and one.known_at < as_of]
+    lessons.sort(key=lambda one: (one.known_at, one.number))
+    seen = []
+    for lesson in lessons[-window:]:
+        words = [
+            (max(one.known_at, lesson.known_at), one.known_at, one.text, one.terms)
+            for one in changes
+            if isinstance(one, Later) and one.number == lesson.number and one.known_at < as_of
+        ]
+        *_, text, terms = max(words, default=(lesson.text, lesson.terms))
+        seen.append(replace(lesson, text=text, terms=terms))
+    return seen
+
+
+def cosine(one: Sequence[float] | None, other: Sequence[float] | None, width: int) -> float:
+    a, b = (list(map(int, on_grid(vector, width))) for vector in (one, other))
+    lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
+    return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
+
+
+def bm25(lessons: list[Entry], asked: Sequence[str]) -> list[tuple[float, bool]]:
+    mean = sum(len(one.terms) for one in lessons) / len(lessons) if lessons else 0.0
+    terms = sorted(set(asked))
+    having = {term: sum(term in one.terms for one in lessons) for term in terms}
+    weights = {
+        term: math.log(1 + (len(lessons) - having[term] + 0.5) / (having[term] + 0.5))
+        for term in terms
+    }
+    found = []
+    for one in lessons:
+        shared = [term for term in terms if term in one.terms]
+        score = 0.0
+        for term in shared:
+            often = one.terms.count(term)
+            score += weights[term] * often / (often + 1.5 * (0.25 + 0.75 * len(one.terms) / mean))
+        weight = sum(weights[term] for term in shared)
+        half = weight >= 0.5 * sum(weights.values()) - 1e-9
+        found.append((score, len(shared) >= 2 and half))
+    return found
+
+
+def plain_rank(lessons: list[Entry], query: Query, limit: int) -> list[Any]:
+    texts = [cosine(hashed(one.text), hashed(query.text), DIMENSIONS) for one in lessons]
+    situations = [cosine(one.vector, query.vector, len(SCALES)) for one in lessons]
+    rankings = {
+        "words": bm25(lessons, query.terms),
+        "text": [(score, round(score, 6) >= 0.35) for score in texts],
+        "situation": [(score, round(score, 6) >= 0.6) for score in situations],
+    }
+    ranks: dict[int, dict[str, int]] = {}
+    for name, scored in rankings.items():
+        passing = [
+            (-round(score, 6), -one.number)
+            for one, (score, passes) in zip(lessons, scored, strict=True)
+            if passes
+        ]
+        for place, (_, number) in enumerate(sorted(passing), 1):
+            ranks.setdefault(-number, {})[name] = place
+    fused = [
+        (-round(sum(1 / (60 + place) for place in places.values()), 6), -number, places)
+        for number, places in ranks.items()
+    ]
+    fused.sort(key=lambda one: one[:2])
+    return [(-number, -score, places) for score, number, places in fused[:limit]]
+
+
+def plain_nearest(lessons: list[Entry], vector: Any, limit: int) -> list[Any]:
+    found = [
+        (-round(cosine(one.vector, vector, len(SCALES)), 6), -one.number)
+        for one in lessons
+        if one.counts
+    ]
+    return [(-number, -score) for score, number in sorted(found) if -score >= 0.6][:limit]
+
+
+minutes = st.integers(0, 12).map(lambda at: START + at * MINUTE)
+some_words = st.lists(st.sampled_from(WORDS), max_size=6).map(tuple)
+texts = some_words.map(" ".join)
+vectors = st.none() | st.tuples(*[st.sampled_from((-1.0, 0.0, 0.5, 1.0))] * 3).map(
+    lambda first: (*first, *NOWHERE[3:])
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Entry | Later]:
+    numbers = draw(st.lists(st.integers(1, 30), min_size=1, max_size=14, unique=True))
+    lessons: list[Entry | Later] = [
+        Entry(
+            number,
+            *(draw(values) for values in (minutes, some_words, texts, vectors, st.booleans())),
+        )
+        for number in numbers
+    ]
+    later = st.builds(Later, st.sampled_from(numbers), minutes, some_words, texts)
+    return [*draw(st.permutations(lessons)), *draw(st.lists(later, max_size=8))]
+
+
+def index_of(changes: Sequence[Entry | Later]) -> LessonIndex:
+    index = LessonIndex(hashed)
+    for one in changes:
+        if isinstance(one, Entry):
+            index.add(one)
+        else:
+            index.reword(one.number, one.known_at, one.terms, one.text)
+    return index
+
+
+@pytest.fixture
+def small_window(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(ranking, "WINDOW", 6)
+    return 6
+
+
+def test_the_index_answers_as_the_plain_rules_do(small_window: int) -> None:
+    @settings(max_examples=examples(2_000, 60))
+    @given(histories(), st.builds(Query, some_words, texts, vectors), st.lists(minutes, min_size=1))
+    def holds(changes: list[Entry | Later], query: Query, moments: list[datetime]) -> None:
+        index = index_of(changes)
+        for as_of in moments:
+            seen = visible(changes, as_of, small_window)
+            told = index.rank(query, as_of, limit=30)
+            assert [tuple(one) for one in told] == plain_rank(seen, query, 30)
+            assert index.rank(query, as_of) == told[:3]
+            near = index.nearest(query.vector, as_of, limit=4)
+            assert [tuple(one) for one in near] == plain_nearest(seen, query.vector, 4)
+            size, newest, _ = index.corpus(as_of)
+            assert (size, newest) == (len(seen), seen[-1].number if seen else None)
+
+    holds()
+
+
+# --- floors, ties, words that come later, the window ----------------------------------------------
+
+
+def lesson(number: int, **changed: Any) -> Entry:
+    usual: dict[str, Any] = {"terms": (), "text": "", "vector": None}
+    return Entry(number, START + number * MINUTE, **usual | changed)
+
+
+def told(index: LessonIndex, as_of: datetime = LATE, **asked: Any) -> list[int]:
+    query = Query(**{"terms": (), "text": "", "vector": None} | asked)
+    return [one.number for one in index.rank(query, as_of)]
+
+
+@cases(
+    ("cosine", "passes"), [(0.61, True), (0.6005, True), (0.5995, False), (0.0, False), (-1, False)]
+)
+def test_a_situation_is_told_from_its_floor_on(cosine: float, passes: bool) -> None:
+    index = index_of([lesson(1, vector=towards(cosine))])
+    assert bool(told(index, vector=AHEAD)) is passes
+    assert bool(index.nearest(AHEAD, LATE)) is passes
+
+
+def test_a_text_is_told_from_its_floor_on() -> None:
+    def embed(text: str) -> tuple[float, float]:
+        cosine = float(text or 1.0)
+        return cosine, math.sqrt(1.0 - cosine * cosine)
+
+    index = LessonIndex(embed)
+    for number, cosine in enumerate(("0.3495", "0.3505", "0.9"), 1):
+        index.add(lesson(number, text=cosine))
+    assert told(index, text="1.0") == [3, 2]
+
+
+def test_one_shared_word_is_no_likeness() -> None:
+    index = index_of([lesson(1, terms=("range", "spike")), lesson(2, terms=("range", "quiet"))])
+    assert told(index, terms=("range",)) == []
+    assert told(index, terms=("range", "spike")) == [1]
+
+
+def test_nothing_is_told_without_a_question_or_without_lessons() -> None:
+    full = lesson(1, terms=WORDS, text=" ".join(WORDS), vector=AHEAD)
+    assert told(index_of([full])) == []
+    empty = index_of([])
+    assert told(empty, terms=WORDS, text="range", vector=AHEAD) == []
+    assert empty.nearest(AHEAD, LATE) == ()
+    assert empty.corpus(LATE)[:2] == (0, None)
+
+
+def test_of_equals_the_newer_comes_first() -> None:
+    index = index_of([lesson(number, vector=AHEAD) for number in (2, 5, 3)])
+    assert told(index, vector=AHEAD) == [5, 3, 2]
+    assert [one.number for one in index.nearest(AHEAD, LATE)] == [5, 3, 2]
+
+
+def test_scores_are_equal_when_their_sixth_decimal_is() -> None:
+    """The second situation lies two points of the grid beside the first: its cosine is 1 - 5e-7."""
+    beside = (1.0, 0.0009, *NOWHERE[2:])
+    assert 1e-7 < 1.0 - cosine(AHEAD, beside, len(SCALES)) < 5e-7
+    index = index_of([lesson(1, vector=AHEAD), lesson(2, vector=beside)])
+    assert index.nearest(AHEAD, LATE) == (Near(2, 1.0), Near(1, 1.0))
+    assert told(index, vector=AHEAD) == [2, 1]
+
+
+def test_a_lesson_of_three_rankings_comes_before_one_of_each() -> None:
+    terms, text = ("range", "spike"), "momentum retest"
+    index = index_of(
+        [
+            lesson(1, terms=terms, text=text, vector=AHEAD),
+            lesson(2, terms=terms),
+            lesson(3, text=text),
+            lesson(4, vector=AHEAD),
+        ]
+    )
+    first, *others = index.rank(Query(terms, text, AHEAD), LATE, limit=9)
+    assert (first.number, first.ranks) == (1, {"words": 2, "text": 2, "situation": 2})
+    assert first.score == round(3 / 62, 6)
+    assert [one.number for one in others] == [4, 3, 2]
+    assert {one.score for one in others} == {round(1 / 61, 6)}
+
+
+def test_an_opening_that_was_vetoed_is_told_and_does_not_count() -> None:
+    index = index_of([lesson(1, vector=AHEAD, counts=False), lesson(2, vector=AHEAD)])
+    assert told(index, vector=AHEAD) == [2, 1]
+    assert [one.number for one in index.nearest(AHEAD, LATE)] == [2]
+
+
+def test_words_move_no_number() -> None:
+    index = index_of([lesson(1, vector=AHEAD)])
+    before = index.nearest(AHEAD, LATE)
+    index.reword(1, START + 5 * MINUTE, WORDS, "another text")
+    assert index.nearest(AHEAD, LATE) == before != ()
+
+
+def test_later_words_stand_from_their_own_moment_on() -> None:
+    index = index_of([lesson(1, terms=("range", "spike"))])
+    index.reword(1, START + 9 * MINUTE, ("quiet", "retest"), "")
+    early, late = START + 9 * MINUTE, START + 9 * MINUTE + timedelta(microseconds=1)
+    assert told(index, early, terms=("range", "spike")) == [1]
+    assert told(index, early, terms=("quiet", "retest")) == []
+    assert told(index, late, terms=("range", "spike")) == []
+    assert told(index, late, terms=("quiet", "retest")) == [1]
+    assert index.corpus(early).size == index.corpus(late).size == 1
+    assert index.corpus(early).digest != index.corpus(late).digest
+
+
+def test_words_that_were_known_before_their_lesson_wait_for_it() -> None:
+    index = index_of([lesson(5, terms=("range", "spike"))])
+    index.reword(5, START, ("quiet", "retest"), "")
+    assert told(index, START + 5 * MINUTE, terms=("quiet", "retest")) == []
+    assert told(index, terms=("quiet", "retest")) == [5]
+
+
+def test_words_on_an_unknown_lesson_are_refused_and_leave_nothing() -> None:
+    index = index_of([lesson(1, vector=AHEAD)])
+    before = index.corpus(LATE)
+    with pytest.raises(KeyError):
+        index.reword(2, LATE, WORDS, "a text")
+    assert index.corpus(LATE) == before
+
+
+def test_a_lesson_that_comes_twice_is_there_once() -> None:
+    index = index_of([lesson(1, vector=AHEAD), lesson(1, vector=towards(0.0), counts=False)])
+    assert index.corpus(LATE).size == 1
+    assert index.nearest(AHEAD, LATE) == (Near(1, 1.0),)
+
+
+def test_an_embedder_that_fails_leaves_the_index_as_it_was() -> None:
+    def embed(text: str) -> tuple[float, ...]:
+        if text == "bad":
+            raise OSError("gone")
+        return (1.0,) if text == "narrow" else (1.0, 0.0)
+
+    index = LessonIndex(embed)
+    index.add(lesson(1, vector=AHEAD, text="good"))
+    for number, text, error in ((2, "bad", OSError), (3, "narrow", ValueError)):
+        with pytest.raises(error):
+            index.add(lesson(number, vector=AHEAD, text=text))
+    with pytest.raises(ValueError, match="a vector of 3 numbers among those of 16"):
+        index.add(lesson(4, vector=(1.0, 0.0, 0.0)))
+    index.add(lesson(5, vector=AHEAD, text="good"))
+    assert told(index, vector=AHEAD) == [5, 1]
+
+
+def test_the_newest_five_thousand_are_looked_at() -> None:
+    chance = random.Random(8)
+    numbers = list(range(1, 5_021))
+    chance.shuffle(numbers)
+    index = LessonIndex(lambda _: (0.0, 0.0))
+    for number in numbers:
+        index.add(lesson(number, terms=("range", "spike"), vector=AHEAD))
+    assert index.corpus(LATE + timedelta(days=9))[:2] == (5_000, 5_020)
+    near = index.nearest(AHEAD, LATE + timedelta(days=9), limit=9_999)
+    assert [one.number for one in near] == list(range(5_020, 20, -1))
+    early = START + 5_001 * MINUTE
+    assert index.corpus(early)[:2] == (5_000, 5_000)
+
+
+def test_the_digest_names_the_versions_that_were_looked_at() -> None:
+    lessons = [lesson(number, vector=AHEAD) for number in range(1, 6)]
+    whole = index_of(lessons).corpus(LATE).digest
+    assert index_of(lessons[::-1]).corpus(LATE).digest == whole
+    assert index_of(lessons[:-1]).corpus(LATE).digest != whole
+    assert index_of(lessons).corpus(START + 5 * MINUTE) == index_of(lessons[:-1]).corpus(LATE)

@@ -1,0 +1,122 @@
+"""A text is always the same 256 numbers, and a cosine the same bits, however many threads add."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import ROOT
+from tests.examples import examples
+from torra.lessons.directions import GRID, Directions, on_grid
+from torra.lessons.hashed import DIMENSIONS, hashed
+
+EVERYTHING = slice(None)
+
+
+def cosine(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    rows = Directions(len(one))
+    rows.append(rows.point(one))
+    return float(rows.cosines(other, EVERYTHING)[0])
+
+
+@given(st.text(max_size=200))
+def test_any_text_has_length_one_or_none(text: str) -> None:
+    vector = hashed(text)
+    assert len(vector) == DIMENSIONS
+    assert math.hypot(*vector) == pytest.approx(1.0) or not any(vector)
+
+
+def test_texts_are_alike_by_words_and_by_parts_of_words() -> None:
+    one = hashed("chased a break on thin volume")
+    assert cosine(one, hashed("Chased the Break, on thin volume!")) == pytest.approx(1.0)
+    assert cosine(one, hashed("chasing breaks while volumes thinned")) > 0.35
+    assert cosine(one, hashed("slugs come at night after rain")) < 0.35
+
+
+def test_tags_alone_make_no_texts_alike() -> None:
+    assert not any(hashed("LONG XAUUSD M15 LONDON 2024-05-01, 1.02 R"))
+
+
+def test_texts_of_other_words_are_not_alike() -> None:
+    chance = random.Random(7)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    texts = [
+        hashed(" ".join("".join(chance.choices(letters, k=7)) for _ in range(12)))
+        for _ in range(60)
+    ]
+    found = [cosine(a, b) for at, a in enumerate(texts) for b in texts[:at]]
+    assert max(found) < 0.35
+    assert abs(sum(found) / len(found)) < 0.01, "a sign for each place: no two are alike by length"
+
+
+@settings(max_examples=examples(2_000, 100))
+@given(st.lists(st.tuples(*[st.floats(-1, 1)] * 2), min_size=1, max_size=300))
+def test_the_grid_moves_a_cosine_by_less_than_a_hundredth(
+    pairs: list[tuple[float, float]],
+) -> None:
+    one, other = (tuple(values) for values in zip(*pairs, strict=True))
+    lengths = math.hypot(*one) * math.hypot(*other)
+    if math.hypot(*one) < 1e-6 or math.hypot(*other) < 1e-6:
+        return
+    exact = math.fsum(a * b for a, b in pairs) / lengths
+    assert cosine(one, other) == pytest.approx(exact, abs=0.01)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=4096))
+def test_every_sum_of_products_is_a_whole_number_that_is_known(values: list[float]) -> None:
+    point = on_grid(values, len(values)).astype(np.int64)
+    assert int((point * point).sum()) < 2**24
+    assert not values or math.sqrt((point * point).sum()) <= GRID + math.sqrt(len(values)) / 2 + 1
+
+
+def test_what_has_no_direction_is_like_nothing() -> None:
+    nothing = (0.0, 0.0)
+    assert cosine(nothing, (1.0, 0.0)) == cosine((1.0, 0.0), nothing) == 0.0
+    assert cosine((math.nan, 1.0), (1.0, 0.0)) == cosine((math.inf, 1.0), (1.0, 0.0)) == 0.0
+    assert cosine((1e-300, 0.0), (1.0, 0.0)) == 1.0
+
+
+RANKED = """
+import hashlib, random
+from tests.worlds.lesson_entries import HOUR, START, entries, kinds, query
+from torra.lessons.hashed import hashed
+from torra.lessons.ranking import LessonIndex
+chance = random.Random(3)
+among = kinds(chance)
+index = LessonIndex(hashed)
+for _, lesson in entries(chance, 3000, among, noise=0.3):
+    index.add(lesson)
+told = []
+for _ in range(40):
+    asked = query(chance, chance.choice(among), noise=0.3)
+    as_of = START + chance.randrange(3000) * HOUR
+    cosines = index._texts.cosines(hashed(asked.text), slice(None)).tobytes().hex()
+    told.append((index.rank(asked, as_of, 50), index.nearest(asked.vector, as_of), cosines))
+print(hashlib.sha256(repr(told).encode()).hexdigest())
+"""
+
+
+def test_one_and_two_threads_give_the_same_bits() -> None:
+    found = set()
+    for threads in ("1", "2"):
+        names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(names, threads), "PYTHONHASHSEED": threads}
+        done = subprocess.run(
+            [sys.executable, "-c", RANKED],
+            cwd=ROOT,
+            env={**environment, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        found.add(done.stdout)
+    assert len(found) == 1

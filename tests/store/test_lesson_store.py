@@ -1,0 +1,137 @@
+"""The tables of lessons: one a trade, never changed, found by words and by what they are about."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from instance_database import Database
+from tests.worlds import lessons, stores
+from torra.errors import StoreUnavailable
+from torra.lessons.lesson import LessonFacts
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return stores.open_database(tmp_path)
+
+
+def learn(database: Database, *some: LessonFacts) -> list[int | None]:
+    return [database.write_lesson(one, lessons.words(one)) for one in some]
+
+
+def test_a_lesson_comes_back_as_it_was_written(database: Database) -> None:
+    one, other = lessons.facts("T1"), lessons.won("T2", hours=5.0, situation=None)
+    assert learn(database, one, other) == [1, 2]
+    found = database.lesson("T1")
+    assert found is not None and found.facts == one and found.words == (lessons.words(one),)
+    assert [lesson.facts for lesson in database.lessons_by([2, 7, 1])] == [one, other]
+    assert database.lesson("T9") is None and database.lesson_count() == 2
+
+
+def test_a_trade_has_one_lesson_and_a_vetoed_one_of_its_id_another(
+    database: Database,
+) -> None:
+    vetoed = lessons.facts("T1", kind="vetoed", profit=None)
+    assert learn(database, lessons.facts("T1"), lessons.won("T1"), vetoed) == [1, None, 2]
+    assert database.lesson("T1", "vetoed") is not None
+
+
+@pytest.mark.parametrize("table", ["lesson_facts", "lesson_words"])
+def test_what_is_written_never_changes(database: Database, table: str) -> None:
+    learn(database, lessons.facts("T1"))
+    connection = database.connection().conn
+    for sql in (
+        f"UPDATE {table} SET known_at = 'x'",
+        f"DELETE FROM {table}",
+        f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}",
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match=r"stays? as (they are|it is)"):
+            connection.execute(sql)
+
+
+def test_an_author_writes_of_a_lesson_once(database: Database) -> None:
+    learn(database, lessons.facts("T1"))
+    model = lessons.reviewed(lessons.facts("T1"), 2.0)
+    assert database.write_words(1, model)
+    assert not database.write_words(1, replace(model, rule="Another."))
+    (lesson,) = database.lessons_by([1])
+    assert [words.author for words in lesson.words] == ["rules", "claude-sonnet-5-5"]
+    assert lesson.words[1] == model
+
+
+def test_what_is_new_is_told_once(database: Database) -> None:
+    learn(database, lessons.facts("T1"), lessons.won("T2"))
+    first = database.lessons_since(0, 0)
+    assert [lesson.number for lesson in first.lessons] == [1, 2] and first.words == []
+    model = lessons.reviewed(lessons.facts("T1"), 2.0)
+    database.write_words(1, model)
+    learn(database, lessons.facts("T3"))
+    then = database.lessons_since(first.facts, first.words_number)
+    assert [lesson.number for lesson in then.lessons] == [3] and then.words == [(1, model)]
+    assert database.lessons_since(then.facts, then.words_number) == ([], [], 3, 4)
+
+
+def test_a_transaction_that_fails_leaves_no_lesson(database: Database) -> None:
+    def fail() -> None:
+        with database.transaction():
+            learn(database, lessons.facts("T1"))
+            raise StoreUnavailable("the disk is full")
+
+    with pytest.raises(StoreUnavailable):
+        fail()
+    assert database.lesson_count() == 0 and database.lessons_since(0, 0).lessons == []
+
+
+def test_lessons_are_searched_by_their_words_and_by_what_they_are_about(
+    database: Database,
+) -> None:
+    gold = lessons.facts("T1")
+    euro = lessons.won("T2", 5.0, symbol="EURUSD", instance="EURUSD", asset="fx", side="SHORT")
+    learn(database, gold, euro)
+    database.write_words(1, lessons.reviewed(gold, 1.0, rule="Never chase a thin breakout."))
+
+    def found(search: str, **only: str) -> list[int]:
+        return [one.number for one in database.lesson_list(only, search=search, limit=10)]
+
+    assert found("") == [2, 1]
+    assert found("breakout") == [1] and found("BREAK") == [1] and found("london") == [2, 1]
+    assert found("eurusd") == [2] and found("eurusd thin") == []
+    assert found("", side="LONG") == [1] and found("", author="rules") == [2, 1]
+    assert found("", outcome="win", symbol="EURUSD") == [2]
+    assert found('" OR *') == found("or") == []
+    assert found("NEAR(") == [] and found("' ; --") == []
+    assert [one.number for one in database.lesson_list({}, before=2, limit=10)] == [1]
+    with pytest.raises(ValueError, match="cannot be narrowed by colour"):
+        found("", colour="red")
+
+
+def test_which_ticks_were_told_is_known_of_each_lesson(database: Database) -> None:
+    learn(database, lessons.facts("T1"), lessons.won("T2"))
+    database.note_lesson_uses("BTCUSD|M15|a", [2, 1])
+    database.note_lesson_uses("BTCUSD|M15|b", [2])
+    assert database.lesson_ticks(2) == ["BTCUSD|M15|b", "BTCUSD|M15|a"]
+    assert database.lesson_ticks(2, 1) == ["BTCUSD|M15|b"]
+    assert database.lesson_ticks(1) == ["BTCUSD|M15|a"]
+
+
+def test_who_waits_for_a_review_is_a_trade_that_the_rules_alone_wrote_of(
+    database: Database,
+) -> None:
+    learn(
+        database,
+        lessons.facts("T1"),
+        lessons.won("T2"),
+        lessons.facts("T3", kind="vetoed", profit=None),
+    )
+    database.write_words(1, lessons.reviewed(lessons.facts("T1"), 2.0))
+    assert [one.number for one in database.unreviewed(10)] == [2]
+
+
+def test_the_market_of_an_opening_is_kept_as_it_was_first(database: Database) -> None:
+    database.keep_situation("T1", lessons.RISING)
+    database.keep_situation("T1", lessons.FLAT)
+    assert database.situation("T1") == lessons.RISING and database.situation("T2") is None

@@ -1,0 +1,144 @@
+"""A stretch of vetoes leaves one lesson: what its first opening would have come to."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worlds import desks, remembering
+from torra.lessons.lesson import LessonFacts
+from torra.store.memory import MemoryStore
+from torra.tick.vetoed import VETOED
+from torra_trader import Outcome
+
+COUNT = 240
+"""Ticks of M15 that are run."""
+
+WIDE = {"gate": {"max_spread_atr": 0.02}}
+"""With this limit the gate vetoes nearly every opening."""
+
+
+def lived(store: Any, count: int = COUNT, **changes: Any) -> list[Outcome]:
+    settings = remembering.profile("off", **WIDE, **changes)
+    return remembering.run(store, settings, remembering.keys(count), None)
+
+
+def in_memory(**changes: Any) -> MemoryStore:
+    settings = remembering.profile("off", **WIDE, **changes)
+    return MemoryStore({remembering.BTC: settings}, remembering.ranges)
+
+
+@functools.cache
+def once() -> tuple[MemoryStore, list[Outcome]]:
+    """Return a store in memory after its ticks, and how these ended."""
+    store = in_memory()
+    return store, lived(store)
+
+
+def vetoed(store: Any) -> list[LessonFacts]:
+    found = [one.facts for one in store.lessons_since(0, 0).lessons]
+    return [facts for facts in found if facts.kind == "vetoed"]
+
+
+def stretches(outcomes: list[Outcome]) -> list[tuple[str, Any]]:
+    """Return side and close of the first tick of each stretch of vetoes, counted anew."""
+    found, standing = [], None
+    for outcome in outcomes:
+        record = outcome.record or {}
+        side = record["verdict"] if record["reason"] in VETOED else None
+        if side != standing and side is not None:
+            found.append((side, outcome.key.bar_time))
+        standing = side
+    return found
+
+
+def test_each_stretch_has_one_lesson_once_it_has_ended() -> None:
+    store, outcomes = once()
+    told = vetoed(store)
+    begun = stretches(outcomes)
+    left = len(store.vetoed_openings(remembering.BTC))
+    assert len(told) >= 3 and len(told) + left == len(begun)
+    names = {"LONG": "BUY", "SHORT": "SELL"}
+    assert {(names[one.side], one.bar_time) for one in told} <= set(begun)
+    assert all(one.profit is None and one.situation is not None for one in told)
+    assert {one.reason for one in told} <= {"STOPPED", "TARGET", "CLOSED"}
+    assert all(one.known_at > one.closed_at for one in told)
+
+
+def test_it_comes_to_what_the_bars_after_it_say() -> None:
+    """A recount by hand: fill at the next open, the stop before the target, bar by bar."""
+    store, outcomes = once()
+    closes = {o.key.bar_time: o.record or {} for o in outcomes if o.key.timeframe == "M15"}
+    checked = 0
+    for facts in vetoed(store):
+        if facts.reason == "CLOSED" or facts.timeframe != "M15":
+            continue
+        record = closes[facts.bar_time]
+        ended = by_hand(facts.side, record["close"], record["atr"], facts.opened_at)
+        assert ended[:2] == (facts.closed_at, facts.reason), facts
+        assert ended[2] == pytest.approx(facts.r, abs=0.01), facts
+        checked += 1
+    assert checked >= 2
+
+
+def by_hand(side: str, close: float, atr: float, opened: datetime) -> tuple[datetime, str, float]:
+    """Return when and how a trade ended, and its result in R, to about the rounding of a tick."""
+    spread = remembering.profile().symbol(remembering.BTC).spread
+    way = 1 if side == "LONG" else -1
+    stop, target = close - way * 2 * atr, close + way * 4 * atr
+    bars = remembering.frames()["M15"]
+    fill: float | None = None
+    for time, bar in bars[bars.index >= opened].iterrows():
+        first, low, high = bar.open, bar.low, bar.high
+        if fill is None:
+            fill = first + (spread if way > 0 else 0.0)
+        if way < 0:
+            first, low, high = first + spread, low + spread, high + spread
+        worst, best = (low, high) if way > 0 else (high, low)
+        for level, reached, reason in ((stop, worst, "STOPPED"), (target, best, "TARGET")):
+            behind = way if reason == "STOPPED" else -way
+            if behind * (reached - level) <= 0.0:
+                gap = time != opened and behind * (first - level) <= 0.0
+                price = first if gap and reason == "STOPPED" else level
+                return time.to_pydatetime(), reason, way * (price - fill) / (2 * atr)
+    raise AssertionError("it never ended")
+
+
+def test_a_database_keeps_the_same_ones(tmp_path: Path) -> None:
+    (memory, one), database = once(), desks.open_database(tmp_path)
+    settings = remembering.profile("off", **WIDE)
+    database.apply_profile(remembering.BTC, settings.model_dump_json(), settings.digest())
+    other = lived(database)
+    assert Counter(o.state for o in one) == Counter(o.state for o in other)
+    told = [[(f.sid, f.r, f.known_at, f.reason) for f in vetoed(s)] for s in (memory, database)]
+    assert told[0] == told[1] and told[0]
+
+
+def test_a_checkpoint_carries_what_is_on_its_way() -> None:
+    settings, ticks = remembering.profile("off", **WIDE), remembering.keys(COUNT)
+    whole, _ = once()
+    store = in_memory()
+    for at in range(0, len(ticks), 25):
+        remembering.run(store, settings, ticks[at : at + 25], None)
+        told = json.loads(json.dumps(store.as_json()))
+        store = MemoryStore.of(told, {remembering.BTC: settings}, remembering.ranges)
+    assert vetoed(store) == vetoed(whole) and vetoed(whole)
+
+
+def test_l1_that_turns_ends_it_as_it_ends_a_trade() -> None:
+    store, _ = once()
+    ends = Counter(one.reason for one in vetoed(store))
+    assert ends["CLOSED"] >= 1, ends
+
+
+def test_no_order_and_no_account_comes_of_it() -> None:
+    store, outcomes = once()
+    assert vetoed(store)
+    opened = [o for o in outcomes if (o.record or {})["action"] in ("OPEN_BUY", "OPEN_SELL")]
+    assert len([r for r in store.signals() if r["kind"] == "open"]) == len(opened)
