@@ -9,7 +9,7 @@ Pure; nothing raises for a stored lesson.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,6 +61,8 @@ LEFT_OUT: Final = {
     "too_long": "more than three sentences",
 }
 """Why a sentence of a model was left out, by its flag; any other flag is shown as it is stored."""
+
+WARM_UP: Final = "Made in warm-up, on bars from before the desk's first start."
 
 NOTHING_YET: Final = (
     "No trade has closed yet. The first that does leaves a lesson here, and so does the first "
@@ -186,40 +188,60 @@ def hours(value: float) -> str:
     return figures.span(value * 3600.0) if value > 0.0 else "less than a bar"
 
 
-def as_json(lesson: Lesson) -> dict[str, Any]:
-    """Return a lesson as plain JSON: its number, its facts and all its words."""
+def as_json(lesson: Lesson, *, warm_up: bool = False) -> dict[str, Any]:
+    """Return a lesson as plain JSON: its number, its facts and all its words.
+
+    `warm_up` says whether its opening was decided before the desk's first start.
+    """
     words = [one.as_dict() for one in lesson.words]
-    return {"number": lesson.number, **lesson.facts.as_dict(), "words": words}
+    return {"number": lesson.number, **lesson.facts.as_dict(), "warm_up": warm_up, "words": words}
 
 
-def table(lessons: Sequence[Lesson]) -> str:
-    """Return lessons for a terminal, newest first."""
+def table(lessons: Sequence[Lesson], warm_up: Collection[int] = ()) -> str:
+    """Return lessons for a terminal, newest first; `warm_up` are the numbers of those of then."""
     if not lessons:
         return NOTHING_YET
-    return "\n\n".join("\n".join(_lines(lesson)) for lesson in lessons)
+    return "\n\n".join("\n".join(_lines(one, one.number in warm_up)) for one in lessons)
 
 
-def _lines(lesson: Lesson) -> list[str]:
+def _lines(lesson: Lesson, warm_up: bool) -> list[str]:
     facts = lesson.facts
     place = f"{facts.sid}, closed {figures.moment(iso(facts.closed_at))}"
     rest = ", ".join((market(facts), f"surprise {of_r(facts.surprise, sign=False)}"))
     newest = spoken(lesson.words[-1]) if lesson.words else None
     said = [] if newest is None else [f"  {newest.author}: {_sentences(newest)}"]
-    return [headline(facts), f"  {place}; {rest}", *said]
+    mark = "; in warm-up" if warm_up else ""
+    return [headline(facts), f"  {place}; {rest}{mark}", *said]
 
 
-def whole(lesson: Lesson, currency: str = "") -> str:
-    """Return one lesson for a terminal: every fact, and what each author wrote."""
+def whole(
+    lesson: Lesson, currency: str = "", ticks: Sequence[str] = (), *, warm_up: bool = False
+) -> str:
+    """Return one lesson for a terminal: every fact, what each author wrote, and who was told.
+
+    `ticks` are the keys of the ticks that were told of it, newest first.
+    """
     facts = figures_of(lesson.facts, currency)
     width = max(len(one.name) for one in facts)
     lines = [headline(lesson.facts, currency)]
-    lines += [verdict_on_veto(lesson.facts) + "."] if lesson.facts.kind == "vetoed" else []
+    lines += [f"{verdict_on_veto(lesson.facts)}."] if lesson.facts.kind == "vetoed" else []
     lines += ["", *(f"{one.name.ljust(width)}  {one.value}" for one in facts)]
     for one in map(spoken, lesson.words):
         lines += ["", f"{one.author}, {one.known}{', cost ' + one.cost if one.cost else ''}"]
         lines += [f"  {part}" for part in (one.setup, one.outcome, one.rule) if part]
         lines += [f"  {one.left_out}"] if one.left_out else []
-    return "\n".join(lines)
+    return "\n".join([*lines, "", _told_to(ticks, warm_up=warm_up)])
+
+
+def _told_to(ticks: Sequence[str], *, warm_up: bool) -> str:
+    """Say which ticks were told of a lesson."""
+    if warm_up:
+        return f"{WARM_UP} No tick is ever told of it."
+    if not ticks:
+        return "No tick was told of it."
+    newest = figures.clean(ticks[0].replace("|", " "), 80)
+    count = f"{len(ticks)} ticks were" if len(ticks) > 1 else "1 tick was"
+    return f"{count} told of it, the newest {newest}."
 
 
 def _sentences(words: WordsShown) -> str:

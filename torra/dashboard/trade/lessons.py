@@ -146,8 +146,10 @@ def api_lessons() -> ResponseReturnValue:
     except ConfigError as error:
         return jsonify(error=str(error), status=400), 400
     database = backing().database
+    warmed = WarmUps(database)
     told = [
-        lesson_words.as_json(one) | {"ticks": database.lesson_ticks(one.number, TICKS)}
+        lesson_words.as_json(one, warm_up=_in_warm_up(one.facts, warmed))
+        | {"ticks": database.lesson_ticks(one.number, TICKS)}
         for one in found
     ]
     return jsonify(lessons=told, next=older)
@@ -161,7 +163,6 @@ def shown_of(found: Sequence[Lesson], behind: Backing) -> list[LessonShown]:
         facts = lesson.facts
         signal = SignalRow.read(behind.database.signal(facts.sid) or {})
         ticks = behind.database.lesson_ticks(lesson.number, TICKS + 1)
-        close = facts.bar_time + duration(facts.timeframe)
         money = currency(signal.bridge or PAPER) if signal.sid else ""
         shown.append(
             LessonShown(
@@ -169,9 +170,7 @@ def shown_of(found: Sequence[Lesson], behind: Backing) -> list[LessonShown]:
                 address=lesson_address(lesson.number),
                 headline=lesson_words.headline(facts, money),
                 vetoed=VETOED if facts.kind == "vetoed" else None,
-                warm_up=trade_rows.WARM_UP
-                if warmed.has(facts.instance, facts.timeframe, close)
-                else None,
+                warm_up=trade_rows.WARM_UP if _in_warm_up(facts, warmed) else None,
                 veto=lesson_words.verdict_on_veto(facts),
                 facts=lesson_words.figures_of(facts, money),
                 words=tuple(map(lesson_words.spoken, lesson.words)),
@@ -223,6 +222,11 @@ def _profile(name: str, setups: Sequence[RunningSetup]) -> ProfileTold:
     else:
         says = f"those of {names}: three numbers of similar trades, and no note in words."
     return ProfileTold(name, memory.use, told, says)
+
+
+def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
+    close = facts.bar_time + duration(facts.timeframe)
+    return warmed.has(facts.instance, facts.timeframe, close)
 
 
 def _opened(facts: LessonFacts) -> str:
