@@ -223,30 +223,6 @@ DEBATE: Final[Table] = {
             "test_what_is_seen_later_or_too_old_does_not_count",
             "test_later_items_never_change_an_earlier_view",
         ),
-        "lesson-later": fault(
-            "a tick is told of lessons that were not known yet",
-            At(
-                "torra.lessons.ranking:LessonIndex._viewed",
-                replace("self._since.rows < moment", "self._since.rows >= 0"),
-            ),
-            "test_later_lessons_change_no_earlier_answer",
-        ),
-        "lesson-weights": fault(
-            "words are weighed by how many lessons will ever have them",
-            At(
-                "torra.lessons.ranking:LessonIndex._scored",
-                replace("view.mask", "np.ones_like(view.mask)"),
-            ),
-            "test_later_lessons_change_no_earlier_answer",
-        ),
-        "lesson-reworded": fault(
-            "the first words of a lesson stay when newer ones are known",
-            At(
-                "torra.lessons.ranking:LessonIndex._viewed",
-                replace("self._until.rows >= moment", "self._until.rows >= 0"),
-            ),
-            "test_later_words_stand_from_their_own_moment_on",
-        ),
     },
     "N10": {
         "flow-no-book": fault(
