@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ from torra.lessons.lesson import LessonFacts, Words
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
+def home(tmp_path: Path) -> Path:
     with told_lessons.desk(tmp_path) as made:
         told_lessons.write(made.database)
         made.database.enqueue_signal({**stores.opening("TOPEN000000"), "state": "PENDING"})
-    yield tmp_path
+    return tmp_path
 
 
 def torra(home: Path, *words: str) -> Result:
