@@ -32,7 +32,11 @@ def test_a_mean_leans_to_the_side_of_its_trades(
 
 
 def test_a_count_and_a_share_have_no_side() -> None:
-    values = {"lessons.side": "LONG", "lessons.similar": 20.0, "lessons.win_share": 0.9}
+    values: dict[str, float | str] = {
+        "lessons.side": "LONG",
+        "lessons.similar": 20.0,
+        "lessons.win_share": 0.9,
+    }
     told = {name: Feature(name, value) for name, value in values.items()}
     for name in told:
         assert sides(name, told) == ()

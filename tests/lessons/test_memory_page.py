@@ -22,7 +22,11 @@ def test_the_example_is_a_note_as_a_tick_is_told_it() -> None:
     words = Words("", "", rule, told_lessons.MODEL, lost.known_at)
     wins, similar = 3, 11.0
     share = (wins + recall.PRIOR_WINS) / (similar + recall.PRIOR_TRADES)
-    numbers = {"side": "LONG", "similar": similar, "win_share": share}
+    numbers: dict[str, float | str | None] = {
+        "side": "LONG",
+        "similar": similar,
+        "win_share": share,
+    }
     note = recall.note_text(lost, words, lost.known_at + timedelta(days=12), numbers)
     assert f"   {note}\n" in PAGE
 

@@ -23,6 +23,7 @@ from torra.profiles.book import ProfileBook, usable
 from torra.profiles.fields import (
     ABSENT,
     DEFAULT,
+    Place,
     canonical,
     changed,
     flat,
@@ -239,10 +240,11 @@ def test_taking_the_calendar_out_loosens_and_so_does_another_one() -> None:
 
 
 def test_a_model_that_reviews_loosens_and_so_does_any_other_embedder() -> None:
-    rules, model = ({("agents", "memory", "review"): who} for who in ("rules", "model"))
-    (change,) = compare(changed(DEFAULT, rules), changed(DEFAULT, model))
+    review: Place = ("agents", "memory", "review")
+    rules, model = (changed(DEFAULT, {review: who}) for who in ("rules", "model"))
+    (change,) = compare(rules, model)
     assert change.way == "loosens"
-    (change,) = compare(changed(DEFAULT, model), changed(DEFAULT, rules))
+    (change,) = compare(model, rules)
     assert change.way == "tightens"
     folder = changed(DEFAULT, {("agents", "memory", "embedder"): "models/potion"})
     for before, after in ((DEFAULT, folder), (folder, DEFAULT)):
