@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from agents.contracts import ModelUnavailable
 from tests.worlds import stores, told_lessons
+from tests.worlds.reviews import Answers, answer
 from torra.commands.command_line import main
 from torra.lessons.lesson import LessonFacts, Words
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Path]:
+def home(tmp_path: Path) -> Path:
     with told_lessons.desk(tmp_path) as made:
         told_lessons.write(made.database)
         made.database.enqueue_signal({**stores.opening("TOPEN000000"), "state": "PENDING"})
-    yield tmp_path
+    return tmp_path
 
 
 def torra(home: Path, *words: str) -> Result:
@@ -117,6 +118,40 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     result = torra(home, *words)
     assert result.exit_code == 2 and says in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def asks(home: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
+    """Let a profile ask a model of its trades, and `answers` be who answers."""
+    (home / "profiles").mkdir(exist_ok=True)
+    agents = {"provider": "anthropic", "memory": {"review": "model"}}
+    (home / "profiles" / "default.json").write_text(json.dumps({"agents": agents}))
+    monkeypatch.setattr("torra.desk.wiring.open_models", lambda *_, **__: answers)
+
+
+def test_a_model_is_asked_now_and_its_words_stand_with_the_rules(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = answer(symbol="EURUSD", setup="A long in a range.", rule="It lost 99 R.")
+    asks(home, monkeypatch, Answers(said))
+    told = text(torra(home, "review", "TWON0000000", "--ask"))
+    assert "A long in a range." in told and "99 R" not in told
+    assert "anthropic:claude-sonnet-5-5, " in told and ", cost $0.0040" in told
+    assert "left out, because of: a number that is no fact of the trade" in told
+    again = torra(home, "review", "TWON0000000", "--ask")
+    assert again.exit_code == 2
+    assert "anthropic:claude-sonnet-5-5 wrote of it already" in again.stderr
+
+
+def test_a_model_that_may_not_be_asked_or_does_not_answer_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = torra(home, "review", "TWON0000000", "--ask")
+    assert refused.exit_code == 2 and "set agents.memory.review to model" in refused.stderr
+    asks(home, monkeypatch, Answers(ModelUnavailable("timeout")))
+    silent = torra(home, "review", "TWON0000000", "--ask")
+    assert silent.exit_code == 1 and "the model did not answer in time" in silent.stderr
+    vetoed = torra(home, "review", "TVETO000000", "--ask")
+    assert vetoed.exit_code == 2 and "about trades alone" in vetoed.stderr
 
 
 def test_a_home_without_a_desk_says_so_and_stays_empty(tmp_path: Path) -> None:

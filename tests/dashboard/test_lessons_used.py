@@ -60,7 +60,7 @@ def test_a_tick_that_was_told_of_a_lesson_says_which_and_why(
     check_structure(page)
     text = " ".join(page.words).replace("\u00a0", " ")
     assert "Lessons used: 1 similar trade, 1 note" in text
-    assert "1 lesson was known at this close and looked at, the newest of them number 1." in text
+    assert "1 lesson was known at this close and looked at, the newest of them lesson 1." in text
     assert "LONG BTCUSD H1 range LONDON, loss -1.02 R" in text and "market (rank 1)" in text
     assert 'href="/lessons?before=2#lesson-1"' in told
 

@@ -73,6 +73,9 @@ class Answers:
     def local(self, vendor: str) -> bool:
         return False
 
+    def close(self) -> None:
+        """Nothing was opened."""
+
     @property
     def requests(self) -> list[Request]:
         return self.scripted.requests

@@ -7,21 +7,24 @@ review` alone asks a model, and books it under the ceiling of the trade's profil
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from torra.clock import System
 from torra.commands.cli_errors import plainly
 from torra.commands.options import print_json
 from torra.commands.terminal import say
-from torra.errors import ConfigError
+from torra.errors import ConfigError, TorraError
 from torra.home import DATABASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from instance_database import Database
     from torra.config import DeskSettings
@@ -98,7 +101,7 @@ def review(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
             raise ConfigError("no desk has run here yet, so no trade has closed: `torra run`")
         lesson = lesson_of(database, sid)
         if ask:
-            lesson = ask_model(home, database, settings, lesson)
+            lesson = ask_model(home, settings, database, lesson)
         currency = _currency(database, settings, lesson)
         ticks = database.lesson_ticks(lesson.number)
         warm_up = lesson.number in _warmed(database, [lesson])
@@ -129,12 +132,43 @@ def lesson_of(database: Database, sid: str) -> Lesson:
     )
 
 
-def ask_model(home: Path, database: Database, settings: DeskSettings, lesson: Lesson) -> Lesson:
+def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Lesson) -> Lesson:
     """Ask a model about a closed trade now; return the lesson with what it said.
 
-    Raises ConfigError where none may be asked, or none answered.
+    Raises ConfigError where none may be asked, TorraError where none brought words.
     """
-    raise ConfigError("no model can be asked about a trade yet")
+    from torra.dashboard.view.looking_desk import LookingDesk  # noqa: PLC0415
+    from torra.desk.memory import reviews  # noqa: PLC0415
+    from torra.desk.wiring import open_models  # noqa: PLC0415
+
+    facts, desk = lesson.facts, LookingDesk(home, settings, database)
+    if facts.kind != "trade":
+        raise ConfigError(f"{facts.sid} was vetoed: a model is asked about trades alone")
+    setup = desk.setups.get(facts.instance)
+    if setup is None:
+        raise ConfigError(f"desk.json has no {facts.instance} any more, whose profile would pay")
+    models = open_models(home, database, dict(os.environ), remember=False)
+    try:
+        paying = reviews.Paying(setup.instance.profile, setup.profile.agents)
+        asking = reviews.Asking(database, models, _DeskTime(desk.clock.now))
+        found = reviews.review_now(lesson, paying, asking)
+    finally:
+        models.close()
+    if found.words is None:
+        error = TorraError if found.status else ConfigError
+        raise error(f"no model wrote of {facts.sid}: {found.why}")
+    return lesson_of(database, facts.sid)
+
+
+class _DeskTime(System):
+    """Real time, but for what the desk's time is: a demo's runs at its own pace, or stands."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        """Return the desk's time."""
+        return self._now()
 
 
 # --- details --------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def _looked_at(told: LessonsTold) -> str:
     if not told.corpus:
         return ""
     lessons = "1 lesson was" if told.corpus == 1 else f"{told.corpus:,} lessons were"
-    newest = f", the newest of them number {told.newest}" if told.newest else ""
+    newest = f", the newest of them lesson {told.newest}" if told.newest else ""
     return f"{lessons} known at this close and looked at{newest}."
 
 
