@@ -52,6 +52,7 @@ def said(text: str, facts: LessonFacts = SEEN) -> tuple[str, tuple[str, ...]]:
     "text",
     [
         "It lost 1.02 R at the stop.", "It came to -1.02 R.", "It came to minus 1.02 R.",
+        "A loss of 1.02 R.", "It gained 0.41 R at best.", "It lost -1.02 R.",
         "A loss of 1.0 R.", "It lost 102 % of the risk.", "It lost 102% of its risk.",
         "The plan was 2 R.", "It was 0.41 R ahead.", "It was 0.4 R ahead at best.",
         "Held for 3.5 hours.", "A 3.5-hour hold.", "Held for 210 minutes.", "Held for 14 bars.",
@@ -74,6 +75,10 @@ def test_a_sentence_whose_numbers_are_facts_stands(text: str) -> None:
     [
         ("It lost 1.04 R.", NUMBER_UNKNOWN),
         ("It came to +1.02 R.", NUMBER_UNKNOWN),
+        ("It won 1.02 R.", NUMBER_UNKNOWN),  # it lost them
+        ("A gain of 1.02 R.", NUMBER_UNKNOWN),
+        ("It lost 0.41 R.", NUMBER_UNKNOWN),  # that is the best
+        ("A win of -1.02 R.", NUMBER_UNKNOWN),
         ("It lost 3.5 R.", NUMBER_UNKNOWN),  # the hours, as R
         ("It took 1.02 hours.", NUMBER_UNKNOWN),
         ("It lost 1.0234 R.", NUMBER_UNKNOWN),  # nobody was shown so many decimals

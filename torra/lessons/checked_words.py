@@ -121,7 +121,11 @@ class _Check:
             return False  # 1 000 is no 1
         unit = read["unit"] or (following["unit"] if following else "")
         before = PREVIOUS.search(text[: found.start()])
-        sign = read["sign"] or (SIGNS.get(before[1].lower(), "") if before else "")
+        told = SIGNS.get(before[1].lower(), "") if before else ""
+        signs = {read["sign"], told} - {""}
+        if len(signs) > 1:
+            return False  # a win of -1 R
+        sign = next(iter(signs), "")
         return any(
             one.says(read["digits"], sign) and _fits(one, unit, about) for one in self._figures
         )
@@ -210,8 +214,13 @@ NUMBER: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<digits>\d{1,9}(?:\.\d{1,9})?)(?:-?(?P<unit>R|h|x|%|min|bar|hour|day|minute))?"
 )
 NEXT: Final = re.compile(r"\s+(?P<unit>%|[A-Za-z]+|\d)|%")
-PREVIOUS: Final = re.compile(r"([A-Za-z]+|[+-])\s+$")
-SIGNS: Final = {"minus": "-", "negative": "-", "plus": "+", "positive": "+", "+": "+", "-": "-"}
+PREVIOUS: Final = re.compile(r"([A-Za-z]+|[+-])(?:\s+of)?\s+$")
+SIGNS: Final = {
+    **dict.fromkeys(("minus", "negative", "lost", "loss", "losing", "-"), "-"),
+    **dict.fromkeys(("plus", "positive", "won", "win", "winning", "gained", "gain", "+"), "+"),
+    **dict.fromkeys(("made", "earned", "profit"), "+"),
+}
+"""What the word before a number says of its sign: a loss of 1.02 R is -1.02 R."""
 
 TYPOGRAPHY: Final = str.maketrans(
     {"–": "-", "—": "-", "−": "-", "‐": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"',
