@@ -244,26 +244,19 @@ class LessonStore(Store):
 
     def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
         """Return the vetoed openings of an instance that have not ended, oldest first."""
-        rows = self._rows(
-            "SELECT told FROM vetoed_openings WHERE instance = ? AND ended = 0 ORDER BY decided_at",
-            instance,
-        )
-        return [VetoedOpening.of(json.loads(row["told"])) for row in rows]
+        rows = self._tuples("SELECT told FROM vetoed_openings WHERE instance = ?", instance)
+        found = [VetoedOpening.of(json.loads(told)) for (told,) in rows]
+        return sorted(found, key=lambda one: (one.decided_at, one.sid))
 
-    def keep_vetoed(self, opening: VetoedOpening, *, ended: bool = False) -> None:
+    def keep_vetoed(self, opening: VetoedOpening) -> None:
         """Keep a vetoed opening as it stands now."""
         told = to_json(opening.as_dict())
-        self._upsert(
-            "vetoed_openings",
-            {
-                "sid": opening.sid,
-                "instance": opening.instance,
-                "side": opening.side,
-                "decided_at": stamp(opening.decided_at),
-                "ended": int(ended),
-                "told": told,
-            },
-        )
+        row = {"sid": opening.sid, "instance": opening.instance, "told": told}
+        self._upsert("vetoed_openings", row)
+
+    def end_vetoed(self, sid: str) -> None:
+        """Forget a vetoed opening that has ended: its lesson tells of it."""
+        self._change("DELETE FROM vetoed_openings WHERE sid = ?", sid)
 
     def veto_stretch(self, instance: str) -> str | None:
         """Return the side whose openings are being vetoed now, tick after tick; None for none."""

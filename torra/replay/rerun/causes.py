@@ -19,7 +19,9 @@ from instance_database import Database
 from torra.replay.rerun.journal_replay import BESIDE, RECORD, Comparison
 from torra.tick.record import RULES_NAME, versions
 
-Kind = Literal["bar", "setting", "chart", "reply", "headline", "library", "record", "unknown"]
+Kind = Literal[
+    "bar", "setting", "chart", "reply", "headline", "lesson", "library", "record", "unknown"
+]
 
 SAID: Final[Mapping[Kind, str]] = {
     "bar": "altered bar",
@@ -27,6 +29,7 @@ SAID: Final[Mapping[Kind, str]] = {
     "chart": "altered chart",
     "reply": "altered reply",
     "headline": "altered headline",
+    "lesson": "altered lesson",
     "library": "other versions of libraries",
     "record": "altered record",
     "unknown": "cause not known",
@@ -217,6 +220,21 @@ def _headline(_: Database, found: Comparison) -> str:
     return ""
 
 
+def _lesson(_: Database, found: Comparison) -> str:
+    """Return which of what a tick was told of earlier trades is altered; "" where nothing is."""
+    told = found.then.get("lessons")
+    if told is None:
+        return ""
+    if "features" in found.differences:
+        leaf = _leaf("features", *found.differences["features"])
+        if not leaf.place.startswith("features.lessons."):
+            return ""
+        return f"{leaf.place.removeprefix('features.')} was {leaf.then}, is {leaf.now}"
+    # What the agents said is as it was, so whoever was asked otherwise first read another note.
+    asked = next((name for name in found.differences if name.startswith("calls.")), "")
+    return f"a lesson that {asked.split('.')[1]} was told" if asked and told["notes"] else ""
+
+
 def _record(_: Database, found: Comparison) -> str:
     """Return what was altered in the record or in another table; "" where nothing shows it."""
     differences = found.differences
@@ -285,6 +303,7 @@ LOOKS: Final[tuple[tuple[Kind, Callable[[Database, Comparison], str]], ...]] = (
     ("record", _question),
     ("reply", _reply),
     ("headline", _headline),
+    ("lesson", _lesson),
     ("record", _record),
     ("library", _libraries),
 )

@@ -1,4 +1,4 @@
-"""The edges of a stored tick as they were: clock, bars, payer, route, headlines and events of then.
+"""The edges of a stored tick as they were: clock, bars, payer, route, news, lessons and events.
 
 `run_tick` takes them in the place of the desk's own (torra_trader.Edges). Nothing here waits, costs
 or sends anything.
@@ -26,6 +26,7 @@ from torra.evidence.fair_value import Closes
 from torra.evidence.news_digest import NewsView
 from torra.evidence.outside_readings import ClosesOf, OutsideView
 from torra.evidence.scheduled_events import EventView
+from torra.lessons.recall import Recall, Recalled
 from torra.market.bar_view import BarView
 from torra.market.spreads import SpreadView
 from torra.replay.rerun.replay_store import JournalDatabase
@@ -188,6 +189,16 @@ def news_of_then(
         return None
     items = source.news_items([row["id"] for row in told["items"]])
     return lambda _: news_then(told, items)
+
+
+def lessons_of_then(source: Database, record: Mapping[str, Any]) -> Recall | None:
+    """Return a function that tells what the tick was told of earlier trades; None for nothing."""
+    told = record.get("lessons")
+    if told is None:
+        return None
+    lessons = source.lessons_by([note["lesson"] for note in told["notes"]])
+    found = Recalled.of(told, lessons, parse(record["as_of"]))
+    return lambda _: found
 
 
 def outside_of_then(

@@ -25,11 +25,14 @@ from torra.tick.rules_version import RULES_VERSION
 
 Left = Literal[
     "no_version", "other_rules", "no_record", "no_profile", "no_bars", "no_replies", "no_news",
-    "own_scorer", "not_run",
+    "no_lessons", "own_scorer", "not_run",
 ]  # fmt: skip
 """Why a tick did not run again."""
 
 LEFT: Final[tuple[str, ...]] = get_args(Left)
+
+NO_LESSONS: Final[Mapping[str, Any]] = {"notes": ()}
+"""What a record without lessons tells of them."""
 
 BROKER: Final = "clock_ok"
 """Figure of the exposure that only a tick with a bridge to a broker has."""
@@ -105,6 +108,8 @@ def inputs_then(
         raise NotAgain("no_replies", "the chart that was shown was deleted: too old")
     if gone := _headlines_gone(source, record):
         raise NotAgain("no_news", gone)
+    if gone := _lessons_gone(source, record):
+        raise NotAgain("no_lessons", gone)
     if (found := describe(bars)["hash"]) != named["hash"]:
         what = f"of its {len(bars)} bars up to {named['to']} at least one was altered"
         raise Spoilt("bars", named["hash"], found, what)
@@ -191,6 +196,16 @@ def _headlines_gone(source: Database, record: Mapping[str, Any]) -> str:
     seen = {row["id"] for row in (record.get("news") or {}).get("items", ())}
     gone = len(seen) - len(source.news_items(sorted(seen)))
     return f"{gone} of the {len(seen)} headlines that it saw are gone: too old" if gone else ""
+
+
+def _lessons_gone(source: Database, record: Mapping[str, Any]) -> str:
+    """Return how many of the lessons that a tick was told are not stored any more, "" for none."""
+    notes = (record.get("lessons") or NO_LESSONS)["notes"]
+    told = {(note["lesson"], note["author"]) for note in notes}
+    found = source.lessons_by(sorted({number for number, _ in told}))
+    stored = {(lesson.number, words.author) for lesson in found for words in lesson.words}
+    gone = len(told - stored)
+    return f"{gone} of the {len(told)} lessons that it was told are gone" if gone else ""
 
 
 def bars_stored(source: Database, key: TickKey, told: Mapping[str, Any]) -> pd.DataFrame:

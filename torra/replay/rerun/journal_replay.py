@@ -35,6 +35,7 @@ from torra.replay.rerun.edges_then import (
     ThenPayer,
     ThenRoute,
     events_of_then,
+    lessons_of_then,
     news_of_then,
     outside_of_then,
 )
@@ -255,6 +256,7 @@ def _again(
         news=news_of_then(source, record),
         events=events_of_then(record),
         outside=outside_of_then(record),
+        lessons=lessons_of_then(source, record),
         route=None if instance.bridge == "paper" else ThenRoute(),
         promoted=lambda: SHADOW not in told.flags,
         together=record["together"],

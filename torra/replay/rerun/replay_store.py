@@ -18,9 +18,11 @@ from typing import Any, Final, cast
 from instance_database import MARKOV_HISTORY, Database, Saved
 from torra.clock import Simulated, System, parse
 from torra.config import Profile
+from torra.lessons.lesson import LessonFacts, Words
 from torra.store.migrations import LEGACY_COLUMNS
 from torra.verdict.risk_engine import DenyReason, TradingState
 from torra.verdict.signal_states import EXECUTED
+from torra.verdict.vetoed import VetoedOpening
 
 SENTIMENT: Final = (*LEGACY_COLUMNS[1:], "torra_key")
 """Columns of a sentiment row that are copied: all but the id, given anew, and the debate."""
@@ -150,6 +152,20 @@ class JournalDatabase(Database):
         self._looks_under = None
         self._catch_up()
         return super().save_sentiment(*args, **values)
+
+    # --- lessons: no tick learns here, each is told what it was told then -------------------------
+
+    def write_lesson(self, facts: LessonFacts, words: Words) -> None:
+        """Write no lesson of a trade that ended again."""
+        del facts, words
+
+    def note_lesson_uses(self, torra_key: str, numbers: Sequence[int]) -> None:
+        """Note nothing: the lessons of then lie in the source."""
+
+    def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
+        """Return none: a record has no bars for them."""
+        del instance
+        return []
 
     # --- details --------------------------------------------------------------------------------
 

@@ -1,0 +1,187 @@
+"""A tick that was told of earlier trades runs again with what it was told then."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from instance_database import Database
+from tests.worlds import desks, journals
+from torra.config import Profile
+from torra.replay.rerun.causes import cause
+from torra.replay.rerun.journal_replay import Comparison, replay
+
+TOLD: Final = ("technical", "bull_researcher", "bear_researcher")
+"""Agents that are told lessons in words: an analyst too."""
+
+
+def remembering() -> Profile:
+    """A profile that trades often, and remembers what came of it."""
+    return journals.a_profile(
+        thresholds={"buy": 0.05, "sell": 0.05},
+        agents={"memory": {"use": "on", "roles": list(TOLD)}},
+    )
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
+    """The file of a desk with so many ticks that were told of lessons."""
+    folder = tmp_path_factory.mktemp("remembers")
+    wanted = scaled(500, 40)
+    desk = desks.open_desk(
+        folder, journals.BOTH, profile=remembering(), provider=journals.Moody(), lease_seconds=1e9
+    )
+    desks.take_lease(desk, 1e9)
+    for name, setup in desk.setups.items():
+        desk.database.apply_profile(name, setup.profile.model_dump_json(), setup.profile.digest())
+    while told(desk.database) < wanted:
+        desks.step(desk)
+    desk.close()
+    return folder / "torra.db"
+
+
+@pytest.fixture
+def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    shutil.copy(lived, folder / "torra.db")
+    database = desks.open_database(folder)
+    yield database
+    database.close()
+
+
+def told(database: Database) -> int:
+    sql = "SELECT count(*) AS n FROM journal WHERE json_extract(record, '$.lessons.corpus') > 0"
+    return int(next(database.connection().query(sql))["n"])
+
+
+def change(database: Database, sql: str, *values: object) -> int:
+    with database.transaction():
+        return database.connection().execute(sql, values).rowcount
+
+
+def again(source: Database, folder: Path) -> dict[str, Comparison]:
+    into = desks.open_database(folder)
+    found = {
+        one.key: one for instance in journals.BOTH for one in replay(source, into, instance.id)
+    }
+    into.close()
+    return found
+
+
+def with_notes(source: Database) -> list[str]:
+    """Return the keys of the ticks that were told lessons in words, in the order of their bars."""
+    sql = "SELECT torra_key, record FROM journal ORDER BY rowid"
+    rows = source.connection().query(sql)
+    return [row["torra_key"] for row in rows if notes(json.loads(row["record"]))]
+
+
+def notes(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return list((record.get("lessons") or {}).get("notes", ()))
+
+
+def set_in(source: Database, key: str, place: str, value: object) -> None:
+    sql = "UPDATE journal SET record = json_set(record, ?, ?) WHERE torra_key = ?"
+    assert change(source, sql, place, value, key) == 1
+
+
+def without_guards(source: Database, table: str) -> None:
+    """Take away what keeps a table's rows as they are."""
+    sql = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?"
+    for (name,) in source.connection().execute(sql, (table,)).fetchall():
+        change(source, f"DROP TRIGGER {name}")
+
+
+# --- the same again -------------------------------------------------------------------------------
+
+
+def test_every_tick_with_lessons_runs_again_to_the_same_record(
+    source: Database, tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    found = again(source, tmp_path)
+    assert told(source) >= scaled(500, 40)
+    assert len(with_notes(source)) > 10
+    unlike = [
+        (one.key, one.state, dict(one.differences)) for one in found.values() if one.state != "same"
+    ]
+    assert unlike == []
+    assert sum(bool((one.record or {}).get("lessons")) for one in found.values()) == told(source)
+    assert all(not one.misses for one in found.values())
+
+
+def test_a_tick_without_a_lesson_is_asked_for_none(source: Database, tmp_path: Path) -> None:
+    without = [one for one in again(source, tmp_path).values() if "lessons" not in one.then]
+    assert without
+    assert all("lessons" not in (one.record or {}) for one in without)
+
+
+def test_lessons_that_came_since_move_no_tick(source: Database, tmp_path: Path) -> None:
+    """They are read by number, and nobody ranks them anew."""
+    keys = with_notes(source)
+    with source.transaction():
+        change(source, "INSERT INTO lesson_words SELECT number + 100000, lesson, 'a-model', "
+               "'2100-01-01T00:00:00Z', 'New words.', outcome, rule, request_hash, cost_usd, flags "
+               "FROM lesson_words")  # fmt: skip
+    found = again(source, tmp_path)
+    assert {found[key].state for key in keys} == {"same"}
+
+
+# --- what is gone, and what was altered -----------------------------------------------------------
+
+
+def test_a_tick_whose_lesson_is_gone_is_told_and_left_out(source: Database, tmp_path: Path) -> None:
+    key = with_notes(source)[-1]
+    record, _ = source.journal_row(key)
+    without_guards(source, "lesson_words")
+    gone = notes(record)[0]["lesson"]
+    assert change(source, "DELETE FROM lesson_words WHERE lesson = ?", gone) == 1
+    found = again(source, tmp_path)
+    assert found[key].state == "no_lessons"
+    assert found[key].detail == f"1 of the {len(notes(record))} lessons that it was told are gone"
+    left = {name for name, one in found.items() if one.state == "no_lessons"}
+    asked = {name: notes(one.then) for name, one in found.items()}
+    assert left == {name for name in asked if any(n["lesson"] == gone for n in asked[name])}
+    assert {one.state for name, one in found.items() if name not in left} == {"same"}
+
+
+def test_a_changed_number_is_noticed_and_named(source: Database, tmp_path: Path) -> None:
+    key = with_notes(source)[-1]
+    then = source.journal_row(key)[0]["lessons"]["numbers"]["similar"]
+    set_in(source, key, "$.lessons.numbers.similar", then + 1.0)
+    found = again(source, tmp_path)[key]
+    assert found.state == "different"
+    why = cause(source, found)
+    assert (why.kind, why.what) == ("lesson", f"lessons.similar.value was {then}, is {then + 1.0}")
+
+
+def test_another_lesson_in_a_record_is_noticed(source: Database, tmp_path: Path) -> None:
+    key = next(key for key in reversed(with_notes(source)) if asked_of(source, key))
+    record, _ = source.journal_row(key)
+    others = set(range(1, source.lesson_count() + 1))
+    other = min(others - {note["lesson"] for note in notes(record)})
+    set_in(source, key, "$.lessons.notes[0].lesson", other)
+    found = again(source, tmp_path)[key]
+    assert found.state == "different" and found.misses
+    assert cause(source, found).kind == "lesson"
+
+
+def test_altered_words_are_noticed(source: Database, tmp_path: Path) -> None:
+    key = next(key for key in reversed(with_notes(source)) if asked_of(source, key))
+    record, _ = source.journal_row(key)
+    without_guards(source, "lesson_words")
+    sql = "UPDATE lesson_words SET setup = 'Altered.' WHERE lesson = ?"
+    assert change(source, sql, notes(record)[0]["lesson"]) == 1
+    found = again(source, tmp_path)[key]
+    assert found.state == "different"
+    assert cause(source, found).what == "a lesson that technical was told"
+
+
+def asked_of(source: Database, key: str) -> bool:
+    """Tell whether a tick asked anybody."""
+    debate = source.debate_of(key)
+    return bool(debate and debate.calls)
