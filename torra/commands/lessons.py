@@ -7,6 +7,7 @@ review` alone asks a model, and books it under the ceiling of the trade's profil
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -134,7 +135,12 @@ def ask_model(home: Path, database: Database, settings: DeskSettings, lesson: Le
 
     Raises ConfigError where none may be asked, or none answered.
     """
-    raise ConfigError("no model can be asked about a trade yet")
+    from torra.desk.memory.now import ask_now  # noqa: PLC0415
+
+    found = ask_now(home, database, settings.instances, lesson, dict(os.environ))
+    if found.words is None:
+        raise ConfigError(f"{lesson.facts.sid} was not reviewed: {found.why}")
+    return database.lessons_by([lesson.number])[0]
 
 
 # --- details --------------------------------------------------------------------------------------
