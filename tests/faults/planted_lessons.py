@@ -25,6 +25,14 @@ LESSONS: Final[Table] = {
             ),
             "test_later_lessons_change_no_earlier_answer",
         ),
+        "lesson-reworded": fault(
+            "the first words of a lesson stay when newer ones are known",
+            At(
+                "torra.lessons.ranking:LessonIndex._viewed",
+                replace("self._until.rows >= moment", "self._until.rows >= 0"),
+            ),
+            "test_later_words_stand_from_their_own_moment_on",
+        ),
         "lesson-floor": fault(
             "a situation that is not alike is told all the same",
             At("torra.lessons.ranking:_floor", returns("-(10**9)")),
