@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.faults.changes import At, always, drop, never, replace, returns, sets, without
+from tests.faults.changes import At, drop, never, replace, returns, sets, without
 from tests.faults.planting import Table, fault
 
 DEBATE: Final[Table] = {
@@ -74,12 +74,6 @@ DEBATE: Final[Table] = {
             "test_a_stage_above_the_ceiling_makes_no_call",
             "test_no_sliding_hour_costs_more_than_its_ceiling",
         ),
-        "ticks-first": fault(
-            "a review leaves no room in the hour for the next ticks",
-            At("torra.desk.memory.reviews:open_purse", replace("TICKS_FIRST * tick", "0.0")),
-            "test_two_ticks_at_their_worst_fit_beside_each_review",
-            "test_no_sliding_hour_costs_more_than_its_ceiling",
-        ),
         "reservation": fault(
             "a request goes out that no reservation covers",
             At(
@@ -118,23 +112,6 @@ DEBATE: Final[Table] = {
             At("agents.debate.replies:about", never("... != symbol")),
             "test_another_symbol_fails_closed",
             "test_a_reply_about_another_symbol_is_refused_in_every_seat",
-        ),
-        "review-number": fault(
-            "a review may state a number that is no fact",
-            At("torra.lessons.checked_words:_Check._meaning", always("_numbers_hold")),
-            "test_a_sentence_with_anything_else_falls_and_is_flagged",
-            "test_no_hostile_review_alters_a_fact_or_leaves_a_foreign_number",
-        ),
-        "review-unit": fault(
-            "a number of a review may have the unit of another fact",
-            At("torra.lessons.checked_words:_fits", never("unit not in figure.units")),
-            "test_a_sentence_with_anything_else_falls_and_is_flagged",
-            "test_each_attack_alone_leaves_nothing_of_its_harm",
-        ),
-        "review-note": fault(
-            "a person's note enters the question as it is",
-            At("scoring_rubric:build_review_prompt", sets("told", "written")),
-            "test_no_injection_in_a_note_leaves_the_fence",
         ),
         "fence-nonce": fault(
             "every call of a tick has the same nonce",
