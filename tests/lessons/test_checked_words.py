@@ -29,7 +29,7 @@ from torra.lessons.checked_words import (
     checked,
 )
 from torra.lessons.lesson import LessonFacts, Words
-from torra.lessons.reviews import PART_BYTES
+from torra.lessons.reviews import PART_BYTES, rules_words
 
 SEEN: Final = replace(
     LOST,
@@ -139,6 +139,17 @@ def test_a_part_keeps_three_sentences_that_fit() -> None:
     kept, flags = said(long * 3)
     assert (kept, flags) == ((long * 2).strip(), (TOO_LONG,))
     assert len(kept.encode()) <= PART_BYTES
+
+
+@cases("symbol", ["EURUSD.pro", "BRK.B", "NAS_100", "GER40:CASH", "A", "US500", "BTC-USD"])
+def test_a_symbol_that_looks_like_something_else_may_be_named(symbol: str) -> None:
+    facts = replace(SEEN, symbol=symbol)
+    words = rules_words(facts, NOW)
+    assert symbol in words.setup and checked(words, facts) == words
+    text = f"The long of {symbol} lost 1.02 R."
+    assert said(text, facts) == (text, ())
+    for other in (f"It was {symbol}7 R.", f"It was {symbol}.7 R.", "See evil.com."):
+        assert said(other, facts)[0] == ""
 
 
 def test_own_flags_stay_and_the_reasons_come_once_in_their_order() -> None:

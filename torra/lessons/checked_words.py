@@ -67,6 +67,8 @@ class _Check:
         self._figures = figures(facts)
         self._own = _own_names(facts)
         self._masks = _masks(facts)
+        # Some symbols look like an address or like code: EURUSD.pro, NAS_100.
+        self._symbol = re.compile(rf"(?<!\w){re.escape(facts.symbol)}(?!\w)")
 
     def part(self, text: str) -> str:
         """Return the sentences of a part that may stand."""
@@ -87,7 +89,10 @@ class _Check:
 
     def _flag(self, raw: str) -> str:
         """Return why a sentence may not stand; "" where it may."""
-        return _shape(raw) or self._meaning(raw.translate(TYPOGRAPHY))
+        if len(raw.encode("utf-8", "backslashreplace")) > PART_BYTES and not FENCES.search(raw):
+            return TOO_LONG
+        told = self._symbol.sub("it", raw)
+        return _shape(told) or self._meaning(told.translate(TYPOGRAPHY))
 
     def _meaning(self, text: str) -> str:
         if any(word.lower() in COMMANDS for word in WORD.findall(text)) or PHRASES.search(text):
@@ -136,7 +141,6 @@ def _shape(raw: str) -> str:
     text = raw.translate(TYPOGRAPHY)
     tests = (
         (FENCE, FENCES.search(raw)),
-        (TOO_LONG, len(raw.encode("utf-8", "backslashreplace")) > PART_BYTES),
         (LINK, LINKS.search(raw)),
         (NUMBER_UNKNOWN, any(map(_is_odd_number, raw))),
         (LETTERS, not text.isascii() or not text.isprintable()),
