@@ -65,6 +65,23 @@ LESSONS: Final[Table] = {
             At("torra.lessons.checked_words:_Check._numbers_hold", returns("True", "all(...)")),
             "test_no_hostile_review_alters_a_fact_or_leaves_a_foreign_number",
         ),
+        "review-unit": fault(
+            "a number of a review may have the unit of another fact",
+            At("torra.lessons.checked_words:_fits", never("unit not in figure.units")),
+            "test_a_sentence_with_anything_else_falls_and_is_flagged",
+            "test_each_attack_alone_leaves_nothing_of_its_harm",
+        ),
+        "review-note": fault(
+            "a person's note enters the question as it is",
+            At("scoring_rubric:build_review_prompt", sets("told", "written")),
+            "test_no_injection_in_a_note_leaves_the_fence",
+        ),
+        "ticks-first": fault(
+            "a review leaves no room in the hour for the next ticks",
+            At("torra.desk.memory.reviews:open_purse", replace("TICKS_FIRST * tick", "0.0")),
+            "test_two_ticks_at_their_worst_fit_beside_each_review",
+            "test_no_sliding_hour_costs_more_than_its_ceiling",
+        ),
     },
     "K4": {
         "lesson-warm-up": fault(
