@@ -159,6 +159,8 @@ def review_now(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed:
 def refused(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed | None:
     """Return why a trade is not to be reviewed; None where it may be."""
     settings = paying.agents
+    if lesson.facts.kind != "trade":
+        return Reviewed(None, "it was vetoed, and a model is asked about trades alone")
     if settings.memory.review != "model":
         return Reviewed(
             None,
