@@ -174,7 +174,7 @@ def test_altered_words_are_noticed(source: Database, tmp_path: Path) -> None:
     key = next(key for key in reversed(with_notes(source)) if asked_of(source, key))
     record, _ = source.journal_row(key)
     without_guards(source, "lesson_words")
-    sql = "UPDATE lesson_words SET setup = 'Altered.' WHERE lesson = ?"
+    sql = "UPDATE lesson_words SET rule = 'Altered.' WHERE lesson = ?"
     assert change(source, sql, notes(record)[0]["lesson"]) == 1
     found = again(source, tmp_path)[key]
     assert found.state == "different"
