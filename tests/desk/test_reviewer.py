@@ -15,20 +15,28 @@ import pytest
 
 from agent_config import AgentSettings, MemorySettings
 from agents.contracts import ModelUnavailable
+from tests.desk.test_wiring import home as desk_home
+from tests.desk.test_wiring import lose_the_lease
 from tests.doubles.scripted import NEVER, Blocks, Raises
 from tests.doubles.vendor_line import CANARIES, environment
 from tests.doubles.vendor_server import HONEST, VENDORS, Hang, Reply, Status, VendorServer
+from tests.lessons.test_checked_words import SEEN
 from tests.tries import Tries, until
 from tests.worlds.reviews import ASKS, COST, KEPT, MODEL, PRICES, SAID, Answers, Home, answer
+from tests.worlds.stores import NOON
 from tests.worlds.vendor_desk import tick
 from torra.clock import System
-from torra.desk.memory.reviewer import PAUSE, SPACING
+from torra.config import Instance
+from torra.desk import wiring
+from torra.desk.memory.now import AHEAD, DeskTime, ask_now
+from torra.desk.memory.reviewer import PAUSE, SPACING, Reviewer
 from torra.desk.memory.reviews import (
     COUNTS_AFTER,
     TICKS_FIRST,
     TRIES,
     Asking,
     Paying,
+    Reviewed,
     review_now,
 )
 from torra.desk.wiring import open_models
@@ -341,6 +349,39 @@ def test_the_thread_outlives_whatever_fails(make: Any, monkeypatch: pytest.Monke
     until(woken)
 
 
+# --- in a desk ------------------------------------------------------------------------------------
+
+
+def test_it_works_with_the_lease_and_rests_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    for name in ("start", "rest"):
+        monkeypatch.setattr(Reviewer, name, lambda _, name=name: told.append(name))
+    desk, _ = wiring.open_desk(desk_home(tmp_path, {}))
+    desk._hold_lease()
+    desk.start()
+    lose_the_lease(desk)
+    assert told == ["start", "rest"]
+    desk.close()
+    assert told == ["start", "rest", "rest"]
+
+
+def test_a_lesson_of_a_desk_that_runs_is_in_its_mirror_at_once(tmp_path: Path) -> None:
+    desk, _ = wiring.open_desk(desk_home(tmp_path, {}))
+    desk._hold_lease()
+    desk.start()
+    try:
+        now = desk.clock.now()
+        assert desk.database.write_lesson(SEEN, rules_words(SEEN, now))
+        assert desk.events is not None
+        desk.events.changed("signals")  # as of a trade that ended
+        until((tmp_path / LESSONS).exists, 2.0)
+    finally:
+        desk.close()
+    assert not any(thread.name == "reviewer" for thread in threading.enumerate())
+
+
 # --- a vendor on the wire -------------------------------------------------------------------------
 
 
@@ -426,3 +467,53 @@ def test_a_review_that_hangs_delays_no_tick(
     finally:
         hanging.set()
         models.close()
+
+
+# --- from the command line ------------------------------------------------------------------------
+
+
+def asked_now(home: Home, server: VendorServer, *instances: Instance, **agents: Any) -> Reviewed:
+    told = {"agents": {"provider": "anthropic", "memory": {"review": "model"}} | agents}
+    (home.folder / "profiles").mkdir()
+    (home.folder / "profiles" / "mine.json").write_text(json.dumps(told))
+    server.play({"reviewer": Reply(text=json.dumps(SAID))})
+    lesson = home.close_trade()
+    return ask_now(home.folder, home.database, instances, lesson, environment(server))
+
+
+def test_a_trade_is_reviewed_at_once(make: Any, server: VendorServer) -> None:
+    home = make()
+    found = asked_now(home, server, Instance(name="gold", symbol="XAUUSD", profile="mine"))
+    assert found.words == home.words() is not None, found
+    assert [row["torra_key"] for row in home.database.ledger_rows(home.hand.moment)] == [
+        "review|0123456789ab"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "agents", "why"),
+    [
+        ("silver", {}, "names gold no more"),
+        ("gold", {"memory": {"review": "rules"}}, "agents.memory.review to model"),
+        ("gold", {"max_api_cost_per_hour": 0.1}, "would pass the ceiling"),
+        ("gold", {"provider": "nobody"}, "agents.provider"),
+    ],
+)
+def test_why_a_trade_is_not_reviewed_at_once_is_told(
+    name: str, agents: dict[str, Any], why: str, make: Any, server: VendorServer
+) -> None:
+    home = make()
+    one = Instance(name=name, symbol="XAUUSD", profile="mine")
+    found = asked_now(home, server, one, **agents)
+    assert found.words is None and why in found.why and not server.exchanges
+
+
+def test_a_review_of_a_sample_is_known_in_the_time_of_the_sample(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = make()
+    monkeypatch.setattr(home.database, "desk_time", lambda: NOON)
+    sample = Instance(name="gold", symbol="XAUUSD")
+    live = Instance(name="gold", symbol="XAUUSD", feed="store")
+    assert DeskTime(home.database, sample).now() == NOON + AHEAD
+    assert abs(DeskTime(home.database, live).now() - System().now()) < HOUR

@@ -25,6 +25,14 @@ LESSONS: Final[Table] = {
             ),
             "test_later_lessons_change_no_earlier_answer",
         ),
+        "lesson-reworded": fault(
+            "the first words of a lesson stay when newer ones are known",
+            At(
+                "torra.lessons.ranking:LessonIndex._viewed",
+                replace("self._until.rows >= moment", "self._until.rows >= 0"),
+            ),
+            "test_later_words_stand_from_their_own_moment_on",
+        ),
         "lesson-floor": fault(
             "a situation that is not alike is told all the same",
             At("torra.lessons.ranking:_floor", returns("-(10**9)")),
@@ -56,6 +64,23 @@ LESSONS: Final[Table] = {
             "a number that is no fact stays in a review",
             At("torra.lessons.checked_words:_Check._numbers_hold", returns("True", "all(...)")),
             "test_no_hostile_review_alters_a_fact_or_leaves_a_foreign_number",
+        ),
+        "review-unit": fault(
+            "a number of a review may have the unit of another fact",
+            At("torra.lessons.checked_words:_fits", never("unit not in figure.units")),
+            "test_a_sentence_with_anything_else_falls_and_is_flagged",
+            "test_each_attack_alone_leaves_nothing_of_its_harm",
+        ),
+        "review-note": fault(
+            "a person's note enters the question as it is",
+            At("scoring_rubric:build_review_prompt", sets("told", "written")),
+            "test_no_injection_in_a_note_leaves_the_fence",
+        ),
+        "ticks-first": fault(
+            "a review leaves no room in the hour for the next ticks",
+            At("torra.desk.memory.reviews:open_purse", replace("TICKS_FIRST * tick", "0.0")),
+            "test_two_ticks_at_their_worst_fit_beside_each_review",
+            "test_no_sliding_hour_costs_more_than_its_ceiling",
         ),
     },
     "K4": {

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from agent_config import AgentSettings, MemorySettings
@@ -61,6 +62,7 @@ class Answers:
     def __init__(self, *script: Any) -> None:
         self.scripted = Scripted({"reviewer": list(script) or [answer()]})
         self.opened: list[AgentSettings] = []
+        self.switchboard = SimpleNamespace(ready=lambda _seconds: True)
 
     @property
     def prices(self) -> PriceList:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from torra.clock import System
 from torra.commands.cli_errors import plainly
 from torra.commands.options import print_json
 from torra.commands.terminal import say
@@ -24,7 +23,6 @@ from torra.home import DATABASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from instance_database import Database
     from torra.config import DeskSettings
@@ -137,38 +135,13 @@ def ask_model(home: Path, settings: DeskSettings, database: Database, lesson: Le
 
     Raises ConfigError where none may be asked, TorraError where none brought words.
     """
-    from torra.dashboard.view.looking_desk import LookingDesk  # noqa: PLC0415
-    from torra.desk.memory import reviews  # noqa: PLC0415
-    from torra.desk.wiring import open_models  # noqa: PLC0415
+    from torra.desk.memory.now import ask_now  # noqa: PLC0415
 
-    facts, desk = lesson.facts, LookingDesk(home, settings, database)
-    if facts.kind != "trade":
-        raise ConfigError(f"{facts.sid} was vetoed: a model is asked about trades alone")
-    setup = desk.setups.get(facts.instance)
-    if setup is None:
-        raise ConfigError(f"desk.json has no {facts.instance} any more, whose profile would pay")
-    models = open_models(home, database, dict(os.environ), remember=False)
-    try:
-        paying = reviews.Paying(setup.instance.profile, setup.profile.agents)
-        asking = reviews.Asking(database, models, _DeskTime(desk.clock.now))
-        found = reviews.review_now(lesson, paying, asking)
-    finally:
-        models.close()
+    found = ask_now(home, database, settings.instances, lesson, dict(os.environ))
     if found.words is None:
         error = TorraError if found.status else ConfigError
-        raise error(f"no model wrote of {facts.sid}: {found.why}")
-    return lesson_of(database, facts.sid)
-
-
-class _DeskTime(System):
-    """Real time, but for what the desk's time is: a demo's runs at its own pace, or stands."""
-
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        self._now = now
-
-    def now(self) -> datetime:
-        """Return the desk's time."""
-        return self._now()
+        raise error(f"no model wrote of {lesson.facts.sid}: {found.why}")
+    return lesson_of(database, lesson.facts.sid)
 
 
 # --- details --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from agents.contracts import VECTORS, AgentReport
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import parse
-from torra.evaluation.observations import NOTHING, Four, Opinion, TickSeen, four, side_of
+from torra.evaluation.observations import NOTHING, Four, Opinion, TickSeen, four, leaning, side_of
 from torra.tick.debate import SHADOW
 from torra.tick.tick_record import PanelTold
 
@@ -67,6 +67,7 @@ def tick_of(row: Row) -> TickSeen | None:
         shadow=SHADOW in flags,
         opinions=opinions(said["reports"] or (), said["failures"] or {}),
         elapsed_ms=row["elapsed_ms"],
+        lessons_r=leaning(record["lessons.numbers.side"] or "", record["lessons.numbers.mean_r"]),
     )
 
 

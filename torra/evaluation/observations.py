@@ -55,7 +55,8 @@ class TickSeen:
     the ruling that counted, `rule_multiplier` and `rule_veto` the arithmetic part of it. `shadow`:
     the agents were recorded and did not count. `ath` is the fifth score of the composite. `state`
     is the Markov state before the tick. `elapsed_ms` is real time, the only field that is not the
-    same in every run.
+    same in every run. `lessons_r` is what trades in a like market came to, lessons.mean_r: positive
+    where it speaks for a long, None where nothing was told.
     """
 
     instance: str
@@ -90,6 +91,7 @@ class TickSeen:
     shadow: bool = False
     opinions: tuple[Opinion, ...] = ()
     elapsed_ms: float = 0.0
+    lessons_r: float | None = None
 
     @property
     def key(self) -> tuple[str, str, datetime]:
@@ -102,6 +104,9 @@ WORDS: Final = (
     "regime", "session", "state",
 )  # fmt: skip
 """Fields of a tick that hold one of a few words, which Shared interns."""
+
+WHERE_KNOWN: Final = frozenset(("lessons_r",))
+"""Fields that are not written where they are None: a tick without them reads as it always did."""
 
 OF_THE_MARKET: Final = ("bar_time", "close_time", "close", "atr", "ath", "l1", "l1_consensus")
 """Fields that are the same in every arm of a replay."""
@@ -160,7 +165,8 @@ class ArmSeen:
 
 def as_json(seen: Opinion | TickSeen | TradeSeen | ArmSeen) -> dict[str, Any]:
     """Return an observation as JSON values; times as ISO text."""
-    return {name: _plain(value) for name, value in asdict(seen).items()}
+    told: dict[str, Any] = _plain(asdict(seen))
+    return told
 
 
 def opinion_of(told: Mapping[str, Any]) -> Opinion:
@@ -278,6 +284,13 @@ def side_of(verdict: str, consensus: float) -> str:
     return "BUY" if consensus >= 0.0 else "SELL"
 
 
+def leaning(side: str, mean_r: float | None) -> float | None:
+    """Return what trades like one to a side came to, with the sign of a long; None for None."""
+    if mean_r is None:
+        return None
+    return mean_r if side == "LONG" else 0.0 - mean_r
+
+
 def four(values: Mapping[str, float]) -> Four:
     """Return the numbers of the four vectors in their order."""
     first, second, third, fourth = (float(values[vector]) for vector in VECTORS)
@@ -294,7 +307,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
+        known = value.items()
+        return {n: _plain(item) for n, item in known if item is not None or n not in WHERE_KNOWN}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
     return value

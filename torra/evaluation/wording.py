@@ -16,6 +16,11 @@ UNKNOWN: Final = "not known"
 MINUS: Final = "\N{MINUS SIGN}"
 
 CONTROL: Final = "l1"
+BY_LOT: Final = "placebo_memory"
+"""The placebo of a memory; its words are its own."""
+
+FORGETFUL: Final = "_no_memory"
+"""End of the name of an arm that is told no lessons."""
 
 ARM_WORDS: Final[Mapping[str, str]] = {
     CONTROL: "bars alone",
@@ -27,6 +32,7 @@ ARM_WORDS: Final[Mapping[str, str]] = {
     "outside": "desk with outside numbers",
     "no_outside": "desk without outside numbers",
     "outside_shifted": "desk with old outside numbers (placebo)",
+    BY_LOT: "budget desk with lessons by lot (placebo)",
     "final": "this desk",
     "recomposed": "desk as changed",
 }
@@ -38,6 +44,9 @@ PLACEBO_WORDS: Final[Mapping[str, str]] = {
     "placebo_random": "with answers by lot (placebo)",
 }
 """How a placebo uses the answers of the arm before it."""
+
+MEANINGLESS: Final = frozenset((*PLACEBO_WORDS, BY_LOT))
+"""Arms whose answers, or whose lessons, mean nothing."""
 
 SPEAKERS: Final = (*reversed(MODES), "analysts", "legacy")
 """Whose answers the placebos use: the first of these that runs."""
@@ -122,6 +131,9 @@ def share_cell(hits: int, size: int) -> str | None:
 
 def arm_called(name: str, among: Iterable[str]) -> str:
     """Return what a person calls an arm, of those that it is compared with."""
+    if name.endswith(FORGETFUL):
+        like = ARM_WORDS.get(name.removesuffix(FORGETFUL), name.removesuffix(FORGETFUL))
+        return f"{like}{',' if ',' in like else ''} without memory"
     if name not in PLACEBO_WORDS:
         return ARM_WORDS.get(name, name)
     known = set(among)

@@ -15,7 +15,7 @@ from typing import Final
 from torra.evaluation.exhibits import Table
 from torra.evaluation.wording import (
     CONTROL,
-    PLACEBO_WORDS,
+    MEANINGLESS,
     UNKNOWN,
     arm_called,
     count,
@@ -62,7 +62,7 @@ class ArmLine:
     @property
     def placebo(self) -> bool:
         """Whether its answers mean nothing."""
-        return self.arm in PLACEBO_WORDS
+        return self.arm in MEANINGLESS
 
     def figure(self, name: str) -> float:
         """Return a number, 0.0 where it is not known."""

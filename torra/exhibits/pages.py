@@ -24,7 +24,7 @@ from flask.templating import Environment
 from torra.clock import iso
 from torra.config import ROOT
 from torra.evaluation.exhibits import MOST_LETTERS, MOST_POINTS, MOST_SAYS, Line, Plot, Table
-from torra.evaluation.wording import CONTROL, PLACEBO_WORDS, arm_called
+from torra.evaluation.wording import CONTROL, MEANINGLESS, arm_called
 from torra.exhibits import exhibit_words, figures, numbers, outcome, plots, thinning, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document, Series
 from torra.exhibits.trade_file import TradeLine
@@ -145,7 +145,7 @@ def arms_of(found: Document, trades: Sequence[TradeLine]) -> list[str]:
 
 def first_arm(arms: Sequence[str]) -> str:
     """Return whose trades are shown first: the first desk's, else L1's."""
-    desks = [arm for arm in arms if arm != CONTROL and arm not in PLACEBO_WORDS]
+    desks = [arm for arm in arms if arm != CONTROL and arm not in MEANINGLESS]
     return next(iter([*desks, *arms]), "")
 
 

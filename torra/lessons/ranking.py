@@ -197,6 +197,13 @@ class LessonIndex:
         newest = self._order[seen - 1][1] if seen else None
         return Corpus(len(view.rows), newest, hashlib.sha256(versions.tobytes()).hexdigest())
 
+    def known(self, as_of: datetime) -> list[int]:
+        """Return the lessons that a question at `as_of` looks at, the oldest first."""
+        rows = self._seen(as_of).rows
+        numbers = self._numbers.rows[rows]
+        found: list[int] = numbers[np.lexsort((numbers, self._known.rows[rows]))].tolist()
+        return found
+
     def _append(
         self, entry: Entry, known_at: datetime, terms: Sequence[str], text: str, *, reworded: bool
     ) -> None:

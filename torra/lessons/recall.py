@@ -171,19 +171,22 @@ TOO_LATE: Final = Recalled(flags=(LATE,))
 
 Recall = Callable[[Asked], Recalled]
 
+Fetch = Callable[[int, int], Fresh]
+"""Gives what is newer than two row numbers (TickStore.lessons_since)."""
+
 
 class LessonShelf:
     """The lessons of a store, in memory."""
 
     def __init__(
         self,
-        fresh: Callable[[int, int], Fresh],
+        fresh: Fetch,
         embed: Embed,
         *,
         leave_out: Callable[[LessonFacts], bool] = lambda _facts: False,
         lap: Callable[[datetime], int] = lambda _moment: 0,
     ) -> None:
-        """Begin empty; `fresh` gives what is newer than two row numbers (TickStore.lessons_since).
+        """Begin empty; `fresh` gives what is new in the store.
 
         Lessons that `leave_out` names are never told: those of a warm-up. `lap` numbers the passes
         of a sample that comes again: a tick is told of lessons of its own pass alone.
@@ -253,10 +256,10 @@ class LessonShelf:
         if not corpus.size:
             return NOTHING
         terms, vector = asked.situation.terms(asked.side), asked.situation.vector(asked.side)
-        near = index.nearest(vector, asked.as_of, NEAREST)
+        near = self._nearest(index, asked)
         numbers = self._numbers(asked.side, near)
         query = Query(terms, " ".join(terms), vector)
-        best = index.rank(query, asked.as_of, asked.notes) if asked.notes else ()
+        best = self._best(index, asked, query) if asked.notes else ()
         notes = [self._note(one, asked.as_of, numbers) for one in best]
         return Recalled(
             numbers,
@@ -266,6 +269,14 @@ class LessonShelf:
             corpus.digest,
             tuple(one.number for one in near),
         )
+
+    def _nearest(self, index: LessonIndex, asked: Asked) -> Sequence[Near]:
+        """Return the trades that the numbers are made of."""
+        return index.nearest(asked.situation.vector(asked.side), asked.as_of, NEAREST)
+
+    def _best(self, index: LessonIndex, asked: Asked, query: Query) -> Sequence[Ranked]:
+        """Return the lessons that are told in words."""
+        return index.rank(query, asked.as_of, asked.notes)
 
     def _numbers(
         self, side: PositionSide, near: Sequence[Near]

@@ -16,6 +16,10 @@ its source would lose to it, or beat it, by its size alone. An unknown arm raise
 Three arms tell whether numbers from beside the chart are worth anything: a desk with a fundamental
 analyst that reads them, the same desk without them, and a placebo that reads each series as it was
 SHIFT before.
+
+So do arms with and without lessons of their own trades: each desk that seats a researcher has a
+twin `*_no_memory`, and `placebo_memory` is told as many lessons of the same age, drawn by lot.
+Where one of these runs, the other arms remember.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from typing import Any, Final, Literal
 from numpy.random import PCG64, Generator
 
 import agent_framework
-from agent_config import GATE_ID, MODES, DebateSettings, GateSettings
+from agent_config import GATE_ID, MODES, AgentSettings, DebateSettings, GateSettings
 from agent_framework import Deliberation
 from agents.contracts import (
     SCORE_DECIMALS,
@@ -68,7 +72,9 @@ class Arm:
 
     `voice`: nobody is asked, the whole desk is, the scorer alone, every call fails, or a placebo
     speaks. `agents` are changes to the profile's section agents; `placebo` says how the words of
-    the reference are used, `outside` which numbers from beside the chart the agents read. `whole`
+    the reference are used, `outside` which numbers from beside the chart the agents read, `memory`
+    which lessons of its own trades they are told: those that the profile lets them have, none, or
+    some by lot. `whole`
     are the source types of a tick on which everybody spoke who should have; empty where nobody
     should.
     """
@@ -79,20 +85,34 @@ class Arm:
     agents: Mapping[str, Any] = field(default_factory=dict)
     placebo: Placebo | None = None
     outside: Literal["known", "none", "shifted"] = "known"
+    memory: Literal["own", "none", "by_lot"] = "own"
     whole: frozenset[SourceType] = frozenset()
 
     @property
     def is_placebo(self) -> bool:
         """Whether it is there to be no better than chance."""
-        return self.placebo is not None or self.outside == "shifted"
+        return self.placebo is not None or self.outside == "shifted" or self.memory == "by_lot"
+
+    @property
+    def draws(self) -> bool:
+        """Whether a seed makes it another arm."""
+        return self.placebo is not None or self.memory == "by_lot"
 
     def profile(self, profile: Profile) -> Profile:
         """Return the profile with which this arm runs; its agents always count (influence full)."""
         settings = profile.agents.model_copy(update={"influence": "full", **self.agents})
         changes: dict[str, Any] = {"agents": settings}
+        if self.memory == "none":
+            changes["agents"] = remembering(settings, "off")
         if self.outside == "none":
             changes["outside"] = OutsideSettings(sources=())
         return profile.model_copy(update=changes)
+
+
+def remembering(agents: AgentSettings, use: Literal["on", "off"]) -> AgentSettings:
+    """Return settings of a desk that is told lessons of its trades, or of one that is not."""
+    memory = agents.memory.model_copy(update={"use": use})
+    return agents.model_copy(update={"memory": memory})
 
 
 ANALYSTS: Final = tuple(
@@ -115,64 +135,94 @@ READERS: Final = {
 
 CUSTOM: Final = frozenset({SourceType.AGENT_CUSTOM})
 
+OWN_ARMS: Final = (
+    Arm(CONTROL, "nobody is asked: the four deterministic scores alone", "nobody"),
+    Arm(
+        "legacy",
+        "one model scores the chart by itself",
+        "scorer",
+        SMALL_DESK,
+        whole=frozenset({SourceType.LEGACY}),
+    ),
+    Arm(
+        "analysts",
+        "analysts and the gate, no debate",
+        "desk",
+        {"active_agents": ANALYSTS},
+        whole=CUSTOM,
+    ),
+    *(
+        Arm(
+            name,
+            row.says,
+            "desk",
+            {**DESK, "mode": name},
+            whole=frozenset({SourceType(row.complete)}),
+        )
+        for name, row in MODES.items()
+    ),
+    Arm(
+        "pivotal",
+        f"the {SMALL} desk, asked only where it could change a verdict",
+        "desk",
+        {**SMALL_DESK, "call_policy": "pivotal"},
+        whole=frozenset({SourceType(MODES[SMALL].complete), SourceType.AGENT_SKIPPED}),
+    ),
+    Arm("outage", f"the {SMALL} desk, and every call fails", "outage", SMALL_DESK),
+    Arm(
+        "outside",
+        "a desk that reads numbers from beside the chart",
+        "desk",
+        READERS,
+        whole=CUSTOM,
+    ),
+    Arm(
+        "no_outside",
+        "that desk without those numbers",
+        "desk",
+        READERS,
+        outside="none",
+        whole=CUSTOM,
+    ),
+    Arm(
+        "outside_shifted",
+        "that desk with numbers of long before",
+        "desk",
+        READERS,
+        outside="shifted",
+        whole=CUSTOM,
+    ),
+)
+"""The arms without their twins and placebos."""
+
+FORGETFUL: Final = wording.FORGETFUL
+
+TWINS: Final[Mapping[str, str]] = {
+    f"{name}{FORGETFUL}": name for name in (*MODES, "pivotal", "outside")
+}
+"""The arms without a memory, each with the one that it is like: desks that seat researchers, for
+these alone read lessons.
+"""
+
+BY_LOT: Final = wording.BY_LOT
+
 ARMS: Final[Mapping[str, Arm]] = {
     arm.name: arm
     for arm in (
-        Arm(CONTROL, "nobody is asked: the four deterministic scores alone", "nobody"),
-        Arm(
-            "legacy",
-            "one model scores the chart by itself",
-            "scorer",
-            SMALL_DESK,
-            whole=frozenset({SourceType.LEGACY}),
-        ),
-        Arm(
-            "analysts",
-            "analysts and the gate, no debate",
-            "desk",
-            {"active_agents": ANALYSTS},
-            whole=CUSTOM,
-        ),
+        *OWN_ARMS,
         *(
-            Arm(
-                name,
-                row.says,
-                "desk",
-                {**DESK, "mode": name},
-                whole=frozenset({SourceType(row.complete)}),
-            )
-            for name, row in MODES.items()
+            replace(arm, name=name, says=f"{arm.says}, without lessons", memory="none")
+            for name, like in TWINS.items()
+            for arm in OWN_ARMS
+            if arm.name == like
         ),
         Arm(
-            "pivotal",
-            f"the {SMALL} desk, asked only where it could change a verdict",
+            BY_LOT,
+            f"the {SMALL} desk, told lessons by lot",
             "desk",
-            {**SMALL_DESK, "call_policy": "pivotal"},
-            whole=frozenset({SourceType(MODES[SMALL].complete), SourceType.AGENT_SKIPPED}),
-        ),
-        Arm("outage", f"the {SMALL} desk, and every call fails", "outage", SMALL_DESK),
-        Arm(
-            "outside",
-            "a desk that reads numbers from beside the chart",
-            "desk",
-            READERS,
-            whole=CUSTOM,
-        ),
-        Arm(
-            "no_outside",
-            "that desk without those numbers",
-            "desk",
-            READERS,
-            outside="none",
-            whole=CUSTOM,
-        ),
-        Arm(
-            "outside_shifted",
-            "that desk with numbers of long before",
-            "desk",
-            READERS,
-            outside="shifted",
-            whole=CUSTOM,
+            SMALL_DESK,
+            memory="by_lot",
+            whole=frozenset({SourceType(MODES[SMALL].complete)}),
         ),
         *(
             Arm(f"placebo_{kind}", f"the reference arm's words, {kind}", "placebo", {}, kind)
@@ -184,6 +234,7 @@ ARMS: Final[Mapping[str, Arm]] = {
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "placebo": tuple(f"placebo_{kind}" for kind in PLACEBOS),
     "beside": ("outside", "no_outside", "outside_shifted"),
+    "memory": (SMALL, f"{SMALL}{FORGETFUL}", BY_LOT),
 }
 """Names that stand for several arms."""
 
@@ -199,17 +250,31 @@ def chosen(names: Sequence[str]) -> tuple[Arm, ...]:
     wanted = [CONTROL]
     for name in names:
         wanted += GROUPS.get(name, (name,))
+    for name in wanted:
+        if name not in ARMS and name.removesuffix(FORGETFUL) in ARMS:
+            raise ConfigError(_no_twin(name))
     unknown = [name for name in wanted if name not in ARMS]
     if unknown:
         known = ", ".join([*(name for name in ARMS if ARMS[name].placebo is None), *GROUPS])
         raise ConfigError(f"--arms {unknown[0]}: known are {known}")
     found = tuple(arm for name, arm in ARMS.items() if name in wanted)
+    if BY_LOT in wanted and SMALL not in wanted:
+        raise ConfigError(f"--arms {BY_LOT} needs the arm whose placebo it is: add {SMALL}")
     if any(arm.placebo for arm in found) and reference(arm.name for arm in found) is None:
         raise ConfigError(
             "--arms placebo needs an arm whose words it can use: add one of "
             + ", ".join(REFERENCES)
         )
     return found
+
+
+def _no_twin(name: str) -> str:
+    """Return why an arm has no twin without a memory, and which arms have one."""
+    like = name.removesuffix(FORGETFUL)
+    return (
+        f"--arms {name}: nobody in {like} is told lessons, so it would be {like} itself; arms with "
+        f"such a twin are {', '.join(TWINS.values())}"
+    )
 
 
 def reference(names: Iterable[str]) -> str | None:

@@ -111,7 +111,7 @@ class ReplayPlan:
     """Everything that a replay depends on: equal plans have equal results.
 
     `outlook` has the events and headlines of then. The profile's trading conditions of the symbol
-    become those of `costs`.
+    become those of `costs`; with an arm that is about memory it remembers.
     """
 
     name: str
@@ -127,7 +127,12 @@ class ReplayPlan:
     """Whether nobody told how the symbol is traded, so that its terms are `guessed_terms`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "profile", self.costs.on(self.profile, self.history.symbol))
+        profile = self.costs.on(self.profile, self.history.symbol)
+        if any(arm.memory != "own" for arm in self.arms):
+            # Without a memory beside them those arms would be compared with themselves.
+            told = arms.remembering(profile.agents, "on")
+            profile = profile.model_copy(update={"agents": told})
+        object.__setattr__(self, "profile", profile)
 
     @property
     def settings(self) -> tuple[object, ...]:
@@ -151,7 +156,7 @@ class ReplayPlan:
             "begin": iso(self.begin) if self.begin else "",
             "end": iso(self.end) if self.end else "",
             # Only placebos draw: another seed leaves the other arms as they are.
-            "seed": self.seed if arm.placebo else 0,
+            "seed": self.seed if arm.draws else 0,
             "words": self.source if arm.placebo else "",
             "program": program()["code"],
             # Without any a replay keeps the name that it had before there were some.
@@ -211,6 +216,7 @@ def run(
             shared=shared,
             # A default argument: the name of this arm, not of the loop's last one.
             on_ticks=lambda number, name=arm.name: on_ticks(name, number),  # type: ignore[misc]
+            seed=plan.seed,
         )
     return list(seen.values())
 
@@ -264,7 +270,7 @@ def run_job(spec: Mapping[str, Any]) -> dict[str, Any]:
         voice = Voice(debater=arms.speaking(words), provider="placebo")
     else:
         voice = rules_voice(arm)
-    seen = run_arm(course, arm, profile, voice, commission=spec["commission"])
+    seen = run_arm(course, arm, profile, voice, commission=spec["commission"], seed=spec["seed"])
     return {"arm": parcels.packed_arm(seen)}
 
 
@@ -282,6 +288,8 @@ def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str
         "end": iso(plan.end) if plan.end else "",
         "commission": plan.costs.commission,
         "words": words,
+        # Only an arm that draws depends on it: the kept results of the others stay.
+        "seed": plan.seed if arm.draws else 0,
         "outlook": plan.outlook.as_json(),
     }
 

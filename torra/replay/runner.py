@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 import pandas as pd
@@ -28,6 +29,8 @@ from torra.clock import Simulated, System, duration
 from torra.config import Instance, Profile
 from torra.desk.schedule import running_order
 from torra.evaluation.observations import ArmSeen, Shared, TickSeen, TradeSeen
+from torra.lessons.recall import Recall
+from torra.replay.arm_lessons import HeldRanges, lessons_of
 from torra.replay.arms import Arm
 from torra.replay.l1.trades import END, left_open
 from torra.replay.outlook_then import NOTHING, OutlookThen
@@ -36,6 +39,7 @@ from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
 from torra.replay.shards.history import History
 from torra.replay.shards.seen import tick_seen, trade_seen
 from torra.store.memory import MemoryStore
+from torra.store.memory_lessons import Ranges
 from torra.tick.bar_window import HistoryWindow
 from torra.tick.debate import Debater, Payer
 from torra.tick.edges import Edges
@@ -59,7 +63,7 @@ class Voice:
     debater: Debater | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Course:
     """The course that every arm runs: the bars, scored once, and the ticks in running order.
 
@@ -71,6 +75,11 @@ class Course:
     window: HistoryWindow
     keys: tuple[TickKey, ...]
     outlook: OutlookThen = NOTHING
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """How far prices went between two moments, for the lessons of the arms."""
+        return HeldRanges(self.history.frames)
 
     @classmethod
     def of(
@@ -144,13 +153,15 @@ def run_arm(
     on_ticks: Callable[[int], None] | None = None,
     chunk: int = CHUNK,
     shared: Shared | None = None,
+    seed: int = 0,
 ) -> ArmSeen:
     """Run an arm to its end and return what was observed.
 
     `profile` is the replay's; the arm makes its own of it. With a `checkpoint` the arm goes on from
     there, and every `chunk` ticks are saved. `on_ticks` hears how many more are done, those of an
-    earlier run included. `shared` holds what arms of one replay say alike. Raises what run_tick
-    raises, ConfigError for a damaged checkpoint.
+    earlier run included. `shared` holds what arms of one replay say alike, `seed` fixes the
+    lessons of an arm that is told them by lot. Raises what run_tick raises, ConfigError for a
+    damaged checkpoint and for an embedder of lessons that cannot be opened.
     """
     tell, alike = on_ticks or _nobody, shared or Shared()
     if arm.outside == "shifted":
@@ -161,7 +172,7 @@ def run_arm(
     tell(run.at)
     ticks, trades = checkpoint.lines(alike) if checkpoint else ([], [])
     since = 0
-    for number in _steps(run):
+    for number in _steps(run, lessons_of(run.store, arm, run.profile, seed)):
         tell(number)
         since += number
         if checkpoint is not None and (since >= chunk or run.done):
@@ -190,13 +201,13 @@ def _begun(
 ) -> _Run:
     profiles = {course.instance.id: profile}
     if checkpoint is None or checkpoint.state is None:
-        return _Run(course, profile, voice, MemoryStore(profiles), shared)
+        return _Run(course, profile, voice, MemoryStore(profiles, course.ranges), shared)
     state = checkpoint.state
     try:
-        store = MemoryStore(profiles)
+        store = MemoryStore(profiles, course.ranges)
         # A finished arm was saved without its store.
         if not checkpoint.done:
-            store = MemoryStore.of(state["store"], profiles)
+            store = MemoryStore.of(state["store"], profiles, course.ranges)
         return _Run(
             course,
             profile,
@@ -212,7 +223,7 @@ def _begun(
         raise checkpoint.damaged(f"{type(error).__name__}: {error}") from error
 
 
-def _steps(run: _Run) -> Iterator[int]:
+def _steps(run: _Run, lessons: Recall | None) -> Iterator[int]:
     """Run what is left of the ticks, one close at a time; yield how many closed together."""
     course, paid = run.course, run.voice.account is not None
     start = course.history.period[0]
@@ -229,6 +240,7 @@ def _steps(run: _Run) -> Iterator[int]:
         news=course.outlook.news_of(course.instance, run.profile),
         events=course.outlook.events_of(course.instance, run.profile),
         outside=course.outlook.outside_of(course.instance, run.profile),
+        lessons=lessons,
         companions=course.outlook.companions_of(),
         flow=course.outlook.flow_of(run.profile),
         debater=run.voice.debater,

@@ -159,6 +159,8 @@ def review_now(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed:
 def refused(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed | None:
     """Return why a trade is not to be reviewed; None where it may be."""
     settings = paying.agents
+    if lesson.facts.kind != "trade":
+        return Reviewed(None, "it was vetoed, and a model is asked about trades alone")
     if settings.memory.review != "model":
         return Reviewed(
             None,
@@ -311,7 +313,7 @@ def open_purse(paying: Paying, asking: Asking, key: ReviewKey, deadline: float) 
     Raises ConfigError for a desk that cannot be seated, and for a vendor that cannot be asked.
     """
     settings, vendors = paying.agents, asking.vendors
-    asked = _alone(settings)
+    asked = alone(settings)
     try:
         tick = tick_worst_case(vendors.prices, settings, vendors.local)
     except ValueError as error:
@@ -342,7 +344,7 @@ def _sent(purse: Purse, request: Request) -> Future[Completion]:
         raise ModelUnavailable("error", type(error).__name__) from None
 
 
-def _alone(settings: AgentSettings) -> AgentSettings:
+def alone(settings: AgentSettings) -> AgentSettings:
     """Return settings with which nobody but the reviewer's model is opened, and who stands in."""
     model = settings.model(REVIEWER.id, REVIEWER.tier)
     vendor, _ = route(model, settings.provider)

@@ -19,6 +19,7 @@ from torra.evaluation.observations import (
     TickSeen,
     TradeSeen,
     four,
+    leaning,
     side_of,
 )
 from torra.tick.debate import SHADOW
@@ -30,6 +31,7 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
     inputs, debated, saved = seen.inputs, seen.debated, seen.saved
     said, counted = debated.deliberation, debated.counted
     ruling, rule = counted.ruling, counted.rule_ruling
+    lessons: Mapping[str, Any] = inputs.lessons.numbers
     return TickSeen(
         instance=inputs.instance.id,
         symbol=inputs.instance.symbol,
@@ -63,6 +65,7 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
         shadow=SHADOW in said.flags,
         opinions=opinions(said),
         elapsed_ms=elapsed_ms,
+        lessons_r=leaning(lessons.get("side", ""), lessons.get("mean_r")),
     )
 
 
