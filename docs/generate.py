@@ -92,7 +92,8 @@ the score that the brain gets.
 (`agents.active_agents`). Every role is given the regime (`market.regime`) and the warnings of the
 bar (`market.triage`). Analysts are asked at once, then the researchers, who also read the analysts'
 reports, then the gate, which reads all of them. Of the news agent's report the others see numbers
-and ids only, never a word.
+and ids only, never a word. Where a profile says so, the agents that `agents.memory.roles` names are
+also told lessons of closed trades in a like market ([memory.md](memory.md)).
 """
 KINDS = {
     "analyst": "Analysts",

@@ -94,9 +94,10 @@ OUTSIDE = {
 OVERLAY = {"agents", "agent_config", "agent_framework", "scoring_rubric"}
 
 MOST_FILES = 18
-LARGER = {"torra/store": 28, "torra/evaluation": 31, "torra/desk": 19}
-"""Rooms with more files at one level: a file per noun of the database, a file per measure; what a
-desk does of its own."""
+LARGER = {"torra/store": 28, "torra/evaluation": 31, "torra/desk": 19, "torra/replay": 19}
+"""Rooms with more files at one level: a file per noun of the database, a file per measure, what a
+desk does of its own, a file per step of a replay.
+"""
 
 
 CONDITIONAL: Final = (ast.If, ast.IfExp, ast.While)
