@@ -181,6 +181,13 @@ def _while_it_holds(value: float, features: Mapping[str, Feature]) -> int | None
     return -_sign(value) if found is not None and found.value == "holds" else None
 
 
+def _of_their_side(value: float, features: Mapping[str, Feature]) -> int | None:
+    """Return how a result of trades leans: to their side if they won."""
+    found = features.get("lessons.side")
+    way = {"LONG": UP, "SHORT": DOWN}.get(str(found.value)) if found is not None else None
+    return None if way is None else way * _sign(value)
+
+
 def _from(middle: float) -> Lean:
     return lambda value, _: _sign(value - middle)
 
@@ -591,6 +598,10 @@ _OTHERS: Final[Mapping[str, FeatureWords]] = {
     "memory.consensus_last": FeatureWords(
         "the last consensus", "the desk saw it rise", "the desk saw it fall", _positive
     ),
+    "lessons.side": _sideless("the side that similar trades are seen from", "", ""),
+    "lessons.similar": _sideless("the number of similar trades", "many", "few"),
+    "lessons.win_share": _sideless("the share of similar trades that won", "many won", "few won"),
+    "lessons.mean_r": FeatureWords("the mean result of similar trades", "", "", _of_their_side),
     "events.available": _sideless("the calendar", "there is one", "there is none"),
     "events.to_next_min": _sideless("the minutes to the next event", "far", "near"),
     "events.since_last_min": _sideless("the minutes since the last event", "long ago", "just now"),

@@ -279,6 +279,9 @@ def _section(model: type[BaseModel], name: str) -> type[BaseModel] | None:
 def _rows(model: type[BaseModel], prefix: str, names: list[str] | None = None) -> Iterator[str]:
     for name in names or list(model.model_fields):
         field = model.model_fields[name]
+        if inner := _section(model, name):
+            yield from _rows(inner, f"{prefix}{name}.")
+            continue
         cells = (
             f"`{prefix}{name}`",
             _default(field),
@@ -313,6 +316,8 @@ def limits(field: FieldInfo) -> str:
     words = [said] if said else []
     for rule in field.metadata:
         words += [text for text in (_rule(rule),) if text]
+    if kind is str:
+        words = [text.replace("of them", "characters") for text in words]
     return ", ".join(words) or _shape(kind)
 
 

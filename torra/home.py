@@ -32,6 +32,9 @@ FIRST_RUN: Final = "first_run.json"
 PRICES: Final = "prices.json"
 """The user's own prices of models."""
 
+LESSONS: Final = "lessons.jsonl"
+"""The lessons for other programs to read: made of the database, and never read back."""
+
 ACCESS: Final = "access.json"
 """Tokens of the pages: never in a backup."""
 

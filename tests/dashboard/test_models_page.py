@@ -91,6 +91,8 @@ def test_what_ticks_cost_is_read_from_the_ledger(
         backing.database.book("paying", f"X|M15|{tick}", rows, at=now, until=now)
         test = Booking("test", "model_test", 1, 1, ANTHROPIC, "claude-haiku-5-5", 0.5)
         backing.database.book("paying", f"models|test|{number}", [test], at=now, until=now)
+        review = Booking("review", "reviewer", 1, 1, ANTHROPIC, "claude-sonnet-5-5", 0.7)
+        backing.database.book("paying", f"review|{number}", [review], at=now, until=now)
     told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
     (spent,) = told["profiles"]
     assert (spent["ticks"], spent["day_so_far_usd"], spent["tick_usd"]) == (2, 0.12, 0.06)

@@ -31,7 +31,7 @@ OPERATIONS = [
 NAMES = [f"{method} {path}" for path, method, _ in OPERATIONS]
 
 
-DIGEST = "6053dc89318879f5153c1055c05487a5aecb3fb3c0ecf18f21a2b3199be116bb"
+DIGEST = "bf4d1fcb2b9f90c2a890e77ace8c58d0ff5c0fe621b978b04299ecb2329f11b1"
 """SHA-256 of the description: whoever changes the API records the new one here."""
 
 

@@ -112,6 +112,8 @@ def test_settings_are_numbered_by_their_first_look_over_all_names(database: Data
         pytest.param("risk", {"capital": 5.0}, True, id="capital"),
         pytest.param("agents", {"debate_rounds": 2}, False, id="rounds"),
         pytest.param("agents", {"mode": "full"}, False, id="desk"),
+        pytest.param("agents", {"memory": {"use": "on"}}, False, id="told of lessons"),
+        pytest.param("agents", {"memory": {"notes": 1}}, True, id="notes that nobody is told"),
         pytest.param("agents", {"role_models": {"bull_researcher": "x"}}, False, id="a model"),
         pytest.param("gate", {"disagreement_floor": 0.5}, False, id="gate"),
         pytest.param("thresholds", {"buy": 0.4}, False, id="thresholds"),
@@ -122,6 +124,16 @@ def test_settings_are_numbered_by_their_first_look_over_all_names(database: Data
 def test_a_setting_that_matters_begins_anew(section: str, changes: Any, same: bool) -> None:
     other = validate(Profile, {section: changes}, "a test")
     assert (fingerprint(other) == fingerprint(Profile())) is same
+
+
+def test_what_is_told_of_lessons_is_part_of_a_setting_that_is_told() -> None:
+    told = [
+        validate(Profile, {"agents": {"memory": {"use": "on", **more}}}, "a test")
+        for more in (
+            {}, {"notes": 1}, {"roles": ["technical"]}, {"embedder": "a"}, {"review": "model"},
+        )
+    ]  # fmt: skip
+    assert len({fingerprint(one) for one in told}) == len(told)
 
 
 def test_a_profile_of_before_the_switch_ran_with_the_first_form_of_the_record_score() -> None:

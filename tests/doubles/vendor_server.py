@@ -56,6 +56,7 @@ TITLES: Final = {
     "bear researcher": "bear_researcher",
     "risk gate": "risk_gate",
     "chart scorer": "chart_scorer",
+    "reviewer": "reviewer",
 }
 STAGES: Final = {
     **dict.fromkeys(("technical", "sentiment", "news", "key_levels", "momentum"), "analysts"),
@@ -63,6 +64,7 @@ STAGES: Final = {
     "bear_researcher": "research",
     "risk_gate": "gate",
     "chart_scorer": "fallback",
+    "reviewer": "review",
 }
 
 MAX_REQUEST: Final = 8 * 1024 * 1024

@@ -12,10 +12,13 @@ from typing import Final
 from tests.faults.planted_debate import DEBATE
 from tests.faults.planted_doors import DOORS
 from tests.faults.planted_hosted import HOSTED
+from tests.faults.planted_lessons import LESSONS
 from tests.faults.planted_storage import STORAGE
 from tests.faults.planted_texts import TEXTS
 from tests.faults.planted_trading import TRADING
 from tests.faults.planting import Fault, faults
 
-FAULTS: Final[tuple[Fault, ...]] = (*faults(STORAGE, DEBATE, HOSTED, TRADING, TEXTS, DOORS),)
+FAULTS: Final[tuple[Fault, ...]] = (
+    *faults(STORAGE, DEBATE, HOSTED, LESSONS, TRADING, TEXTS, DOORS),
+)
 """In the order of the page."""

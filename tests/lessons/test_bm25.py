@@ -11,7 +11,7 @@ import pytest
 
 from tests.cases import cases
 from tests.later import Later
-from torra.lessons.bm25 import K1, B, Postings
+from torra.lessons.bm25 import Postings
 
 bm25s: Any = Later("bm25s")
 
@@ -19,7 +19,7 @@ WORDS = tuple(f"word{at}" for at in range(40))
 
 
 def theirs(texts: list[list[str]], asked: list[str]) -> np.ndarray[Any, Any]:
-    index = bm25s.BM25(method="lucene", k1=K1, b=B, dtype="float64")
+    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75, dtype="float64")
     index.index(texts, show_progress=False)
     known = sorted(set(asked) & {word for text in texts for word in text})
     return np.asarray(index.get_scores(known)) if known else np.zeros(len(texts))

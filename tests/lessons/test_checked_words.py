@@ -29,7 +29,7 @@ from torra.lessons.checked_words import (
     checked,
 )
 from torra.lessons.lesson import LessonFacts, Words
-from torra.lessons.reviews import PART_BYTES
+from torra.lessons.reviews import PART_BYTES, rules_words
 
 SEEN: Final = replace(
     LOST,
@@ -52,6 +52,7 @@ def said(text: str, facts: LessonFacts = SEEN) -> tuple[str, tuple[str, ...]]:
     "text",
     [
         "It lost 1.02 R at the stop.", "It came to -1.02 R.", "It came to minus 1.02 R.",
+        "A loss of 1.02 R.", "It gained 0.41 R at best.", "It lost -1.02 R.",
         "A loss of 1.0 R.", "It lost 102 % of the risk.", "It lost 102% of its risk.",
         "The plan was 2 R.", "It was 0.41 R ahead.", "It was 0.4 R ahead at best.",
         "Held for 3.5 hours.", "A 3.5-hour hold.", "Held for 210 minutes.", "Held for 14 bars.",
@@ -74,6 +75,10 @@ def test_a_sentence_whose_numbers_are_facts_stands(text: str) -> None:
     [
         ("It lost 1.04 R.", NUMBER_UNKNOWN),
         ("It came to +1.02 R.", NUMBER_UNKNOWN),
+        ("It won 1.02 R.", NUMBER_UNKNOWN),  # it lost them
+        ("A gain of 1.02 R.", NUMBER_UNKNOWN),
+        ("It lost 0.41 R.", NUMBER_UNKNOWN),  # that is the best
+        ("A win of -1.02 R.", NUMBER_UNKNOWN),
         ("It lost 3.5 R.", NUMBER_UNKNOWN),  # the hours, as R
         ("It took 1.02 hours.", NUMBER_UNKNOWN),
         ("It lost 1.0234 R.", NUMBER_UNKNOWN),  # nobody was shown so many decimals
@@ -134,6 +139,17 @@ def test_a_part_keeps_three_sentences_that_fit() -> None:
     kept, flags = said(long * 3)
     assert (kept, flags) == ((long * 2).strip(), (TOO_LONG,))
     assert len(kept.encode()) <= PART_BYTES
+
+
+@cases("symbol", ["EURUSD.pro", "BRK.B", "NAS_100", "GER40:CASH", "A", "US500", "BTC-USD"])
+def test_a_symbol_that_looks_like_something_else_may_be_named(symbol: str) -> None:
+    facts = replace(SEEN, symbol=symbol)
+    words = rules_words(facts, NOW)
+    assert symbol in words.setup and checked(words, facts) == words
+    text = f"The long of {symbol} lost 1.02 R."
+    assert said(text, facts) == (text, ())
+    for other in (f"It was {symbol}7 R.", f"It was {symbol}.7 R.", "See evil.com."):
+        assert said(other, facts)[0] == ""
 
 
 def test_own_flags_stay_and_the_reasons_come_once_in_their_order() -> None:

@@ -137,10 +137,7 @@ vectors = st.none() | st.tuples(*[st.sampled_from((-1.0, 0.0, 0.5, 1.0))] * 3).m
 def histories(draw: st.DrawFn) -> list[Entry | Later]:
     numbers = draw(st.lists(st.integers(1, 30), min_size=1, max_size=14, unique=True))
     lessons: list[Entry | Later] = [
-        Entry(
-            number,
-            *(draw(values) for values in (minutes, some_words, texts, vectors, st.booleans())),
-        )
+        draw(st.builds(Entry, st.just(number), minutes, some_words, texts, vectors, st.booleans()))
         for number in numbers
     ]
     later = st.builds(Later, st.sampled_from(numbers), minutes, some_words, texts)
@@ -322,6 +319,15 @@ def test_an_embedder_that_fails_leaves_the_index_as_it_was() -> None:
         index.add(lesson(4, vector=(1.0, 0.0, 0.0)))
     index.add(lesson(5, vector=AHEAD, text="good"))
     assert told(index, vector=AHEAD) == [5, 1]
+
+
+def test_what_comes_between_two_questions_of_one_moment_is_seen() -> None:
+    index = index_of([lesson(1, terms=("range", "spike"))])
+    assert told(index, terms=("range", "spike")) == [1]
+    index.add(lesson(2, terms=("range", "spike")))
+    assert told(index, terms=("range", "spike")) == [2, 1]
+    index.reword(2, START + 3 * MINUTE, (), "")
+    assert told(index, terms=("range", "spike")) == [1]
 
 
 def test_the_newest_five_thousand_are_looked_at() -> None:

@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import ROOT
+from tests.cases import cases
 from tests.examples import examples
 from torra.lessons.directions import GRID, Directions, on_grid
 from torra.lessons.hashed import DIMENSIONS, hashed
+from torra.lessons.ranking import TEXT_FLOOR
 
 EVERYTHING = slice(None)
 
@@ -37,8 +39,32 @@ def test_any_text_has_length_one_or_none(text: str) -> None:
 def test_texts_are_alike_by_words_and_by_parts_of_words() -> None:
     one = hashed("chased a break on thin volume")
     assert cosine(one, hashed("Chased the Break, on thin volume!")) == pytest.approx(1.0)
-    assert cosine(one, hashed("chasing breaks while volumes thinned")) > 0.35
-    assert cosine(one, hashed("slugs come at night after rain")) < 0.35
+    assert cosine(one, hashed("chasing breaks while volumes thinned")) > TEXT_FLOOR
+    assert cosine(one, hashed("slugs come at night after rain")) < TEXT_FLOOR
+
+
+PROSE = (
+    "Short BTCUSD H1 with the trend, London session; price against its retracements spoke against "
+    "it; volume heavy. Lost 1.99 R in 7.2 days by a close; it was 0.5 R ahead at best. One trade, "
+    "not a rule: it had no plan to measure it by."
+)
+
+
+@cases(
+    ("terms", "passes"),
+    [
+        ("with_trend mo_rsi_for pa_body_for pa_wicks_against", True),
+        ("with_trend mo_rsi_for kl_cloud_for kl_lines_for", True),
+        ("with_trend kl_trend_for kl_cloud_for kl_lines_for", False),
+        ("against_trend mo_rsi_against pa_body_against pa_wicks_for", False),
+        ("against_trend mo_macd_for pa_bars_for pa_gaps_against", False),
+    ],
+)
+def test_two_of_four_names_of_code_are_a_likeness_and_their_letters_are_none(
+    terms: str, passes: bool
+) -> None:
+    lesson = hashed(f"with_trend mo_rsi_for pa_body_for pa_wicks_against {PROSE}")
+    assert (cosine(hashed(terms), lesson) >= TEXT_FLOOR) is passes
 
 
 def test_tags_alone_make_no_texts_alike() -> None:
@@ -53,7 +79,7 @@ def test_texts_of_other_words_are_not_alike() -> None:
         for _ in range(60)
     ]
     found = [cosine(a, b) for at, a in enumerate(texts) for b in texts[:at]]
-    assert max(found) < 0.35
+    assert max(found) < TEXT_FLOOR
     assert abs(sum(found) / len(found)) < 0.01, "a sign for each place: no two are alike by length"
 
 

@@ -23,6 +23,7 @@ from torra.profiles.book import ProfileBook, usable
 from torra.profiles.fields import (
     ABSENT,
     DEFAULT,
+    Place,
     canonical,
     changed,
     flat,
@@ -32,7 +33,15 @@ from torra.profiles.fields import (
     written,
 )
 from torra.profiles.fields import settings as every_setting
-from torra.profiles.guard import LOOSENS, SECTIONS, command_line, compare, direction, loosening
+from torra.profiles.guard import (
+    LOOSENS,
+    SECTIONS,
+    command_line,
+    compare,
+    direction,
+    leads_out,
+    loosening,
+)
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 DESK = DeskSettings(instances=(Instance(symbol="BTCUSD"),))
@@ -203,6 +212,9 @@ WAYS = {
     "value of a tick": (("symbols", "BTCUSD", "tick_value"), 0.01, 0.001, 0.1),
     "size of a tick": (("symbols", "BTCUSD", "tick_size"), 0.01, 0.1, 0.001),
     "fewer": (("symbols", "EURUSD", "currencies"), ["EUR", "USD"], ["EUR"], ["EUR", "USD", "GBP"]),
+    "more": (("agents", "memory", "roles"), ["bull_researcher"], ["bear_researcher"], []),
+    "notes in words": (("agents", "memory", "notes"), 1, 3, 0),
+    "told of lessons": (("agents", "memory", "use"), "auto", "on", "off"),
     "calendar": (("events", "calendar"), "", "/etc/events.csv", "events.csv"),
     "path": (("news", "file"), "a.jsonl", "../b.jsonl", "b.jsonl"),
     "windows path": (("news", "file"), "a.jsonl", "\\\\host\\b", "sub\\b.jsonl"),
@@ -225,6 +237,20 @@ def test_taking_the_calendar_out_loosens_and_so_does_another_one() -> None:
     for after in ("", "other.csv"):
         (change,) = compare(with_calendar, changed(DEFAULT, {("events", "calendar"): after}))
         assert change.way == "loosens"
+
+
+def test_a_model_that_reviews_loosens_and_so_does_any_other_embedder() -> None:
+    review: Place = ("agents", "memory", "review")
+    rules, model = (changed(DEFAULT, {review: who}) for who in ("rules", "model"))
+    (change,) = compare(rules, model)
+    assert change.way == "loosens"
+    (change,) = compare(model, rules)
+    assert change.way == "tightens"
+    folder = changed(DEFAULT, {("agents", "memory", "embedder"): "models/potion"})
+    for before, after in ((DEFAULT, folder), (folder, DEFAULT)):
+        (change,) = compare(before, after)
+        assert change.way == "loosens"
+        assert leads_out([change]) == ["agents.memory.embedder"]
 
 
 def test_a_symbol_that_comes_or_goes_needs_the_command_line() -> None:

@@ -242,6 +242,8 @@ def other(value: Any) -> list[Any]:
         "never",
         "shadow",
         "high",
+        "on",
+        "model",
     )
     return [word for word in (*words, "X") if word != value]
 

@@ -2,7 +2,8 @@
 
 A world in simulated time: several symbols on two profiles, ticks that overlap, answers that come,
 fail, hang or come late, restarts that forget everything but the file, edits of the ceiling, a clock
-that is set back, a database that fails. The world keeps its own account of what was truly spent.
+that is set back, a database that fails, and reviews of closed trades between the ticks. The world
+keeps its own account of what was truly spent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -32,8 +34,16 @@ from agents.contracts import (
     SourceType,
 )
 from agents.debate.deliberation import Deliberation
-from agents.registry import AGENTS
+from agents.registry import AGENTS, REVIEWER
 from instance_database import Database, TickKey
+from torra.desk.memory import reviews
+from torra.desk.memory.reviews import (
+    ANSWER_SECONDS,
+    TICKS_FIRST,
+    Paying,
+    ReviewKey,
+    open_purse,
+)
 from torra.errors import StoreUnavailable
 from torra.providers.prices import CHAT_TOKENS, OUTPUT_ALLOWANCE, SCHEMA_TOKENS, PriceList
 from torra.tick.spending import HOUR, LINGER, LateRows, Purse, worst_case
@@ -61,6 +71,9 @@ FATES: Final = (
 
 LOCAL: Final = "openai_compatible"
 PRICES: Final = PriceList(now=lambda: START)
+KEPT_FOR_A_TICK: Final = 0.002
+"""What one tick of these worlds may cost for a review's purse, in USD."""
+
 NOTHING: Final = Deliberation(
     SourceType.L1_ONLY, {}, {}, {}, {}, {}, GateRuling(), GateRuling()
 )  # fmt: skip
@@ -111,7 +124,7 @@ class World:
         self.fates = self.chance.choice(FATES)
         self.profiles = {f"{seed}-{name}": self._settings() for name in ("calm", "rash")}
         self.spends: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-        self.asked = 0
+        self.asked = self.reviews = 0
         self.incarnation = 0
         self.late: dict[str, LateRows] = defaultdict(LateRows)
         self.database = self._opened()
@@ -122,6 +135,7 @@ class World:
         for profile in self.profiles:
             for symbol in ("BTCUSD", "XAUUSD", "EURUSD")[: self.chance.randint(1, 3)]:
                 self._stream(profile, symbol)
+            self._reviews(profile)
         for happening, often in ((self._edit, 3), (self._restart, 2), (self._clock_back, 1)):
             for _ in range(self.chance.randint(0, often)):
                 self.at(self.chance.uniform(0, LENGTH), happening)
@@ -160,6 +174,18 @@ class World:
         ceiling *= self.chance.uniform(0.9, 1.3)
         return settings.model_copy(update={"max_api_cost_per_hour": ceiling})
 
+    def _reviews(self, profile: str) -> None:
+        """Have closed trades reviewed: some right among the ticks' bursts, some between them."""
+
+        def review() -> None:
+            Review(self, profile).step()
+
+        for _ in range(self.chance.randint(0, 6)):
+            burst = self.chance.choice([0.0, HOUR.total_seconds(), self.chance.uniform(0, LENGTH)])
+            moment = burst + self.chance.uniform(0, 60)
+            if moment >= self.time:
+                self.at(moment, self.alive(review))
+
     def _edit(self) -> None:
         profile = self.chance.choice(list(self.profiles))
         settings = self.profiles[profile]
@@ -173,6 +199,7 @@ class World:
         self.late = defaultdict(LateRows)
         for profile in self.profiles:
             self._stream(profile, "BTCUSD")
+            self._reviews(profile)
 
     def _clock_back(self) -> None:
         self.set_back += self.chance.choice([5.0, 300.0, 4000.0])
@@ -229,6 +256,10 @@ class Tick:
             deadline=self.deadline,
             late=world.late[profile],
         )
+
+    @property
+    def row_key(self) -> str:
+        return self.key.text
 
     def step(self) -> None:
         """Run the next stage, or end the tick."""
@@ -333,7 +364,7 @@ class Tick:
         row = self.world.database._row(
             "SELECT state, usd FROM ledger WHERE profile = ? AND torra_key = ? AND role = ? "
             "AND round = ? AND attempt = ?",
-            self.profile, self.key.text, request.role.id, request.round, request.attempt,
+            self.profile, self.row_key, request.role.id, request.round, request.attempt,
         )  # fmt: skip
         assert row is not None and row["state"] == "reserved" and row["usd"] > 0
 
@@ -351,6 +382,60 @@ class Tick:
                 future.set_result(heard)
 
         self.world.at(moment, self.world.alive(on_event))
+
+
+class Review(Tick):
+    """One review: a single request, booked by the reviewer's own purse."""
+
+    def __init__(self, world: World, profile: str) -> None:
+        self.world, self.profile = world, profile
+        self.settings = world.profiles[profile]
+        self.ceiling = self.settings.max_api_cost_per_hour
+        self.deadline = world.time + ANSWER_SECONDS
+        self.review_key = ReviewKey(f"{next(world.number):012x}")
+        clock = SimpleNamespace(real_now=world.now, monotonic=lambda: world.time)
+        # It opens no provider here, so that its requests come to this world's vendor.
+        vendors = SimpleNamespace(
+            prices=PRICES, local=is_local, provider=lambda _: SimpleNamespace(submit=self.answer)
+        )
+        place: Any = SimpleNamespace(database=world.database, vendors=vendors, clock=clock)
+        paying = Paying(profile, self.settings)
+        self.purse = open_purse(paying, place, self.review_key, self.deadline)
+
+    @property
+    def row_key(self) -> str:
+        return self.review_key.text
+
+    def step(self) -> None:
+        """Ask, if it is granted, and see what came of it."""
+        world = self.world
+        bound = CallBound(
+            REVIEWER.id,
+            self.settings.model(REVIEWER.id, REVIEWER.tier),
+            prompt_bytes=BYTES,
+            output_tokens=OUTPUT,
+            requests=1,
+            round=world.chance.randint(1, 2),
+        )
+        request = asking(bound, 1)
+        try:
+            granted = self.purse.reserve("review", [bound])
+        except StoreUnavailable:
+            granted = False
+        if not granted:
+            self._refused([request])
+            return
+        if worst_case(PRICES, self.settings, is_local, bound):
+            spent = world.database.spent(self.profile, world.now() - HOUR)
+            assert spent + TICKS_FIRST * KEPT_FOR_A_TICK <= self.ceiling + 1e-9
+        world.reviews += 1
+        self.purse.submit(request)
+        self._refused([request])
+        until = self.deadline if world.chance.random() < 0.3 else world.time + 8.0
+        world.at(until, world.alive(self._end))
+
+    def _end(self) -> None:
+        self.purse.paid()
 
 
 def bounds_of(
@@ -377,7 +462,7 @@ def cancel(future: Future[Completion]) -> None:
 
 def asking(bound: CallBound, attempt: int) -> Request:
     return Request(
-        role=AGENTS[bound.role_id].role,
+        role=REVIEWER if bound.role_id == REVIEWER.id else AGENTS[bound.role_id].role,
         round=bound.round,
         attempt=attempt,
         symbol="BTCUSD",
@@ -423,17 +508,21 @@ def excess(spends: list[tuple[float, float, float]]) -> float:
 
 
 def test_no_sliding_hour_costs_more_than_its_ceiling(
-    tmp_path: Path, scaled: Callable[..., int]
+    tmp_path: Path, scaled: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "torra.db"
     Database.open(path, now=lambda: START).close()
-    asked = binding = 0
+    # Ticks of this world are small, and so is what a review leaves to them.
+    monkeypatch.setattr(reviews, "tick_worst_case", lambda *_: KEPT_FOR_A_TICK)
+    asked = binding = reviewed = 0
     for seed in range(scaled(10_000, 12)):
         world = World(path, seed)
         world.run()
         asked += world.asked
+        reviewed += world.reviews
         for profile, spends in world.spends.items():
             over = excess(spends)
             assert over <= 1e-9, f"sequence {seed}, profile {profile}: {over} USD above"
             binding += over > -0.25 * max(row[2] for row in spends)
     assert asked and binding, "the worlds never came near a ceiling"
+    assert reviewed, "no trade was reviewed"

@@ -97,7 +97,7 @@ def test_what_a_tick_was_told_stands_in_its_record_prompts_and_store(
 
 
 def test_the_scores_of_level_one_stay_what_they_are() -> None:
-    ticks = remembering.keys(112)
+    ticks = remembering.keys(160)
     there, alone = store(), store()
     one = remembering.run(there, remembering.profile(), ticks, remembering.recall_of(there))
     other = remembering.run(alone, remembering.profile("off"), ticks, None)

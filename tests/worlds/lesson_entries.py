@@ -80,7 +80,7 @@ def kinds(chance: random.Random, count: int = 8) -> list[Kind]:
 def query(chance: random.Random, kind: Kind, noise: float = 0.1) -> Query:
     """Return what a tick in a market of a kind asks: words of code, and its situation."""
     terms = _terms(chance, kind, noise)
-    return Query(terms, " ".join(terms).replace("_", " "), _vector(chance, kind, noise))
+    return Query(terms, " ".join(terms), _vector(chance, kind, noise))
 
 
 def entry(
@@ -89,7 +89,7 @@ def entry(
     """Return a lesson of a market of a kind."""
     terms = _terms(chance, kind, noise)
     told = TAGGED.format(r=chance.gauss(0.0, 1.0), hours=chance.randrange(1, 40))
-    text = f"{told} {' '.join(terms).replace('_', ' ')}. {kind.saying}"
+    text = f"{' '.join(terms)} {told} {kind.saying}"
     vector = _vector(chance, kind, noise)
     words = content_words(kind.saying)
     return Entry(number, known_at, (*terms, *words), text, vector, chance.random() < 0.8)

@@ -133,6 +133,16 @@ def _swapped(chance: random.Random, facts: LessonFacts) -> Attack:
     return Attack(f"It came to {''.join(digits)} R.", ("".join(digits),))
 
 
+def _turned(chance: random.Random, facts: LessonFacts) -> Attack:
+    """Return a loss that is told as a gain, or a gain that is no fact."""
+    told = f"{abs(facts.r) + 3_000:.2f}" if facts.r > 0 else f"{abs(facts.r):.2f}"
+    others = {f"{value:.2f}" for value in (facts.mfe_r, facts.planned_r, facts.slipped_r,
+                                           facts.surprise)}  # fmt: skip
+    told = f"{float(told) + 3_000:.2f}" if told in others or told == "0.00" else told
+    word = chance.choice(("won", "gained", "made", "earned"))
+    return Attack(f"It {word} {told} R.", (f"{word} {told} R",))
+
+
 def _other_symbol(chance: random.Random, facts: LessonFacts) -> Attack:
     names = ("GBPJPY", "TSLA", "NAS100", "solana", "Nvidia", "gbpusd", "DE40", "WTI", "silver")
     name = chance.choice(names)
@@ -156,6 +166,7 @@ ATTACKS: Final[dict[str, Callable[[random.Random, LessonFacts], Attack]]] = {
     "date": _numbered("It began on {i}-03-02.", "In {i} it worked.", "At 09:{i} it turned."),
     "percent sign": _numbered("A gain of {n}%.", "A gain of %{i}.", "{i} per cent of risk."),
     "swapped digit": _swapped,
+    "a loss as a win": _turned,
     "fact in another unit": _said(
         "It came to |{h} pips|.", "|{r} lots| were traded.", "It gained |{r} dollars|.",
         "It came to |{r} thousand| R.", "It came to |1e{r}| R", "Weight |{r}.|", "|{r} million|.",

@@ -21,6 +21,7 @@ from torra.commands.checking import consistency, lookahead
 from torra.commands.cli_errors import one_line, plainly
 from torra.commands.init import init
 from torra.commands.jobs import jobs
+from torra.commands.lessons import lessons, review
 from torra.commands.models import models
 from torra.commands.money import money
 from torra.commands.notices import notices
@@ -74,8 +75,8 @@ CHAPTERS: Final[Mapping[str, tuple[str, ...]]] = {
         "notices",
     ),
     "Judge": (
-        "money", "cost", "changed", "scorecard", "standing", "replay", "recompose", "sweep",
-        "lookahead", "consistency",
+        "money", "cost", "lessons", "review", "changed", "scorecard", "standing", "replay",
+        "recompose", "sweep", "lookahead", "consistency",
     ),
     "Keep": ("backup", "restore", "audit", "doctor"),
 }  # fmt: skip
@@ -404,8 +405,8 @@ def doctor(home: Path, as_json: bool) -> None:
 
 COMMANDS = (
     init, profile, token, audit, backup, restore,
-    replay, recompose, sweep, scorecard, standing, changed, money, models, notices, jobs, outside,
-    lookahead, consistency,
+    replay, recompose, sweep, scorecard, standing, changed, money, lessons, review, models, notices,
+    jobs, outside, lookahead, consistency,
 )  # fmt: skip
 
 for command in COMMANDS:

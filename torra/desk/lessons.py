@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from instance_database import Database
 from torra.clock import duration
-from torra.config import Profile
+from torra.config import Instance, Profile
 from torra.desk.models.embedders import open_embedder
 from torra.errors import ConfigError
 from torra.feeds.protocol import Feed
@@ -60,6 +60,18 @@ class DeskLessons:
         close = facts.bar_time + duration(facts.timeframe)
         # Anew each time: a warm-up may still be on its way.
         return WarmUps(self._database).has(facts.instance, facts.timeframe, close)
+
+
+def standing(database: Database, setups: Iterable[tuple[Instance, Profile]]) -> str:
+    """Return in a sentence how many lessons there are, and whose ticks are told of them."""
+    count, reviewed = database.lesson_count(), database.review_count()
+    lessons = "no lesson yet" if not count else f"{count:,} {'lesson' if count == 1 else 'lessons'}"
+    words = (
+        f", {reviewed:,} {'review' if reviewed == 1 else 'reviews'} by a model" if reviewed else ""
+    )
+    told = [instance.id for instance, profile in setups if profile.agents.remembers()]
+    use = f"ticks of {', '.join(told)} are told" if told else "no tick is told of lessons"
+    return f"{lessons}{words}; {use} (agents.memory.use)"
 
 
 def _embedder(name: str) -> Embed:

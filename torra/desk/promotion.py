@@ -434,7 +434,8 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
         "agents": {
             name: value
             for name, value in agents.model_dump(mode="json").items()
-            if name not in NO_MATTER
+            # What is told of lessons is no part of a setting that is told of none.
+            if name not in NO_MATTER and (name != "memory" or agents.remembers())
         },
         "gate": profile.gate.model_dump(),
         "weights": profile.sentiment_weights.model_dump(),

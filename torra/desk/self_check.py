@@ -27,7 +27,9 @@ from torra import owner_only
 from torra.backup.restore import command
 from torra.clock import System, duration, floor, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
-from torra.desk import start_check, timeframe_clocks, wiring
+from torra.desk import lessons, start_check, timeframe_clocks, wiring
+from torra.desk.memory import lesson_mirror
+from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import subject_of
 from torra.desk.watches import BY_A_DESK
 from torra.errors import ConfigError, DataUnavailable, TorraError
@@ -575,6 +577,7 @@ def _database(place: Place) -> Iterator[CheckResult]:
         yield from _sides(home, database)
         yield from _timeframes(home, database)
         yield from _unsent(place, database)
+        yield from _lessons(home, database)
         yield from _streams(home, database)  # last: a feed may refuse to be opened
     finally:
         database.close()
@@ -708,6 +711,25 @@ def _records(home: Path, database: Database) -> Iterator[CheckResult]:
                 f"{command(home, 'import')} FILE --symbol {instance.id} --timeframe {timeframe} "
                 "brings older bars (docs/mt5.md)",
             )
+
+
+def _lessons(home: Path, database: Database) -> Iterator[CheckResult]:
+    """Say how many lessons there are; check their mirror, and each profile's embedder."""
+    profiles = _profiles(home)
+    setups = [(item, profile) for profile, items in profiles.values() for item in items]
+    yield CheckResult("lessons", "ok", lessons.standing(database, setups))
+    mirror = lesson_mirror.compare(home, database.lessons_since)
+    if not mirror.same:
+        yield CheckResult(
+            "lessons", "warning", mirror.sentence, "the next start of the desk makes it anew"
+        )
+    for name, (profile, _) in profiles.items():
+        try:
+            if profile.agents.remembers():
+                open_embedder(profile.agents.memory.embedder)
+        except ConfigError as error:
+            remedy = f"name another agents.memory.embedder in profile {name}, or hashed"
+            yield CheckResult("lessons", "error", str(error), remedy)
 
 
 def _sides(home: Path, database: Database) -> Iterator[CheckResult]:

@@ -36,6 +36,8 @@ from torra.config import (
     load_profile,
 )
 from torra.desk.event_stream import EventStream
+from torra.desk.memory.lesson_mirror import LessonMirror
+from torra.desk.memory.reviewer import Reviewer
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import Outlook, currencies_of
 from torra.desk.roster import InstanceSetup, Refit
@@ -167,6 +169,9 @@ def open_desk(
     def outlook_now() -> Outlook:
         return found[0].roster.outlook or outlook  # it may be another one after a take-over, too
 
+    def watched() -> list[tuple[Instance, Profile]]:
+        return [(one.instance, one.profile) for one in found[0].setups.values()]
+
     try:
         outlook = watch(profiles.values())
         models = open_models(folder, database)
@@ -202,12 +207,21 @@ def open_desk(
         notices = DeskNotices(
             database,
             settings.notices,
-            lambda: [(one.instance, one.profile) for one in found[0].setups.values()],
+            watched,
             lambda: found[0].clock,
             partial(open_notices, folder, settings, dict(os.environ)),
             lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
             settings.paper_currency,
         )
+        reviewer = Reviewer(
+            database,
+            models,
+            watched,
+            lambda: found[0].clock,
+            lambda: found[0].holds_lease(),  # noqa: PLW0108 - the desk is not there yet
+            LessonMirror(folder, database.lessons_since),
+        )
+        events.listen(lambda _: reviewer.wake())
         desk = Desk(
             database,
             setups,
@@ -218,6 +232,7 @@ def open_desk(
             at_close=partial(
                 _each,
                 worker.rest,
+                reviewer.rest,
                 notices.close,
                 courier.close,
                 lambda: outlook_now().close(),
@@ -234,11 +249,13 @@ def open_desk(
                 lambda: outlook_now().start(),
                 courier.start,
                 notices.start,
+                reviewer.start,
                 worker.start,
             ),
             at_stand_by=partial(
                 _each,
                 worker.rest,
+                reviewer.rest,
                 events.rest,
                 host_files.rest,
                 notices.rest,

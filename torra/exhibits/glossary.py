@@ -254,6 +254,41 @@ THESIS: Final = (
     Entry("Undecided", "It is too early to say, or a person ended the trade."),
 )
 
+LESSONS: Final = (
+    Entry(
+        "Lesson",
+        "What a closed trade came to, and words about it. Later ticks may be told of it.",
+        "Facts are arithmetic and never change. Words are written by the rules at once, by a model "
+        "later or never; code leaves out what is no fact. A lesson counts for ticks whose bar "
+        "closes after it was known.",
+    ),
+    Entry(
+        "On the way",
+        "How far the trade stood against you at worst, and in your favour at best.",
+        "In R, over the whole bars between fill and end, and the end itself. Also called MAE and "
+        "MFE: maximum adverse and maximum favourable excursion.",
+    ),
+    Entry(
+        "Surprise",
+        "How far the result lies from what the plan was worth. A lucky win is a surprise too.",
+        "|R − expected R|. Expected: p × planned R − (1 − p), where p is the chance to reach the "
+        "target first without a drift, 1 ÷ (1 + planned R), pulled to the share of wins of a "
+        "stored replay. Without one the plan is worth 0 R.",
+    ),
+    Entry(
+        "Vetoed lesson",
+        "An opening that the gate took away, followed on paper to its end. No order came of it.",
+        "One for each stretch of vetoes of a side. It counts in no average of trades.",
+    ),
+    Entry(
+        "Similar trades",
+        "Of the closed trades in a market most like this one, at most 20: how many there are.",
+        "Nearest by 16 numbers of the market at the opening, seen from the side of the trade. "
+        "Share of wins: (wins + 2) ÷ (n + 4). Mean R: sum of R ÷ (n + 10). Below 5 neither is "
+        "told.",
+    ),
+)
+
 COSTS: Final = (
     Entry(
         "Ceiling",
@@ -333,6 +368,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Orders": ORDERS,
     "Checks of an approval": CHECKS,
     "How a trade stands": THESIS,
+    "Lessons": LESSONS,
     "Cost": COSTS,
     "News and calendar": NEWS,
     "Desk": DESK,

@@ -67,6 +67,8 @@ class _Check:
         self._figures = figures(facts)
         self._own = _own_names(facts)
         self._masks = _masks(facts)
+        # Some symbols look like an address or like code: EURUSD.pro, NAS_100.
+        self._symbol = re.compile(rf"(?<!\w){re.escape(facts.symbol)}(?!\w)")
 
     def part(self, text: str) -> str:
         """Return the sentences of a part that may stand."""
@@ -87,7 +89,10 @@ class _Check:
 
     def _flag(self, raw: str) -> str:
         """Return why a sentence may not stand; "" where it may."""
-        return _shape(raw) or self._meaning(raw.translate(TYPOGRAPHY))
+        if len(raw.encode("utf-8", "backslashreplace")) > PART_BYTES and not FENCES.search(raw):
+            return TOO_LONG
+        told = self._symbol.sub("it", raw)
+        return _shape(told) or self._meaning(told.translate(TYPOGRAPHY))
 
     def _meaning(self, text: str) -> str:
         if any(word.lower() in COMMANDS for word in WORD.findall(text)) or PHRASES.search(text):
@@ -121,7 +126,11 @@ class _Check:
             return False  # 1 000 is no 1
         unit = read["unit"] or (following["unit"] if following else "")
         before = PREVIOUS.search(text[: found.start()])
-        sign = read["sign"] or (SIGNS.get(before[1].lower(), "") if before else "")
+        told = SIGNS.get(before[1].lower(), "") if before else ""
+        signs = {read["sign"], told} - {""}
+        if len(signs) > 1:
+            return False  # a win of -1 R
+        sign = next(iter(signs), "")
         return any(
             one.says(read["digits"], sign) and _fits(one, unit, about) for one in self._figures
         )
@@ -132,7 +141,6 @@ def _shape(raw: str) -> str:
     text = raw.translate(TYPOGRAPHY)
     tests = (
         (FENCE, FENCES.search(raw)),
-        (TOO_LONG, len(raw.encode("utf-8", "backslashreplace")) > PART_BYTES),
         (LINK, LINKS.search(raw)),
         (NUMBER_UNKNOWN, any(map(_is_odd_number, raw))),
         (LETTERS, not text.isascii() or not text.isprintable()),
@@ -210,8 +218,13 @@ NUMBER: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<digits>\d{1,9}(?:\.\d{1,9})?)(?:-?(?P<unit>R|h|x|%|min|bar|hour|day|minute))?"
 )
 NEXT: Final = re.compile(r"\s+(?P<unit>%|[A-Za-z]+|\d)|%")
-PREVIOUS: Final = re.compile(r"([A-Za-z]+|[+-])\s+$")
-SIGNS: Final = {"minus": "-", "negative": "-", "plus": "+", "positive": "+", "+": "+", "-": "-"}
+PREVIOUS: Final = re.compile(r"([A-Za-z]+|[+-])(?:\s+of)?\s+$")
+SIGNS: Final = {
+    **dict.fromkeys(("minus", "negative", "lost", "loss", "losing", "-"), "-"),
+    **dict.fromkeys(("plus", "positive", "won", "win", "winning", "gained", "gain", "+"), "+"),
+    **dict.fromkeys(("made", "earned", "profit"), "+"),
+}
+"""What the word before a number says of its sign: a loss of 1.02 R is -1.02 R."""
 
 TYPOGRAPHY: Final = str.maketrans(
     {"–": "-", "—": "-", "−": "-", "‐": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"',

@@ -30,6 +30,7 @@ from typing import Any, Final
 from torra.lessons.content_words import content_words
 from torra.lessons.lesson import Fresh, Lesson, LessonFacts, Situation, Words
 from torra.lessons.ranking import Embed, Entry, LessonIndex, Near, Query, Ranked
+from torra.lessons.reviews import AUTHOR, ONE
 from torra.verdict.risk_engine import PositionSide
 
 log = logging.getLogger("torra")
@@ -328,14 +329,18 @@ def note_text(
 
     `numbers` are those that the tick was told beside it.
     """
-    whose = "vetoed" if facts.kind == "vetoed" else "rules" if words.author == "rules" else "review"
+    whose = "rules" if words.author == AUTHOR else "review"
+    if facts.kind == "vetoed":
+        whose = "vetoed"
     market = facts.situation
     where = "" if market is None else f" {market.regime} {market.session}".rstrip()
     head = (
         f"[{whose}, {_ago(as_of - facts.known_at)} ago] {facts.side} {facts.symbol} "
         f"{facts.timeframe}{where}, {facts.outcome} {facts.r:+.2f} R, {facts.evolution.lower()}"
     )
-    said = words.setup if words.author == "rules" else words.rule or words.setup
+    said = words.rule or words.setup
+    if words.author == AUTHOR:  # the support says so too
+        said = said.removeprefix(ONE[facts.kind])
     support = _support(numbers)
     room = NOTE_BYTES - len(f"{head}; ; {support}".encode())
     said = said if len(said.encode()) <= room else _cut(said, room)

@@ -78,6 +78,7 @@ TITLES: Final = {
     "risk": "Risk",
     "agents": "Agents",
     "agents.role_models": "Models of single agents",
+    "agents.memory": "Lessons of earlier trades",
     "news": "News",
     "events": "Scheduled events",
 }

@@ -18,10 +18,12 @@ from typing import Any, Final, Literal
 
 from torra.profiles.fields import ABSENT, USUAL, Place, flat, named, written
 
-Direction = Literal["up", "down", "any", "free", "fewer", "path", "calendar"] | tuple[str, ...]
+Direction = (
+    Literal["up", "down", "any", "free", "fewer", "more", "path", "calendar"] | tuple[str, ...]
+)
 """What loosens a setting: a greater number (up), a smaller one (down), any change, none (free), an
-entry less (fewer), a path that leaves the home, a calendar that goes or changes, or, of several
-choices, a later one.
+entry less (fewer) or one more (more), a path that leaves the home, a calendar that goes or changes,
+or, of several choices, a later one.
 """
 
 SECTIONS: Final = ("risk", "gate", "symbols")
@@ -79,6 +81,11 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "agents.role_models.*": "free",
     "agents.fallback_model": "free",
     "agents.picture_file": "path",
+    "agents.memory.use": ("off", "auto", "on"),
+    "agents.memory.roles": "more",
+    "agents.memory.notes": "up",
+    "agents.memory.embedder": "any",
+    "agents.memory.review": ("rules", "model"),
     "news.file": "path",
     "events.calendar": "calendar",
 }
@@ -86,13 +93,14 @@ LOOSENS: Final[Mapping[str, Direction]] = {
 a position be larger. Provider and models are guarded because they cost money; the ceiling holds all
 the same. `agents.influence` is guarded because agents that count have a say in what is traded. The
 thresholds are guarded as the cooldown is: a lower one lets through several times the trades.
+`agents.memory` is guarded because words of a model, written long ago, reach an agent through it.
 """
 
 MORE_TRADES: Final = ("thresholds.buy", "thresholds.sell", "gate.max_spread_atr")
 """Guarded settings that let more trades through when they are loosened."""
 
-PATHS: Final = ("agents.picture_file", "news.file", "events.calendar")
-"""Settings that name a file."""
+PATHS: Final = ("agents.picture_file", "news.file", "events.calendar", "agents.memory.embedder")
+"""Settings that name a file or a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +205,8 @@ def _loosens(known: Direction, before: Any, after: Any) -> bool:
     if known == "fewer":
         # No currencies at first means that they come from the symbol's name, which a list replaces.
         return not before or not set(before) <= set(after)
+    if known == "more":
+        return not set(after) <= set(before)
     if known == "path":
         return not _inside(after)
     # Any change, or a calendar: a first one only tightens, another one may know fewer events.

@@ -32,7 +32,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import sqlite_utils
 
@@ -76,6 +76,15 @@ NO_ROOM: Final = 1_000_000
 
 WANTED_BYTES: Final = 200_000_000
 """Below this a day's log, a backup before a migration, or a copy for `torra tick` may not fit."""
+
+
+class Keyed(Protocol):
+    """What calls and bookings are made for: a tick, or something beside the ticks."""
+
+    @property
+    def text(self) -> str:
+        """The key as the tables hold it."""
+        ...
 
 
 class TickKey(NamedTuple):

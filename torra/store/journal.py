@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from agents.contracts import CallRecord, Request
 from torra.errors import MALFORMED
-from torra.store.connection import Store, TickKey, stamp, to_json
+from torra.store.connection import Keyed, Store, TickKey, stamp, to_json
 from torra.verdict.signal_states import EXECUTED
 
 CALL_COLUMNS: Final = (
@@ -118,7 +118,7 @@ class JournalStore(Store):
         }
         self._add("journal", row)
 
-    def write_calls(self, key: TickKey, calls: Sequence[CallRecord]) -> None:
+    def write_calls(self, key: Keyed, calls: Sequence[CallRecord]) -> None:
         """Store what was asked and answered, one row for each (tick, role, round, attempt)."""
         at = self._moment()
         with self.transaction():

@@ -135,6 +135,21 @@ class LedgerStore(Store):
         )  # fmt: skip
         return float(row["usd"]) if row else 0.0
 
+    def rounds_asked(self, profile: str, key: str, since: datetime) -> int:
+        """Return how often something beside the ticks was asked about, by its calls and bookings.
+
+        Bookings that cost something count from `since` on: a call that a crash cut off has no other
+        trace.
+        """
+        row = self._row(
+            "SELECT coalesce(max(round), 0) AS rounds FROM ("
+            "SELECT round FROM calls WHERE torra_key = ? UNION ALL "
+            "SELECT round FROM ledger "
+            "WHERE profile = ? AND until > ? AND torra_key = ? AND usd > 0)",
+            key, profile, stamp(since), key,
+        )  # fmt: skip
+        return int(row["rounds"]) if row else 0
+
     def ledger_rows(self, since: datetime, profile: str | None = None) -> list[dict[str, Any]]:
         """Return the rows that count since a moment, oldest first."""
         which = "" if profile is None else "AND profile = ?"

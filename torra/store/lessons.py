@@ -107,11 +107,10 @@ class LessonStore(Store):
     def lessons_by(self, numbers: Collection[int]) -> list[Lesson]:
         """Return lessons by their numbers, in that order; unknown ones are left out."""
         rows = self._rows(
-            "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value "
-            "ORDER BY number",
+            "SELECT number, facts FROM json_each(?) k JOIN lesson_facts ON number = k.value",
             json.dumps([*numbers]),
         )
-        return self._lessons(rows)
+        return self._lessons(sorted(rows, key=lambda row: int(row["number"])))
 
     def lessons_since(self, facts: int, words: int) -> Fresh:
         """Return what is newer than two row numbers (0 for all)."""
@@ -202,17 +201,24 @@ class LessonStore(Store):
 
     def lesson_count(self) -> int:
         """Return how many lessons there are."""
-        return self._count("lesson_facts", "1")
+        # Numbered without a gap, and none is ever taken away.
+        return int(self._tuples("SELECT coalesce(max(number), 0) FROM lesson_facts")[0][0])
+
+    def review_count(self) -> int:
+        """Return how often a model wrote of a lesson; the rules wrote once of each."""
+        words = int(self._tuples("SELECT coalesce(max(number), 0) FROM lesson_words")[0][0])
+        return words - self.lesson_count()
 
     def _lessons(self, rows: Sequence[Mapping[str, Any]]) -> list[Lesson]:
         """Return lessons with their words, in the order of their rows."""
         numbers = [int(row["number"]) for row in rows]
         spoken: dict[int, list[Words]] = {number: [] for number in numbers}
-        for row in self._rows(
-            f"SELECT {WORD_COLUMNS} FROM json_each(?) k "  # noqa: S608 - names of ours
-            "JOIN lesson_words ON lesson = k.value ORDER BY number",
+        found = self._rows(
+            f"SELECT number, {WORD_COLUMNS} FROM json_each(?) k "  # noqa: S608 - names of ours
+            "JOIN lesson_words ON lesson = k.value",
             json.dumps(numbers),
-        ):
+        )
+        for row in sorted(found, key=lambda row: int(row["number"])):
             spoken[int(row["lesson"])].append(_words(row))
         return [
             Lesson(number, _facts(row["facts"]), tuple(spoken[number]))
@@ -244,26 +250,19 @@ class LessonStore(Store):
 
     def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
         """Return the vetoed openings of an instance that have not ended, oldest first."""
-        rows = self._rows(
-            "SELECT told FROM vetoed_openings WHERE instance = ? AND ended = 0 ORDER BY decided_at",
-            instance,
-        )
-        return [VetoedOpening.of(json.loads(row["told"])) for row in rows]
+        rows = self._tuples("SELECT told FROM vetoed_openings WHERE instance = ?", instance)
+        found = [VetoedOpening.of(json.loads(told)) for (told,) in rows]
+        return sorted(found, key=lambda one: (one.decided_at, one.sid))
 
-    def keep_vetoed(self, opening: VetoedOpening, *, ended: bool = False) -> None:
+    def keep_vetoed(self, opening: VetoedOpening) -> None:
         """Keep a vetoed opening as it stands now."""
         told = to_json(opening.as_dict())
-        self._upsert(
-            "vetoed_openings",
-            {
-                "sid": opening.sid,
-                "instance": opening.instance,
-                "side": opening.side,
-                "decided_at": stamp(opening.decided_at),
-                "ended": int(ended),
-                "told": told,
-            },
-        )
+        row = {"sid": opening.sid, "instance": opening.instance, "told": told}
+        self._upsert("vetoed_openings", row)
+
+    def end_vetoed(self, sid: str) -> None:
+        """Forget a vetoed opening that has ended: its lesson tells of it."""
+        self._change("DELETE FROM vetoed_openings WHERE sid = ?", sid)
 
     def veto_stretch(self, instance: str) -> str | None:
         """Return the side whose openings are being vetoed now, tick after tick; None for none."""

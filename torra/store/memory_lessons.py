@@ -103,14 +103,17 @@ class MemoryLessons(MemorySignals):
 
     def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
         """Return the vetoed openings of an instance that have not ended, oldest first."""
-        return [one for one in self._vetoed.values() if one.instance == instance]
+        found = (one for one in self._vetoed.values() if one.instance == instance)
+        return sorted(found, key=lambda one: (one.decided_at, one.sid))
 
-    def keep_vetoed(self, opening: VetoedOpening, *, ended: bool = False) -> None:
+    def keep_vetoed(self, opening: VetoedOpening) -> None:
         """Keep a vetoed opening as it stands now."""
-        if not ended:
-            self._put(self._vetoed, opening.sid, opening)
-        elif opening.sid in self._vetoed:
-            self._drop(self._vetoed, opening.sid)
+        self._put(self._vetoed, opening.sid, opening)
+
+    def end_vetoed(self, sid: str) -> None:
+        """Forget a vetoed opening that has ended: its lesson tells of it."""
+        if sid in self._vetoed:
+            self._drop(self._vetoed, sid)
 
     def veto_stretch(self, instance: str) -> str | None:
         """Return the side whose openings are being vetoed now, tick after tick; None for none."""

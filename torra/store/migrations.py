@@ -739,11 +739,8 @@ CREATE TABLE lesson_uses (
 CREATE INDEX lesson_uses_lesson ON lesson_uses (lesson);
 
 CREATE TABLE vetoed_openings (
-    sid TEXT PRIMARY KEY,
-    instance TEXT NOT NULL, side TEXT NOT NULL, decided_at TEXT NOT NULL,
-    ended INTEGER NOT NULL, told TEXT NOT NULL
+    sid TEXT PRIMARY KEY, instance TEXT NOT NULL, told TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX vetoed_openings_open ON vetoed_openings (instance) WHERE ended = 0;
 CREATE TABLE veto_stretches (instance TEXT PRIMARY KEY, side TEXT NOT NULL) WITHOUT ROWID;
 """
 """Lessons of closed trades, their words, and openings that were vetoed (torra.store.lessons)."""

@@ -121,8 +121,12 @@ class TickStore(Brain):
         """Return the vetoed openings of an instance that have not ended, oldest first."""
 
     @abstractmethod
-    def keep_vetoed(self, opening: VetoedOpening, *, ended: bool = False) -> None:
+    def keep_vetoed(self, opening: VetoedOpening) -> None:
         """Keep a vetoed opening as it stands now."""
+
+    @abstractmethod
+    def end_vetoed(self, sid: str) -> None:
+        """Forget a vetoed opening that has ended: its lesson tells of it."""
 
     @abstractmethod
     def veto_stretch(self, instance: str) -> str | None:

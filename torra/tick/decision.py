@@ -91,9 +91,7 @@ def decide(
         # In the same transaction: the halt of a runaway cannot be lost beside its tick.
         if action.halt is not None:
             database.halt(f"{action.halt} of {instance.id} {key.timeframe} at {iso(inputs.as_of)}")
-        begun = vetoed.note(
-            instance, key, inputs, saved, action, profile.symbol(instance.symbol), database
-        )
+        begun = vetoed.note(instance, key, inputs, saved, action, profile, database)
         proposed: tuple[SignalDraft, ...] = ()
         # After the review, so that the record still says what the checks thought of it.
         if profile.execution == "off" and action.drafts:

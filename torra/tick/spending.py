@@ -62,9 +62,10 @@ from agents.contracts import (
 )
 from agents.debate.asking import MOST_TOKENS
 from agents.debate.deliberation import Deliberation
-from instance_database import Database, TickKey
+from instance_database import Database
 from torra.failpoints import failpoint
 from torra.providers.prices import PriceList
+from torra.store.connection import Keyed
 from torra.store.ledger import Booking, Settlement
 
 log = logging.getLogger("torra")
@@ -157,7 +158,7 @@ class Purse:
         prices: PriceList,
         settings: AgentSettings,
         profile_name: str,
-        key: TickKey,
+        key: Keyed,
         submit: Submit,
         *,
         local: Local,

@@ -44,10 +44,15 @@ def note(
     inputs: TickInputs,
     saved: Saved,
     action: Action,
-    spec: SymbolSpec,
+    profile: Profile,
     database: TickStore,
 ) -> VetoedOpening | None:
-    """Return the vetoed opening that begins with a tick; close those that L1 has turned from."""
+    """Return the vetoed opening that begins with a tick; close those that L1 has turned from.
+
+    A tick that trades nothing (execution off, or a late bar) begins and ends none.
+    """
+    if profile.execution == "off":
+        return None
     for opening in database.vetoed_openings(instance.id):
         if opening.closing_at is None and saved.l1_verdict == OPPOSITE[opening.side]:
             database.keep_vetoed(replace(opening, closing_at=inputs.as_of))
@@ -56,6 +61,7 @@ def note(
     if side == standing:
         return None
     database.set_veto_stretch(instance.id, side)
+    spec = profile.symbol(instance.symbol)
     begun = None if side is None else _opening(instance, key, inputs, side, action.reason, spec)
     if begun is not None:
         database.keep_vetoed(begun)
@@ -124,10 +130,10 @@ def follow(
                 known = replace(known, price=event.price, opened_at=event.time)
             elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
                 _learn(known, event, spec, database, as_of)
-                database.keep_vetoed(known, ended=True)
+                database.end_vetoed(known.sid)
                 break
             else:  # a guard would have refused it: there is nothing to follow
-                database.keep_vetoed(known, ended=True)
+                database.end_vetoed(known.sid)
                 break
         else:
             if known != opening:

@@ -41,6 +41,7 @@ FLAGS: Final = {
     "fallback_failed": "the single-model scorer gave no answer either",
     "picture": "the chart could not be shown to the agents",
     "events": "the calendar may miss what comes",
+    "memory": "lessons of earlier trades came too late, or could not be ranked",
 }
 """Meanings of the flags of a sitting, by the word before the colon."""
 

@@ -24,10 +24,12 @@ from torra.config import Profile
 from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record import inputs, reasoning, story_cards
+from torra.dashboard.record import inputs, lessons_used, reasoning, story_cards
+from torra.dashboard.record.lessons_used import LessonsUsed
 from torra.dashboard.record.shown import ShownTick, TickLimits
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals, journal, why, without_tick
+from torra.dashboard.trade.lessons import lesson_address
 from torra.dashboard.trade.why import Case
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.rendering import desk_view, page, state
@@ -72,6 +74,8 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
         proposal=proposal,
+        lessons=lessons_of(record),
+        lesson_address=lesson_address,
         became="" if record.skipped else journal.became(record, proposal),
     )
 
@@ -79,6 +83,15 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
 def story(record: ShownTick) -> dict[str, object]:
     """Return the sections of a tick's page; a skipped tick has none."""
     return {} if record.skipped else reasoning.story(record, before(record))
+
+
+def lessons_of(record: ShownTick) -> LessonsUsed | None:
+    """Return what a tick was told of earlier trades; None where its record says nothing of it."""
+    if record.lessons is None:
+        return None
+    numbers = [one.lesson for one in record.lessons.notes if one.lesson]
+    behind = state().backing
+    return lessons_used.used(record, behind.database.lessons_by(numbers) if behind else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ GUARDED: Final = {
     "any": "can be changed only on the command line",
     "free": "",
     "fewer": "one can be left out only on the command line",
+    "more": "one can be added only on the command line",
     "path": "a path outside the home can be set only on the command line",
     "calendar": "another calendar, or none, can be set only on the command line",
 }

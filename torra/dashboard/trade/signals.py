@@ -22,7 +22,7 @@ from torra.config import Instance, SymbolSpec
 from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.common import Cells
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.trade import journal, orders, trade_rows
+from torra.dashboard.trade import journal, lessons, orders, trade_rows
 from torra.dashboard.trade.stored_rows import (
     AlarmRow,
     BridgeRow,
@@ -207,6 +207,7 @@ def signal(sid: str) -> str:
         made=journal.made_of(row),
         headline=journal.headline(row, digits, backing().currency(row.bridge or PAPER)),
         written=backing().database.trade_note(sid),
+        lesson=lessons.of_trade(sid),
         over=price_lines.LINES,
         settles=row.state in SENT,
         advice=trade_rows.ADVICE["UNKNOWN"],

@@ -65,6 +65,7 @@ MENU: Final = (
             MenuPage("trades", "Results", "t"),
             MenuPage("approvals", "Approvals", "a"),
             MenuPage("signals", "Signals and positions", "s"),
+            MenuPage("lessons", "Lessons", "n"),
         ),
         ("approval", "signal"),
     ),

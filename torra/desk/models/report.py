@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from agent_config import GATE_ID, MODELS, VENDORS, AgentSettings, route
-from agents.registry import seated
+from agents.registry import REVIEWER, seated
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
@@ -29,6 +29,9 @@ from torra.tick.spending import HOUR
 
 DAY: Final = timedelta(days=1)
 DECIMALS: Final = 6
+
+BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))
+"""Roles that are asked beside the ticks."""
 
 TITLES: Final = {
     "anthropic": "Anthropic",
@@ -311,12 +314,12 @@ def _day(database: Database | None, profile: str, now: datetime) -> tuple[float,
     A tick is one call of its gate, which is asked once; of a gate that costs nothing the ledger
     knows nothing, then it is one of the role that was asked least.
     """
-    rows = database.ledger_sums(profile, now - DAY, None) if database else []
+    booked = database.ledger_sums(profile, now - DAY, None) if database else []
+    rows = [row for row in booked if row["role"] not in BESIDE]
     calls: dict[str, int] = {}
     for row in rows:
-        if row["role"] != ROLE.id:
-            calls[row["role"]] = calls.get(row["role"], 0) + row["calls"]
-    usd = math.fsum(row["usd"] for row in rows if row["role"] != ROLE.id)
+        calls[row["role"]] = calls.get(row["role"], 0) + row["calls"]
+    usd = math.fsum(row["usd"] for row in rows)
     return usd, calls.get(GATE_ID) or min(calls.values(), default=0)
 
 

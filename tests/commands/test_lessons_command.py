@@ -1,0 +1,163 @@
+"""`torra lessons` and `torra review`: lessons in words and as JSON, and clear errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from agents.contracts import ModelUnavailable
+from tests.worlds import stores, told_lessons
+from tests.worlds.reviews import Answers, answer
+from torra.commands.command_line import main
+from torra.lessons.lesson import LessonFacts, Words
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    with told_lessons.desk(tmp_path) as made:
+        told_lessons.write(made.database)
+        made.database.enqueue_signal({**stores.opening("TOPEN000000"), "state": "PENDING"})
+    return tmp_path
+
+
+def torra(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *words])
+
+
+def text(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return result.stdout.replace("\u00a0", " ")
+
+
+def listed(home: Path, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text(torra(home, "lessons", "--json", *words)))
+    return found
+
+
+def sids(home: Path, *words: str) -> list[str]:
+    return [one["sid"] for one in listed(home, *words)["lessons"]]
+
+
+def test_lessons_are_listed_newest_first_with_what_was_written_last(home: Path) -> None:
+    told = text(torra(home, "lessons"))
+    assert told.splitlines()[0] == "Vetoed short BTCUSD H1: it would have come to −1.00 R."
+    assert "Long EURUSD H1: win, +2.00 R." in told
+    assert "TLOST000000, closed 2021-11-10 13:00 UTC; range, London, surprise 1.02 R" in told
+    assert f"{told_lessons.MODEL}: A breakout on thin volume." in told
+    assert "\u202e" not in told
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (("--search", "breakout"), ["TLOST000000"]),
+        (("--side", "short"), ["TVETO000000"]),
+        (("--symbol", "eurusd"), ["TWON0000000", "TLOST000000"]),
+        (("--outcome", "win"), ["TWON0000000"]),
+        (("--kind", "vetoed"), ["TVETO000000"]),
+        (("--author", told_lessons.MODEL), ["TLOST000000"]),
+        (("--limit", "1"), ["TVETO000000"]),
+        (("--search", "nothing of it"), []),
+    ],
+)
+def test_a_list_is_narrowed(home: Path, words: tuple[str, ...], kept: list[str]) -> None:
+    assert sids(home, *words) == kept
+    assert listed(home, *words)["stored"] == 3
+    if not kept:
+        assert text(torra(home, "lessons", *words)) == "No lesson is like that; 3 are stored.\n"
+
+
+def test_an_export_has_all_of_them_one_a_line(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torra.commands.lessons.AT_ONCE", 2)
+    path = tmp_path / "out.jsonl"
+    assert text(torra(home, "lessons", "--limit", "1", "--export", str(path))) == (
+        f"3 lessons in {path}.\n"
+    )
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines == listed(home)["lessons"]
+    facts = {name: lines[2][name] for name in told_lessons.LOST.as_dict()}
+    assert LessonFacts.of(facts) == told_lessons.LOST
+    assert Words.of(lines[2]["words"][0]) == told_lessons.words(told_lessons.LOST)
+
+
+def test_a_review_tells_facts_words_and_who_was_told(home: Path) -> None:
+    told = text(torra(home, "review", "TLOST000000"))
+    assert told.startswith("Long EURUSD H1: loss, −1.02 R (−31.00 USD).")
+    for line in (
+        "On the way             worst −1.02 R, best +0.41 R",
+        "The rules, 2021-11-10 13:00 UTC",
+        f"{told_lessons.MODEL}, 2021-11-10 14:00 UTC, cost $0.0012",
+        "Sentences were left out, because of: a number that is no fact of the trade.",
+        "1 tick was told of it, the newest BTCUSD M15 2021-11-10T13:45:00Z.",
+    ):
+        assert line in told, line
+    assert "What the gate avoided: −1.00 R." in text(torra(home, "review", "TVETO000000"))
+    document = json.loads(text(torra(home, "review", "TLOST000000", "--json")))
+    assert document["ticks"] == [told_lessons.TICK] and len(document["words"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("review", "TNONE"), "there is no trade TNONE"),
+        (("review", "TOPEN000000"), "no lesson yet: it is PENDING"),
+        (("lessons", "--export", "/dev/null/x"), "cannot be written"),
+        (("lessons", "--limit", "0"), "0 is not in the range"),
+        (("lessons", "--side", "up"), "'up' is not one of"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    home: Path, words: tuple[str, ...], says: str
+) -> None:
+    result = torra(home, *words)
+    assert result.exit_code == 2 and says in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def asks(home: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
+    """Let a profile ask a model of its trades, and `answers` be who answers."""
+    (home / "profiles").mkdir(exist_ok=True)
+    agents = {"provider": "anthropic", "memory": {"review": "model"}}
+    (home / "profiles" / "default.json").write_text(json.dumps({"agents": agents}))
+    monkeypatch.setattr("torra.desk.memory.now.open_models", lambda *_, **__: answers)
+
+
+def test_a_model_is_asked_now_and_its_words_stand_with_the_rules(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = answer(symbol="EURUSD", setup="A long in a range.", rule="It lost 99 R.")
+    asks(home, monkeypatch, Answers(said))
+    told = text(torra(home, "review", "TWON0000000", "--ask"))
+    assert "A long in a range." in told and "99 R" not in told
+    assert "anthropic:claude-sonnet-5-5, " in told and ", cost $0.0040" in told
+    assert "left out, because of: a number that is no fact of the trade" in told
+    again = torra(home, "review", "TWON0000000", "--ask")
+    assert again.exit_code == 2
+    assert "anthropic:claude-sonnet-5-5 wrote of it already" in again.stderr
+
+
+def test_a_model_that_may_not_be_asked_or_does_not_answer_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = torra(home, "review", "TWON0000000", "--ask")
+    assert refused.exit_code == 2 and "set agents.memory.review to model" in refused.stderr
+    asks(home, monkeypatch, Answers(ModelUnavailable("timeout")))
+    silent = torra(home, "review", "TWON0000000", "--ask")
+    assert silent.exit_code == 1 and "the model did not answer in time" in silent.stderr
+    vetoed = torra(home, "review", "TVETO000000", "--ask")
+    assert vetoed.exit_code == 2 and "about trades alone" in vetoed.stderr
+
+
+def test_a_home_without_a_desk_says_so_and_stays_empty(tmp_path: Path) -> None:
+    home = tmp_path / "new"
+    assert "No trade has closed yet." in text(torra(home, "lessons"))
+    assert listed(home) == {"lessons": [], "stored": 0}
+    result = torra(home, "review", "TNONE")
+    assert result.exit_code == 2 and "no desk has run here yet" in result.stderr
+    assert not (home / "torra.db").exists()

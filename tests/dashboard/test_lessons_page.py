@@ -1,0 +1,194 @@
+"""The page Lessons and its API: facts beside words, search, filters, cursors, who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from agent_config import AgentSettings, MemorySettings
+from tests.doubles.page_reader import Page, check_structure
+from tests.doubles.visitors import open_app
+from tests.worlds import demo_orders, told_lessons
+from tests.worlds.demo_view import ScriptedView
+from torra.dashboard.view.backing import Backing
+from torra.desk.schedule import Desk
+from torra.store.standings import StandingStore
+
+
+@pytest.fixture
+def backing(tmp_path: Path) -> Iterator[Backing]:
+    with told_lessons.desk(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def numbers(backing: Backing) -> dict[str, int]:
+    return told_lessons.write(backing.database)
+
+
+def shown(backing: Backing, address: str = "/lessons") -> str:
+    answer = demo_orders.open_pages(backing, "read").test_client().get(address)
+    told = answer.get_data(as_text=True)
+    assert answer.status_code == 200, told
+    return str(told)
+
+
+def words(told: str) -> str:
+    return " ".join(Page(told).words)
+
+
+def listed(backing: Backing, query: str = "") -> dict[str, Any]:
+    client = demo_orders.open_pages(backing, "read").test_client()
+    answer = client.get(f"/api/v1/lessons?{query}")
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    found: dict[str, Any] = answer.get_json()
+    return found
+
+
+@pytest.mark.usefixtures("numbers")
+def test_facts_stand_beside_words_with_their_units(backing: Backing) -> None:
+    told = shown(backing)
+    check_structure(Page(told))
+    text = words(told).replace("\u00a0", " ")
+    assert "Long EURUSD H1: loss, −1.02 R (−31.00 USD)." in text
+    for fact in (
+        "worst −1.02 R, best +0.41 R", "0.02 R worse than planned", "0.01 R better than planned",
+        "4 h 00 min", "1.02 R", "range, London", "trend up, New York",
+        "the stop was hit, the thesis proved false", "the target was hit, the thesis came true",
+    ):  # fmt: skip
+        assert fact in text, fact
+    assert "LONG in a range, thin volume." in text and "A breakout on thin volume." in text
+    assert "The rules, 2021-11-10 13:00 UTC" in text
+    assert f"{told_lessons.MODEL}, 2021-11-10 14:00 UTC, cost $0.0012" in text
+    assert "/signals/TLOST000000" in told and "/signals/TVETO000000" not in told
+
+
+@pytest.mark.usefixtures("numbers")
+def test_what_a_model_wrote_stays_text_and_says_what_was_left_out(backing: Backing) -> None:
+    told = shown(backing)
+    assert "<script>alert(1)" not in told and "&lt;script&gt;alert(1)" in told
+    assert "\u202e" not in told
+    assert "left out, because of: a number that is no fact of the trade" in told
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_veto_says_what_the_gate_avoided_or_cost(backing: Backing) -> None:
+    won = replace(told_lessons.VETOED, sid="TVETO000001", outcome="win", r=1.9)
+    backing.database.write_lesson(won, told_lessons.words(won))
+    text = words(shown(backing)).replace("\u00a0", " ")
+    assert "Vetoed short BTCUSD H1: it would have come to −1.00 R." in text
+    assert "What the gate avoided: −1.00 R" in text and "What the veto cost: +1.90 R" in text
+
+
+def test_the_ticks_that_were_told_of_a_lesson_are_linked(
+    backing: Backing, numbers: dict[str, int]
+) -> None:
+    told = shown(backing)
+    assert "1 tick was told of it" in told and told.count("No tick was told of it") == 2
+    assert 'href="/symbol/BTCUSD/M15/2021-11-10T13:45:00Z"' in told
+    by_number = {one["number"]: one for one in listed(backing)["lessons"]}
+    assert by_number[numbers["lost"]]["ticks"] == [told_lessons.TICK]
+
+
+def test_the_list_goes_on_by_its_cursor_and_misses_none(
+    backing: Backing, numbers: dict[str, int]
+) -> None:
+    found, query = [], "limit=1"
+    while True:
+        told = listed(backing, query)
+        found += [one["number"] for one in told["lessons"]]
+        if told["next"] is None:
+            break
+        query = f"limit=1&before={told['next']}"
+    assert found == sorted(numbers.values(), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("side=LONG", ["won", "lost"]),
+        ("outcome=win", ["won"]),
+        ("kind=vetoed", ["vetoed"]),
+        ("symbol=BTCUSD", ["vetoed"]),
+        ("instance=EURUSD&outcome=loss", ["lost"]),
+        (f"author={told_lessons.MODEL}", ["lost"]),
+        ("author=rules", ["vetoed", "won", "lost"]),
+        ("search=breakout", ["lost"]),
+        ("search=break+vol", ["lost"]),
+        ("search=trend_up", ["won"]),
+        ("search=nothing+of+it", []),
+        ('search="+OR+1', []),
+    ],
+)
+def test_search_and_filters_keep_what_they_say(
+    backing: Backing, numbers: dict[str, int], query: str, kept: list[str]
+) -> None:
+    found = [one["number"] for one in listed(backing, query)["lessons"]]
+    assert found == [numbers[name] for name in kept]
+    told = shown(backing, f"/lessons?{query}")
+    assert ("No lesson is like that" in told) == (not kept)
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("side=BUY", "side is one of LONG, SHORT, not BUY"),
+        ("outcome=good", "outcome is one of win, loss, scratch"),
+        ("kind=x", "kind is one of trade, vetoed"),
+        ("limit=0", "limit is 1 to 200"),
+        ("before=a", "before is the `next` of an earlier answer"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(backing: Backing, query: str, says: str) -> None:
+    client = demo_orders.open_pages(backing, "read").test_client()
+    answer = client.get(f"/api/v1/lessons?{query}")
+    assert answer.status_code == 400 and says in answer.get_json()["error"]
+    assert client.get(f"/lessons?{query}").status_code == 400
+
+
+@pytest.mark.usefixtures("numbers")
+def test_lessons_of_the_warm_up_are_marked(
+    backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no tick is ever told of it" not in shown(backing)
+    end = told_lessons.CLOSED
+    monkeypatch.setattr(StandingStore, "warm_up_end", lambda *_: end)
+    assert "no tick is ever told of it" in shown(backing)
+
+
+def test_the_page_says_whether_ticks_are_told_and_where_to_set_it(backing: Backing) -> None:
+    told = shown(backing)
+    assert "No trade has closed yet." in told
+    assert "<strong>No</strong>, not those of" in told and 'href="/profiles/default"' in told
+    roster = cast("Desk", backing.desk).roster
+    agents = AgentSettings(memory=MemorySettings(use="on"))
+    roster.setups = {
+        name: replace(setup, profile=setup.profile.model_copy(update={"agents": agents}))
+        for name, setup in roster.setups.items()
+    }
+    told = shown(backing)
+    assert "<strong>Yes</strong>, those of" in told and "<strong>No</strong>" not in told
+
+
+def test_without_a_desk_the_page_says_so() -> None:
+    told = open_app(ScriptedView(), scope="read").test_client().get("/lessons")
+    assert "No desk stands behind these pages" in told.get_data(as_text=True)
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_trades_page_has_its_lesson_in_facts_and_words(backing: Backing) -> None:
+    told = shown(backing, "/signals/TLOST000000")
+    check_structure(Page(told))
+    text = words(told)
+    assert "A breakout on thin volume." in text and "LONG in a range, thin volume." in text
+    assert "worst −1.02 R" in text.replace("\u00a0", " ")
+    assert "#lesson-1" in told and "1 tick was told of it" in told
+
+
+def test_a_trade_without_a_lesson_has_no_such_part(backing: Backing) -> None:
+    told = shown(backing, "/signals/TLOST000000")
+    assert "lesson" not in told.replace('href="/lessons"', "").partition("<main")[2]

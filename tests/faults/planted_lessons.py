@@ -1,0 +1,103 @@
+"""Planted faults of the desk's memory: lessons, their ranking, their words, what ticks are told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.faults.changes import At, drop, never, replace, returns, sets
+from tests.faults.planting import Table, fault
+
+LESSONS: Final[Table] = {
+    "K1": {
+        "lesson-later": fault(
+            "a lesson of this very moment is known already",
+            At(
+                "torra.lessons.ranking:LessonIndex._viewed",
+                replace("self._since.rows < moment", "self._since.rows <= moment"),
+            ),
+            "test_a_lesson_of_this_very_moment_is_not_known_yet",
+        ),
+        "lesson-of-all": fault(
+            "a word's rarity is counted over all lessons, those of later too",
+            At(
+                "torra.lessons.ranking:LessonIndex._scored",
+                replace("view.mask", "(view.mask | True)"),
+            ),
+            "test_later_lessons_change_no_earlier_answer",
+        ),
+        "lesson-reworded": fault(
+            "the first words of a lesson stay when newer ones are known",
+            At(
+                "torra.lessons.ranking:LessonIndex._viewed",
+                replace("self._until.rows >= moment", "self._until.rows >= 0"),
+            ),
+            "test_later_words_stand_from_their_own_moment_on",
+        ),
+        "lesson-floor": fault(
+            "a situation that is not alike is told all the same",
+            At("torra.lessons.ranking:_floor", returns("-(10**9)")),
+            "test_a_situation_is_told_from_its_floor_on",
+        ),
+        "lesson-prose": fault(
+            "a vetoed opening counts among the trades",
+            At("torra.lessons.recall:LessonShelf._add", replace("facts.kind == 'trade'", "True")),
+            "test_a_vetoed_opening_is_told_in_words_and_counts_in_no_number",
+        ),
+    },
+    "K2": {
+        "lesson-beside": fault(
+            "a trade ends without its lesson",
+            At(
+                "torra.store.trade.positions:PositionStore.close_position",
+                drop("self._learn_from(...)"),
+            ),
+            "test_each_end_leaves_one_lesson_however_often_the_desk_dies",
+        ),
+        "lesson-twice": fault(
+            "each tick of a stretch of vetoes is an opening of its own",
+            At("torra.tick.vetoed:note", never("side == standing")),
+            "test_each_stretch_has_one_lesson_once_it_has_ended",
+        ),
+    },
+    "K3": {
+        "lesson-numbers": fault(
+            "a number that is no fact stays in a review",
+            At("torra.lessons.checked_words:_Check._numbers_hold", returns("True", "all(...)")),
+            "test_no_hostile_review_alters_a_fact_or_leaves_a_foreign_number",
+        ),
+        "review-unit": fault(
+            "a number of a review may have the unit of another fact",
+            At("torra.lessons.checked_words:_fits", never("unit not in figure.units")),
+            "test_a_sentence_with_anything_else_falls_and_is_flagged",
+            "test_each_attack_alone_leaves_nothing_of_its_harm",
+        ),
+        "review-note": fault(
+            "a person's note enters the question as it is",
+            At("scoring_rubric:build_review_prompt", sets("told", "written")),
+            "test_no_injection_in_a_note_leaves_the_fence",
+        ),
+        "ticks-first": fault(
+            "a review leaves no room in the hour for the next ticks",
+            At("torra.desk.memory.reviews:open_purse", replace("TICKS_FIRST * tick", "0.0")),
+            "test_two_ticks_at_their_worst_fit_beside_each_review",
+            "test_no_sliding_hour_costs_more_than_its_ceiling",
+        ),
+    },
+    "K4": {
+        "lesson-warm-up": fault(
+            "trades of the warm-up are told",
+            At("torra.desk.lessons:DeskLessons._of_warm_up", returns("False")),
+            "test_trades_of_the_warm_up_are_never_told",
+        ),
+        "lesson-lap": fault(
+            "the sample's second pass is told of its first",
+            At("torra.feeds.sample:SampleFeed.lap", returns("0")),
+            "test_the_second_pass_of_the_demo_recalls_nothing_of_the_first",
+        ),
+        "lesson-late": fault(
+            "a recall that took too long is told",
+            At("torra.tick.look:_recalled", sets("late", "False")),
+            "test_a_recall_that_takes_too_long_is_left_out_with_a_flag",
+        ),
+    },
+}

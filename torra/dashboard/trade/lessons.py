@@ -1,0 +1,325 @@
+"""The page Lessons: what closed trades and vetoes came to, and what was written of them.
+
+Facts stand beside words, with the ticks that were told of each lesson. The list is searched,
+narrowed and read on by a cursor; the API answers the same. The page says whose ticks are told of
+lessons at all. Without a desk behind the pages it says so. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from flask import abort, jsonify, request, url_for
+from flask.typing import ResponseReturnValue
+
+from torra.clock import duration, iso
+from torra.dashboard.cells import symbol_cells
+from torra.dashboard.doors.routes import Fields, Route
+from torra.dashboard.trade import trade_rows
+from torra.dashboard.trade.stored_rows import SignalRow
+from torra.dashboard.view import list_query
+from torra.dashboard.view.backing import Backing
+from torra.dashboard.view.rendering import backing, desk_view, page, state, tick_link
+from torra.errors import ConfigError
+from torra.exhibits import figures, lesson_words
+from torra.exhibits.figures import Mark
+from torra.exhibits.lesson_words import FactShown, WordsShown
+from torra.lessons.lesson import KINDS, Lesson, LessonFacts
+from torra.money.open_positions import PAPER
+from torra.store.standings import WarmUps
+
+if TYPE_CHECKING:
+    from torra.dashboard.view.desk_view import RunningSetup
+
+SHOWN: Final = 20
+MOST: Final = 200
+"""Lessons on a page, and the most that the API returns at once."""
+
+TICKS: Final = 20
+"""Ticks of a lesson that a page links to, the newest."""
+
+LONGEST_SEARCH: Final = 120
+
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "side": ("LONG", "SHORT"),
+    "outcome": tuple(trade_rows.OUTCOMES),
+    "kind": KINDS,
+}
+"""What a list can be narrowed to where the words are fixed."""
+
+FREE: Final = ("symbol", "instance", "author")
+"""What it can be narrowed to by any word."""
+
+VETOED: Final = Mark("⊘", "vetoed", "warn")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a list is narrowed to, and where it goes on; `only` as the store takes it."""
+
+    only: Mapping[str, str]
+    search: str
+    before: int | None
+    limit: int
+
+    @property
+    def filtered(self) -> bool:
+        """Whether it leaves lessons out."""
+        return bool(self.only or self.search)
+
+
+@dataclass(frozen=True, slots=True)
+class TickTold:
+    """A tick that was told of a lesson: its stream and bar, and its address."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class LessonShown:
+    """A lesson as a page shows it; `signal` is the address of its trade, "" where there is none.
+
+    `ticks` are the newest that were told of it; `more` is whether there are others.
+    """
+
+    number: int
+    address: str
+    headline: str
+    vetoed: Mark | None
+    warm_up: Mark | None
+    veto: str
+    facts: tuple[FactShown, ...]
+    words: tuple[WordsShown, ...]
+    signal: str
+    opened: str
+    ticks: tuple[TickTold, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTold:
+    """A profile, whether the ticks of its instances are told of lessons, and that in a sentence."""
+
+    name: str
+    use: str
+    told: bool
+    says: str
+
+
+def lessons() -> str:
+    """Show the lessons of closed trades and of vetoes, newest first."""
+    desk = desk_view().desk()
+    shown = {"live": url_for(".api_desk"), "cells": symbol_cells.strip(desk), "shape": "desk"}
+    if state().backing is None:
+        return page("lessons.html", desk, **shown, here=False)
+    try:
+        asked = _asked()
+    except ConfigError:
+        abort(400)
+    found, older = _listed(asked)
+    behind = backing()
+    return page(
+        "lessons.html",
+        desk,
+        **shown,
+        here=True,
+        lessons=shown_of(found, behind),
+        count=behind.database.lesson_count(),
+        told=told_by_profile(behind),
+        asked=asked,
+        known={name: request.args.get(name, "")[:LONGEST_SEARCH] for name in QUERY},
+        filters=_filters(behind, found),
+        nothing=lesson_words.NOTHING_YET,
+        older=_address(older) if older else None,
+        newest=_address(None) if asked.before else None,
+    )
+
+
+def api_lessons() -> ResponseReturnValue:
+    """Answer lessons as stored, newest first; `next` is what to ask as `before`."""
+    try:
+        found, older = _listed(_asked())
+    except ConfigError as error:
+        return jsonify(error=str(error), status=400), 400
+    database = backing().database
+    warmed = WarmUps(database)
+    told = [
+        lesson_words.as_json(one, warm_up=_in_warm_up(one.facts, warmed))
+        | {"ticks": database.lesson_ticks(one.number, TICKS)}
+        for one in found
+    ]
+    return jsonify(lessons=told, next=older)
+
+
+def shown_of(found: Sequence[Lesson], behind: Backing) -> list[LessonShown]:
+    """Return lessons as a page shows them."""
+    warmed, currency = WarmUps(behind.database), cache(behind.currency)
+    shown = []
+    for lesson in found:
+        facts = lesson.facts
+        signal = SignalRow.read(behind.database.signal(facts.sid) or {})
+        ticks = behind.database.lesson_ticks(lesson.number, TICKS + 1)
+        money = currency(signal.bridge or PAPER) if signal.sid else ""
+        shown.append(
+            LessonShown(
+                number=lesson.number,
+                address=lesson_address(lesson.number),
+                headline=lesson_words.headline(facts, money),
+                vetoed=VETOED if facts.kind == "vetoed" else None,
+                warm_up=trade_rows.WARM_UP if _in_warm_up(facts, warmed) else None,
+                veto=lesson_words.verdict_on_veto(facts),
+                facts=lesson_words.figures_of(facts, money),
+                words=tuple(map(lesson_words.spoken, lesson.words)),
+                signal=url_for(".signal", sid=facts.sid) if signal.sid else "",
+                opened=_opened(facts),
+                ticks=tuple(map(_tick, ticks[:TICKS])),
+                more=len(ticks) > TICKS,
+            )
+        )
+    return shown
+
+
+def of_trade(sid: str) -> LessonShown | None:
+    """Return the lesson of a trade; None while there is none."""
+    found = backing().database.lesson(sid)
+    return shown_of([found], backing())[0] if found else None
+
+
+def lesson_address(number: int) -> str:
+    """Return the address at which the page Lessons shows a lesson first."""
+    return url_for(".lessons", before=number + 1, _anchor=f"lesson-{number}")
+
+
+def told_by_profile(behind: Backing) -> list[ProfileTold]:
+    """Return whose ticks are told of lessons, by profile."""
+    rows: dict[str, list[RunningSetup]] = {}
+    for setup in behind.desk.setups.values():
+        rows.setdefault(setup.instance.profile, []).append(setup)
+    return [_profile(name, setups) for name, setups in rows.items()]
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+def _profile(name: str, setups: Sequence[RunningSetup]) -> ProfileTold:
+    agents = setups[0].profile.agents
+    told, memory = agents.remembers(), agents.memory
+    names = ", ".join(figures.clean(one.instance.id, 40) for one in setups)
+    if not told:
+        says = f"not those of {names}. Lessons are written and stand here, and no agent sees them."
+        if memory.use == "auto":
+            says += (
+                " Auto tells them where the mode of the desk asks for lessons; this one does not."
+            )
+    elif memory.notes and memory.roles:
+        readers = " and ".join(f"the {figures.title(role).lower()}" for role in memory.roles)
+        most = "one note" if memory.notes == 1 else f"at most {memory.notes} notes"
+        says = f"those of {names}: three numbers of similar trades, and {most} to {readers}."
+    else:
+        says = f"those of {names}: three numbers of similar trades, and no note in words."
+    return ProfileTold(name, memory.use, told, says)
+
+
+def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
+    close = facts.bar_time + duration(facts.timeframe)
+    return warmed.has(facts.instance, facts.timeframe, close)
+
+
+def _opened(facts: LessonFacts) -> str:
+    """Return the address of the tick that opened a trade."""
+    return tick_link(facts.instance, facts.timeframe, iso(facts.bar_time))
+
+
+def _tick(torra_key: str) -> TickTold:
+    instance, timeframe, bar_time = torra_key.rsplit("|", 2)
+    name = f"{figures.clean(instance, 40)} {timeframe}, {figures.moment(bar_time)}"
+    return TickTold(name, tick_link(instance, timeframe, bar_time))
+
+
+def _asked() -> Asked:
+    """Return what a request asks for; raises ConfigError for words that mean nothing."""
+    told = _words()
+    for name, known in CHOICES.items():
+        if name in told and told[name] not in known:
+            said = figures.clean(told[name], 40)
+            raise ConfigError(f"{name} is one of {', '.join(known)}, not {said}")
+    only = {name: told[name] for name in (*FREE, *CHOICES) if name in told}
+    return Asked(only, told.get("search", ""), _before(), list_query.limit(SHOWN, MOST))
+
+
+def _words() -> dict[str, str]:
+    """Return the filter of the request as it was written, without what is empty."""
+    names = ("search", *FREE, *CHOICES)
+    told = {name: request.args.get(name, "")[:LONGEST_SEARCH].strip() for name in names}
+    return {name: word for name, word in told.items() if word}
+
+
+def _before() -> int | None:
+    text = request.args.get("before") or ""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise ConfigError("before is the `next` of an earlier answer")
+    return int(text)
+
+
+def _listed(asked: Asked) -> tuple[list[Lesson], int | None]:
+    """Return the lessons of a page, and where the next page begins if there is one."""
+    # one more than is shown, to know whether there are older ones
+    found = backing().database.lesson_list(
+        asked.only, search=asked.search, before=asked.before, limit=asked.limit + 1
+    )
+    shown = found[: asked.limit]
+    return shown, shown[-1].number if len(found) > asked.limit else None
+
+
+def _filters(behind: Backing, found: Sequence[Lesson]) -> dict[str, tuple[str, list[str]]]:
+    """Return the filters of the form: name, label, choices."""
+    items = behind.settings.instances
+    symbols = list(dict.fromkeys(item.symbol for item in items))
+    ids = [item.id for item in items]
+    authors = {lesson_words.RULES, *(one.author for lesson in found for one in lesson.words)}
+    return {
+        "symbol": ("Symbol", _with("symbol", symbols)),
+        "instance": ("Instance", _with("instance", ids)),
+        **{name: (name.capitalize(), list(known)) for name, known in CHOICES.items()},
+        "author": ("Written by", _with("author", sorted(authors))),
+    }
+
+
+def _with(name: str, known: Sequence[str]) -> list[str]:
+    """Return what can be chosen, and what is chosen now: also one that is not known any more."""
+    asked = request.args.get(name, "")[:LONGEST_SEARCH].strip()
+    return [*known] if not asked or asked in known else [*known, asked]
+
+
+def _address(before: int | None) -> str:
+    """Return the address of the lessons before a place, or of the newest, filtered as now."""
+    told: dict[str, Any] = {**_words(), "before": before}
+    return url_for(".lessons", **told)
+
+
+QUERY: Final[Fields] = {
+    "search": {
+        "type": "string",
+        "description": "Words, or their beginnings, that must all stand in a lesson.",
+    },
+    "symbol": {"type": "string", "description": "Only this symbol."},
+    "instance": {"type": "string", "description": "Only this instance."},
+    "side": {"type": "string", "enum": list(CHOICES["side"])},
+    "outcome": {"type": "string", "enum": list(CHOICES["outcome"])},
+    "kind": {"type": "string", "enum": list(KINDS)},
+    "author": {"type": "string", "description": "Only lessons of which this author wrote: rules, "
+               "or the id of a model."},
+    "before": {"type": "integer", "description": "The `next` of the answer before."},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": SHOWN},
+}  # fmt: skip
+
+ROUTES = (
+    Route("/lessons", "lessons", lessons, query=QUERY),
+    Route("/api/v1/lessons", "api_lessons", api_lessons, reply="json", query=QUERY),
+)

@@ -1,0 +1,376 @@
+"""The reviewer of closed trades: asks a model about one trade, beside the ticks and after them.
+
+The rules have written of each closed trade already; where a profile wants it
+(`agents.memory.review`), its deep model may say more. `review_now` asks about one trade: it books
+the call as `review|SID` in the hour of the trade's profile, and only where two ticks of that
+profile at their worst case still fit beside it, so reviews never send a tick down the ladder. Of
+the reply the sentences alone are kept whose numbers are facts (torra.lessons.checked_words). A
+trade is asked about TRIES times at most, across restarts and whatever came of it; that a vendor
+rests, or that there is no room in the hour, is no try.
+
+The call is on the vendors' loop, through a provider that is opened for it. A plug-in is not asked:
+nobody knows whose threads it uses. Nothing here raises.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NoAnswer
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final, NamedTuple, Protocol
+
+from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, VENDORS, AgentSettings, route
+from agents.contracts import (
+    CallBound,
+    CallRecord,
+    Completion,
+    DebateContext,
+    ModelUnavailable,
+    Request,
+)
+from agents.debate import replies
+from agents.debate.asking import UNUSABLE, Call, call_record
+from agents.debate.reply_shapes import SCHEMAS
+from agents.fence import without_nonce
+from agents.registry import REVIEWER
+from instance_database import Database
+from scoring_rubric import build_review_prompt
+from torra.clock import Clock, iso, token
+from torra.errors import ConfigError, StoreUnavailable
+from torra.lessons.checked_words import checked
+from torra.lessons.figures import evidence
+from torra.lessons.lesson import Lesson, Words
+from torra.lessons.reviews import AUTHOR
+from torra.providers.prices import PriceList
+from torra.providers.registry import Provider
+from torra.tick.ladder import tick_worst_case
+from torra.tick.spending import Purse
+
+STAGE: Final = "review"
+"""Stage of its rows in the ledger and of its calls: no tick has one of that name."""
+
+TRIES: Final = 2
+"""How often a model is asked about a trade, ever."""
+
+TICKS_FIRST: Final = 2
+"""Ticks of the profile, at their worst case, for which a review leaves room in the hour."""
+
+ANSWER_SECONDS: Final = 60.0
+"""Real seconds that a model has for a review."""
+
+LEAVE_SECONDS: Final = 0.2
+"""Real seconds within which a wait for an answer sees that the desk rests."""
+
+COUNTS_AFTER: Final = timedelta(minutes=1)
+"""Desk time from writing a review until it is known: no tick of that moment can be in doubt whether
+it was there, live or in a replay.
+"""
+
+WRITE_WAIT: Final = 1.0
+"""Seconds that a review waits for the database's lock."""
+
+ANSWERED: Final = "ok"
+GARBAGE: Final = "garbage"
+BLOCKED: Final = "blocked"
+"""Statuses of calls: words, none that can be used, and a vendor that is not asked for a while."""
+
+log = logging.getLogger("torra")
+
+
+class Vendors(Protocol):
+    """The way to the models (torra.desk.wiring.Models)."""
+
+    @property
+    def prices(self) -> PriceList:
+        """The prices by which calls are booked."""
+        ...
+
+    def provider(self, settings: AgentSettings) -> Provider:
+        """Open who answers; raises ConfigError."""
+        ...
+
+    def local(self, vendor: str) -> bool:
+        """Return whether a vendor's server is one of one's own."""
+        ...
+
+
+class ReviewKey(NamedTuple):
+    """What a review's calls and bookings are made for."""
+
+    sid: str
+
+    @property
+    def text(self) -> str:
+        """The key as the tables hold it."""
+        return f"{STAGE}|{self.sid}"
+
+
+class Paying(NamedTuple):
+    """The profile that pays for a review, and its name."""
+
+    name: str
+    agents: AgentSettings
+
+
+class Reviewed(NamedTuple):
+    """What became of a review: its words, or `why` there are none.
+
+    `status` is that of the call (agents.contracts.CallRecord), "" where none was sent.
+    """
+
+    words: Words | None
+    why: str = ""
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What a review is asked with. `left` says that nobody waits for the answer any more."""
+
+    database: Database
+    vendors: Vendors
+    clock: Clock
+    left: Callable[[], bool] = lambda: False
+    seconds: float = ANSWER_SECONDS
+
+
+# --- one review -----------------------------------------------------------------------------------
+
+
+def review_now(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed:
+    """Ask a model about a closed trade and store what it says; never raises.
+
+    The ceiling of the paying profile holds, and its ticks come first.
+    """
+    try:
+        return refused(lesson, paying, asking) or _Review(lesson, paying, asking).run()
+    except ConfigError as error:
+        return Reviewed(None, str(error))
+    except StoreUnavailable as error:
+        return Reviewed(None, f"the database cannot be used: {error}")
+    except Exception as error:
+        log.exception("review of %s", lesson.facts.sid)
+        return Reviewed(None, f"it failed ({type(error).__name__})", "error")
+
+
+def refused(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed | None:
+    """Return why a trade is not to be reviewed; None where it may be."""
+    settings = paying.agents
+    if lesson.facts.kind != "trade":
+        return Reviewed(None, "it was vetoed, and a model is asked about trades alone")
+    if settings.memory.review != "model":
+        return Reviewed(
+            None,
+            f"profile {paying.name} lets the rules alone write of closed trades: set "
+            "agents.memory.review to model",
+        )
+    vendor, _ = route(settings.model(REVIEWER.id, REVIEWER.tier), settings.provider)
+    if vendor not in VENDORS:
+        return Reviewed(
+            None,
+            f"reviews are asked of {', '.join(VENDORS)}, and the deep model of profile "
+            f"{paying.name} is answered by {vendor}",
+        )
+    if authors := [words.author for words in lesson.words if words.author != AUTHOR]:
+        return Reviewed(None, f"{authors[-1]} wrote of it already")
+    if tried(lesson, paying, asking.database) >= TRIES:
+        return Reviewed(None, f"it was asked about {TRIES} times, and no answer could be used")
+    return None
+
+
+def tried(lesson: Lesson, paying: Paying, database: Database) -> int:
+    """Return how often a model was asked about a trade."""
+    key = ReviewKey(lesson.facts.sid).text
+    return database.rounds_asked(paying.name, key, lesson.facts.known_at)
+
+
+class _Review:
+    """One question about one trade."""
+
+    def __init__(self, lesson: Lesson, paying: Paying, asking: Asking) -> None:
+        self._lesson, self._paying, self._asking = lesson, paying, asking
+        self._key = ReviewKey(lesson.facts.sid)
+        self._clock, self._database = asking.clock, asking.database
+        self._deadline = self._clock.monotonic() + asking.seconds
+
+    def run(self) -> Reviewed:
+        """Ask, and store what became of it."""
+        request = self._request()
+        if len(f"{request.system}{request.user}".encode("utf-8", "replace")) > MAX_PROMPT_BYTES:
+            return Reviewed(None, f"its facts take more than {MAX_PROMPT_BYTES:,} bytes")
+        purse = open_purse(self._paying, self._asking, self._key, self._deadline)
+        if not purse.reserve(STAGE, [_bound(request)]):
+            return Reviewed(
+                None,
+                f"with the next {TICKS_FIRST} ticks it would pass the ceiling of "
+                f"{self._paying.agents.max_api_cost_per_hour:.2f} USD an hour of profile "
+                f"{self._paying.name}",
+            )
+        return self._answered(request, purse)
+
+    def _request(self) -> Request:
+        facts, settings = self._lesson.facts, self._paying.agents
+        about = DebateContext(
+            facts.symbol, facts.timeframe, iso(facts.bar_time), iso(facts.known_at), {},
+            features=evidence(facts), nonce=token(),
+        )  # fmt: skip
+        prompt = build_review_prompt(about, self._database.trade_note(facts.sid).note)
+        return Request(
+            role=REVIEWER,
+            round=tried(self._lesson, self._paying, self._database) + 1,
+            attempt=1,
+            symbol=facts.symbol,
+            timeframe=facts.timeframe,
+            bar_time=about.bar_time,
+            model=settings.model(REVIEWER.id, REVIEWER.tier),
+            system=prompt.system,
+            user=prompt.user,
+            schema=SCHEMAS[prompt.shape],
+            features=about.features,
+            reports=(),
+            scores={},
+            max_output_tokens=OUTPUT_TOKENS[REVIEWER.tier],
+            limit_s=self._asking.seconds,
+            nonce=about.nonce,
+        )
+
+    def _answered(self, request: Request, purse: Purse) -> Reviewed:
+        call = Call(request, STAGE, self._clock.monotonic())
+        words: Words | None = None
+        try:
+            call.future = _sent(purse, request)
+            call.completion = self._completion(call.future)
+            words, call.status = self._words(call.completion, request), ANSWERED
+        except ModelUnavailable as error:
+            call.status, call.detail = error.reason, error.detail
+        call.ended = self._clock.monotonic()
+        record = replace(call_record(call, call.ended), cost_usd=purse.paid())
+        return self._stored(words, record)
+
+    def _completion(self, future: Future[Completion]) -> Completion:
+        """Wait for the answer, no longer than anybody does; raises ModelUnavailable."""
+        while True:
+            left = self._deadline - self._clock.monotonic()
+            try:
+                found = future.result(timeout=max(0.0, min(LEAVE_SECONDS, left)))
+            except NoAnswer:
+                if left > 0 and not self._asking.left():
+                    continue
+                future.cancel()
+                raise ModelUnavailable("timeout", "no answer in time", again=None) from None
+            except ModelUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - a provider's future may hold anything
+                raise ModelUnavailable("error", type(error).__name__) from None
+            if not isinstance(found, Completion):
+                raise ModelUnavailable("error", f"{type(found).__name__} is no completion")
+            return found
+
+    def _words(self, completion: Completion, request: Request) -> Words:
+        """Return what may stand of an answer; raises ModelUnavailable for garbage."""
+        if completion.stop_reason in UNUSABLE:
+            raise ModelUnavailable(UNUSABLE[completion.stop_reason], completion.stop_reason)
+        text = completion.text
+        if isinstance(text, str) and len(text) <= replies.MAX_REPLY_CHARS:
+            text = without_nonce(text, request.nonce)
+        setup, outcome, rule = replies.review(replies.load(text, request.symbol))
+        author = f"{completion.provider}:{completion.model}"[:100]
+        told = Words(setup, outcome, rule, author, self._clock.now())
+        words = checked(told, self._lesson.facts)
+        if not words.text:
+            flags = ", ".join(words.flags) or "nothing was said"
+            raise ModelUnavailable(GARBAGE, f"no sentence holds to the facts: {flags}")
+        return words
+
+    def _stored(self, words: Words | None, record: CallRecord) -> Reviewed:
+        """Store the call, and with it the words, if anybody still waits for them."""
+        if record.status == BLOCKED:
+            return Reviewed(None, said(record.status, record.detail), record.status)
+        with self._database.transaction(WRITE_WAIT):
+            self._database.write_calls(self._key, [record])
+            if words is None:
+                return Reviewed(None, said(record.status, record.detail), record.status)
+            if self._asking.left():
+                return Reviewed(None, "the desk is at rest", record.status)
+            words = replace(
+                words,
+                # Of the moment in which it is written: the lock may have been waited for.
+                known_at=self._clock.now().replace(microsecond=0) + COUNTS_AFTER,
+                request_hash=record.request_hash,
+                cost_usd=record.cost_usd,
+            )
+            if not self._database.write_words(self._lesson.number, words):
+                return Reviewed(None, f"{words.author} wrote of it meanwhile", record.status)
+        return Reviewed(words, "", record.status)
+
+
+def open_purse(paying: Paying, asking: Asking, key: ReviewKey, deadline: float) -> Purse:
+    """Return what sends a review and pays for it: from what the profile's next ticks leave.
+
+    Raises ConfigError for a desk that cannot be seated, and for a vendor that cannot be asked.
+    """
+    settings, vendors = paying.agents, asking.vendors
+    asked = alone(settings)
+    try:
+        tick = tick_worst_case(vendors.prices, settings, vendors.local)
+    except ValueError as error:
+        raise ConfigError(f"profile {paying.name}: {error}") from error
+    left = settings.max_api_cost_per_hour - TICKS_FIRST * tick
+    return Purse(
+        asking.database,
+        vendors.prices,
+        # A ceiling below 0 is none that a call could stay under, but one of 0 is for a free one.
+        asked.model_copy(update={"max_api_cost_per_hour": max(0.0, left)}),
+        paying.name,
+        key,
+        vendors.provider(asked).submit,
+        local=vendors.local,
+        now=asking.clock.real_now,
+        monotonic=asking.clock.monotonic,
+        deadline=deadline,
+    )
+
+
+def _sent(purse: Purse, request: Request) -> Future[Completion]:
+    """Send a request; raises ModelUnavailable and only that."""
+    try:
+        return purse.submit(request)
+    except ModelUnavailable:
+        raise
+    except Exception as error:  # noqa: BLE001 - a provider may raise anything
+        raise ModelUnavailable("error", type(error).__name__) from None
+
+
+def alone(settings: AgentSettings) -> AgentSettings:
+    """Return settings with which nobody but the reviewer's model is opened, and who stands in."""
+    model = settings.model(REVIEWER.id, REVIEWER.tier)
+    vendor, _ = route(model, settings.provider)
+    only = {"quick_think_model": model, "deep_think_model": model, "role_models": {}}
+    return settings.model_copy(update={"provider": vendor, **only})
+
+
+def said(status: str, detail: str) -> str:
+    """Return why a call brought no words, for a person."""
+    known = {
+        "timeout": "the model did not answer in time",
+        "blocked": "the vendor refused before and is not asked for an hour",
+        "refused": "the model would not answer",
+        "wrong_symbol": "the answer was about another symbol",
+    }
+    told = known.get(status, "the answer could not be used")
+    return f"{told} ({detail})" if detail else told
+
+
+def _bound(request: Request) -> CallBound:
+    return CallBound(
+        REVIEWER.id,
+        request.model,
+        prompt_bytes=len(f"{request.system}{request.user}".encode("utf-8", "backslashreplace")),
+        output_tokens=request.max_output_tokens,
+        requests=1,
+        round=request.round,
+        tier=REVIEWER.tier,
+    )

@@ -1,0 +1,262 @@
+"""A lesson in words and figures: what a page, a file and the command say of it alike.
+
+Facts and words stay apart. `headline` and `figures_of` say what a trade came to, by its stored
+numbers, each with its unit; `spoken` hands on what was written about it, cleaned, with its author.
+A vetoed opening made no trade: its result is what the gate avoided, or what the veto cost.
+
+Pure; nothing raises for a stored lesson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torra.clock import iso
+from torra.exhibits import figures
+from torra.lessons.lesson import Lesson, LessonFacts, Words
+
+RULES: Final = "rules"
+"""The author of words that no model wrote."""
+
+NO_BREAK: Final = "\u00a0"
+
+LONGEST_WORDS: Final = 1_000
+"""Characters of a part of a lesson's words that are shown."""
+
+R_DECIMALS: Final = 2
+
+ENDED: Final = {
+    "STOPPED": "the stop was hit",
+    "TARGET": "the target was hit",
+    "CLOSED": "a later verdict closed it",
+    "BY_HAND": "a person closed it",
+}
+"""Why a trade ended; any other reason is shown as it is stored."""
+
+SESSIONS: Final = {
+    "ASIA": "Asia",
+    "LONDON": "London",
+    "LONDON_NY_OVERLAP": "London and New York",
+    "NEW_YORK": "New York",
+    "CLOSED": "market closed",
+}
+
+EVOLUTIONS: Final = {
+    "Realized": "the thesis came true",
+    "Falsified": "the thesis proved false",
+    "Weakened": "the thesis was weakened",
+    "Strengthened": "the thesis was strengthened",
+}
+
+LEFT_OUT: Final = {
+    "number_unknown": "a number that is no fact of the trade",
+    "other_symbol": "another symbol",
+    "fence": "the mark of a quotation",
+    "link": "an address",
+    "code": "code",
+    "orders": "an order to whoever reads it",
+    "letters": "letters that cannot be checked",
+    "too_long": "more than three sentences",
+}
+"""Why a sentence of a model was left out, by its flag; any other flag is shown as it is stored."""
+
+WARM_UP: Final = "Made in warm-up, on bars from before the desk's first start."
+
+NOTHING_YET: Final = (
+    "No trade has closed yet. The first that does leaves a lesson here, and so does the first "
+    "opening that the gate takes away."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FactShown:
+    """A fact of a lesson: its name, its figure with its unit, and the glossary's word for it."""
+
+    name: str
+    value: str
+    tone: str = ""
+    term: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordsShown:
+    """What somebody wrote of a trade; `left_out` says what code took out of it."""
+
+    author: str
+    known: str
+    setup: str
+    outcome: str
+    rule: str
+    left_out: str
+    cost: str
+
+
+def headline(facts: LessonFacts, currency: str = "") -> str:
+    """Return what a trade came to, in a sentence."""
+    name, frame = figures.clean(facts.symbol, 40), figures.clean(facts.timeframe, 8)
+    what = f"{facts.side.lower()} {name} {frame}"
+    if facts.kind == "vetoed":
+        return f"Vetoed {what}: it would have come to {of_r(facts.r)}."
+    outcome = figures.clean(facts.outcome, 20)
+    return f"{what[:1].upper()}{what[1:]}: {outcome}, {_came_to(facts, currency)}."
+
+
+def verdict_on_veto(facts: LessonFacts) -> str:
+    """Return what the gate's veto was worth; "" for a trade."""
+    if facts.kind != "vetoed":
+        return ""
+    if facts.outcome == "loss":
+        return f"What the gate avoided: {of_r(facts.r)}"
+    if facts.outcome == "win":
+        return f"What the veto cost: {of_r(facts.r)}"
+    return f"The veto changed little: {of_r(facts.r)}"
+
+
+def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
+    """Return the facts of a lesson, each with its unit, in the order in which they are read."""
+    vetoed = facts.kind == "vetoed"
+    held = "would have been held" if vetoed else "held"
+    way = f"worst {of_r(facts.mae_r)}, best {of_r(facts.mfe_r)}"
+    tone = figures.tone(facts.r, R_DECIMALS)
+    return (
+        FactShown(
+            "Would have come to" if vetoed else "Result", _came_to(facts, currency), tone, "R"
+        ),
+        FactShown("Planned at the target", of_r(facts.planned_r)),
+        FactShown("On the way", way, term="On the way"),
+        FactShown("Slippage at the fill", _slipped(facts.slipped_r), term="Slippage"),
+        FactShown(held[:1].upper() + held[1:], hours(facts.hours_held)),
+        FactShown("Surprise", of_r(facts.surprise, sign=False), term="Surprise"),
+        FactShown("Market then", market(facts)),
+        FactShown("End", ended(facts)),
+        FactShown("Closed", figures.moment(iso(facts.closed_at))),
+    )
+
+
+def spoken(words: Words) -> WordsShown:
+    """Return what somebody wrote of a trade, cleaned."""
+    rules = words.author == RULES
+    return WordsShown(
+        author="The rules" if rules else figures.clean(words.author, 80),
+        known=figures.moment(iso(words.known_at)),
+        setup=figures.clean(words.setup, LONGEST_WORDS),
+        outcome=figures.clean(words.outcome, LONGEST_WORDS),
+        rule=figures.clean(words.rule, LONGEST_WORDS),
+        left_out=left_out(words.flags),
+        cost="" if rules else figures.money(words.cost_usd),
+    )
+
+
+def left_out(flags: Iterable[str]) -> str:
+    """Return in a sentence what code took out of somebody's words; "" for nothing."""
+    why = [LEFT_OUT.get(flag, figures.clean(flag, 40)) for flag in flags]
+    return f"Sentences were left out, because of: {'; '.join(why)}." if why else ""
+
+
+def market(facts: LessonFacts) -> str:
+    """Return the regime and the session of an opening; a dash where no market was stored."""
+    then = facts.situation
+    if then is None:
+        return figures.DASH
+    regime = figures.mark(then.regime).word if then.regime else ""
+    session = SESSIONS.get(then.session, figures.clean(then.session, 30))
+    return ", ".join(part for part in (regime, session) if part) or figures.DASH
+
+
+def ended(facts: LessonFacts) -> str:
+    """Return why a trade ended and what that says of its thesis."""
+    why = ENDED.get(facts.reason, figures.clean(facts.reason, 40))
+    thesis = EVOLUTIONS.get(facts.evolution, "")
+    return ", ".join(part for part in (why, thesis) if part) or figures.DASH
+
+
+def of_r(value: float, *, sign: bool = True) -> str:
+    """Write a multiple of the planned risk."""
+    text = figures.signed(value, R_DECIMALS) if sign else figures.plain(abs(value), R_DECIMALS)
+    return f"{text}{NO_BREAK}R"
+
+
+def amount(value: float, currency: str) -> str:
+    """Write an amount of an account with its sign."""
+    return f"{figures.signed(value, 2)}{NO_BREAK}{currency}"
+
+
+def hours(value: float) -> str:
+    """Write how long a position was held; fill and end may lie in one bar."""
+    return figures.span(value * 3600.0) if value > 0.0 else "less than a bar"
+
+
+def as_json(lesson: Lesson, *, warm_up: bool = False) -> dict[str, Any]:
+    """Return a lesson as plain JSON: its number, its facts and all its words.
+
+    `warm_up` says whether its opening was decided before the desk's first start.
+    """
+    words = [one.as_dict() for one in lesson.words]
+    return {"number": lesson.number, **lesson.facts.as_dict(), "warm_up": warm_up, "words": words}
+
+
+def table(lessons: Sequence[Lesson], warm_up: Collection[int] = ()) -> str:
+    """Return lessons for a terminal, newest first; `warm_up` are the numbers of those of then."""
+    if not lessons:
+        return NOTHING_YET
+    return "\n\n".join("\n".join(_lines(one, one.number in warm_up)) for one in lessons)
+
+
+def _lines(lesson: Lesson, warm_up: bool) -> list[str]:
+    facts = lesson.facts
+    place = f"{facts.sid}, closed {figures.moment(iso(facts.closed_at))}"
+    rest = ", ".join((market(facts), f"surprise {of_r(facts.surprise, sign=False)}"))
+    newest = spoken(lesson.words[-1]) if lesson.words else None
+    said = [] if newest is None else [f"  {newest.author}: {_sentences(newest)}"]
+    mark = "; in warm-up" if warm_up else ""
+    return [headline(facts), f"  {place}; {rest}{mark}", *said]
+
+
+def whole(
+    lesson: Lesson, currency: str = "", ticks: Sequence[str] = (), *, warm_up: bool = False
+) -> str:
+    """Return one lesson for a terminal: every fact, what each author wrote, and who was told.
+
+    `ticks` are the keys of the ticks that were told of it, newest first.
+    """
+    facts = figures_of(lesson.facts, currency)
+    width = max(len(one.name) for one in facts)
+    lines = [headline(lesson.facts, currency)]
+    lines += [f"{verdict_on_veto(lesson.facts)}."] if lesson.facts.kind == "vetoed" else []
+    lines += ["", *(f"{one.name.ljust(width)}  {one.value}" for one in facts)]
+    for one in map(spoken, lesson.words):
+        lines += ["", f"{one.author}, {one.known}{', cost ' + one.cost if one.cost else ''}"]
+        lines += [f"  {part}" for part in (one.setup, one.outcome, one.rule) if part]
+        lines += [f"  {one.left_out}"] if one.left_out else []
+    return "\n".join([*lines, "", _told_to(ticks, warm_up=warm_up)])
+
+
+def _told_to(ticks: Sequence[str], *, warm_up: bool) -> str:
+    """Say which ticks were told of a lesson."""
+    if warm_up:
+        return f"{WARM_UP} No tick is ever told of it."
+    if not ticks:
+        return "No tick was told of it."
+    newest = figures.clean(ticks[0].replace("|", " "), 80)
+    count = f"{len(ticks)} ticks were" if len(ticks) > 1 else "1 tick was"
+    return f"{count} told of it, the newest {newest}."
+
+
+def _sentences(words: WordsShown) -> str:
+    return " ".join(part for part in (words.setup, words.outcome, words.rule) if part)
+
+
+def _came_to(facts: LessonFacts, currency: str) -> str:
+    """Write a result in R, and in money where its account's currency is known."""
+    if facts.profit is None or not currency:
+        return of_r(facts.r)
+    return f"{of_r(facts.r)} ({amount(facts.profit, currency)})"
+
+
+def _slipped(value: float) -> str:
+    """Write what the fill cost of the planned risk; a fill that was better says so."""
+    if not round(value, R_DECIMALS):
+        return of_r(0.0)
+    return f"{of_r(value, sign=False)} {'worse' if value > 0.0 else 'better'} than planned"
