@@ -215,7 +215,7 @@ class Database(
                 continue
             key = TickKey(row["instance"], row["timeframe"], parse(row["bar_time"]))
             # The chain before its sentiment row, which it references.
-            for table in ("journal", "calls", "chains", "sentiment"):
+            for table in ("journal", "calls", "lesson_uses", "chains", "sentiment"):
                 self._change(f"DELETE FROM {table} WHERE torra_key = ?", key.text)  # noqa: S608
             self._change(
                 "DELETE FROM ticks WHERE instance = ? AND timeframe = ? AND bar_time = ?",

@@ -70,7 +70,8 @@ def lookahead(
         loaded = history.load(home, which, files, timeframes=wanted, clock=clock)
         instance = Instance(symbol=loaded.symbol, timeframes=loaded.timeframes)
         beside = only_series(home, instance, profile, *loaded.period)
-        subjects.append(lookahead.LookaheadSubject.of(loaded, profile, beside))
+        lessons = lookahead.lessons_of(home, profile)
+        subjects.append(lookahead.LookaheadSubject.of(loaded, profile, beside, lessons))
     for subject in subjects:
         # All before the first probe, which takes long: a mistake is told at once.
         wiring.check_profile(profile, subject.instance, name)

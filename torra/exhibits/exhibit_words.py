@@ -18,6 +18,8 @@ ASKED: Final[Mapping[str, str]] = {
     "random-entries": "Would entries by lot, with the same stops and targets, have done as well?",
     "discordant": "Where agents changed the verdict, did the change pay?",
     "paired-days": "Day by day: what did agents add to L1, or take away?",
+    "memory": "Did the trades that lessons spoke for come to more than the others?",
+    "memory-twins": "What did a memory add to a desk, or take away?",
     "sharpe": "How large is the result beside its ups and downs (Sharpe ratio)?",
     "gate": "Did the trades that the gate refused deserve it?",
     "information": "Did an agent's answers tell where the price went, beyond what L1 knew?",
@@ -81,6 +83,7 @@ MEANT: Final[Mapping[str, str]] = {
     "Sharpe a year": "yearly result over its ups and downs",
     "difference, % of capital": "what the days with agents came to less those without",
     "best placebo, %": "the best of the answers that mean nothing",
+    "memory spoke for the side": "thirds of the openings, by what like trades had come to",
     "draws as good": "how many of the random draws did as well",
 }
 """What a column's head means, where the head alone does not say it."""

@@ -32,6 +32,7 @@ from torra.evaluation.information import (
     groups_exhibit,
     information_exhibit,
 )
+from torra.evaluation.memory_worth import memory_exhibits
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.opinion_table import agent_ids
 from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
@@ -39,7 +40,7 @@ from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import Beside, random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers
 from torra.evaluation.state_timeline import states_exhibit
-from torra.replay.arms import CONTROL
+from torra.replay.arms import BY_LOT, CONTROL
 from torra.replay.arms import REFERENCES as SOURCES
 from torra.replay.arms import reference as source_of
 from torra.replay.entries import beside_random
@@ -61,7 +62,7 @@ ANALYST: Final = "analyst"
 
 FIRST: Final = (
     "claims", "arms", "openings", "placebos", "random-entries", "discordant", "paired-days",
-    "sharpe", "gate",
+    "memory", "memory-twins", "sharpe", "gate",
 )  # fmt: skip
 LAST: Final = ("criteria", "states", "power")
 """The order of reading: FIRST, then the exhibits of the agents, then LAST."""
@@ -127,6 +128,8 @@ def exhibits(
     compared = replace(compared, by_chance={one.arm: one.as_good for one in beside})
     found = {exhibit.name: exhibit for exhibit in arm_exhibits(compared)}
     found["random-entries"] = random_entries_exhibit(beside)
+    told_of = memory_exhibits(compared.arms, compared.outcomes, lambda use: _rng(seed, use))
+    found |= {exhibit.name: exhibit for exhibit in told_of}
     found |= {exhibit.name: exhibit for exhibit in _agents(compared.arms, market, seed)}
     if arms:
         found["states"] = states_exhibit(arms[0])
@@ -149,13 +152,17 @@ def compare(
     """
     shown = [arm for arm in arms if arm.name != OUTAGE]
     control = next((arm for arm in shown if arm.name == CONTROL), None)
-    words = [arm.name for arm in shown if arm.name.startswith(PLACEBO)]
     source = source_of(arm.name for arm in shown) or ""
+    placebos: dict[str, list[str]] = {}
+    for arm in shown:
+        if arm.name.startswith(PLACEBO):
+            # Lessons by lot are told to the budget desk, whoever else runs.
+            placebos.setdefault(BUDGET if arm.name == BY_LOT else source, []).append(arm.name)
     known = paired.sides(control.ticks, market.outcomes(control.ticks)) if control else {}
     return Compared(
         shown,
         control=CONTROL,
-        placebos={source: words} if words else {},
+        placebos=placebos,
         outcomes=known,
         vetoed={arm.name: market.openings(arm) for arm in shown if heard(arm)},
         trials=trials,

@@ -9,7 +9,8 @@ passes the door: its bars are sound, only not true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -19,6 +20,9 @@ import pandas as pd
 from numpy.random import Generator
 
 from torra.clock import duration
+from torra.config import Instance
+from torra.lessons.lesson import Lesson, LessonFacts, Situation
+from torra.lessons.reviews import rules_words
 from torra.market.spreads import SPREAD
 from torra.replay.shards import history
 
@@ -97,6 +101,64 @@ KINDS: Final[Mapping[str, Callable[[pd.DataFrame, float, Generator], pd.DataFram
     "removed": _removed,
     "spike": _spike,
 }
+
+
+def lessons(
+    known: Sequence[Lesson], as_of: datetime, instance: Instance, asset: str, rng: Generator
+) -> list[Lesson]:
+    """Return lessons with another future: those known by then, and other ones known since.
+
+    Of each that was known a copy is planted that is known from `as_of` on, with another result; so
+    what looks at the future finds what is most like what it looks for. Without any one is made up.
+    """
+    before = [one for one in known if one.facts.known_at < as_of]
+    likes = before or [_made_up(instance, asset, as_of)]
+    number = max((one.number for one in known), default=0)
+    since = [one for one in known if one.facts.known_at >= as_of]
+    planted = [replace(one, number=number + at) for at, one in enumerate(likes, start=1)]
+    return [*before, *(_other(one, as_of, rng) for one in (*since, *planted))]
+
+
+def _other(one: Lesson, as_of: datetime, rng: Generator) -> Lesson:
+    """Return a lesson of the future with another result, known at a moment or later."""
+    known_at = max(as_of, one.facts.known_at)
+    r = float(rng.uniform(-20.0, 20.0))
+    facts = replace(
+        one.facts,
+        sid=f"{one.facts.sid}-{one.number}",
+        known_at=known_at,
+        r=r,
+        outcome="win" if r > 0.0 else "loss",
+    )
+    return Lesson(one.number, facts, (rules_words(facts, known_at),))
+
+
+def _made_up(instance: Instance, asset: str, as_of: datetime) -> Lesson:
+    facts = LessonFacts(
+        sid="planted",
+        kind="trade",
+        instance=instance.id,
+        symbol=instance.symbol,
+        asset=asset,
+        timeframe=instance.shortest,
+        side="LONG",
+        bar_time=as_of,
+        opened_at=as_of,
+        closed_at=as_of,
+        known_at=as_of,
+        outcome="win",
+        evolution="Realized",
+        reason="TARGET",
+        r=2.0,
+        planned_r=2.0,
+        slipped_r=0.0,
+        mae_r=0.0,
+        mfe_r=2.0,
+        hours_held=1.0,
+        surprise=2.0,
+        situation=Situation({}),
+    )
+    return Lesson(1, facts, ())
 
 
 def closed(frame: pd.DataFrame, timeframe: str, as_of: datetime) -> int:

@@ -13,9 +13,10 @@ bit:
               regime, reports, consensus, verdict, action, signal
 
 Where a desk has outside numbers or bars of companions stored, those that became known after the
-moment are replaced as well. News and scheduled events have times of their own; docs/news.md has
-their guard. A number that moved is a finding, not an error; bars that are too few raise
-ConfigError. Nothing is stored or published.
+moment are replaced as well. Where the profile remembers, so are the lessons of the desk's trades,
+and later ones are planted that are like each earlier one. News and scheduled events have times of
+their own; docs/news.md has their guard. A number that moved is a finding, not an error; bars that
+are too few raise ConfigError. Nothing is stored or published.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -32,12 +34,17 @@ from numpy.random import PCG64, Generator
 
 import technical_calculator
 from agent_config import MODES
+from instance_database import open_home
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
+from torra.desk.models.embedders import open_embedder
 from torra.desk.schedule import running_order
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import Cell, Exhibit
 from torra.evaluation.wording import count
+from torra.home import DATABASE
+from torra.lessons.lesson import Fresh, Lesson
+from torra.lessons.recall import LessonShelf, Recall
 from torra.providers.rules.provider import RulesProvider
 from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.rerun import futures
@@ -114,10 +121,15 @@ class LookaheadSubject:
     score: Score | None = None
     aggregate: Aggregate = history.aggregate
     outlook: OutlookThen = NOTHING
+    lessons: tuple[Lesson, ...] = ()
 
     @classmethod
     def of(
-        cls, bars: History, profile: Profile, outlook: OutlookThen = NOTHING
+        cls,
+        bars: History,
+        profile: Profile,
+        outlook: OutlookThen = NOTHING,
+        lessons: Sequence[Lesson] = (),
     ) -> LookaheadSubject:
         """Return a history as a subject; raises ConfigError when it is too short to be probed."""
         long = {
@@ -133,7 +145,7 @@ class LookaheadSubject:
         instance = Instance(symbol=bars.symbol, timeframes=names, feed="store", bridge="paper")
         shorter = {name: _base(names, name) for name in bars.derived if name in long}
         derived = {name: base for name, base in shorter.items() if base}
-        return cls(instance, profile, long, derived, outlook=outlook)
+        return cls(instance, profile, long, derived, outlook=outlook, lessons=tuple(lessons))
 
     def scored(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the score frame of some bars."""
@@ -152,7 +164,7 @@ def probe(
     """Return what moved at `points` moments drawn by `seed`; `on_point` is called after each."""
     found = Findings(subject.instance.symbol)
     rng = Generator(PCG64(seed))
-    whole = _World(subject, subject.frames, subject.outlook)
+    whole = _World(subject, subject.frames, subject.outlook, subject.lessons)
     for as_of in _moments(subject, points, rng):
         _windows(subject, whole, as_of, found)
         true = {mode: whole.ticks(as_of, mode) for mode in modes}
@@ -160,7 +172,12 @@ def probe(
             frames = futures.world(
                 subject.frames, subject.derived, as_of, kind, rng, aggregate=subject.aggregate
             )
-            other = _World(subject, frames, subject.outlook.with_other_future(as_of, rng))
+            beside = subject.outlook.with_other_future(as_of, rng)
+            lessons: Sequence[Lesson] = subject.lessons
+            if subject.profile.agents.remembers():
+                asset = subject.profile.symbol(subject.instance.symbol).asset
+                lessons = futures.lessons(lessons, as_of, subject.instance, asset, rng)
+            other = _World(subject, frames, beside, lessons)
             _bars(subject, whole, other, as_of, kind, found)
             _scores(whole, other, as_of, kind, found)
             for mode in modes:
@@ -168,6 +185,17 @@ def probe(
         found.points += 1
         on_point(1)
     return found
+
+
+def lessons_of(home: Path, profile: Profile) -> list[Lesson]:
+    """Return the lessons that a desk has stored; none where the profile does not remember."""
+    if not profile.agents.remembers() or not (home / DATABASE).exists():
+        return []
+    database = open_home(home)
+    try:
+        return database.lessons_since(0, 0).lessons
+    finally:
+        database.close()
 
 
 # --- one future -----------------------------------------------------------------------------------
@@ -181,16 +209,31 @@ class _World:
         subject: LookaheadSubject,
         frames: Mapping[str, pd.DataFrame],
         outlook: OutlookThen,
+        lessons: Sequence[Lesson],
     ) -> None:
         self.subject = subject
         self.frames = frames
         self.outlook = outlook
+        self.lessons = lessons
         self.scores = {name: self._scored(name) for name, frame in frames.items() if len(frame)}
 
     @cached_property
     def window(self) -> _Window:
         """The window of the ticks, made when the first one is run."""
         return _Window(self.frames, self.subject.score)
+
+    @cached_property
+    def recall(self) -> Recall | None:
+        """What tells its ticks of lessons; None where the profile does not remember."""
+        agents = self.subject.profile.agents
+        if not agents.remembers():
+            return None
+        newest = len(self.lessons)
+        shelf = LessonShelf(
+            lambda facts, words: Fresh([] if facts else [*self.lessons], [], newest, words),
+            open_embedder(agents.memory.embedder),
+        )
+        return shelf.recall
 
     def _scored(self, name: str) -> pd.DataFrame:
         # The window has scored these bars already.
@@ -209,6 +252,7 @@ class _World:
             clock,
             1,
             outside=self.outlook.outside_of(instance, profile),
+            lessons=self.recall,
             companions=self.outlook.companions_of(),
             flow=self.outlook.flow_of(profile),
         )

@@ -27,9 +27,11 @@ from instance_database import Database, TickKey, open_home
 from torra.clock import Simulated, System, duration, floor, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile, validate
 from torra.desk import wiring
+from torra.desk.lessons import DeskLessons
 from torra.desk.outlook import Outlook
 from torra.desk.promotion import fingerprint
 from torra.errors import ConfigError, DataUnavailable
+from torra.evaluation.wording import count
 from torra.evidence.companion_readings import Companions
 from torra.exhibits.beyond import outside_words
 from torra.feeds.companions import CompanionReader
@@ -211,6 +213,7 @@ def _tick(
         news=outlook.news(instance, profile),
         events=outlook.events(instance, profile),
         outside=outlook.outside(instance, profile),
+        lessons=DeskLessons(database).of(profile, feed),
         companions=companions,
         flow=window.flow if profile.outside.sources else None,
         promoted=lambda: database.agents_promoted(fingerprint(profile)),
@@ -387,7 +390,9 @@ def _latest(feed: Feed) -> datetime:
 
 def document(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document that --json prints."""
-    return {key: record[key] for key in DOCUMENT_KEYS}
+    # Where no lesson was known there is none, as in the record.
+    lessons = {"lessons": record["lessons"]} if record.get("lessons") else {}
+    return {key: record[key] for key in DOCUMENT_KEYS} | lessons
 
 
 def table(record: Mapping[str, Any]) -> str:
@@ -421,7 +426,20 @@ def _outside(record: Mapping[str, Any]) -> dict[str, str]:
     if record["outside"]:
         told = Outside.read(record["outside"])
         rows["outside"] = outside_words.in_a_line(record["symbol"], told)
+    if lessons := record.get("lessons"):
+        rows["lessons"] = _lessons(lessons)
     return rows
+
+
+def _lessons(told: Mapping[str, Any]) -> str:
+    """Return what was told of earlier trades, in a line."""
+    numbers, notes = told["numbers"], count(len(told["notes"]), "note")
+    known = f"{count(told['corpus'], 'lesson')} known, {notes} told"
+    similar, mean = numbers.get("similar"), numbers.get("mean_r")
+    if not similar:
+        return f"{known}; no similar trade"
+    worth = "" if mean is None else f", mean {mean:+.2f} R as a {numbers['side']}"
+    return f"{known}; {count(round(similar), 'similar trade')}{worth}"
 
 
 def _named(events: Mapping[str, Any], as_of: str, which: str) -> str:
