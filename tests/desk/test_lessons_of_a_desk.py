@@ -12,7 +12,7 @@ import pytest
 from tests.worlds import desks, remembering
 from torra.clock import parse
 from torra.desk.bar_closes import next_close
-from torra.desk.lessons import DeskLessons
+from torra.desk.memory.shelves import DeskLessons
 from torra.replay.rerun.edges_then import Still
 
 

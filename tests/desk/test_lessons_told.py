@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.worlds import desks, told_lessons
 from torra.config import Profile, validate
 from torra.dashboard.screens import health_checks
-from torra.desk import lessons, self_check
-from torra.desk.memory import lesson_mirror
+from torra.desk import self_check
+from torra.desk.memory import lesson_mirror, shelves
 
 ON = validate(Profile, {"agents": {"memory": {"use": "on"}}}, "a test")
 
@@ -17,10 +17,10 @@ ON = validate(Profile, {"agents": {"memory": {"use": "on"}}}, "a test")
 def test_the_sentence_counts_lessons_and_names_whose_ticks_are_told(tmp_path: Path) -> None:
     with told_lessons.desk(tmp_path) as made:
         off = Profile()
-        told = lessons.standing(made.database, [(desks.BTC, off)])
+        told = shelves.standing(made.database, [(desks.BTC, off)])
         assert told == "no lesson yet; no tick is told of lessons (agents.memory.use)"
         told_lessons.write(made.database)
-        told = lessons.standing(made.database, [(desks.BTC, ON), (desks.EUR, off)])
+        told = shelves.standing(made.database, [(desks.BTC, ON), (desks.EUR, off)])
         assert told == (
             "3 lessons, 1 review by a model; ticks of BTCUSD are told (agents.memory.use)"
         )

@@ -86,7 +86,7 @@ LESSONS: Final[Table] = {
     "K4": {
         "lesson-warm-up": fault(
             "trades of the warm-up are told",
-            At("torra.desk.lessons:DeskLessons._of_warm_up", returns("False")),
+            At("torra.desk.memory.shelves:DeskLessons._of_warm_up", returns("False")),
             "test_trades_of_the_warm_up_are_never_told",
         ),
         "lesson-lap": fault(

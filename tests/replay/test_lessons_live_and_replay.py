@@ -13,15 +13,15 @@ import pytest
 from tests.worlds import desks, remembering
 from torra.clock import duration
 from torra.config import ROOT, Profile
-from torra.desk import lessons as desk_lessons
+from torra.desk.memory import shelves as desk_lessons
 from torra.evaluation.observations import ArmSeen, same_but_time
 from torra.lessons.lesson import LessonFacts
 from torra.lessons.recall import Asked, LessonShelf, Recalled
 from torra.providers.rules.provider import RulesProvider
-from torra.replay import arm_lessons
 from torra.replay.arms import ARMS
 from torra.replay.rerun.edges_then import Still
 from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards import arm_lessons
 from torra.replay.shards.history import History, load
 from torra.replay.shards.seen import tick_seen
 from torra_trader import Outcome

@@ -22,10 +22,10 @@ from torra.evaluation.observations import ArmSeen, as_json, same_but_time, tick_
 from torra.lessons.by_lot import PARTS, by_lot
 from torra.lessons.hashed import hashed
 from torra.lessons.recall import Asked, LessonShelf, Recalled
-from torra.replay import arm_lessons, arms, voices
+from torra.replay import arms, voices
 from torra.replay.arms import ARMS, BY_LOT
 from torra.replay.replaying import ReplayPlan, TradingCosts, run, run_on
-from torra.replay.shards import shards
+from torra.replay.shards import arm_lessons, shards
 from torra.replay.shards.history import History, cut, load
 from torra.store.memory import MemoryStore
 

@@ -17,7 +17,7 @@ from tests.worlds import stores
 from torra.bridges.paper import EventKind, PaperEvent
 from torra.config import Profile
 from torra.lessons.lesson import LessonFacts
-from torra.replay.arm_lessons import HeldRanges
+from torra.replay.shards.arm_lessons import HeldRanges
 from torra.store.memory import MemoryStore
 
 BTC = "BTCUSD"

@@ -30,7 +30,7 @@ from torra.config import LONGEST_NEWS_HOURS, Profile
 from torra.desk import adoption, timeframe_clocks
 from torra.desk.bar_closes import BarCloses, next_close
 from torra.desk.event_stream import EventStream
-from torra.desk.lessons import DeskLessons
+from torra.desk.memory.shelves import DeskLessons
 from torra.desk.promotion import Promotions, PromotionSubject, subjects_of
 from torra.desk.roster import InstanceSetup, Roster
 from torra.desk.timers import Timers

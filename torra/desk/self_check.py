@@ -27,8 +27,8 @@ from torra import owner_only
 from torra.backup.restore import command
 from torra.clock import System, duration, floor, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
-from torra.desk import lessons, start_check, timeframe_clocks, wiring
-from torra.desk.memory import lesson_mirror
+from torra.desk import start_check, timeframe_clocks, wiring
+from torra.desk.memory import lesson_mirror, shelves
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import subject_of
 from torra.desk.watches import BY_A_DESK
@@ -717,7 +717,7 @@ def _lessons(home: Path, database: Database) -> Iterator[CheckResult]:
     """Say how many lessons there are; check their mirror, and each profile's embedder."""
     profiles = _profiles(home)
     setups = [(item, profile) for profile, items in profiles.values() for item in items]
-    yield CheckResult("lessons", "ok", lessons.standing(database, setups))
+    yield CheckResult("lessons", "ok", shelves.standing(database, setups))
     mirror = lesson_mirror.compare(home, database.lessons_since)
     if not mirror.same:
         yield CheckResult(

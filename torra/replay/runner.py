@@ -30,11 +30,11 @@ from torra.config import Instance, Profile
 from torra.desk.schedule import running_order
 from torra.evaluation.observations import ArmSeen, Shared, TickSeen, TradeSeen
 from torra.lessons.recall import Recall
-from torra.replay.arm_lessons import HeldRanges, lessons_of
 from torra.replay.arms import Arm
 from torra.replay.l1.trades import END, left_open
 from torra.replay.outlook_then import NOTHING, OutlookThen
 from torra.replay.rerun.edges_then import Still
+from torra.replay.shards.arm_lessons import HeldRanges, lessons_of
 from torra.replay.shards.checkpoints import BROKEN, CHUNK, Checkpoint
 from torra.replay.shards.history import History
 from torra.replay.shards.seen import tick_seen, trade_seen

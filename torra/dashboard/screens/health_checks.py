@@ -32,7 +32,7 @@ from torra.dashboard.trade.stored_rows import BridgeRow
 from torra.dashboard.view.backing import Backing
 from torra.dashboard.view.desk_view import RunningSetup, version
 from torra.dashboard.view.kept import Kept
-from torra.desk import lessons
+from torra.desk.memory import shelves
 from torra.desk.outlook import subject_of
 from torra.desk.promotion import EARNED, PromotionSubject, next_look, standing_of
 from torra.desk.self_check import HELD_UP, UNSENT, CheckResult
@@ -673,7 +673,7 @@ def database(behind: Backing) -> Iterator[Sign]:
     yield Sign("schema", "ok" if found == newest else "warn", f"{found} of {newest}")
     yield _backups(path.parent / BACKUP_FOLDER)
     setups = [(one.instance, one.profile) for one in behind.desk.setups.values()]
-    yield Sign("lessons", "ok", lessons.standing(behind.database, setups))
+    yield Sign("lessons", "ok", shelves.standing(behind.database, setups))
 
 
 def _backups(folder: Path) -> Sign:

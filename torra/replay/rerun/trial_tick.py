@@ -27,7 +27,7 @@ from instance_database import Database, TickKey, open_home
 from torra.clock import Simulated, System, duration, floor, iso, parse
 from torra.config import NAME, Instance, Profile, load_desk, load_profile, validate
 from torra.desk import wiring
-from torra.desk.lessons import DeskLessons
+from torra.desk.memory.shelves import DeskLessons
 from torra.desk.outlook import Outlook
 from torra.desk.promotion import fingerprint
 from torra.errors import ConfigError, DataUnavailable
