@@ -118,19 +118,6 @@ def test_which_ticks_were_told_is_known_of_each_lesson(database: Database) -> No
     assert database.lesson_ticks(1) == ["BTCUSD|M15|a"]
 
 
-def test_who_waits_for_a_review_is_a_trade_that_the_rules_alone_wrote_of(
-    database: Database,
-) -> None:
-    learn(
-        database,
-        lessons.facts("T1"),
-        lessons.won("T2"),
-        lessons.facts("T3", kind="vetoed", profit=None),
-    )
-    database.write_words(1, lessons.reviewed(lessons.facts("T1"), 2.0))
-    assert [one.number for one in database.unreviewed(10)] == [2]
-
-
 def test_the_market_of_an_opening_is_kept_as_it_was_first(database: Database) -> None:
     database.keep_situation("T1", lessons.RISING)
     database.keep_situation("T1", lessons.FLAT)

@@ -189,16 +189,6 @@ class LessonStore(Store):
         )  # fmt: skip
         return [str(key) for (key,) in rows]
 
-    def unreviewed(self, limit: int) -> list[Lesson]:
-        """Return lessons of trades that only the rules wrote of, oldest first."""
-        rows = self._rows(
-            "SELECT number, facts FROM lesson_facts f WHERE kind = 'trade' AND NOT EXISTS "
-            "(SELECT 1 FROM lesson_words w WHERE w.lesson = f.number AND w.author <> 'rules') "
-            "ORDER BY number LIMIT ?",
-            limit,
-        )
-        return self._lessons(rows)
-
     def lesson_count(self) -> int:
         """Return how many lessons there are."""
         # Numbered without a gap, and none is ever taken away.
