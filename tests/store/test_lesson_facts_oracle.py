@@ -88,7 +88,8 @@ def expected(trade: Trade, spread: float) -> dict[str, Any]:
         prices = (low + there, high + there)
         worst = min(worst, *prices, key=lambda price: way * price)
         best = max(best, *prices, key=lambda price: way * price)
-    r = way * (trade.end - trade.fill) / risk
+    # Told to eight decimals: a loss of a tenth of the risk to the cent is no scratch.
+    r = round(way * (trade.end - trade.fill) / risk, 8)
     planned = abs(trade.target - trade.entry) / abs(trade.entry - trade.stop)
     outcome = "scratch" if abs(r) < 0.1 else "win" if r > 0.0 else "loss"
     # A target p R away is reached before the stop once in 1 + p times: the plan is worth nothing.
