@@ -57,6 +57,12 @@ UNSHOWN: Final = frozenset({"source"})
 ARGUED: Final = frozenset({"report", "case", "news"})
 """Shapes of reply that hold an argument."""
 
+REVIEW: Final = "review"
+"""The shape of a reply about a closed trade, which no debate asks for."""
+
+LEARNT: Final = "lessons."
+"""How the ids of what earlier trades came to begin: who scores a chart alone is not told."""
+
 PARTS: Final = "component."
 ITEM: Final = "news.item"
 ITEM_TEXT: Final = "news.item."
@@ -401,10 +407,10 @@ RUBRIC_VERSION: Final[str] = _version(
         BOUND,
         FOCUS,
         ANALYST_TASK,
-        REPLIES,
+        {shape: reply for shape, reply in REPLIES.items() if shape != REVIEW},
         ASSET_NOTES,
         NUMBER_NOTES,
-        RUBRICS,
+        {name: rubric for name, rubric in RUBRICS.items() if rubric.shape != REVIEW},
     ),
     *(
         WHERE,
@@ -421,22 +427,19 @@ RUBRIC_VERSION: Final[str] = _version(
         CITED,
         ORDINAL,
     ),
-    *(
-        HEADLINES,
-        LESSONS,
-        LESSON_BYTES,
-        WRITTEN,
-        WRITTEN_BYTES,
-        WORD,
-        OPENED,
-        CLOSED,
-        SECOND_LOOK,
-        ITS_CITATIONS,
-    ),
+    *(HEADLINES, WORD, OPENED, CLOSED, SECOND_LOOK, ITS_CITATIONS),
     *(REASONING_CHARS, POINT_CHARS, POINTS, CITATIONS, NOTE_CHARS, PLAIN_UNIT, str(_SHOWN_MEMORY)),
 )
-"""Twelve hexadecimal digits that change with any wording above and with how much is quoted; stored
-with every tick.
+"""Twelve hexadecimal digits that change with any wording of a debate above and with how much is
+quoted; stored with every tick.
+"""
+
+MEMORY_VERSION: Final[str] = _version(
+    *(LESSONS, LESSON_BYTES, WRITTEN, WRITTEN_BYTES, REPLIES[REVIEW]),
+    *(rubric for rubric in RUBRICS.values() if rubric.shape == REVIEW),
+)
+"""The same of what is said of lessons, and asked about closed trades: a desk without a memory is
+no other one where these words change.
 """
 
 
@@ -513,6 +516,7 @@ def shown_features(context: DebateContext, role: Role | None = None) -> dict[str
         if (feature := features[name]).value is not None
         and (feature.id == name or feature.block not in UNSHOWN)
         and not (role is None and name.startswith(ITEM))
+        and not (name.startswith(LEARNT) and (role is None or role.kind == "scorer"))
         and (strangers or type(feature.value) is float or not _is_strangers(feature))
     }
 

@@ -45,6 +45,7 @@ from agents.risk_gate import as_features, rules
 from scoring_rubric import (
     ASSET_NOTES,
     LARGEST,
+    MEMORY_VERSION,
     RUBRIC_VERSION,
     SHARED_PREFIX,
     build_interpretive_prompt,
@@ -417,7 +418,7 @@ def test_no_prompt_speaks_of_temperature_or_asks_to_reason_aloud() -> None:
 SOURCE = Path(scoring_rubric.__file__).read_text(encoding="utf-8")
 NO_WORDING = {
     *("NUMBERS_ONLY", "OWN_FLAGS", "LARGEST", "ADJUSTMENT_DECIMALS"),
-    *("UNSHOWN", "PARTS", "ITEM", "ITEM_TEXT"),
+    *("UNSHOWN", "PARTS", "ITEM", "ITEM_TEXT", "LEARNT", "REVIEW"),
     "_COMMON",
 }
 
@@ -440,15 +441,13 @@ def version_of(tree: ast.Module) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, module.__name__, module)
         exec(compile(ast.fix_missing_locations(tree), "changed_rubric", "exec"), module.__dict__)
-    version = module.__dict__["RUBRIC_VERSION"]
-    assert isinstance(version, str)
-    return version
+    return "".join(module.__dict__[name] for name in ("RUBRIC_VERSION", "MEMORY_VERSION"))
 
 
 def test_any_change_of_wording_is_another_version(scaled: Scale) -> None:
     """Each text gets a full stop more, each count one more, one at a time; by day every third."""
     tree = ast.parse(SOURCE)
-    assert version_of(tree) == RUBRIC_VERSION
+    assert version_of(tree) == RUBRIC_VERSION + MEMORY_VERSION
     for node in ast.walk(tree):
         if isinstance(node, ast.FormattedValue):
             node.format_spec = None

@@ -83,8 +83,9 @@ def test_numbers_are_told_with_their_side_and_units() -> None:
     numbers = {"side": "SHORT", "similar": 11.0, "win_share": 0.3333, "mean_r": -0.2143}
     facts = {one.name: one.value.replace("\u00a0", " ") for one in used(numbers=numbers).facts}
     assert facts == {
-        "Seen from the side": "▼ SHORT", "Similar trades": "11", "Share that won": "33 %",
-        "Mean result": "−0.21 R",
+        "Seen from the side": "▼ SHORT", "Similar trades": "11", "Won": "3 of 11",
+        "Share that won, as told": "33 %, pulled towards half",
+        "Mean result, as told": "−0.21 R, pulled towards 0",
     }  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def test_a_note_stands_as_it_was_told_with_the_rankings_that_it_passed() -> None
     numbers = {"side": "LONG", "similar": 11.0, "win_share": 0.3333, "mean_r": -0.2}
     (told,) = used((lesson,), notes=[note], numbers=numbers, corpus=9, newest=12).notes
     assert told.number == 7 and told.author == "the rules"
-    assert told.text.startswith("[rules, 2 days ago] LONG EURUSD H1 range LONDON, loss -1.02 R")
+    assert told.text.startswith("(rules, 2 days ago) LONG EURUSD H1 range LONDON, loss -1.02 R")
     assert told.text.endswith("3 of 11 similar won")
     assert told.why == "like this tick by words (rank 2) and market (rank 1); score 0.0325"
 

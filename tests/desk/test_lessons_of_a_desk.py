@@ -52,10 +52,10 @@ def test_the_second_pass_of_the_demo_recalls_nothing_of_the_first(tmp_path: Path
         told = record["lessons"]
         now = lap(parse(record["as_of"]))
         numbers = {*told["nearest"], *(note["lesson"] for note in told["notes"])}
-        assert {lap(facts[number].known_at) for number in numbers} <= {now}
+        assert {lap(facts[number].bar_time) for number in numbers} <= {now}
         assert all(facts[number].known_at < parse(record["as_of"]) for number in numbers)
         assert told["corpus"] == sum(
-            lap(one.known_at) == now and one.known_at < parse(record["as_of"])
+            lap(one.known_at) == lap(one.bar_time) == now and one.known_at < parse(record["as_of"])
             for one in facts.values()
         )
         seen[now] = seen.get(now, 0) + len(numbers)

@@ -43,7 +43,7 @@ from torra.desk.wiring import open_models
 from torra.errors import ConfigError, StoreUnavailable
 from torra.home import LESSONS
 from torra.lessons.reviews import rules_words
-from torra.store.ledger import Booking
+from torra.store.ledger import UNDER_WAY, Booking
 from torra.store.trade.notes import TradeNote
 from torra.tick.ladder import tick_worst_case
 from torra.tick.spending import HOUR
@@ -190,6 +190,8 @@ def test_a_call_that_a_crash_cut_off_counts_as_a_try(make: Any) -> None:
     now = home.hand.moment
     row = Booking("review", "reviewer", 1, 1, "anthropic", "claude-sonnet-5-5", 0.04)
     home.database.book("mine", "review|0123456789ab", [row], at=now, until=now + HOUR)
+    assert review_now(lesson, home.paying, home.asking).why == "it is being asked about now"
+    home.later(UNDER_WAY.total_seconds() + 1)
     assert review_now(lesson, home.paying, home.asking).status == "garbage"
     assert "asked about 2 times" in review_now(lesson, home.paying, home.asking).why
 

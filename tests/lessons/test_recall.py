@@ -115,7 +115,7 @@ def test_words_count_from_the_moment_at_which_they_were_known() -> None:
     late = shelf(stored).recall(asked(one.known_at + timedelta(hours=10, seconds=1)))
     assert [note.author for note in early.notes] == ["rules"]
     assert [note.author for note in late.notes] == ["claude-sonnet-5-5"]
-    assert "Wait for volume" in late.notes[0].text and "[review, " in late.notes[0].text
+    assert "Wait for volume" in late.notes[0].text and "(review, " in late.notes[0].text
 
 
 def test_a_lesson_of_this_very_moment_is_not_known_yet() -> None:
@@ -142,10 +142,19 @@ def test_lessons_of_the_warm_up_and_of_an_earlier_pass_are_never_told() -> None:
     warm = stored.lessons[2].facts.known_at
     told = shelf(stored, leave_out=lambda facts: facts.known_at <= warm).recall(asked())
     assert told.corpus == 3 and set(told.nearest) == {4, 5, 6}
-    second = stored.lessons[4].facts.known_at
+    second = stored.lessons[4].facts.bar_time
     lap = lambda moment: int(moment >= second)  # noqa: E731
     told = shelf(stored, lap=lap).recall(asked())
     assert told.corpus == 2 and set(told.told) == {5, 6}
+
+
+def test_a_trade_that_was_opened_in_an_earlier_pass_is_none_of_this_one() -> None:
+    stored = Stored()
+    stored.learn(*six())
+    between = stored.lessons[4].facts.known_at - timedelta(hours=1)
+    lap = lambda moment: int(moment >= between)  # noqa: E731
+    told = shelf(stored, lap=lap).recall(asked())
+    assert told.corpus == 0 and told == recall.NOTHING
 
 
 def test_another_asset_class_is_another_shelf() -> None:
@@ -159,7 +168,7 @@ def test_a_vetoed_opening_is_told_in_words_and_counts_in_no_number() -> None:
     stored.learn(lessons.won("T0", kind="vetoed", profit=None))
     told = shelf(stored).recall(asked())
     assert told.numbers["similar"] == 0.0 and told.nearest == ()
-    assert [note.text.startswith("[vetoed, 40 days ago] LONG XAUUSD") for note in told.notes] == [
+    assert [note.text.startswith("(vetoed, 40 days ago) LONG XAUUSD") for note in told.notes] == [
         True
     ]
 
@@ -176,6 +185,29 @@ def test_a_shelf_that_fails_tells_the_newest_of_the_symbol_with_a_flag() -> None
     empty.broken = True
     told = shelf(empty).recall(asked())
     assert told.flags == (recall.BROKEN,) and told.notes == () and told
+
+
+def test_a_lesson_that_cannot_be_taken_in_is_left_out_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stored = Stored()
+    stored.learn(*six())
+    numbers: Any = {"adx14": "?"}
+    market = replace(lessons.RISING, numbers=numbers)
+    odd = replace(stored.lessons[2].facts, situation=market)
+    stored.lessons[2] = replace(stored.lessons[2], facts=odd)
+    asking = shelf(stored)
+    assert asking.recall(asked()).corpus == 5 and asking.recall(asked()).flags == ()
+    assert caplog.text.count("lesson 3 cannot be told") == 1
+
+
+def test_a_shelf_that_is_being_filled_makes_no_tick_wait() -> None:
+    stored = Stored()
+    stored.learn(*six())
+    asking = shelf(stored)
+    with asking._lock:
+        assert asking.recall(asked()) == recall.TOO_LATE
+    assert asking.recall(asked()).corpus == 6
 
 
 def test_a_record_tells_it_all_again_from_the_stored_lessons() -> None:
@@ -196,7 +228,7 @@ def test_a_note_says_whose_when_what_and_how_often() -> None:
         one.known_at + timedelta(days=12), {"similar": 11.0, "win_share": 5 / 15},
     )  # fmt: skip
     assert text == (
-        "[review, 12 days ago] LONG XAUUSD M15 trend_up LONDON, loss -1.02 R, falsified; "
+        "(review, 12 days ago) LONG XAUUSD M15 trend_up LONDON, loss -1.02 R, falsified; "
         "Do not chase a break on thin volume; 3 of 11 similar won"
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from instance_database import Database
 from tests.worlds import lessons, stores
-from torra.errors import StoreUnavailable
+from torra.errors import ConfigError, StoreUnavailable
 from torra.lessons.lesson import LessonFacts
 
 
@@ -122,3 +123,51 @@ def test_the_market_of_an_opening_is_kept_as_it_was_first(database: Database) ->
     database.keep_situation("T1", lessons.RISING)
     database.keep_situation("T1", lessons.FLAT)
     assert database.situation("T1") == lessons.RISING and database.situation("T2") is None
+
+
+@pytest.mark.parametrize("damage", ["the symbol is gone", "a damaged market", "no lesson at all"])
+def test_nothing_about_a_lesson_keeps_a_trade_open(
+    database: Database, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.enqueue_signal({**stores.opening("T1"), "state": "PENDING"})
+    for state in ("PUBLISHED", "FILLED"):
+        database.move_signal("T1", state, fields={"price": 100.0, "opened_at": lessons.NOON})
+    if damage == "the symbol is gone":
+        monkeypatch.setattr(Database, "_spec", gone)
+    elif damage == "a damaged market":
+        database.keep_situation("T1", lessons.RISING)
+        database.connection().conn.executescript(
+            "DROP TRIGGER situations_never_change; UPDATE situations SET situation = '[]'"
+        )
+    else:
+        monkeypatch.setattr(Database, "write_lesson", broken)
+    assert database.close_position(
+        "T1",
+        price=99.0,
+        time=lessons.NOON + timedelta(hours=1),
+        profit=-1.0,
+        r_multiple=-1.0,
+        reason="STOPPED",
+    )
+    assert database.signal("T1")["state"] == "CLOSED"
+    assert (database.lesson("T1") is None) == (damage == "no lesson at all")
+
+
+def gone(*_: object) -> None:
+    raise ConfigError("the profile has no such symbol")
+
+
+def broken(*_: object) -> None:
+    raise ValueError("a lesson that nobody can write")
+
+
+def test_words_of_two_authors_are_found_together(database: Database) -> None:
+    learn(database, lessons.facts("T1"))
+    database.write_words(1, lessons.reviewed(lessons.facts("T1"), 1.0, rule="Be bold."))
+    found = database.lesson_list({}, search="bold london", limit=5)
+    assert [one.number for one in found] == [1]
+
+
+def test_a_symbol_is_found_however_it_is_written(database: Database) -> None:
+    learn(database, lessons.facts("T1", symbol="EURUSD.pro"))
+    assert database.lesson_list({"symbol": "eurusd.PRO"}, limit=5)

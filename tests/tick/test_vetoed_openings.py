@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from tests.worlds import desks, remembering
+from torra.errors import DataUnavailable
 from torra.lessons.lesson import LessonFacts
 from torra.store.memory import MemoryStore
 from torra.tick.vetoed import VETOED
+from torra.verdict.vetoed import VetoedOpening
 from torra_trader import Outcome
 
 COUNT = 240
@@ -142,3 +144,63 @@ def test_no_order_and_no_account_comes_of_it() -> None:
     assert vetoed(store)
     opened = [o for o in outcomes if (o.record or {})["action"] in ("OPEN_BUY", "OPEN_SELL")]
     assert len([r for r in store.signals() if r["kind"] == "open"]) == len(opened)
+
+
+def pending(store: Any, **more: Any) -> VetoedOpening:
+    """Put a vetoed opening on its way, and return it."""
+    key = remembering.keys(COUNT)[0]
+    told = {
+        "sid": "TPENDING0000", "instance": remembering.BTC, "symbol": remembering.BTC,
+        "timeframe": "M15", "bar_time": key.bar_time, "side": "BUY", "decided_at": key.close_time,
+        "entry": 50_000.0, "stop": 10_000.0, "target": 130_000.0,
+        "lived": key.bar_time - desks.QUARTER, "reason": "GATE_VETO",
+    }  # fmt: skip
+    opening = VetoedOpening(**{**told, **more})
+    store.keep_vetoed(opening)
+    return opening
+
+
+def test_one_that_cannot_be_followed_fails_no_tick() -> None:
+    """The instance's symbol was changed, or the profile has another one's conditions alone."""
+    for more in ({"symbol": "GONE"}, {"target": 0.0, "price": 1.0, "opened_at": desks.START}):
+        store = in_memory()
+        pending(store, **more)
+        settings = remembering.profile("off", **WIDE)
+        (outcome,) = remembering.run(store, settings, remembering.keys(COUNT)[:1], None)
+        assert outcome.state == "done"
+    store = in_memory()
+    pending(store, symbol="GONE")
+    remembering.run(store, settings, remembering.keys(COUNT)[:1], None)
+    assert all(one.symbol != "GONE" for one in store.vetoed_openings(remembering.BTC))
+
+
+def test_a_feed_without_a_path_fails_no_tick() -> None:
+    class Pathless:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(remembering.window(), name)
+
+        def path(self, *_: Any) -> Any:
+            raise DataUnavailable("no_file", "the terminal writes no M15")
+
+    store = in_memory()
+    opening = pending(store)
+    settings = remembering.profile("off", **WIDE)
+    first = remembering.keys(COUNT)[:1]
+    (outcome,) = remembering.run(store, settings, first, None, window=Pathless())
+    assert outcome.state == "done", outcome
+    assert opening in store.vetoed_openings(remembering.BTC)
+
+
+def test_a_damaged_row_is_followed_nowhere_and_fails_nothing(tmp_path: Path) -> None:
+    database = desks.open_database(tmp_path)
+    pending(database)
+    connection = database.connection().conn
+    connection.execute("UPDATE vetoed_openings SET told = '{}'")
+    assert database.vetoed_openings(remembering.BTC) == []
+
+
+def test_a_profile_that_trades_nothing_ends_the_stretch() -> None:
+    store = in_memory()
+    store.set_veto_stretch(remembering.BTC, "BUY")
+    lived(store, 4, execution="off")
+    assert store.veto_stretch(remembering.BTC) is None and not vetoed(store)

@@ -61,8 +61,6 @@ def lessons(
     from torra.exhibits import lesson_words  # noqa: PLC0415
 
     narrowed = {name: value for name, value in only.items() if value}
-    if "symbol" in narrowed:
-        narrowed["symbol"] = narrowed["symbol"].upper()
     asked = bool(narrowed or search)
     with _store(home) as database:
         if export is not None:
@@ -101,7 +99,7 @@ def review(home: Path, /, sid: str, ask: bool, as_json: bool) -> None:
         if ask:
             lesson = ask_model(home, settings, database, lesson)
         currency = _currency(database, settings, lesson)
-        ticks = database.lesson_ticks(lesson.number)
+        ticks = database.lesson_ticks(lesson.number, lesson_words.MOST_TICKS + 1)
         warm_up = lesson.number in _warmed(database, [lesson])
     if as_json:
         print_json({**lesson_words.as_json(lesson, warm_up=warm_up), "ticks": ticks})

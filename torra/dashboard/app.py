@@ -67,6 +67,12 @@ HEADERS: Final = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 
+ODD_QUESTION: Final = (
+    "Not understood",
+    "A filter or a place in this address is none that the page knows. Open the page without it.",
+)
+"""A 400 of an address that Torra does answer to."""
+
 ERRORS: Final = {
     400: (
         "Refused",
@@ -296,6 +302,9 @@ def show_unforeseen(error: Exception) -> ResponseReturnValue:
 
 def _error(code: int) -> Response | str:
     title, advice = ERRORS[code]
+    known: PageState = current_app.extensions[EXTENSION]
+    if code == 400 and is_trusted(request.headers.get("Host", ""), known.trusted_hosts):
+        title, advice = ODD_QUESTION
     if _asks_for_json():
         return jsonify(error=title, advice=advice, status=code)
     return page("error.html", None, code=code, title=title, advice=advice)

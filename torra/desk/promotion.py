@@ -31,7 +31,7 @@ from pydantic import ValidationError
 
 from agents.registry import SCORER, seated
 from instance_database import Database
-from scoring_rubric import RUBRIC_VERSION
+from scoring_rubric import MEMORY_VERSION, RUBRIC_VERSION
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.journal_ticks import tick_of
@@ -429,6 +429,8 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
     roles = [*(seat.role for seat in seated(agents)), SCORER]
     covered = {
         "rubric": rubric,
+        # Of words that are told to a desk with a memory alone.
+        **({"memory": MEMORY_VERSION} if agents.remembers() else {}),
         "code": code if CODE in agents.vendors() else "",
         "models": {role.id: agents.model(role.id, role.tier) for role in roles},
         "agents": {

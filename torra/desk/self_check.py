@@ -28,7 +28,7 @@ from torra.backup.restore import command
 from torra.clock import System, duration, floor, iso, parse
 from torra.config import ROOT, DeskSettings, Instance, Profile, load_desk, load_profile
 from torra.desk import start_check, timeframe_clocks, wiring
-from torra.desk.memory import lesson_mirror, shelves
+from torra.desk.memory import lesson_mirror, reviews, shelves
 from torra.desk.models.embedders import open_embedder
 from torra.desk.outlook import subject_of
 from torra.desk.watches import BY_A_DESK
@@ -724,6 +724,9 @@ def _lessons(home: Path, database: Database) -> Iterator[CheckResult]:
             "lessons", "warning", mirror.sentence, "the next start of the desk makes it anew"
         )
     for name, (profile, _) in profiles.items():
+        if why := reviews.unaskable(reviews.Paying(name, profile.agents)):
+            remedy = f"name a vendor's model, or set agents.memory.review of {name} to rules"
+            yield CheckResult("lessons", "warning", why, remedy)
         try:
             if profile.agents.remembers():
                 open_embedder(profile.agents.memory.embedder)

@@ -245,6 +245,7 @@ def open_desk(
             at_start=partial(
                 _each,
                 events.take_over,
+                lambda: _prepare_lessons(found[0]),
                 host_files.start,
                 lambda: outlook_now().start(),
                 courier.start,
@@ -333,6 +334,10 @@ def _fit(
 
 def _tell(courier: Courier, setup: InstanceSetup) -> None:
     courier.adopt(setup.instance.id, setup.profile)
+
+
+def _prepare_lessons(desk: Desk) -> None:
+    desk.lessons.prepare((one.profile, one.feed) for one in desk.setups.values())
 
 
 def _each(*steps: Callable[[], None]) -> None:

@@ -25,6 +25,9 @@ NO_BREAK: Final = "\u00a0"
 LONGEST_WORDS: Final = 1_000
 """Characters of a part of a lesson's words that are shown."""
 
+MOST_TICKS: Final = 100
+"""Ticks that were told of a lesson, as far as they are counted."""
+
 R_DECIMALS: Final = 2
 
 ENDED: Final = {
@@ -241,6 +244,8 @@ def _told_to(ticks: Sequence[str], *, warm_up: bool) -> str:
         return "No tick was told of it."
     newest = figures.clean(ticks[0].replace("|", " "), 80)
     count = f"{len(ticks)} ticks were" if len(ticks) > 1 else "1 tick was"
+    if len(ticks) > MOST_TICKS:
+        count = f"More than {MOST_TICKS} ticks were"
     return f"{count} told of it, the newest {newest}."
 
 

@@ -26,7 +26,6 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import number
 from technical_calculator import COMPONENTS
 from torra.clock import parse
-from torra.config import SymbolSpec
 from torra.lessons.lesson import Kind, LessonFacts, Situation
 from torra.verdict.risk_engine import PositionSide
 from torra.verdict.trade_outcome import DECIMALS, TradeOutcome, gain, leaving, planned_risk
@@ -102,24 +101,25 @@ def facts_of(
     closed_at: datetime,
     known_at: datetime,
     held: Held | None,
-    spec: SymbolSpec,
+    asset: str,
+    spread: float,
     situation: Situation | None,
     counted: WinRate = UNCOUNTED,
 ) -> LessonFacts:
     """Return the facts of an opening that ended, by its row in the table signals.
 
-    `held` is None where no whole bar lies between fill and end.
+    `held` is None where no whole bar lies between fill and end; `spread` is in price units.
     """
     fill = float(opening["entry"] if opening.get("price") is None else opening["price"])
     risk = planned_risk(opening["stop"], opening["target"])
-    worst, best = excursions(end.side, fill, exit_price, held, spec.spread)
+    worst, best = excursions(end.side, fill, exit_price, held, spread)
     expected = expectation(end.planned_r, counted)
     return LessonFacts(
         sid=opening["sid"],
         kind=kind,
         instance=opening["instance"],
         symbol=opening["symbol"],
-        asset=spec.asset,
+        asset=asset,
         timeframe=opening["timeframe"],
         side=end.side,
         bar_time=parse(opening["bar_time"]),

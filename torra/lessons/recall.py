@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import fsum
@@ -199,31 +200,56 @@ class LessonShelf:
         self._indexes: dict[tuple[str, int], LessonIndex] = {}
 
     def recall(self, asked: Asked) -> Recalled:
-        """Return what a tick is told."""
+        """Return what a tick is told; TOO_LATE while the shelf is being filled."""
+        if not self._lock.acquire(timeout=SECONDS):
+            return TOO_LATE
+        try:
+            self._refresh()
+            return self._recalled(asked)
+        except Exception:
+            log.exception("lessons of %s could not be ranked", asked.symbol)
+            return self._stand_in(asked)
+        finally:
+            self._lock.release()
+
+    def fill(self) -> None:
+        """Take in what is stored: thousands of lessons take a second. Never raises."""
         with self._lock:
             try:
-                self.refresh()
-                return self._recalled(asked)
+                self._refresh()
             except Exception:
-                log.exception("lessons of %s could not be ranked", asked.symbol)
-                return self._newest(asked)
+                log.exception("lessons could not be read; the next tick tries again")
 
-    def refresh(self) -> None:
+    def _refresh(self) -> None:
         """Take in what is new in the store."""
         fresh = self._fresh(*self._read)
-        for lesson in fresh.lessons:
-            self._add(lesson)
-        for number, words in fresh.words:
-            self._reword(number, words)
+        # Before they are taken in: one that cannot be is not tried again at each tick.
         self._read = fresh.facts, fresh.words_number
+        for lesson in fresh.lessons:
+            with self._each(lesson.number):
+                self._add(lesson)
+        for number, words in fresh.words:
+            with self._each(number):
+                self._reword(number, words)
+
+    @contextmanager
+    def _each(self, number: int) -> Iterator[None]:
+        """Leave out a lesson that cannot be taken in, and no other."""
+        try:
+            yield
+        except Exception:
+            log.exception("lesson %s cannot be told", number)
 
     # --- what is held ---------------------------------------------------------------------------
 
     def _add(self, lesson: Lesson) -> None:
-        if self._leave_out(lesson.facts) or not lesson.words:
+        facts = lesson.facts
+        if self._leave_out(facts) or not lesson.words:
             return
+        if self._lap(facts.bar_time) != self._lap(facts.known_at):
+            return  # it was opened in a pass of a sample, of which this one knows nothing
         self._lessons[lesson.number] = lesson
-        facts, (first, *later) = lesson.facts, lesson.words
+        first, *later = lesson.words
         terms, text = _indexed(facts, first)
         vector = None if facts.situation is None else facts.situation.vector(facts.side)
         counts = facts.kind == "trade"
@@ -303,6 +329,13 @@ class LessonShelf:
         text = note_text(lesson.facts, words, as_of, numbers)
         return Note(one.number, words.author, one.score, dict(one.ranks), text)
 
+    def _stand_in(self, asked: Asked) -> Recalled:
+        try:
+            return self._newest(asked)
+        except Exception:
+            log.exception("lessons of %s could not be told", asked.symbol)
+            return Recalled(flags=(BROKEN,))
+
     def _newest(self, asked: Asked) -> Recalled:
         """Return the newest lessons of the symbol that were known then."""
         lap = self._lap(asked.as_of)
@@ -335,8 +368,8 @@ def note_text(
     market = facts.situation
     where = "" if market is None else f" {market.regime} {market.session}".rstrip()
     head = (
-        f"[{whose}, {_ago(as_of - facts.known_at)} ago] {facts.side} {facts.symbol} "
-        f"{facts.timeframe}{where}, {facts.outcome} {facts.r:+.2f} R, {facts.evolution.lower()}"
+        f"({whose}, {_ago(as_of - facts.known_at)} ago) {facts.side} {facts.symbol} "
+        f"{facts.timeframe}{where}, {_came_to(facts)}"
     )
     said = words.rule or words.setup
     if words.author == AUTHOR:  # the support says so too
@@ -347,13 +380,24 @@ def note_text(
     return "; ".join(part for part in (head, said.rstrip(". "), support) if part)
 
 
+def _came_to(facts: LessonFacts) -> str:
+    """Return what a trade came to, or what no trade was made of."""
+    if facts.kind == "vetoed":
+        return f"no trade: it would have made {facts.r:+.2f} R"
+    return f"{facts.outcome} {facts.r:+.2f} R, {facts.evolution.lower()}"
+
+
 def _support(numbers: Mapping[str, float | str | None]) -> str:
     """Return how many similar trades there are and how many of them won."""
     similar, share = numbers.get("similar"), numbers.get("win_share")
     if not isinstance(similar, float) or not isinstance(share, float):
         return "one trade, not a rule"
-    wins = round(share * (similar + PRIOR_TRADES) - PRIOR_WINS)
-    return f"{wins} of {similar:.0f} similar won"
+    return f"{wins_of(similar, share)} of {similar:.0f} similar won"
+
+
+def wins_of(similar: float, share: float) -> int:
+    """Return how many of so many similar trades won, by the share that was told."""
+    return round(share * (similar + PRIOR_TRADES) - PRIOR_WINS)
 
 
 def _cut(text: str, room: int) -> str:

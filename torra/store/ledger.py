@@ -70,6 +70,10 @@ class Settlement:
     route: tuple[str, str] | None = None
 
 
+UNDER_WAY: Final = timedelta(seconds=120)
+"""Age up to which a call that is booked and not settled may still be under way."""
+
+
 class LedgerStore(Store):
     """Ledger, rungs and blocked vendors."""
 
@@ -149,6 +153,18 @@ class LedgerStore(Store):
             key, profile, stamp(since), key,
         )  # fmt: skip
         return int(row["rounds"]) if row else 0
+
+    def last_round(self, key: str) -> int:
+        """Return the newest round of the stored calls of a key, 0 without any."""
+        row = self._row("SELECT max(round) AS round FROM calls WHERE torra_key = ?", key)
+        return int((row or {}).get("round") or 0)
+
+    def is_asked(self, key: str) -> bool:
+        """Tell whether a call of a key was booked lately and is not settled: it is under way."""
+        since = stamp(self._now() - UNDER_WAY)
+        return bool(
+            self._count("ledger", "torra_key = ? AND state = 'reserved' AND at > ?", key, since)
+        )
 
     def ledger_rows(self, since: datetime, profile: str | None = None) -> list[dict[str, Any]]:
         """Return the rows that count since a moment, oldest first."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, Final
@@ -33,6 +34,12 @@ LISTED: Final = ("instance", "symbol", "asset", "side", "outcome", "kind", "time
 
 TERM: Final = re.compile(r"[^\W_]+")
 """A word of a search: what FTS5 could take for its own language is left out."""
+
+UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError)
+"""What a damaged row of JSON raises."""
+
+MOST_TERMS: Final = 20
+"""Words of a search that count."""
 
 COLUMNS: Final = tuple(one.name for one in fields(Words))
 WORD_COLUMNS: Final = ", ".join(("lesson", *COLUMNS))
@@ -53,7 +60,10 @@ class LessonStore(Store):
     def situation(self, sid: str) -> Situation | None:
         """Return the market of an opening; None where none was kept."""
         row = self._row("SELECT situation FROM situations WHERE sid = ?", sid)
-        return None if row is None else Situation.of(json.loads(row["situation"]))
+        try:
+            return None if row is None else Situation.of(json.loads(row["situation"]))
+        except UNREADABLE:
+            return None  # a damaged row is no market, and no reason to keep a trade open
 
     def write_lesson(self, facts: LessonFacts, words: Words) -> int | None:
         """Write a lesson and return its number; None where there is one of its trade already.
@@ -160,20 +170,23 @@ class LessonStore(Store):
                     "EXISTS (SELECT 1 FROM lesson_words w WHERE w.lesson = f.number "
                     "AND w.author = ?)"
                 )
+            elif name == "symbol":  # a broker's name has small letters in it
+                tests.append("symbol = ? COLLATE NOCASE")
             elif name in LISTED:
                 tests.append(f"{name} = ?")
             else:
                 raise ValueError(f"lessons cannot be narrowed by {name}; use {', '.join(LISTED)}")
             values.append(value)  # type: ignore[arg-type]
         if search:
-            terms = " ".join(f'"{term}"*' for term in TERM.findall(search))
+            terms = [f'"{term}"*' for term in TERM.findall(search)][:MOST_TERMS]
             if not terms:
                 return []
-            tests.append(
+            # Word by word: the rules may have written one of them and a model another.
+            tests += [
                 "number IN (SELECT w.lesson FROM lesson_search s JOIN lesson_words w "
                 "ON w.number = s.rowid WHERE lesson_search MATCH ?)"
-            )
-            values.append(terms)  # type: ignore[arg-type]
+            ] * len(terms)
+            values += terms  # type: ignore[arg-type]
         rows = self._rows(
             f"SELECT number, facts FROM lesson_facts f WHERE {' AND '.join(tests)} "  # noqa: S608
             "ORDER BY number DESC LIMIT ?",
@@ -241,7 +254,10 @@ class LessonStore(Store):
     def vetoed_openings(self, instance: str) -> list[VetoedOpening]:
         """Return the vetoed openings of an instance that have not ended, oldest first."""
         rows = self._tuples("SELECT told FROM vetoed_openings WHERE instance = ?", instance)
-        found = [VetoedOpening.of(json.loads(told)) for (told,) in rows]
+        found = []
+        for (told,) in rows:
+            with suppress(*UNREADABLE):  # of a damaged row nothing is followed
+                found.append(VetoedOpening.of(json.loads(told)))
         return sorted(found, key=lambda one: (one.decided_at, one.sid))
 
     def keep_vetoed(self, opening: VetoedOpening) -> None:

@@ -53,7 +53,7 @@ def look(
     # The feed may be slow, so its bars are fetched before the lock is taken.
     path = paper.path(instance, edges.window, cursor, as_of)
     vetoes = edges.database.vetoed_openings(instance.id)
-    beyond = paper.path(instance, edges.window, vetoed.lived(vetoes), as_of)
+    beyond = vetoed.path(instance, edges.window, vetoes, as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
     flow = _flow(key, edges, times, float(row["atr14"]))
@@ -67,7 +67,7 @@ def look(
         if edges.route is None:
             edges.publish(instance)  # a halt since the last tick takes back what waits for a fill
             paper.advance(instance, profile, edges.database, path, cursor, as_of)
-        vetoed.follow(vetoes, beyond, profile, edges.database, as_of)
+        vetoed.follow(instance, vetoes, beyond, profile, edges.database, as_of)
     # After `keep`: a live window reads the records from the stored bars.
     records = edges.window.records(key.timeframe, as_of)
     memory = edges.database.memory_context(

@@ -9,6 +9,7 @@ and nothing here counts for a score, a verdict or an account.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -19,15 +20,20 @@ from instance_database import Saved, TickKey
 from torra.bridges import paper
 from torra.clock import duration
 from torra.config import Instance, Profile, SymbolSpec
+from torra.errors import StoreUnavailable
 from torra.lessons.facts import Held, facts_of
 from torra.lessons.reviews import rules_words
 from torra.store.tick_store import TickStore
+from torra.tick.bar_window import Window
+from torra.tick.paper import path as paper_path
 from torra.tick.record import TickInputs
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.risk_engine import OPENS, Action
 from torra.verdict.trade_outcome import judge
 from torra.verdict.vetoed import VetoedOpening
+
+log = logging.getLogger("torra")
 
 VETOED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.GATE_CANNOT_OPEN.value))
 """Reasons of an opening that the gate took away."""
@@ -49,15 +55,14 @@ def note(
 ) -> VetoedOpening | None:
     """Return the vetoed opening that begins with a tick; close those that L1 has turned from.
 
-    A tick that trades nothing (execution off, or a late bar) begins and ends none.
+    A tick that trades nothing (execution off, or a late bar) begins none, and ends the stretch.
     """
-    if profile.execution == "off":
-        return None
     for opening in database.vetoed_openings(instance.id):
         if opening.closing_at is None and saved.l1_verdict == OPPOSITE[opening.side]:
             database.keep_vetoed(replace(opening, closing_at=inputs.as_of))
     standing = database.veto_stretch(instance.id)
-    side = saved.verdict if action.reason in VETOED else None
+    vetoed = action.reason in VETOED and profile.execution != "off"
+    side = saved.verdict if vetoed else None
     if side == standing:
         return None
     database.set_veto_stretch(instance.id, side)
@@ -99,45 +104,74 @@ def _opening(
     )
 
 
-def lived(openings: Sequence[VetoedOpening]) -> datetime | None:
-    """Return the bar time up to which the least followed one has come; None without any."""
-    return min((opening.lived for opening in openings), default=None)
+def path(
+    instance: Instance, window: Window, openings: Sequence[VetoedOpening], as_of: datetime
+) -> list[paper.Bar]:
+    """Return the bars since the least followed one of them; none where a feed has none to give."""
+    if not openings:
+        return []
+    try:
+        return paper_path(instance, window, min(one.lived for one in openings), as_of)
+    except Exception as error:  # noqa: BLE001 - no tick fails for an order that nobody made
+        log.info("%s: vetoed openings wait for their bars: %s", instance.id, error)
+        return []
 
 
 def follow(
+    instance: Instance,
     openings: Sequence[VetoedOpening],
     bars: Sequence[paper.Bar],
     profile: Profile,
     database: TickStore,
     as_of: datetime,
 ) -> None:
-    """Live vetoed openings through the bars since each of them was followed last."""
+    """Live vetoed openings through the bars since each of them was followed last.
+
+    One that cannot be followed, or is of another symbol than the instance has now, is given up.
+    """
     for opening in openings:
-        spec = profile.symbol(opening.symbol)
-        result, reached = paper.advance_all(
-            _orders(opening),
-            _position(opening),
-            bars,
-            cursor=opening.lived,
-            spread=spec.spread,
-            spec=spec,
-        )
-        known = replace(opening, lived=reached or opening.lived)
-        for event in result.events:
-            if event.sid != opening.sid:
-                continue  # the close's own fill: the end of the position says the same
-            if event.kind in ("FILLED", "PARTIAL"):
-                known = replace(known, price=event.price, opened_at=event.time)
-            elif event.kind in ("STOPPED", "TARGET", "CLOSED"):
-                _learn(known, event, spec, database, as_of)
-                database.end_vetoed(known.sid)
-                break
-            else:  # a guard would have refused it: there is nothing to follow
-                database.end_vetoed(known.sid)
-                break
-        else:
-            if known != opening:
-                database.keep_vetoed(known)
+        if opening.symbol != instance.symbol:
+            database.end_vetoed(opening.sid)
+            continue
+        try:
+            with database.transaction():
+                _follow(opening, bars, profile.symbol(opening.symbol), database, as_of)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - no tick fails for an order that nobody made
+            log.warning("the vetoed opening %s is given up: %s", opening.sid, error)
+            database.end_vetoed(opening.sid)
+
+
+def _follow(
+    opening: VetoedOpening,
+    bars: Sequence[paper.Bar],
+    spec: SymbolSpec,
+    database: TickStore,
+    as_of: datetime,
+) -> None:
+    result, reached = paper.advance_all(
+        _orders(opening),
+        _position(opening),
+        bars,
+        cursor=opening.lived,
+        spread=spec.spread,
+        spec=spec,
+    )
+    known = replace(opening, lived=reached or opening.lived)
+    for event in result.events:
+        if event.sid != opening.sid:
+            continue  # the close's own fill: the end of the position says the same
+        if event.kind in ("FILLED", "PARTIAL"):
+            known = replace(known, price=event.price, opened_at=event.time)
+            continue
+        if event.kind in ("STOPPED", "TARGET", "CLOSED"):
+            _learn(known, event, spec, database, as_of)
+        # Else a guard would have refused it: there is nothing to follow.
+        database.end_vetoed(known.sid)
+        return
+    if known != opening:
+        database.keep_vetoed(known)
 
 
 def _orders(opening: VetoedOpening) -> list[paper.PaperOrder]:
@@ -190,7 +224,8 @@ def _learn(
         closed_at=event.time,
         known_at=as_of,
         held=held,
-        spec=spec,
+        asset=spec.asset,
+        spread=spec.spread,
         situation=database.situation(opening.sid),
     )
     database.write_lesson(facts, rules_words(facts, as_of))

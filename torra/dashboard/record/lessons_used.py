@@ -15,7 +15,7 @@ from torra.clock import parse
 from torra.exhibits import figures, lesson_words
 from torra.exhibits.lesson_words import FactShown
 from torra.lessons.lesson import Lesson
-from torra.lessons.recall import BROKEN, LATE, LEAST, SECONDS, note_text
+from torra.lessons.recall import BROKEN, LATE, LEAST, SECONDS, note_text, wins_of
 from torra.tick.tick_record import LessonsTold, NoteTold, TickRecord, Value
 
 RANKED_BY: Final = {"words": "words", "text": "text", "situation": "market"}
@@ -100,8 +100,13 @@ def _facts(numbers: Mapping[str, Value]) -> Iterator[FactShown]:
     yield FactShown("Similar trades", figures.plain(similar, 0), term="Similar trades")
     share, mean = _number(numbers, "win_share"), _number(numbers, "mean_r")
     few = f"not told below {LEAST} trades"
-    yield FactShown("Share that won", few if share is None else f"{100 * share:.0f} %")
-    yield FactShown("Mean result", few if mean is None else lesson_words.of_r(mean))
+    if share is None or mean is None:
+        yield FactShown("Won", few)
+        return
+    won = wins_of(similar, share)
+    yield FactShown("Won", f"{won} of {similar:.0f}")
+    yield FactShown("Share that won, as told", f"{100 * share:.0f} %, pulled towards half")
+    yield FactShown("Mean result, as told", f"{lesson_words.of_r(mean)}, pulled towards 0")
 
 
 def _note(told: NoteTold, lesson: Lesson | None, record: TickRecord) -> NoteUsed:

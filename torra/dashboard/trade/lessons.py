@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flask import abort, jsonify, request, url_for
 from flask.typing import ResponseReturnValue
 
+from agent_config import AgentSettings
 from torra.clock import duration, iso
 from torra.dashboard.cells import symbol_cells
 from torra.dashboard.doors.routes import Fields, Route
@@ -215,13 +216,19 @@ def _profile(name: str, setups: Sequence[RunningSetup]) -> ProfileTold:
             says += (
                 " Auto tells them where the mode of the desk asks for lessons; this one does not."
             )
-    elif memory.notes and memory.roles:
-        readers = " and ".join(f"the {figures.title(role).lower()}" for role in memory.roles)
+    elif memory.notes and (roles := _readers(agents)):
+        readers = " and ".join(f"the {figures.title(role).lower()}" for role in roles)
         most = "one note" if memory.notes == 1 else f"at most {memory.notes} notes"
         says = f"those of {names}: three numbers of similar trades, and {most} to {readers}."
     else:
         says = f"those of {names}: three numbers of similar trades, and no note in words."
     return ProfileTold(name, memory.use, told, says)
+
+
+def _readers(agents: AgentSettings) -> list[str]:
+    """Return the agents that read notes: of those that the profile names, whoever sits."""
+    seats = agents.desk()
+    return [role for role in dict.fromkeys(agents.memory.roles) if role in seats]
 
 
 def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:

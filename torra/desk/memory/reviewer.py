@@ -76,6 +76,7 @@ class Reviewer:
         self._next = 0.0
         self._told = ""
         self._complained = False
+        self._broken: set[str] = set()
 
     def start(self) -> None:
         """Look after lessons from now on, in a thread of its own."""
@@ -135,6 +136,9 @@ class Reviewer:
             self._tell(lesson, found)
             if found.status:
                 break
+            if found.broken:
+                self._broken.add(lesson.facts.sid)  # of this one alone nobody knows why
+                continue
             passed.add(paying.name)  # what keeps one review of a profile keeps the others too
         unanswered = found is not None and found.status not in ("", ANSWERED, GARBAGE)
         self._next = clock.monotonic() + (PAUSE if unanswered else SPACING)
@@ -158,7 +162,9 @@ class Reviewer:
         for lesson in reversed(self._database.lesson_list({"kind": "trade"}, limit=LISTED)):
             facts = lesson.facts
             paying = payers.get(facts.instance)
-            if paying is None or facts.known_at <= since or refused(lesson, paying, asking):
+            if paying is None or facts.known_at <= since or facts.sid in self._broken:
+                continue
+            if refused(lesson, paying, asking):
                 continue
             close = facts.bar_time + duration(facts.timeframe)
             if not warm_ups.has(facts.instance, facts.timeframe, close):

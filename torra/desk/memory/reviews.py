@@ -3,8 +3,8 @@
 The rules have written of each closed trade already; where a profile wants it
 (`agents.memory.review`), its deep model may say more. `review_now` asks about one trade: it books
 the call as `review|SID` in the hour of the trade's profile, and only where two ticks of that
-profile at their worst case still fit beside it, so reviews never send a tick down the ladder. Of
-the reply the sentences alone are kept whose numbers are facts (torra.lessons.checked_words). A
+profile at their worst case still fit beside it; later ones of the same hour may meet what it cost.
+Of the reply the sentences alone are kept whose numbers are facts (torra.lessons.checked_words). A
 trade is asked about TRIES times at most, across restarts and whatever came of it; that a vendor
 rests, or that there is no room in the hour, is no try.
 
@@ -118,12 +118,14 @@ class Paying(NamedTuple):
 class Reviewed(NamedTuple):
     """What became of a review: its words, or `why` there are none.
 
-    `status` is that of the call (agents.contracts.CallRecord), "" where none was sent.
+    `status` is that of the call (agents.contracts.CallRecord), "" where none was sent. `broken`:
+    of this trade no question could be made, and nobody knows why.
     """
 
     words: Words | None
     why: str = ""
     status: str = ""
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ def review_now(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed:
         return Reviewed(None, f"the database cannot be used: {error}")
     except Exception as error:
         log.exception("review of %s", lesson.facts.sid)
-        return Reviewed(None, f"it failed ({type(error).__name__})", "error")
+        return Reviewed(None, f"it failed ({type(error).__name__})", broken=True)
 
 
 def refused(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed | None:
@@ -167,18 +169,27 @@ def refused(lesson: Lesson, paying: Paying, asking: Asking) -> Reviewed | None:
             f"profile {paying.name} lets the rules alone write of closed trades: set "
             "agents.memory.review to model",
         )
-    vendor, _ = route(settings.model(REVIEWER.id, REVIEWER.tier), settings.provider)
-    if vendor not in VENDORS:
-        return Reviewed(
-            None,
-            f"reviews are asked of {', '.join(VENDORS)}, and the deep model of profile "
-            f"{paying.name} is answered by {vendor}",
-        )
+    if why := unaskable(paying):
+        return Reviewed(None, why)
     if authors := [words.author for words in lesson.words if words.author != AUTHOR]:
         return Reviewed(None, f"{authors[-1]} wrote of it already")
-    if tried(lesson, paying, asking.database) >= TRIES:
-        return Reviewed(None, f"it was asked about {TRIES} times, and no answer could be used")
-    return None
+    if asking.database.is_asked(ReviewKey(lesson.facts.sid).text):
+        why = "it is being asked about now"
+    elif tried(lesson, paying, asking.database) >= TRIES:
+        why = f"it was asked about {TRIES} times, and no answer could be used"
+    return Reviewed(None, why) if why else None
+
+
+def unaskable(paying: Paying) -> str:
+    """Return why a profile that wants reviews by a model gets none; "" where it may."""
+    settings = paying.agents
+    vendor, _ = route(settings.model(REVIEWER.id, REVIEWER.tier), settings.provider)
+    if settings.memory.review != "model" or vendor in VENDORS:
+        return ""
+    return (
+        f"reviews are asked of {', '.join(VENDORS)}, and the deep model of profile {paying.name} "
+        f"is answered by {vendor}"
+    )
 
 
 def tried(lesson: Lesson, paying: Paying, database: Database) -> int:
@@ -290,6 +301,9 @@ class _Review:
         if record.status == BLOCKED:
             return Reviewed(None, said(record.status, record.detail), record.status)
         with self._database.transaction(WRITE_WAIT):
+            # Another asker may have had an answer meanwhile: no call is written over it.
+            last = self._database.last_round(self._key.text)
+            record = replace(record, round=max(record.round, last + 1))
             self._database.write_calls(self._key, [record])
             if words is None:
                 return Reviewed(None, said(record.status, record.detail), record.status)
@@ -360,6 +374,8 @@ def said(status: str, detail: str) -> str:
         "refused": "the model would not answer",
         "wrong_symbol": "the answer was about another symbol",
     }
+    if status == "error":
+        return f"the vendor gave no answer ({detail})" if detail else "the vendor gave no answer"
     told = known.get(status, "the answer could not be used")
     return f"{told} ({detail})" if detail else told
 

@@ -1,7 +1,8 @@
 """The lessons of a desk: which shelf an instance's ticks ask, and what no tick is told.
 
-One shelf stands for each embedder that the profiles name; most desks have one. It is filled at the
-first question and takes in what is new at each later one. Lessons of the warm-up are never told:
+One shelf stands for each embedder that the profiles name; most desks have one. It is filled when
+the desk starts, beside the ticks, and takes in what is new at each question; a tick that comes
+before it is full is told nothing. Lessons of the warm-up are never told:
 nobody ran those trades. Neither are, of the shipped sample, those of an earlier pass: its weeks
 come again, and what was learnt of them would be the future.
 
@@ -26,7 +27,7 @@ from torra.feeds.sample import SampleFeed
 from torra.lessons.hashed import hashed
 from torra.lessons.lesson import LessonFacts
 from torra.lessons.ranking import Embed
-from torra.lessons.recall import LessonShelf, Recall
+from torra.lessons.recall import SECONDS, LessonShelf, Recall
 from torra.store.standings import WarmUps
 
 log = logging.getLogger("torra")
@@ -47,19 +48,35 @@ class DeskLessons:
         name = profile.agents.memory.embedder
         with self._lock:
             if name not in self._shelves:
-                self._shelves[name] = LessonShelf(
+                shelf = self._shelves[name] = LessonShelf(
                     self._database.lessons_since,
                     _embedder(name),
                     leave_out=self._of_warm_up,
                     lap=lap_of(feed),
                 )
+                _fill(shelf)
             return self._shelves[name].recall
+
+    def prepare(self, setups: Iterable[tuple[Profile, Feed]]) -> None:
+        """Fill the shelves of some instances before their ticks ask."""
+        for profile, feed in setups:
+            self.of(profile, feed)
 
     def _of_warm_up(self, facts: LessonFacts) -> bool:
         """Tell whether a trade was opened in the warm-up."""
         close = facts.bar_time + duration(facts.timeframe)
         # Anew each time: a warm-up may still be on its way.
         return WarmUps(self._database).has(facts.instance, facts.timeframe, close)
+
+
+def _fill(shelf: LessonShelf) -> None:
+    """Fill a shelf beside the ticks; a small one is full when this returns."""
+    thread = threading.Thread(target=shelf.fill, name="lessons", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the system has no thread left: the next tick fills it
+        return
+    thread.join(SECONDS)
 
 
 def standing(database: Database, setups: Iterable[tuple[Instance, Profile]]) -> str:

@@ -65,7 +65,10 @@ def open_embedder(setting: str) -> Embed:
 
 def _opened(folder: Path) -> Any:
     """Return the model of a folder."""
-    missing = [name for name in FILES if not (folder / name).is_file()]
+    try:
+        missing = [name for name in FILES if not (folder / name).is_file()]
+    except OSError as error:  # a name that no disk takes
+        raise _unusable(folder, error) from error
     if missing:
         raise ConfigError(
             f"{SETTING}: {folder} is no model2vec folder: it has no {', '.join(missing)}; name a "

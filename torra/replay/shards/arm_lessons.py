@@ -55,6 +55,8 @@ def lessons_of(store: MemoryStore, arm: Arm, profile: Profile, seed: int) -> Rec
     if arm.voice != "desk" or not profile.agents.remembers():
         return None
     embed = open_embedder(profile.agents.memory.embedder)
+    shelf = LessonShelf(store.lessons_since, embed)
     if arm.memory == "by_lot":
-        return LotShelf(store.lessons_since, embed, seed).recall
-    return LessonShelf(store.lessons_since, embed).recall
+        shelf = LotShelf(store.lessons_since, embed, seed)
+    shelf.fill()
+    return shelf.recall

@@ -8,15 +8,18 @@ the same in every store. Errors of the store pass through.
 
 from __future__ import annotations
 
+import logging
 import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from torra.clock import duration, parse
 from torra.config import SymbolSpec
+from torra.errors import ConfigError, StoreUnavailable
 from torra.lessons.facts import UNCOUNTED, Held, WinRate, facts_of
 from torra.lessons.lesson import LessonFacts, Situation, Words
 from torra.lessons.reviews import rules_words
@@ -25,6 +28,8 @@ from torra.verdict.outbox import Outbox
 from torra.verdict.risk_engine import CLOSING, OPENS, Position, notional
 from torra.verdict.signal_states import ENDING, EXECUTED, HELD
 from torra.verdict.trade_outcome import TradeOutcome, judge
+
+log = logging.getLogger("torra")
 
 HOUR: Final = timedelta(hours=1)
 
@@ -158,8 +163,25 @@ class PositionStore(Outbox):
         with self.transaction():
             closed = self.move_signal(sid, "CLOSED", detail=reason, fields=fields)
             if closed:
-                self._learn_from(row, end, price, time, known_at or time)
+                self._learn(row, end, price, time, known_at or time)
         return closed
+
+    def _learn(
+        self,
+        row: Mapping[str, Any],
+        end: TradeOutcome,
+        price: float,
+        closed_at: datetime,
+        known_at: datetime,
+    ) -> None:
+        """Write the lesson of a trade that has just ended; nothing about it undoes the end."""
+        try:
+            with self.transaction():
+                self._learn_from(row, end, price, closed_at, known_at)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("the trade %s ended and leaves no lesson", row["sid"])
 
     def _learn_from(
         self,
@@ -171,6 +193,9 @@ class PositionStore(Outbox):
     ) -> None:
         """Write the lesson of a trade that has just ended."""
         opened = parse(row["opened_at"] or row["decided_at"])
+        spec: SymbolSpec | None = None
+        with suppress(ConfigError):  # the profile of now may not have the symbol any more
+            spec = self._spec(row["instance"], row["symbol"])
         counted = self.win_rates(row["instance"], row["timeframe"]).get(row["side"])
         facts = facts_of(
             row,
@@ -180,7 +205,8 @@ class PositionStore(Outbox):
             closed_at=closed_at,
             known_at=known_at,
             held=self.held_range(row["instance"], opened, closed_at),
-            spec=self._spec(row["instance"], row["symbol"]),
+            asset="" if spec is None else spec.asset,
+            spread=0.0 if spec is None else spec.spread,
             situation=self.situation(row["sid"]),
             counted=WinRate(*counted) if counted else UNCOUNTED,
         )
