@@ -436,8 +436,8 @@ quoted; stored with every tick.
 
 MEMORY_VERSION: Final[str] = _version(
     *(LESSONS, LESSON_BYTES, WRITTEN, WRITTEN_BYTES),
-    *(reply for shape, reply in REPLIES.items() if shape == REVIEW),
-    *(rubric for rubric in RUBRICS.values() if rubric.shape == REVIEW),
+    *((shape, reply) for shape, reply in REPLIES.items() if shape == REVIEW),
+    *((name, rubric) for name, rubric in RUBRICS.items() if rubric.shape == REVIEW),
 )
 """The same of what is said of lessons, and asked about closed trades: a desk without a memory is
 no other one where these words change.
