@@ -286,7 +286,10 @@ class LessonStore(Store):
 def about(facts: LessonFacts) -> str:
     """Return the words under which a lesson is found beside what was written of it."""
     situation = facts.situation
-    words = (facts.symbol, facts.timeframe, facts.side, facts.outcome, facts.kind, facts.reason)
+    words = (
+        *(facts.symbol, facts.timeframe, facts.side, facts.outcome),
+        *(facts.evolution, facts.kind, facts.reason),
+    )
     if situation is None:
         return " ".join(words)
     return " ".join((*words, situation.regime, situation.session, *situation.triage))

@@ -188,7 +188,8 @@ def unaskable(paying: Paying) -> str:
         return ""
     return (
         f"reviews are asked of {', '.join(VENDORS)}, and the deep model of profile {paying.name} "
-        f"is answered by {vendor}"
+        f"is answered by {vendor}: set agents.deep_think_model to VENDOR:MODEL, or "
+        "agents.memory.review to rules"
     )
 
 
