@@ -5,9 +5,10 @@ whoever reads it later. `checked` keeps the sentences that hold to that and drop
 a sentence with half of its numbers taken out would say something else. What was dropped stands in
 the flags, in words of ours, and no word of it is kept.
 
-A number is known by its digits and its unit together (torra.lessons.figures); one in words up to
-twelve is read as its digits, any other number word is unknown. Plain letters alone are read: a
-sentence with other ones is dropped, because what cannot be read cannot be checked.
+Whatever is not known to hold falls, and many a true sentence with it. A word has to be on the list
+of torra.lessons.plain_words. A number is known by its digits, its unit and its clause together: a
+word there says which of the figures it is (torra.lessons.figures). One in words up to twelve is
+read as its digits. A win is not told of a loss, nor a target of a trade that was stopped.
 
 Pure; raises for no text.
 """
@@ -23,9 +24,10 @@ from typing import Final
 from agents.feature_words import COMPONENTS
 from agents.fence import clean
 from torra.clock import iso
-from torra.lessons.figures import Figure, figures
+from torra.lessons.figures import ENDED, LOST, PARTS, PATH, PERCENT, RESULTS, WON, Figure, figures
 from torra.lessons.lesson import LessonFacts, Words
-from torra.lessons.reviews import PART_BYTES
+from torra.lessons.plain_words import COMMANDS, FIRST, PHRASES, PLAIN, SIDED
+from torra.lessons.reviews import ODD, ONE_BAR, PART_BYTES, span
 from torra.trading_terms import SYMBOLS
 
 NUMBER_UNKNOWN: Final = "number_unknown"
@@ -35,9 +37,11 @@ LINK: Final = "link"
 CODE: Final = "code"
 ORDERS: Final = "orders"
 LETTERS: Final = "letters"
+OUTCOME: Final = "outcome"
+WORDS: Final = "words"
 TOO_LONG: Final = "too_long"
 FLAGS: Final = (
-    FENCE, LINK, CODE, LETTERS, ORDERS, OTHER_SYMBOL, NUMBER_UNKNOWN, TOO_LONG,
+    FENCE, LINK, CODE, LETTERS, ORDERS, OTHER_SYMBOL, NUMBER_UNKNOWN, OUTCOME, WORDS, TOO_LONG,
 )  # fmt: skip
 """Why sentences were dropped."""
 
@@ -67,6 +71,12 @@ class _Check:
         self._figures = figures(facts)
         self._own = _own_names(facts)
         self._masks = _masks(facts)
+        self._plain = PLAIN | self._own
+        self._span = re.compile(rf"(?<![\w.,:+-]){span(facts.hours_held) or '(?!)'}(?![\w%-])")
+        self._held = f"{facts.hours_held:.1f} h"
+        self._ways = _ways(facts)
+        self._told_not = _told_not(facts, self._ways)
+        self._vetoed = facts.kind == "vetoed"
         # Some symbols look like an address or like code: EURUSD.pro, NAS_100.
         self._symbol = re.compile(rf"(?<!\w){re.escape(facts.symbol)}(?!\w)")
 
@@ -91,48 +101,77 @@ class _Check:
         """Return why a sentence may not stand; "" where it may."""
         if len(raw.encode("utf-8", "backslashreplace")) > PART_BYTES and not FENCES.search(raw):
             return TOO_LONG
-        told = self._symbol.sub("it", raw)
+        told = self._symbol.sub(ITS_NAME, raw)
         return _shape(told) or self._meaning(told.translate(TYPOGRAPHY))
 
     def _meaning(self, text: str) -> str:
-        if any(word.lower() in COMMANDS for word in WORD.findall(text)) or PHRASES.search(text):
+        if _orders(text):
             return ORDERS
+        for mask in self._masks:
+            text = mask.sub(" ", text)
+        text = self._span.sub(self._held, text)
         if not all(map(self._is_known, _names(text))):
             return OTHER_SYMBOL
-        return "" if self._numbers_hold(text) else NUMBER_UNKNOWN
+        if not self._numbers_hold(text):
+            return NUMBER_UNKNOWN
+        if not all(map(self._is_told_rightly, map(_words, CLAUSE.split(text)))):
+            return OUTCOME
+        return "" if _words(TOLD.sub(" ", text)) <= self._plain else WORDS
 
     def _is_known(self, name: str) -> bool:
         return name.lower() in self._own or name in TERMS
 
-    def _numbers_hold(self, text: str) -> bool:
-        for mask in self._masks:
-            text = mask.sub(" ", text)
-        text = SPELLED_WORD.sub(lambda found: SPELLED[found[0].lower()], text)
-        words = frozenset(WORD.findall(text))
-        if any(word.lower() in NUMBER_WORDS or MANY.fullmatch(word) for word in words):
-            return False
-        about = {word.lower() for word in words}
-        return all(self._is_fact(found, text, about) for found in CHUNK.finditer(text))
+    def _is_told_rightly(self, clause: frozenset[str]) -> bool:
+        """Return whether a clause tells no other end than the trade's."""
+        wrong = clause & self._told_not
+        if "best" in clause and clause.isdisjoint(ENDED):
+            wrong -= frozenset(PATH)
+        if not clause.isdisjoint(ENDED):
+            wrong |= clause & {word for way, word in STOOD.items() if way not in self._ways}
+        return not wrong and not (clause & NEGATIONS and clause & ENDINGS)
 
-    def _is_fact(self, found: re.Match[str], text: str, about: set[str]) -> bool:
+    def _numbers_hold(self, text: str) -> bool:
+        text = SPELLED_WORD.sub(lambda found: SPELLED[found[0].lower()], text)
+        words = _words(text)
+        if words & NUMBER_WORDS or any(map(MANY.fullmatch, words)) or SINGLE.search(text):
+            return False
+        if not re.search(r"\d", text):
+            return True
+        if words & ELSEWHERE or ("would" in words and not self._vetoed):
+            return False
+        before: frozenset[str] = frozenset()
+        for clause in CLAUSE.split(text):
+            for found in CHUNK.finditer(clause):
+                if not self._is_fact(found, clause, before):
+                    return False
+            before |= _words(clause)
+        return True
+
+    def _is_fact(self, found: re.Match[str], clause: str, before: frozenset[str]) -> bool:
         chunk = found[0].lstrip("(\"'")
         bare = chunk.rstrip(").,;:!?\"'")
         read = NUMBER.fullmatch(bare)
         if read is None:
             return False
-        after = "" if bare != chunk else text[found.end() :]
+        after = "" if bare != chunk else clause[found.end() :]
         following = NEXT.match(after)
         if following is not None and following[0].strip()[:1].isdigit():
             return False  # 1 000 is no 1
         unit = read["unit"] or (following["unit"] if following else "")
-        before = PREVIOUS.search(text[: found.start()])
-        told = SIGNS.get(before[1].lower(), "") if before else ""
-        signs = {read["sign"], told} - {""}
-        if len(signs) > 1:
-            return False  # a win of -1 R
-        sign = next(iter(signs), "")
+        rest = after if read["unit"] or following is None else after[following.end() :]
+        signs = {read["sign"], _sign_before(clause[: found.start()])} - {""}
+        if len(signs) > 1 or RATE.match(rest):
+            return False
+        words = _words(clause)
+        if words & (INEXACT if unit == "ATR" else INEXACT | BESIDE):
+            return False
+        led = _words(clause[: found.start()])
+        meant = [one for one in self._figures if _fits(one, unit, words)]
         return any(
-            one.says(read["digits"], sign) and _fits(one, unit, about) for one in self._figures
+            one.says(read["digits"], next(iter(signs), ""), words)
+            and (not one.leads or not led.isdisjoint(one.about))
+            and _is_of(one, rest)
+            for one in _narrowed(meant, before, words)
         )
 
 
@@ -153,13 +192,79 @@ def _is_odd_number(letter: str) -> bool:
     return letter > "\x7f" and unicodedata.numeric(letter, None) is not None
 
 
-def _fits(figure: Figure, unit: str, about: set[str]) -> bool:
+def _fits(figure: Figure, unit: str, words: frozenset[str]) -> bool:
     """Return whether a number was told as this figure may be: by its unit, and by its name."""
     if figure.units and unit not in figure.units:
         return False
     if not figure.units and unit.lower() in UNITS:
         return False
-    return not figure.about or any(word.lower() in about for word in figure.about)
+    return not words.isdisjoint(figure.about)
+
+
+def _narrowed(meant: list[Figure], before: frozenset[str], words: frozenset[str]) -> list[Figure]:
+    """Return the figures that a number may be: those of one name, or none.
+
+    A result is named by what every trade has, an end; where a clause names another figure too, that
+    one is meant. What the sentence named before is still spoken of: then nothing is meant.
+    """
+    named = {one.name for one in meant}
+    if named == {RESULT}:
+        named = set() if before & SPECIAL else named
+    else:
+        named -= {RESULT}
+    if len(named) != 1:
+        return []
+    return [
+        one
+        for one in meant
+        if one.name in named
+        and words.isdisjoint(one.barred)
+        and (not one.beside or not words.isdisjoint(one.beside))
+    ]
+
+
+def _is_of(figure: Figure, rest: str) -> bool:
+    """Return whether the noun follows that a number is a share or a multiple of."""
+    if not figure.of:
+        return True
+    of = "of " if figure.units == PERCENT else "(?:of )?"
+    return re.match(rf"\s+{of}(?:the |its |an |a )?{figure.of}\b", rest) is not None
+
+
+def _sign_before(text: str) -> str:
+    found = PREVIOUS.search(text)
+    return SIGNS.get(found[1].lower(), "") if found else ""
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a text in small letters; the s of "its plan's stop" is none."""
+    return frozenset(WORD.findall(POSSESSIVE.sub("", text).lower()))
+
+
+def _orders(text: str) -> bool:
+    """Return whether a text orders something of its reader, as far as that can be recognised."""
+    if _words(text) & COMMANDS or PHRASES.search(text):
+        return True
+    for clause in STARTS.split(text):
+        told = LEAD.sub("", clause.strip(" \"'")).strip()
+        first = WORD.match(told)
+        if (first and first[0].lower() in FIRST) or SIDED.fullmatch(told):
+            return True
+    return False
+
+
+def _ways(facts: LessonFacts) -> frozenset[str]:
+    """Return what a trade may be told as: costs may have made a loss of a gain, then as both."""
+    if facts.outcome == "scratch":
+        return frozenset()
+    return frozenset((facts.outcome, "win" if facts.r > 0 else "loss"))
+
+
+def _told_not(facts: LessonFacts, ways: frozenset[str]) -> frozenset[str]:
+    """Return the words that tell another end than a trade's, in small letters."""
+    ends = (words for reason, words in REASONS.items() if reason != facts.reason)
+    found = (words for way, words in OUTCOMES.items() if way not in ways)
+    return frozenset(word for words in (*ends, *found) for word in words)
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -196,8 +301,14 @@ def _masks(facts: LessonFacts) -> list[re.Pattern[str]]:
     times = (iso(moment) for moment in (facts.bar_time, facts.opened_at, facts.closed_at))
     names: Iterable[str] = (
         *(facts.symbol, facts.timeframe),
-        *(COMPONENTS[name] for name, _ in strongest if name in COMPONENTS),
-        *ONCE,
+        *(
+            words
+            for name, _ in strongest
+            for words in {COMPONENTS.get(name), PARTS.get(name)}
+            if words
+        ),
+        *(*ONCE, *ODD.values()),
+        ONE_BAR if 0 <= facts.hours_held < MINUTE else "",
         *(part for time in times for part in (time, time[:10], time[11:16])),
     )
     longest = sorted(dict.fromkeys(names), key=len, reverse=True)
@@ -226,6 +337,38 @@ SIGNS: Final = {
 }
 """What the word before a number says of its sign: a loss of 1.02 R is -1.02 R."""
 
+CLAUSE: Final = re.compile(
+    r"[;:,](?=\s|$)|[()]|\s-\s|\b(?:and|but|or|yet|then|with|while|when|where|until|because"
+    r"|though|although)\b|\b(?:after|before|so) (?=it\b)",
+    re.IGNORECASE,
+)
+"""What ends a clause: a number is named within its own."""
+
+STARTS: Final = re.compile(
+    r"[;:,.!?](?=\s|$)|[()\"]|\s-\s|\b(?:and|or|then|but|so)\b", re.IGNORECASE
+)
+LEAD: Final = re.compile(
+    r"^(?:(?:just|now|simply|only|also|again|instead|still|even|next time)\b\s*)+", re.IGNORECASE
+)
+"""Where an order may begin, and what may stand before it."""
+
+TOLD: Final = re.compile(
+    r"(?<![\w.])[+-]?\d[\d.]*"
+    r"(?:[\s-]*(?:%|(?:R|ATR|h|x|times|hours?|min|minutes?|bars?|days?)\b))?"
+)
+"""A number with its unit."""
+
+POSSESSIVE: Final = re.compile(r"(?<=[A-Za-z])'s\b")
+RATE: Final = re.compile(r"\s+(?:an?|per|each|every)\b", re.IGNORECASE)
+SINGLE: Final = re.compile(
+    r"\b(?:an?|any|single|same|each|every|per) bars?\b|\b(?:in|within) (?:\w+ ){1,2}bar\b",
+    re.IGNORECASE,
+)
+"""A number that is told without one: 2 R a bar, or an end within a bar."""
+
+ITS_NAME: Final = "price"
+"""What stands for the symbol while a sentence is read."""
+
 TYPOGRAPHY: Final = str.maketrans(
     {"–": "-", "—": "-", "−": "-", "‐": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"',
      "…": ".", "\u00a0": " ", "\u202f": " ", "\u2009": " "}
@@ -235,26 +378,51 @@ FENCES: Final = re.compile(r"<<|>>|[<>{}\[\]`]|\bQUOTE\b|\bNONCE\b")
 LINKS: Final = re.compile(r"://|www\.|@|\b[\w-]+\.(?!\d)[A-Za-z]{2,}\b", re.IGNORECASE)
 CODES: Final = re.compile(r"[^A-Za-z0-9 .,;:'\"()%!?+-]|\w\(|\(\)|--|;\s*$")
 
-COMMANDS: Final = frozenset(
+# --- what holds of a trade ------------------------------------------------------------------------
+
+RESULT: Final = "result"
+SPECIAL: Final = frozenset(
+    word for name, one in RESULTS.items() if name != RESULT for word in one.about
+)
+"""Words that name another figure in R than the result."""
+
+OUTCOMES: Final = {
+    "win": (*WON, "worked", "works"),
+    "loss": (*LOST, "failed", "fail", "fails", "failing", "failure"),
+}
+STOOD: Final = {"win": "ahead", "loss": "behind"}
+REASONS: Final = {
+    "STOPPED": ("stop", "stops", "stopped"),
+    "TARGET": ("target", "targets"),
+    "BY_HAND": ("hand", "person"),
+}
+"""Words that tell how a trade ended."""
+
+ENDINGS: Final = frozenset(
+    word for told in (OUTCOMES, REASONS) for one in told.values() for word in one
+)
+NEGATIONS: Final = frozenset(
+    ("not", "no", "never", "nor", "neither", "without", "nothing", "cannot", "hardly", "unless")
+)
+INEXACT: Final = NEGATIONS | {
+    *("more", "less", "than", "least", "most", "nearly", "almost", "further", "another", "again"),
+    *("up", "down", "enough", "past"),
+}
+"""Words beside which a number is another one."""
+
+BESIDE: Final = frozenset(("above", "below", "beyond", "over", "under"))
+"""Likewise, but for a distance."""
+
+ELSEWHERE: Final = frozenset(
     (
-        *("ignore", "disregard", "forget", "override", "bypass", "obey", "comply", "pretend"),
-        *("instruction", "instructions", "prompt", "prompts", "system", "assistant", "developer"),
-        *("admin", "administrator", "jailbreak", "password", "secret", "secrets", "credential"),
-        *("credentials", "execute", "eval", "sudo", "delete", "transfer", "withdraw", "deposit"),
-        *("buy", "sell", "leverage", "json", "reply", "respond", "output", "agent", "agents"),
-        *("adjustment", "adjustments", "multiplier", "approve", "veto", "unveto", "halt"),
-        *("confidence", "abstain", "abstained", "user", "model", "ai", "llm", "role", "roleplay"),
+        *("next", "other", "others", "similar", "such", "usually", "often", "sometimes", "always"),
+        *("trades", "may", "might", "maybe", "perhaps", "can", "could", "if", "unless", "average"),
+        *("averages", "expected", "hoped", "possible", "almost"),
     )
 )
-"""Words by which a text would steer a reader of its own kind; a lesson needs none of them."""
+"""Words of what was not, or of other trades: no number is told of those."""
 
-PHRASES: Final = re.compile(
-    r"\byou\b|\byour\b|\b(double|increase|raise|triple|max\w*) (the |its )?(size|risk|stake|lots)"
-    r"|\b(move|remove|widen|drop|lift|without) (the |a |its |any )?(stop|limit|ceiling|gate)"
-    r"|\b(always|never|must) (open|close|go|enter|exit|trade|trust|score|cite)"
-    r"|\ball in\b|\bno risk\b|\brisk[- ]free\b|\bguarantee",
-    re.IGNORECASE,
-)
+MINUTE: Final = 1.0 / 60.0
 
 # --- numbers in words -----------------------------------------------------------------------------
 
@@ -281,11 +449,6 @@ NUMBER_WORDS: Final = frozenset(
         *("dozens", "twice", "thrice", "double", "doubled", "doubles", "triple", "tripled"),
         *("quadruple", "quadrupled", "quintuple", "couple", "percentage", "nought", "nil"),
         *("squared", "cubed", "infinity", "infinite", "nan"),
-        *("ein", "eins", "zwei", "drei", "vier", "fuenf", "sechs", "sieben", "acht", "neun"),
-        *("zehn", "hundert", "tausend", "halb", "doppelt", "deux", "trois", "quatre", "cinq"),
-        *("sept", "huit", "neuf", "dix", "mille", "demi", "dos", "tres", "cuatro", "cinco"),
-        *("seis", "siete", "ocho", "nueve", "diez", "cien", "mil", "medio", "tre"),
-        *("quattro", "cinque", "sei", "sette", "otto", "nove", "dieci", "cento"),
     )
 )  # fmt: skip
 """Numbers in words that are read as none; those up to twelve are read as their digits."""
@@ -326,7 +489,6 @@ TERMS: Final = frozenset(
         *("ADX14", "RSI14", "ATR14", "EMA20", "SMA50", "SMA200", "L1", "GMT", "UTC"),
         *("London", "New", "York", "Asia", "Asian", "European", "American", "US", "NY"),
         *("Bollinger", "Fibonacci", "Ichimoku", "Markov", "The", "It", "Its", "Long", "Short"),
-        *("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     )
 )
 """Names that every market shares."""
