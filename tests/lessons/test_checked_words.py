@@ -86,7 +86,8 @@ FALSE: Final = (
     "It was 1.03 R ahead at worst.", "It came to 1.02 R.", "Price lay 1.23 ATR below support.",
     "The consensus was 0.51.", "RSI was 18.2 like ADX.", "It rose for 3.5 hours.",
     "Wait 3.5 hours.", "The best came to 102 % of the risk.", "It lost 41 % of the risk.",
-    "The fill was bad and lost 1.02 R.", "The fill cost 1.02 R of it.", "It lost 3.5 R in 1.02 h.",
+    "The fill was late and lost 1.02 R.",
+    "It lost 1.02 R a trade.", "The fill cost 1.02 R of it.", "It lost 3.5 R in 1.02 h.",
 )  # fmt: skip
 """Numbers of the trade's own, told of what they are not."""
 
@@ -268,7 +269,9 @@ def is_true(piece: str, match: re.Match[str], facts: LessonFacts) -> bool:
         return False
     places = len(match[2].partition(".")[2])
     near = abs(written - abs(value)) <= 0.5 * 10.0**-places + 1e-6
-    minus = match[1] == "-" or re.search(r"\b(lost|loss|minus|behind|worst)\b", piece.lower())
+    minus = match[1] == "-" or re.search(
+        r"\b(lost|loss|minus|behind|worst|drawdown)\b", piece.lower()
+    )
     if re.search(r"\b(won|gained|win|gain)\b", piece.lower()) and value < 0:
         return False
     return near and (round(value, 2) == 0.0 or bool(minus) is (value < 0))

@@ -24,10 +24,11 @@ from typing import Final
 from agents.feature_words import COMPONENTS
 from agents.fence import clean
 from torra.clock import iso
-from torra.lessons.figures import ENDED, LOST, PARTS, PATH, PERCENT, RESULTS, WON, Figure, figures
+from torra.lessons.figures import ENDED, LOST, PARTS, PATH, WON
 from torra.lessons.lesson import LessonFacts, Words
 from torra.lessons.plain_words import COMMANDS, FIRST, PHRASES, PLAIN, SIDED
 from torra.lessons.reviews import ODD, ONE_BAR, PART_BYTES, span
+from torra.lessons.told_numbers import CLAUSE, NEGATIONS, TOLD, WORD, ToldNumbers, words_of
 from torra.trading_terms import SYMBOLS
 
 NUMBER_UNKNOWN: Final = "number_unknown"
@@ -68,15 +69,14 @@ class _Check:
 
     def __init__(self, facts: LessonFacts) -> None:
         self.found: set[str] = set()
-        self._figures = figures(facts)
+        self._numbers = ToldNumbers(facts)
         self._own = _own_names(facts)
         self._masks = _masks(facts)
-        self._plain = PLAIN | self._own
+        self._plain = PLAIN | self._own | {ITS_NAME}
         self._span = re.compile(rf"(?<![\w.,:+-]){span(facts.hours_held) or '(?!)'}(?![\w%-])")
         self._held = f"{facts.hours_held:.1f} h"
         self._ways = _ways(facts)
         self._told_not = _told_not(facts, self._ways)
-        self._vetoed = facts.kind == "vetoed"
         # Some symbols look like an address or like code: EURUSD.pro, NAS_100.
         self._symbol = re.compile(rf"(?<!\w){re.escape(facts.symbol)}(?!\w)")
 
@@ -112,11 +112,11 @@ class _Check:
         text = self._span.sub(self._held, text)
         if not all(map(self._is_known, _names(text))):
             return OTHER_SYMBOL
-        if not self._numbers_hold(text):
+        if not self._numbers.hold(text):
             return NUMBER_UNKNOWN
-        if not all(map(self._is_told_rightly, map(_words, CLAUSE.split(text)))):
+        if not all(map(self._is_told_rightly, map(words_of, CLAUSE.split(text)))):
             return OUTCOME
-        return "" if _words(TOLD.sub(" ", text)) <= self._plain else WORDS
+        return "" if words_of(TOLD.sub(" ", text)) <= self._plain else WORDS
 
     def _is_known(self, name: str) -> bool:
         return name.lower() in self._own or name in TERMS
@@ -129,50 +129,6 @@ class _Check:
         if not clause.isdisjoint(ENDED):
             wrong |= clause & {word for way, word in STOOD.items() if way not in self._ways}
         return not wrong and not (clause & NEGATIONS and clause & ENDINGS)
-
-    def _numbers_hold(self, text: str) -> bool:
-        text = SPELLED_WORD.sub(lambda found: SPELLED[found[0].lower()], text)
-        words = _words(text)
-        if words & NUMBER_WORDS or any(map(MANY.fullmatch, words)) or SINGLE.search(text):
-            return False
-        if not re.search(r"\d", text):
-            return True
-        if words & ELSEWHERE or ("would" in words and not self._vetoed):
-            return False
-        before: frozenset[str] = frozenset()
-        for clause in CLAUSE.split(text):
-            for found in CHUNK.finditer(clause):
-                if not self._is_fact(found, clause, before):
-                    return False
-            before |= _words(clause)
-        return True
-
-    def _is_fact(self, found: re.Match[str], clause: str, before: frozenset[str]) -> bool:
-        chunk = found[0].lstrip("(\"'")
-        bare = chunk.rstrip(").,;:!?\"'")
-        read = NUMBER.fullmatch(bare)
-        if read is None:
-            return False
-        after = "" if bare != chunk else clause[found.end() :]
-        following = NEXT.match(after)
-        if following is not None and following[0].strip()[:1].isdigit():
-            return False  # 1 000 is no 1
-        unit = read["unit"] or (following["unit"] if following else "")
-        rest = after if read["unit"] or following is None else after[following.end() :]
-        signs = {read["sign"], _sign_before(clause[: found.start()])} - {""}
-        if len(signs) > 1 or RATE.match(rest):
-            return False
-        words = _words(clause)
-        if words & (INEXACT if unit == "ATR" else INEXACT | BESIDE):
-            return False
-        led = _words(clause[: found.start()])
-        meant = [one for one in self._figures if _fits(one, unit, words)]
-        return any(
-            one.says(read["digits"], next(iter(signs), ""), words)
-            and (not one.leads or not led.isdisjoint(one.about))
-            and _is_of(one, rest)
-            for one in _narrowed(meant, before, words)
-        )
 
 
 def _shape(raw: str) -> str:
@@ -192,58 +148,9 @@ def _is_odd_number(letter: str) -> bool:
     return letter > "\x7f" and unicodedata.numeric(letter, None) is not None
 
 
-def _fits(figure: Figure, unit: str, words: frozenset[str]) -> bool:
-    """Return whether a number was told as this figure may be: by its unit, and by its name."""
-    if figure.units and unit not in figure.units:
-        return False
-    if not figure.units and unit.lower() in UNITS:
-        return False
-    return not words.isdisjoint(figure.about)
-
-
-def _narrowed(meant: list[Figure], before: frozenset[str], words: frozenset[str]) -> list[Figure]:
-    """Return the figures that a number may be: those of one name, or none.
-
-    A result is named by what every trade has, an end; where a clause names another figure too, that
-    one is meant. What the sentence named before is still spoken of: then nothing is meant.
-    """
-    named = {one.name for one in meant}
-    if named == {RESULT}:
-        named = set() if before & SPECIAL else named
-    else:
-        named -= {RESULT}
-    if len(named) != 1:
-        return []
-    return [
-        one
-        for one in meant
-        if one.name in named
-        and words.isdisjoint(one.barred)
-        and (not one.beside or not words.isdisjoint(one.beside))
-    ]
-
-
-def _is_of(figure: Figure, rest: str) -> bool:
-    """Return whether the noun follows that a number is a share or a multiple of."""
-    if not figure.of:
-        return True
-    of = "of " if figure.units == PERCENT else "(?:of )?"
-    return re.match(rf"\s+{of}(?:the |its |an |a )?{figure.of}\b", rest) is not None
-
-
-def _sign_before(text: str) -> str:
-    found = PREVIOUS.search(text)
-    return SIGNS.get(found[1].lower(), "") if found else ""
-
-
-def _words(text: str) -> frozenset[str]:
-    """Return the words of a text in small letters; the s of "its plan's stop" is none."""
-    return frozenset(WORD.findall(POSSESSIVE.sub("", text).lower()))
-
-
 def _orders(text: str) -> bool:
     """Return whether a text orders something of its reader, as far as that can be recognised."""
-    if _words(text) & COMMANDS or PHRASES.search(text):
+    if words_of(text) & COMMANDS or PHRASES.search(text):
         return True
     for clause in STARTS.split(text):
         told = LEAD.sub("", clause.strip(" \"'")).strip()
@@ -322,28 +229,7 @@ def _masks(facts: LessonFacts) -> list[re.Pattern[str]]:
 # --- how a text is read ---------------------------------------------------------------------------
 
 ENDS: Final = re.compile(r"(?<=[.!?])\s+")
-WORD: Final = re.compile(r"[A-Za-z]+")
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-CHUNK: Final = re.compile(r"\S*\d\S*")
-NUMBER: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<digits>\d{1,9}(?:\.\d{1,9})?)(?:-?(?P<unit>R|h|x|%|min|bar|hour|day|minute))?"
-)
-NEXT: Final = re.compile(r"\s+(?P<unit>%|[A-Za-z]+|\d)|%")
-PREVIOUS: Final = re.compile(r"([A-Za-z]+|[+-])(?:\s+of)?\s+$")
-SIGNS: Final = {
-    **dict.fromkeys(("minus", "negative", "lost", "loss", "losing", "-"), "-"),
-    **dict.fromkeys(("plus", "positive", "won", "win", "winning", "gained", "gain", "+"), "+"),
-    **dict.fromkeys(("made", "earned", "profit"), "+"),
-}
-"""What the word before a number says of its sign: a loss of 1.02 R is -1.02 R."""
-
-CLAUSE: Final = re.compile(
-    r"[;:,](?=\s|$)|[()]|\s-\s|\b(?:and|but|or|yet|then|with|while|when|where|until|because"
-    r"|though|although)\b|\b(?:after|before|so) (?=it\b)",
-    re.IGNORECASE,
-)
-"""What ends a clause: a number is named within its own."""
-
 STARTS: Final = re.compile(
     r"[;:,.!?](?=\s|$)|[()\"]|\s-\s|\b(?:and|or|then|but|so)\b", re.IGNORECASE
 )
@@ -352,21 +238,7 @@ LEAD: Final = re.compile(
 )
 """Where an order may begin, and what may stand before it."""
 
-TOLD: Final = re.compile(
-    r"(?<![\w.])[+-]?\d[\d.]*"
-    r"(?:[\s-]*(?:%|(?:R|ATR|h|x|times|hours?|min|minutes?|bars?|days?)\b))?"
-)
-"""A number with its unit."""
-
-POSSESSIVE: Final = re.compile(r"(?<=[A-Za-z])'s\b")
-RATE: Final = re.compile(r"\s+(?:an?|per|each|every)\b", re.IGNORECASE)
-SINGLE: Final = re.compile(
-    r"\b(?:an?|any|single|same|each|every|per) bars?\b|\b(?:in|within) (?:\w+ ){1,2}bar\b",
-    re.IGNORECASE,
-)
-"""A number that is told without one: 2 R a bar, or an end within a bar."""
-
-ITS_NAME: Final = "price"
+ITS_NAME: Final = "symbol"
 """What stands for the symbol while a sentence is read."""
 
 TYPOGRAPHY: Final = str.maketrans(
@@ -379,12 +251,6 @@ LINKS: Final = re.compile(r"://|www\.|@|\b[\w-]+\.(?!\d)[A-Za-z]{2,}\b", re.IGNO
 CODES: Final = re.compile(r"[^A-Za-z0-9 .,;:'\"()%!?+-]|\w\(|\(\)|--|;\s*$")
 
 # --- what holds of a trade ------------------------------------------------------------------------
-
-RESULT: Final = "result"
-SPECIAL: Final = frozenset(
-    word for name, one in RESULTS.items() if name != RESULT for word in one.about
-)
-"""Words that name another figure in R than the result."""
 
 OUTCOMES: Final = {
     "win": (*WON, "worked", "works"),
@@ -401,69 +267,10 @@ REASONS: Final = {
 ENDINGS: Final = frozenset(
     word for told in (OUTCOMES, REASONS) for one in told.values() for word in one
 )
-NEGATIONS: Final = frozenset(
-    ("not", "no", "never", "nor", "neither", "without", "nothing", "cannot", "hardly", "unless")
-)
-INEXACT: Final = NEGATIONS | {
-    *("more", "less", "than", "least", "most", "nearly", "almost", "further", "another", "again"),
-    *("up", "down", "enough", "past"),
-}
-"""Words beside which a number is another one."""
-
-BESIDE: Final = frozenset(("above", "below", "beyond", "over", "under"))
-"""Likewise, but for a distance."""
-
-ELSEWHERE: Final = frozenset(
-    (
-        *("next", "other", "others", "similar", "such", "usually", "often", "sometimes", "always"),
-        *("trades", "may", "might", "maybe", "perhaps", "can", "could", "if", "unless", "average"),
-        *("averages", "expected", "hoped", "possible", "almost"),
-    )
-)
-"""Words of what was not, or of other trades: no number is told of those."""
-
 MINUTE: Final = 1.0 / 60.0
-
-# --- numbers in words -----------------------------------------------------------------------------
 
 ONCE: Final = ("one trade", "one refusal", "no one")
 """Of the number one these are true of each lesson."""
-
-SPELLED: Final = {
-    word: str(number)
-    for number, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-         "eleven", "twelve")
-    )
-}  # fmt: skip
-SPELLED_WORD: Final = re.compile(rf"\b({'|'.join(SPELLED)})\b", re.IGNORECASE)
-MANY: Final = re.compile(
-    r"\w*(teen|teenth|fold)|(hundred|thousand|million|billion|trillion)\w*"
-    r"|(twent|thirt|fort|fift|sixt|sevent|eight|ninet)(y|ies|ieths?)",
-    re.IGNORECASE,
-)
-NUMBER_WORDS: Final = frozenset(
-    (
-        *("first", "second", "third", "thirds", "fourth", "fifth", "sixth", "seventh", "eighth"),
-        *("ninth", "tenth", "tenths", "half", "halves", "halved", "quarter", "quarters", "dozen"),
-        *("dozens", "twice", "thrice", "double", "doubled", "doubles", "triple", "tripled"),
-        *("quadruple", "quadrupled", "quintuple", "couple", "percentage", "nought", "nil"),
-        *("squared", "cubed", "infinity", "infinite", "nan"),
-    )
-)  # fmt: skip
-"""Numbers in words that are read as none; those up to twelve are read as their digits."""
-
-UNITS: Final = frozenset(
-    (
-        *("r", "h", "x", "%", "atr", "hour", "hours", "min", "minute", "minutes", "bar", "bars"),
-        *("day", "days", "times", "percent", "per", "pct", "bp", "bps", "pip", "pips", "tick"),
-        *("ticks", "point", "points", "lot", "lots", "dollar", "dollars", "euro", "euros", "usd"),
-        *("cent", "cents", "k", "m", "bn", "contract", "contracts", "trade", "trades", "win"),
-        *("wins", "loss", "losses", "week", "weeks", "month", "months", "year", "years", "sec"),
-        *("second", "seconds", "s", "ms", "sigma", "standard", "to", "of", "out"),
-    )
-)
-"""Units and what else makes another number of the one before it."""
 
 # --- names ----------------------------------------------------------------------------------------
 

@@ -59,13 +59,19 @@ class Result(NamedTuple):
     about: tuple[str, ...]
     barred: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
+    leads: bool = False
 
 
 RESULTS: Final = {
     "result": Result("r", (*LOST, *WON, *ENDED), sizes=LOST),
-    "planned": Result("planned_r", ("plan", "planned"), (*LOST, *WON, *ENDED)),
+    "planned": Result(
+        "planned_r", ("plan", "planned"), (*LOST, *WON, *ENDED, "against"), leads=True
+    ),
     "cost_of_fill": Result(
-        "slipped_r", ("fill", "fills", "filled", "slip", "slippage", "slipped"), (*WON, *ENDED)
+        "slipped_r",
+        ("fill", "fills", "filled", "slip", "slippage", "slipped"),
+        (*WON, *ENDED),
+        leads=True,
     ),
     "worst": Result(
         "mae_r", ("worst", "behind", "drawdown"), (*WON, *ENDED), ("worst", "behind", "drawdown")
@@ -75,16 +81,23 @@ RESULTS: Final = {
         ("best", "ahead", "favour", "favor"),
         (*LOST, *ENDED, *(word for word in WON if word not in PATH)),
     ),
-    "surprise": Result("surprise", ("surprise",), (*LOST, *WON, *ENDED)),
+    "surprise": Result("surprise", ("surprise",), (*LOST, *WON, *ENDED), leads=True),
 }
 """The results of a trade, by how they are called."""
 
 HELD: Final = ("held", "hold", "holding", "lasted", "took", "within", "in", "after", "for")
 NOT_HELD: Final = (
-    *("wait", "next", "ago", "before", "later", "last", "rose", "rising", "fell", "falling"),
-    *("trend", "ahead", "behind", "every"),
+    *("wait", "next", "ago", "before", "later", "last", "early", "earlier", "late", "trend"),
+    *("rose", "rising", "fell", "falling", "ahead", "behind", "profit", "drawdown", "favour"),
+    *("favor", "best", "worst", "plan", "planned", "surprise", "fill", "fills", "filled"),
 )
 """Words beside which a length of time is told as how long a trade was held, and never so."""
+
+CHANGED: Final = (
+    *(*LOST, *WON, "rose", "fell", "risen", "fallen", "climbed", "dropped", "jumped", "moved"),
+    *("rising", "falling", "turned", "best", "worst", "ahead", "behind", "drawdown"),
+)
+"""Words beside which a number of the market is told as a change of it, or as one of the trade."""
 
 HOUR: Final = timedelta(hours=1)
 ROUNDING: Final = 1e-9
@@ -176,7 +189,9 @@ def _words(facts: LessonFacts) -> Iterator[tuple[str, str]]:
 def _figures(facts: LessonFacts) -> Iterator[Figure]:
     for name, one in RESULTS.items():
         value = float(getattr(facts, one.field))
-        told = Figure(name, value, 2, R, one.about, barred=one.barred, sizes=one.sizes)
+        told = Figure(
+            name, value, 2, R, one.about, leads=one.leads, barred=one.barred, sizes=one.sizes
+        )
         yield told
         yield replace(
             told, value=100.0 * value, decimals=0, units=PERCENT, least=0, derived=True, of="risk"
@@ -184,7 +199,12 @@ def _figures(facts: LessonFacts) -> Iterator[Figure]:
     yield from _times(facts)
     if facts.profit is not None:
         money = Figure("profit", facts.profit, 2, (), ACCOUNT, 0)
-        yield replace(money, barred=ENDED, sizes=LOST, beside=(*LOST, *WON))
+        yield replace(
+            money,
+            barred=(*ENDED, "best", "worst", "ahead", "behind"),
+            sizes=LOST,
+            beside=(*LOST, *WON),
+        )
     if facts.situation is not None:
         numbers = facts.situation.numbers
         for figure in SITUATION:
@@ -206,13 +226,13 @@ def _times(facts: LessonFacts) -> Iterator[Figure]:
 
 
 def _plain(name: str, decimals: int, *about: str, least: int = 0) -> Figure:
-    return Figure(name, 0.0, decimals, (), about, least, leads=True)
+    return Figure(name, 0.0, decimals, (), about, least, leads=True, barred=CHANGED)
 
 
 def _in(units: tuple[str, ...], name: str, *about: str, of: str = "") -> Figure:
     percent = units == PERCENT
     decimals, least = (0, 0) if percent else (2, 1)
-    return Figure(name, 0.0, decimals, units, about, least, percent, of, leads=True)
+    return Figure(name, 0.0, decimals, units, about, least, percent, of, leads=True, barred=CHANGED)
 
 
 SITUATION: Final = (
@@ -224,16 +244,18 @@ SITUATION: Final = (
     _plain("di_difference", 1, "di", "directional"),
     _plain("volatility_percentile", 1, "volatility", "percentile"),
     _plain("rsi14", 1, "rsi"),
-    replace(_in(ATR, "support_distance_atr", "support"), barred=("above", "resistance")),
-    replace(_in(ATR, "resistance_distance_atr", "resistance"), barred=("below", "support")),
+    replace(_in(ATR, "support_distance_atr", "support"), barred=(*CHANGED, "above", "resistance")),
+    replace(
+        _in(ATR, "resistance_distance_atr", "resistance"), barred=(*CHANGED, "below", "support")
+    ),
     _in(TIMES, "volume_ratio", "volume", of="usual"),
     _in(PERCENT, "volume_ratio", "volume", of="usual"),
     _in(ATR, "spread_atr", "spread"),
     _in(PERCENT, "spread_atr", "spread", of="ATR"),
     _plain("consensus", 2, "consensus", least=1),
     _plain("news_score", 2, "news", least=1),
-    replace(_plain("up_bars", 2, "bars", least=1), beside=("rising", "rose")),
-    replace(_in(PERCENT, "up_bars", "rising", "rose", of="bars"), leads=False),
+    replace(_plain("up_bars", 2, "bars", least=1), barred=(), beside=("rising", "rose")),
+    replace(_in(PERCENT, "up_bars", "rising", "rose", of="bars"), leads=False, barred=()),
     _in(ATR, "ema_gap_atr", "mean", "ema"),
 )
 """The numbers of a situation (torra.lessons.lesson.SCALES), in their own units; those in % are

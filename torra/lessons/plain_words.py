@@ -117,13 +117,13 @@ PHRASES: Final = re.compile(
     r"|\b(move|remove|widen|drop|lift|without|avoid|no|any|wait out) "
     r"(the |a |its |any |every )?(stops?|limit|ceiling|gate)\b"
     r"|\b(always|never) (open|close|go|enter|exit|trade|trust|score|cite)"
-    r"|^support (the|a|this|it|price|long|short|every|any)\b"
+    r"|^support (the|a|this|it|symbol|long|short|every|any)\b"
     r"|\ball in\b|\bno risk\b|\brisk[- ]free\b|\bguarantee",
     re.IGNORECASE,
 )
 SIDED: Final = re.compile(
     rf"(?:(?:{'|'.join(sorted(HARMLESS))}|be|stay) )?(?:(?:only|just|for|a|the|more) )*"
-    r"(?:long|short)s?(?: price)?"
+    r"(?:long|short)s?(?: symbol)?"
     r"(?: (?:the|this|that|it|any|all|at|on|into|again|here|now|only|next|soon|once)\b.*)?[.!?]*",
     re.IGNORECASE,
 )
