@@ -383,10 +383,11 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
             "Say for a trader what can be learned of one closed trade. Up to two short English "
             "sentences each for setup, outcome and rule, 150 letters each at most; a trader's "
             "words, one idea a sentence. State no number but those listed, each with its unit and "
-            "in digits; name no other symbol, date or event, and no cause that the facts do not "
-            "show. Address nobody, order nothing, mark nothing up. Code drops each sentence that "
-            "does not hold to this. One trade proves nothing: the rule says what to look at, not "
-            "what to do."
+            "in digits, beside the word that says which it is: lost or won, best, worst, plan, "
+            "fill; write plain words. Name no other symbol, date or event, and no cause that the "
+            "facts do not show. Address nobody, order nothing, mark nothing up. Code drops each "
+            "sentence that does not hold to this. One trade proves nothing: the rule says what to "
+            "look at, not what to do."
         ),
         shape="review",
     ),

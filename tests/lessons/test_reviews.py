@@ -37,7 +37,7 @@ def test_a_loss_says_what_spoke_against_it_and_how_far_it_was_ahead() -> None:
         "Long XAUUSD M15 in a range, London session; the last break of structure spoke against "
         "it; volume thin."
     )
-    assert words.outcome == "Lost 1.02 R in 3.5 hours at the stop; it was 0.4 R ahead at best."
+    assert words.outcome == "Lost 1.02 R in 3 h 30 min at the stop; it was 0.4 R ahead at best."
     assert words.rule == (
         "One trade, not a rule: heed the last break of structure before the next long in a range."
     )
@@ -47,20 +47,24 @@ def test_a_loss_says_what_spoke_against_it_and_how_far_it_was_ahead() -> None:
 @cases(
     ("change", "said"),
     [
-        ({"kind": "vetoed"}, "On paper it would have lost 1.02 R in 3.5 hours at the stop: the "
+        ({"kind": "vetoed"}, "On paper it would have lost 1.02 R in 3 h 30 min at the stop: the "
          "gate avoided a loss."),
         ({"kind": "vetoed", "outcome": "win", "r": 1.9, "reason": "TARGET"}, "On paper it would "
-         "have won 1.90 R in 3.5 hours at the target: the gate gave up a gain."),
+         "have won 1.90 R in 3 h 30 min at the target: the gate gave up a gain."),
         ({"outcome": "win", "r": 1.9, "reason": "TARGET", "mae_r": -0.3},
-         "Won 1.90 R in 3.5 hours at the target; it was 0.3 R behind at worst."),
+         "Won 1.90 R in 3 h 30 min at the target; it was 0.3 R behind at worst."),
         ({"outcome": "scratch", "r": 0.04, "reason": "BY_HAND", "mae_r": 0.0, "mfe_r": 0.04},
-         "A scratch of 0.04 R in 3.5 hours by hand."),
-        ({"hours_held": 0.25, "mfe_r": 0.0}, "Lost 1.02 R in 15 minutes at the stop; it was never "
+         "A scratch of 0.04 R in 3 h 30 min by hand."),
+        ({"hours_held": 0.25, "mfe_r": 0.0}, "Lost 1.02 R in 15 min at the stop; it was never "
          "ahead."),
-        ({"hours_held": 96.0, "slipped_r": 0.31}, "Lost 1.02 R in 4.0 days at the stop; it was 0.4 "
+        ({"hours_held": 96.0, "slipped_r": 0.31}, "Lost 1.02 R in 4 d 0 h at the stop; it was 0.4 "
          "R ahead at best; its fill cost 0.31 R."),
-        ({"r": 0.2, "reason": "CLOSED"}, "Won 0.20 R in 3.5 hours by a close, and costs made it a "
+        ({"r": 0.2, "reason": "CLOSED"}, "Won 0.20 R in 3 h 30 min by a close, and costs made it a "
          "loss; it was 0.4 R ahead at best."),
+        ({"hours_held": 0.0, "mfe_r": 0.0}, "Lost 1.02 R within one bar at the stop; it was never "
+         "ahead."),
+        ({"outcome": "scratch", "r": -0.04, "reason": "STOPPED"}, "A scratch of -0.04 R in 3 h 30 "
+         "min at the stop; it was 0.4 R ahead at best; it was 1.0 R behind at worst."),
         ({"r": float("nan")}, "It ended as a loss."),
         ({"r": -4e9}, "It ended as a loss."),
     ],

@@ -61,6 +61,8 @@ LEFT_OUT: Final = {
     "code": "code",
     "orders": "an order to whoever reads it",
     "letters": "letters that cannot be checked",
+    "outcome": "another end than the trade's",
+    "words": "a word outside the plain ones that are checked",
     "too_long": "more than three sentences",
 }
 """Why a sentence of a model was left out, by its flag; any other flag is shown as it is stored."""

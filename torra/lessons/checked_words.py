@@ -5,9 +5,10 @@ whoever reads it later. `checked` keeps the sentences that hold to that and drop
 a sentence with half of its numbers taken out would say something else. What was dropped stands in
 the flags, in words of ours, and no word of it is kept.
 
-A number is known by its digits and its unit together (torra.lessons.figures); one in words up to
-twelve is read as its digits, any other number word is unknown. Plain letters alone are read: a
-sentence with other ones is dropped, because what cannot be read cannot be checked.
+Whatever is not known to hold falls, and many a true sentence with it. A word has to be on the list
+of torra.lessons.plain_words. A number is known by its digits, its unit and its clause together: a
+word there says which of the figures it is (torra.lessons.figures). One in words up to twelve is
+read as its digits. A win is not told of a loss, nor a target of a trade that was stopped.
 
 Pure; raises for no text.
 """
@@ -23,9 +24,11 @@ from typing import Final
 from agents.feature_words import COMPONENTS
 from agents.fence import clean
 from torra.clock import iso
-from torra.lessons.figures import Figure, figures
+from torra.lessons.figures import ENDED, LOST, PARTS, PATH, WON
 from torra.lessons.lesson import LessonFacts, Words
-from torra.lessons.reviews import PART_BYTES
+from torra.lessons.plain_words import COMMANDS, FIRST, PHRASES, PLAIN, SIDED
+from torra.lessons.reviews import ODD, ONE_BAR, PART_BYTES, span
+from torra.lessons.told_numbers import CLAUSE, NEGATIONS, TOLD, WORD, ToldNumbers, words_of
 from torra.trading_terms import SYMBOLS
 
 NUMBER_UNKNOWN: Final = "number_unknown"
@@ -35,9 +38,11 @@ LINK: Final = "link"
 CODE: Final = "code"
 ORDERS: Final = "orders"
 LETTERS: Final = "letters"
+OUTCOME: Final = "outcome"
+WORDS: Final = "words"
 TOO_LONG: Final = "too_long"
 FLAGS: Final = (
-    FENCE, LINK, CODE, LETTERS, ORDERS, OTHER_SYMBOL, NUMBER_UNKNOWN, TOO_LONG,
+    FENCE, LINK, CODE, LETTERS, ORDERS, OTHER_SYMBOL, NUMBER_UNKNOWN, OUTCOME, WORDS, TOO_LONG,
 )  # fmt: skip
 """Why sentences were dropped."""
 
@@ -64,9 +69,14 @@ class _Check:
 
     def __init__(self, facts: LessonFacts) -> None:
         self.found: set[str] = set()
-        self._figures = figures(facts)
+        self._numbers = ToldNumbers(facts)
         self._own = _own_names(facts)
         self._masks = _masks(facts)
+        self._plain = PLAIN | self._own | {ITS_NAME}
+        self._span = re.compile(rf"(?<![\w.,:+-]){span(facts.hours_held) or '(?!)'}(?![\w%-])")
+        self._held = f"{facts.hours_held:.1f} h"
+        self._ways = _ways(facts)
+        self._told_not = _told_not(facts, self._ways)
         # Some symbols look like an address or like code: EURUSD.pro, NAS_100.
         self._symbol = re.compile(rf"(?<!\w){re.escape(facts.symbol)}(?!\w)")
 
@@ -91,49 +101,34 @@ class _Check:
         """Return why a sentence may not stand; "" where it may."""
         if len(raw.encode("utf-8", "backslashreplace")) > PART_BYTES and not FENCES.search(raw):
             return TOO_LONG
-        told = self._symbol.sub("it", raw)
+        told = self._symbol.sub(ITS_NAME, raw)
         return _shape(told) or self._meaning(told.translate(TYPOGRAPHY))
 
     def _meaning(self, text: str) -> str:
-        if any(word.lower() in COMMANDS for word in WORD.findall(text)) or PHRASES.search(text):
+        if _orders(text):
             return ORDERS
+        for mask in self._masks:
+            text = mask.sub(" ", text)
+        text = self._span.sub(self._held, text)
         if not all(map(self._is_known, _names(text))):
             return OTHER_SYMBOL
-        return "" if self._numbers_hold(text) else NUMBER_UNKNOWN
+        if not self._numbers.hold(text):
+            return NUMBER_UNKNOWN
+        if not all(map(self._is_told_rightly, map(words_of, CLAUSE.split(text)))):
+            return OUTCOME
+        return "" if words_of(TOLD.sub(" ", text)) <= self._plain else WORDS
 
     def _is_known(self, name: str) -> bool:
         return name.lower() in self._own or name in TERMS
 
-    def _numbers_hold(self, text: str) -> bool:
-        for mask in self._masks:
-            text = mask.sub(" ", text)
-        text = SPELLED_WORD.sub(lambda found: SPELLED[found[0].lower()], text)
-        words = frozenset(WORD.findall(text))
-        if any(word.lower() in NUMBER_WORDS or MANY.fullmatch(word) for word in words):
-            return False
-        about = {word.lower() for word in words}
-        return all(self._is_fact(found, text, about) for found in CHUNK.finditer(text))
-
-    def _is_fact(self, found: re.Match[str], text: str, about: set[str]) -> bool:
-        chunk = found[0].lstrip("(\"'")
-        bare = chunk.rstrip(").,;:!?\"'")
-        read = NUMBER.fullmatch(bare)
-        if read is None:
-            return False
-        after = "" if bare != chunk else text[found.end() :]
-        following = NEXT.match(after)
-        if following is not None and following[0].strip()[:1].isdigit():
-            return False  # 1 000 is no 1
-        unit = read["unit"] or (following["unit"] if following else "")
-        before = PREVIOUS.search(text[: found.start()])
-        told = SIGNS.get(before[1].lower(), "") if before else ""
-        signs = {read["sign"], told} - {""}
-        if len(signs) > 1:
-            return False  # a win of -1 R
-        sign = next(iter(signs), "")
-        return any(
-            one.says(read["digits"], sign) and _fits(one, unit, about) for one in self._figures
-        )
+    def _is_told_rightly(self, clause: frozenset[str]) -> bool:
+        """Return whether a clause tells no other end than the trade's."""
+        wrong = clause & self._told_not
+        if "best" in clause and clause.isdisjoint(ENDED):
+            wrong -= frozenset(PATH)
+        if not clause.isdisjoint(ENDED):
+            wrong |= clause & {word for way, word in STOOD.items() if way not in self._ways}
+        return not wrong and not (clause & NEGATIONS and clause & ENDINGS)
 
 
 def _shape(raw: str) -> str:
@@ -153,13 +148,30 @@ def _is_odd_number(letter: str) -> bool:
     return letter > "\x7f" and unicodedata.numeric(letter, None) is not None
 
 
-def _fits(figure: Figure, unit: str, about: set[str]) -> bool:
-    """Return whether a number was told as this figure may be: by its unit, and by its name."""
-    if figure.units and unit not in figure.units:
-        return False
-    if not figure.units and unit.lower() in UNITS:
-        return False
-    return not figure.about or any(word.lower() in about for word in figure.about)
+def _orders(text: str) -> bool:
+    """Return whether a text orders something of its reader, as far as that can be recognised."""
+    if words_of(text) & COMMANDS or PHRASES.search(text):
+        return True
+    for clause in STARTS.split(text):
+        told = LEAD.sub("", clause.strip(" \"'")).strip()
+        first = WORD.match(told)
+        if (first and first[0].lower() in FIRST) or SIDED.fullmatch(told):
+            return True
+    return False
+
+
+def _ways(facts: LessonFacts) -> frozenset[str]:
+    """Return what a trade may be told as: costs may have made a loss of a gain, then as both."""
+    if facts.outcome == "scratch":
+        return frozenset()
+    return frozenset((facts.outcome, "win" if facts.r > 0 else "loss"))
+
+
+def _told_not(facts: LessonFacts, ways: frozenset[str]) -> frozenset[str]:
+    """Return the words that tell another end than a trade's, in small letters."""
+    ends = (words for reason, words in REASONS.items() if reason != facts.reason)
+    found = (words for way, words in OUTCOMES.items() if way not in ways)
+    return frozenset(word for words in (*ends, *found) for word in words)
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -196,8 +208,14 @@ def _masks(facts: LessonFacts) -> list[re.Pattern[str]]:
     times = (iso(moment) for moment in (facts.bar_time, facts.opened_at, facts.closed_at))
     names: Iterable[str] = (
         *(facts.symbol, facts.timeframe),
-        *(COMPONENTS[name] for name, _ in strongest if name in COMPONENTS),
-        *ONCE,
+        *(
+            words
+            for name, _ in strongest
+            for words in {COMPONENTS.get(name), PARTS.get(name)}
+            if words
+        ),
+        *(*ONCE, *ODD.values()),
+        ONE_BAR if 0 <= facts.hours_held < MINUTE else "",
         *(part for time in times for part in (time, time[:10], time[11:16])),
     )
     longest = sorted(dict.fromkeys(names), key=len, reverse=True)
@@ -211,20 +229,17 @@ def _masks(facts: LessonFacts) -> list[re.Pattern[str]]:
 # --- how a text is read ---------------------------------------------------------------------------
 
 ENDS: Final = re.compile(r"(?<=[.!?])\s+")
-WORD: Final = re.compile(r"[A-Za-z]+")
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-CHUNK: Final = re.compile(r"\S*\d\S*")
-NUMBER: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<digits>\d{1,9}(?:\.\d{1,9})?)(?:-?(?P<unit>R|h|x|%|min|bar|hour|day|minute))?"
+STARTS: Final = re.compile(
+    r"[;:,.!?](?=\s|$)|[()\"]|\s-\s|\b(?:and|or|then|but|so)\b", re.IGNORECASE
 )
-NEXT: Final = re.compile(r"\s+(?P<unit>%|[A-Za-z]+|\d)|%")
-PREVIOUS: Final = re.compile(r"([A-Za-z]+|[+-])(?:\s+of)?\s+$")
-SIGNS: Final = {
-    **dict.fromkeys(("minus", "negative", "lost", "loss", "losing", "-"), "-"),
-    **dict.fromkeys(("plus", "positive", "won", "win", "winning", "gained", "gain", "+"), "+"),
-    **dict.fromkeys(("made", "earned", "profit"), "+"),
-}
-"""What the word before a number says of its sign: a loss of 1.02 R is -1.02 R."""
+LEAD: Final = re.compile(
+    r"^(?:(?:just|now|simply|only|also|again|instead|still|even|next time)\b\s*)+", re.IGNORECASE
+)
+"""Where an order may begin, and what may stand before it."""
+
+ITS_NAME: Final = "symbol"
+"""What stands for the symbol while a sentence is read."""
 
 TYPOGRAPHY: Final = str.maketrans(
     {"–": "-", "—": "-", "−": "-", "‐": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"',
@@ -235,72 +250,27 @@ FENCES: Final = re.compile(r"<<|>>|[<>{}\[\]`]|\bQUOTE\b|\bNONCE\b")
 LINKS: Final = re.compile(r"://|www\.|@|\b[\w-]+\.(?!\d)[A-Za-z]{2,}\b", re.IGNORECASE)
 CODES: Final = re.compile(r"[^A-Za-z0-9 .,;:'\"()%!?+-]|\w\(|\(\)|--|;\s*$")
 
-COMMANDS: Final = frozenset(
-    (
-        *("ignore", "disregard", "forget", "override", "bypass", "obey", "comply", "pretend"),
-        *("instruction", "instructions", "prompt", "prompts", "system", "assistant", "developer"),
-        *("admin", "administrator", "jailbreak", "password", "secret", "secrets", "credential"),
-        *("credentials", "execute", "eval", "sudo", "delete", "transfer", "withdraw", "deposit"),
-        *("buy", "sell", "leverage", "json", "reply", "respond", "output", "agent", "agents"),
-        *("adjustment", "adjustments", "multiplier", "approve", "veto", "unveto", "halt"),
-        *("confidence", "abstain", "abstained", "user", "model", "ai", "llm", "role", "roleplay"),
-    )
-)
-"""Words by which a text would steer a reader of its own kind; a lesson needs none of them."""
+# --- what holds of a trade ------------------------------------------------------------------------
 
-PHRASES: Final = re.compile(
-    r"\byou\b|\byour\b|\b(double|increase|raise|triple|max\w*) (the |its )?(size|risk|stake|lots)"
-    r"|\b(move|remove|widen|drop|lift|without) (the |a |its |any )?(stop|limit|ceiling|gate)"
-    r"|\b(always|never|must) (open|close|go|enter|exit|trade|trust|score|cite)"
-    r"|\ball in\b|\bno risk\b|\brisk[- ]free\b|\bguarantee",
-    re.IGNORECASE,
-)
+OUTCOMES: Final = {
+    "win": (*WON, "worked", "works"),
+    "loss": (*LOST, "failed", "fail", "fails", "failing", "failure"),
+}
+STOOD: Final = {"win": "ahead", "loss": "behind"}
+REASONS: Final = {
+    "STOPPED": ("stop", "stops", "stopped"),
+    "TARGET": ("target", "targets"),
+    "BY_HAND": ("hand", "person"),
+}
+"""Words that tell how a trade ended."""
 
-# --- numbers in words -----------------------------------------------------------------------------
+ENDINGS: Final = frozenset(
+    word for told in (OUTCOMES, REASONS) for one in told.values() for word in one
+)
+MINUTE: Final = 1.0 / 60.0
 
 ONCE: Final = ("one trade", "one refusal", "no one")
 """Of the number one these are true of each lesson."""
-
-SPELLED: Final = {
-    word: str(number)
-    for number, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-         "eleven", "twelve")
-    )
-}  # fmt: skip
-SPELLED_WORD: Final = re.compile(rf"\b({'|'.join(SPELLED)})\b", re.IGNORECASE)
-MANY: Final = re.compile(
-    r"\w*(teen|teenth|fold)|(hundred|thousand|million|billion|trillion)\w*"
-    r"|(twent|thirt|fort|fift|sixt|sevent|eight|ninet)(y|ies|ieths?)",
-    re.IGNORECASE,
-)
-NUMBER_WORDS: Final = frozenset(
-    (
-        *("first", "second", "third", "thirds", "fourth", "fifth", "sixth", "seventh", "eighth"),
-        *("ninth", "tenth", "tenths", "half", "halves", "halved", "quarter", "quarters", "dozen"),
-        *("dozens", "twice", "thrice", "double", "doubled", "doubles", "triple", "tripled"),
-        *("quadruple", "quadrupled", "quintuple", "couple", "percentage", "nought", "nil"),
-        *("squared", "cubed", "infinity", "infinite", "nan"),
-        *("ein", "eins", "zwei", "drei", "vier", "fuenf", "sechs", "sieben", "acht", "neun"),
-        *("zehn", "hundert", "tausend", "halb", "doppelt", "deux", "trois", "quatre", "cinq"),
-        *("sept", "huit", "neuf", "dix", "mille", "demi", "dos", "tres", "cuatro", "cinco"),
-        *("seis", "siete", "ocho", "nueve", "diez", "cien", "mil", "medio", "tre"),
-        *("quattro", "cinque", "sei", "sette", "otto", "nove", "dieci", "cento"),
-    )
-)  # fmt: skip
-"""Numbers in words that are read as none; those up to twelve are read as their digits."""
-
-UNITS: Final = frozenset(
-    (
-        *("r", "h", "x", "%", "atr", "hour", "hours", "min", "minute", "minutes", "bar", "bars"),
-        *("day", "days", "times", "percent", "per", "pct", "bp", "bps", "pip", "pips", "tick"),
-        *("ticks", "point", "points", "lot", "lots", "dollar", "dollars", "euro", "euros", "usd"),
-        *("cent", "cents", "k", "m", "bn", "contract", "contracts", "trade", "trades", "win"),
-        *("wins", "loss", "losses", "week", "weeks", "month", "months", "year", "years", "sec"),
-        *("second", "seconds", "s", "ms", "sigma", "standard", "to", "of", "out"),
-    )
-)
-"""Units and what else makes another number of the one before it."""
 
 # --- names ----------------------------------------------------------------------------------------
 
@@ -326,7 +296,6 @@ TERMS: Final = frozenset(
         *("ADX14", "RSI14", "ATR14", "EMA20", "SMA50", "SMA200", "L1", "GMT", "UTC"),
         *("London", "New", "York", "Asia", "Asian", "European", "American", "US", "NY"),
         *("Bollinger", "Fibonacci", "Ichimoku", "Markov", "The", "It", "Its", "Long", "Short"),
-        *("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     )
 )
 """Names that every market shares."""

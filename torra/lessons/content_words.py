@@ -26,8 +26,8 @@ both but can could did does doing down during each else ever few for from furthe
 having her here hers him his how however into its itself just less many may might more most much
 must never new next nor not now off once one only other our out over own per same shall she should
 since some still such than that the their them then there these they this those through too
-under until upon very was were what when where which while who whom whose why will with within
-without would yet you your
+under until upon versus very was were what when where which while who whom whose why will with
+within without would yet you your
 """
 
 WHOSE: Final = """

@@ -1,9 +1,9 @@
 """The numbers of a lesson: what each is called, how it is shown, and in which words it may be told.
 
 `figures` is the whole table: who writes of a trade is shown these numbers (`evidence`) and may say
-no other. A number is told with its unit, or with a word that says which number it is; `derived`
-ones are not listed to a writer but may be said: 3.5 hours are 14 bars of M15, and a loss of 1.02 R
-is 102 % of the risk.
+no other. A number is told with its unit and with a word that says which number it is: the fill cost
+0.02 R, RSI was 61.4. `derived` ones are not listed to a writer but may be said: 3.5 hours are 14
+bars of M15, and a loss of 1.02 R is 102 % of the risk.
 
 Pure. A number that is not known or not finite is left out.
 """
@@ -11,10 +11,10 @@ Pure. A number that is not known or not finite is left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from agents.contracts import Feature
 from agents.feature_words import COMPONENTS
@@ -30,19 +30,74 @@ MINUTES: Final = ("min", "minute", "minutes")
 BARS: Final = ("bar", "bars")
 DAYS: Final = ("day", "days")
 
+LOST: Final = ("lost", "loss", "losses", "lose", "loses", "losing", "loser", "losers")
+WON: Final = (
+    *("won", "win", "wins", "winning", "winner", "winners", "gain", "gained", "gains"),
+    *("profit", "profits", "profitable", "paid"),
+)
+ENDED: Final = ("came", "ended", "end", "closed", "finished", "result", "scratch")
+PATH: Final = ("gain", "gained", "gains")
+"""What may be said of the best of the way too: a trade that lost had gained something."""
+
 ACCOUNT: Final = ("account",)
 SHOWN: Final[Mapping[tuple[str, ...], str]] = {ACCOUNT: "of the account"}
 """What is shown as a unit of numbers that have none."""
 
-RESULTS: Final = {
-    "result": "r",
-    "planned": "planned_r",
-    "cost_of_fill": "slipped_r",
-    "worst": "mae_r",
-    "best": "mfe_r",
-    "surprise": "surprise",
+PARTS: Final[Mapping[str, str]] = {
+    name: words.replace(" against ", " versus ") for name, words in COMPONENTS.items()
 }
-"""The results of a trade in R: how they are called, and the field that holds each."""
+"""The parts of the scores in a lesson: there "against" says that one spoke against the trade."""
+
+
+class Result(NamedTuple):
+    """A result of a trade in R: its field, the words that name it, and those that speak of another.
+
+    Beside a word of `sizes` a negative one may be told without its sign.
+    """
+
+    field: str
+    about: tuple[str, ...]
+    barred: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    leads: bool = False
+
+
+RESULTS: Final = {
+    "result": Result("r", (*LOST, *WON, *ENDED), sizes=LOST),
+    "planned": Result(
+        "planned_r", ("plan", "planned"), (*LOST, *WON, *ENDED, "against"), leads=True
+    ),
+    "cost_of_fill": Result(
+        "slipped_r",
+        ("fill", "fills", "filled", "slip", "slippage", "slipped"),
+        (*WON, *ENDED),
+        leads=True,
+    ),
+    "worst": Result(
+        "mae_r", ("worst", "behind", "drawdown"), (*WON, *ENDED), ("worst", "behind", "drawdown")
+    ),
+    "best": Result(
+        "mfe_r",
+        ("best", "ahead", "favour", "favor"),
+        (*LOST, *ENDED, *(word for word in WON if word not in PATH)),
+    ),
+    "surprise": Result("surprise", ("surprise",), (*LOST, *WON, *ENDED), leads=True),
+}
+"""The results of a trade, by how they are called."""
+
+HELD: Final = ("held", "hold", "holding", "lasted", "took", "within", "in", "after", "for")
+NOT_HELD: Final = (
+    *("wait", "next", "ago", "before", "later", "last", "early", "earlier", "late", "trend"),
+    *("rose", "rising", "fell", "falling", "ahead", "behind", "profit", "drawdown", "favour"),
+    *("favor", "best", "worst", "plan", "planned", "surprise", "fill", "fills", "filled"),
+)
+"""Words beside which a length of time is told as how long a trade was held, and never so."""
+
+CHANGED: Final = (
+    *(*LOST, *WON, "rose", "fell", "risen", "fallen", "climbed", "dropped", "jumped", "moved"),
+    *("rising", "falling", "turned", "best", "worst", "ahead", "behind", "drawdown"),
+)
+"""Words beside which a number of the market is told as a change of it, or as one of the trade."""
 
 HOUR: Final = timedelta(hours=1)
 ROUNDING: Final = 1e-9
@@ -53,7 +108,9 @@ class Figure:
     """A number of a lesson.
 
     It is shown with `decimals`, and may be said with as few as `least`. One of the `units` follows
-    it; where `about` is not empty, one of these words stands in the same sentence.
+    it, then the noun `of` where there is one ("60 % of its usual"). One of the words `about` stands
+    in the same clause, before the number where it `leads`, and one of `beside` where there are any,
+    but none that is `barred`. Beside one of `sizes` a negative number may go without its sign.
     """
 
     name: str
@@ -63,21 +120,29 @@ class Figure:
     about: tuple[str, ...] = ()
     least: int = 1
     derived: bool = False
+    of: str = ""
+    leads: bool = False
+    barred: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @property
     def unit(self) -> str:
         """The unit with which it is shown."""
         return self.units[0] if self.units else SHOWN.get(self.about, "")
 
-    def says(self, digits: str, sign: str) -> bool:
+    def says(self, digits: str, sign: str, clause: Collection[str]) -> bool:
         """Return whether a number as it is written, "1.02", is this one, as it is rounded.
 
-        Without a sign it may be the size of a negative one: a loss of 1.02 R.
+        A negative one has its sign, or a word in its clause that says so: a loss of 1.02 R.
         """
         said, decimals = float(digits), len(digits.partition(".")[2])
         if decimals > self.decimals:
             return False
-        wanted = self.value if sign else abs(self.value)
+        lost = any(word in clause for word in self.sizes)
+        if lost and self.value > 0:
+            return False  # a gain that is told as a loss
+        wanted = abs(self.value) if lost and not sign else self.value
         said = -said if sign == "-" else said
         if decimals >= self.least:
             return abs(said - wanted) <= 0.5 * 10.0**-decimals + ROUNDING
@@ -115,47 +180,59 @@ def _words(facts: LessonFacts) -> Iterator[tuple[str, str]]:
     yield "flags", ", ".join(situation.triage)
     way = SIDEWAYS[facts.side]
     for name, sign in (("spoke_for", way), ("spoke_against", -way)):
-        parts = (COMPONENTS[one] for one, told in situation.strongest
-                 if told == sign and one in COMPONENTS)  # fmt: skip
+        parts = (PARTS[one] for one, told in situation.strongest
+                 if told == sign and one in PARTS)  # fmt: skip
         yield name, "; ".join(parts)
     yield "news_of", ", ".join(situation.events)
 
 
 def _figures(facts: LessonFacts) -> Iterator[Figure]:
-    for name, field in RESULTS.items():
-        value = float(getattr(facts, field))
-        yield Figure(name, value, 2, R)
-        yield Figure(name, 100.0 * value, 0, PERCENT, ("risk", "plan", "planned"), 0, derived=True)
+    for name, one in RESULTS.items():
+        value = float(getattr(facts, one.field))
+        told = Figure(
+            name, value, 2, R, one.about, leads=one.leads, barred=one.barred, sizes=one.sizes
+        )
+        yield told
+        yield replace(
+            told, value=100.0 * value, decimals=0, units=PERCENT, least=0, derived=True, of="risk"
+        )
     yield from _times(facts)
     if facts.profit is not None:
-        yield Figure("profit", facts.profit, 2, (), ACCOUNT, 0)
+        money = Figure("profit", facts.profit, 2, (), ACCOUNT, 0)
+        yield replace(
+            money,
+            barred=(*ENDED, "best", "worst", "ahead", "behind"),
+            sizes=LOST,
+            beside=(*LOST, *WON),
+        )
     if facts.situation is not None:
         numbers = facts.situation.numbers
         for figure in SITUATION:
             found = numbers.get(figure.name)
             if found is not None:
-                yield _of(figure, found)
+                value = 100.0 * found if figure.units == PERCENT else found
+                yield replace(figure, value=value)
 
 
 def _times(facts: LessonFacts) -> Iterator[Figure]:
     hours = facts.hours_held
-    yield Figure("held", hours, 1, HOURS)
-    yield Figure("held", hours * 60.0, 0, MINUTES, least=0, derived=True)
-    yield Figure("held", hours / 24.0, 1, DAYS, derived=True)
+    told = Figure("held", hours, 1, HOURS, HELD, barred=NOT_HELD)
+    yield told
+    yield replace(told, value=hours * 60.0, decimals=0, units=MINUTES, least=0, derived=True)
+    yield replace(told, value=hours / 24.0, units=DAYS, derived=True)
     if step := TIMEFRAMES.get(facts.timeframe):
-        yield Figure("held", hours * (HOUR / step), 0, BARS, least=0, derived=True)
-
-
-def _of(figure: Figure, value: float) -> Figure:
-    scaled = 100.0 * value if figure.units == PERCENT else value
-    return Figure(
-        figure.name, scaled, figure.decimals, figure.units, figure.about, figure.least,
-        figure.derived,
-    )  # fmt: skip
+        bars = hours * (HOUR / step)
+        yield replace(told, value=bars, decimals=0, units=BARS, least=0, derived=True)
 
 
 def _plain(name: str, decimals: int, *about: str, least: int = 0) -> Figure:
-    return Figure(name, 0.0, decimals, (), about, least)
+    return Figure(name, 0.0, decimals, (), about, least, leads=True, barred=CHANGED)
+
+
+def _in(units: tuple[str, ...], name: str, *about: str, of: str = "") -> Figure:
+    percent = units == PERCENT
+    decimals, least = (0, 0) if percent else (2, 1)
+    return Figure(name, 0.0, decimals, units, about, least, percent, of, leads=True, barred=CHANGED)
 
 
 SITUATION: Final = (
@@ -163,21 +240,23 @@ SITUATION: Final = (
     _plain("key_levels", 2, "levels", least=1),
     _plain("momentum", 2, "momentum", least=1),
     _plain("structure", 2, "structure", least=1),
-    _plain("adx14", 1, "ADX"),
-    _plain("di_difference", 1, "DI", "directional"),
+    _plain("adx14", 1, "adx"),
+    _plain("di_difference", 1, "di", "directional"),
     _plain("volatility_percentile", 1, "volatility", "percentile"),
-    _plain("rsi14", 1, "RSI"),
-    Figure("support_distance_atr", 0.0, 2, ATR, ("support",)),
-    Figure("resistance_distance_atr", 0.0, 2, ATR, ("resistance",)),
-    Figure("volume_ratio", 0.0, 2, TIMES, ("volume",)),
-    Figure("volume_ratio", 0.0, 0, PERCENT, ("volume",), 0, derived=True),
-    Figure("spread_atr", 0.0, 2, ATR, ("spread",)),
-    Figure("spread_atr", 0.0, 0, PERCENT, ("spread",), 0, derived=True),
+    _plain("rsi14", 1, "rsi"),
+    replace(_in(ATR, "support_distance_atr", "support"), barred=(*CHANGED, "above", "resistance")),
+    replace(
+        _in(ATR, "resistance_distance_atr", "resistance"), barred=(*CHANGED, "below", "support")
+    ),
+    _in(TIMES, "volume_ratio", "volume", of="usual"),
+    _in(PERCENT, "volume_ratio", "volume", of="usual"),
+    _in(ATR, "spread_atr", "spread"),
+    _in(PERCENT, "spread_atr", "spread", of="ATR"),
     _plain("consensus", 2, "consensus", least=1),
     _plain("news_score", 2, "news", least=1),
-    _plain("up_bars", 2, "rising", "rose", least=1),
-    Figure("up_bars", 0.0, 0, PERCENT, ("rising", "rose"), 0, derived=True),
-    Figure("ema_gap_atr", 0.0, 2, ATR, ("mean", "EMA")),
+    replace(_plain("up_bars", 2, "bars", least=1), barred=(), beside=("rising", "rose")),
+    replace(_in(PERCENT, "up_bars", "rising", "rose", of="bars"), leads=False, barred=()),
+    _in(ATR, "ema_gap_atr", "mean", "ema"),
 )
 """The numbers of a situation (torra.lessons.lesson.SCALES), in their own units; those in % are
 times 100.

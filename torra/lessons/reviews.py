@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from agent_config import GateSettings
-from agents.feature_words import COMPONENTS
+from torra.lessons.figures import PARTS
 from torra.lessons.lesson import MIRRORED, SIDEWAYS, LessonFacts, Situation, Words
 from torra.verdict.trade_outcome import SCRATCH_R, STRENGTHENED_R, WEAKENED_R
 
@@ -24,6 +24,12 @@ AUTHOR: Final = "rules"
 
 PART_BYTES: Final = 160
 """Longest part of a lesson's words, in bytes of UTF-8."""
+
+LONGEST_HOURS: Final = 24_000.0
+"""From here on the time held is not told: its words would not fit."""
+
+ONE_BAR: Final = "within one bar"
+"""How long a trade lasted that was filled and ended in the same bar."""
 
 LARGEST_R: Final = 1_000.0
 """From here on a result is told without its number: no stop is so near."""
@@ -89,9 +95,7 @@ def against(facts: LessonFacts) -> str:
 def _strongest(facts: LessonFacts, way: int) -> str:
     found = facts.situation.strongest if facts.situation else ()
     wanted = way * SIDEWAYS[facts.side]
-    return next(
-        (COMPONENTS[name] for name, sign in found if sign == wanted and name in COMPONENTS), ""
-    )
+    return next((PARTS[name] for name, sign in found if sign == wanted and name in PARTS), "")
 
 
 def _joined(first: str, more: Iterable[str], end: str = ".") -> str:
@@ -153,6 +157,8 @@ def _outcome(facts: LessonFacts) -> str:
     size = abs(facts.r)
     if not math.isfinite(size) or size >= LARGEST_R:
         return f"It ended as a {facts.outcome}."
+    # Of a scratch no word says on which side of nothing it ended.
+    size = round(facts.r, 2) + 0.0 if facts.outcome == "scratch" else size
     told = f"{size:.2f} R{_held(facts.hours_held)}{ENDS.get(facts.reason, '')}"
     if facts.kind == "vetoed":
         return _joined(f"On paper it would have {_came(facts)} {told}", _verdict(facts))
@@ -167,14 +173,20 @@ def _came(facts: LessonFacts) -> str:
 
 def _held(hours: float) -> str:
     """Return how long it lasted; "" where that cannot be told shortly."""
-    if not 0 <= hours < 24_000.0:
+    told = span(hours)
+    return f" in {told}" if told else f" {ONE_BAR}" if 0 <= hours < 1 else ""
+
+
+def span(hours: float) -> str:
+    """Return a length of time as pages write it: 12 min, 3 h 05 min, 2 d 4 h; "" below 1 min."""
+    if not 0 <= hours < LONGEST_HOURS:
         return ""
-    if hours >= 48.0:
-        return f" in {hours / 24.0:.1f} days"
-    if hours >= 0.95:
-        return f" in {hours:.1f} hours"
-    minutes = f"{hours * 60.0:.0f}"
-    return f" in {minutes} minutes" if minutes != "1" else " in 1 minute"
+    minutes = int(hours * 3600.0) // 60
+    if minutes < 60:
+        return f"{minutes} min" if minutes else ""
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
 
 
 def _verdict(facts: LessonFacts) -> Iterator[str]:
