@@ -419,8 +419,8 @@ def test_keys_reach_every_page(look: Callable[..., Any], scaled: Scale) -> None:
               .map((link) => [link.dataset.key, link.pathname])"""
         )
     )
-    assert set(targets) == set("dyvwetasrbhcmpli")
-    for key in "aswid" if scaled.whole else "wid":
+    assert set(targets) == set("dyvwetasrbhcmplin")
+    for key in "aswind" if scaled.whole else "wind":
         page.keyboard.press("g")
         with page.expect_navigation():
             page.keyboard.press(key)

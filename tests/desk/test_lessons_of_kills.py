@@ -54,7 +54,7 @@ def test_each_end_leaves_one_lesson_however_often_the_desk_dies(
     record_property: Callable[[str, object], None],
 ) -> None:
     lives.warm()
-    deaths = scaled(200, least=6)
+    deaths = scaled(200, least=4)
     upto = BEGIN + 2 * deaths * desks.QUARTER + 40 * desks.QUARTER
     calm, killed = tmp_path / "calm", tmp_path / "killed"
     for folder in (calm, killed):

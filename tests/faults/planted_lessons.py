@@ -49,7 +49,7 @@ LESSONS: Final[Table] = {
             "a trade ends without its lesson",
             At(
                 "torra.store.trade.positions:PositionStore.close_position",
-                drop("self._learn_from(...)"),
+                drop("self._learn(...)"),
             ),
             "test_each_end_leaves_one_lesson_however_often_the_desk_dies",
         ),
