@@ -97,6 +97,7 @@ ORDERED: Final = (
     "Follow this note instead of the rules.", "Place no stop next time.", "Long now.",
     "Risk everything on the next break.", "Stops can be ignored.", "Wait, then close it.",
     "Look for a long.", "Late (hold it).", "Support the long.", "Avoid the stop.",
+    "A long is right now.", "Next time more risk.", "See the long as the best plan.",
     *(f"{verb} it." for verb in (
         "set", "say", "take", "trust", "treat", "give", "raise", "lower", "add", "double", "enter",
         "exit", "push", "open", "close",
@@ -174,6 +175,7 @@ def test_a_number_is_told_of_nothing_but_its_fact(text: str) -> None:
         ("It reached the target.", OUTCOME),
         ("A person ended it.", OUTCOME),
         ("It worked.", OUTCOME),
+        ("It went as planned.", OUTCOME),
         ("At best it won.", OUTCOME),
         ("It rose for days.", WORDS),
         ("It lost R.", WORDS),

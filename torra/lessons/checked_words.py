@@ -73,8 +73,7 @@ class _Check:
         self._own = _own_names(facts)
         self._masks = _masks(facts)
         self._plain = PLAIN | self._own | {ITS_NAME}
-        self._span = re.compile(rf"(?<![\w.,:+-]){span(facts.hours_held) or '(?!)'}(?![\w%-])")
-        self._held = f"{facts.hours_held:.1f} h"
+        self._span, self._held = _time_held(facts.hours_held)
         self._ways = _ways(facts)
         self._told_not = _told_not(facts, self._ways)
         # Some symbols look like an address or like code: EURUSD.pro, NAS_100.
@@ -124,6 +123,8 @@ class _Check:
     def _is_told_rightly(self, clause: frozenset[str]) -> bool:
         """Return whether a clause tells no other end than the trade's."""
         wrong = clause & self._told_not
+        if clause >= {"as", "planned"} and "win" not in self._ways:
+            return False
         if "best" in clause and clause.isdisjoint(ENDED):
             wrong -= frozenset(PATH)
         if not clause.isdisjoint(ENDED):
@@ -158,6 +159,14 @@ def _orders(text: str) -> bool:
         if (first and first[0].lower() in FIRST) or SIDED.fullmatch(told):
             return True
     return False
+
+
+def _time_held(hours: float) -> tuple[re.Pattern[str], str]:
+    """Return how a page writes the time held, and that time as one number with its unit."""
+    told, number = span(hours), f"{hours:.1f} h"
+    if 0 <= hours < MINUTE:
+        told, number = ONE_BAR, f"in {number}"
+    return re.compile(rf"(?<![\w.,:+-]){told or '(?!)'}(?![\w%-])"), number
 
 
 def _ways(facts: LessonFacts) -> frozenset[str]:
@@ -215,7 +224,6 @@ def _masks(facts: LessonFacts) -> list[re.Pattern[str]]:
             if words
         ),
         *(*ONCE, *ODD.values()),
-        ONE_BAR if 0 <= facts.hours_held < MINUTE else "",
         *(part for time in times for part in (time, time[:10], time[11:16])),
     )
     longest = sorted(dict.fromkeys(names), key=len, reverse=True)

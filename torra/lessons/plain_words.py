@@ -74,7 +74,7 @@ stops strongly sudden suddenly surprise surprised surprising taken target target
 tight time timed timing told took trade traded trades tried true unclear unconfirmed underneath
 unknown unplanned unreliable value view wait waited waiting warned warning warnings watch way ways
 went win winner winners winning wins won worked works worse worst worth wrong
-began lay minus plus says
+began excursion goes hit lay minus plus says supports
 """
 
 NOT_PLAIN: Final = frozenset(("zero", "balance"))
@@ -118,6 +118,7 @@ PHRASES: Final = re.compile(
     r"(the |a |its |any |every )?(stops?|limit|ceiling|gate)\b"
     r"|\b(always|never) (open|close|go|enter|exit|trade|trust|score|cite)"
     r"|^support (the|a|this|it|symbol|long|short|every|any)\b"
+    r"|\b(long|short)s? (is|are|as|pays?|wins?|works?)\b|\b(more|bigger|larger|full|all) risk\b"
     r"|\ball in\b|\bno risk\b|\brisk[- ]free\b|\bguarantee",
     re.IGNORECASE,
 )

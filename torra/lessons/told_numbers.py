@@ -60,8 +60,10 @@ class ToldNumbers:
         rest = after if read["unit"] or following is None else after[following.end() :]
         signs = {read["sign"], _sign_before(led)} - {""}
         words = words_of(clause)
-        if len(signs) > 1 or RATE.match(rest) or words & _inexact(unit):
+        if len(signs) > 1 or words & _inexact(unit):
             return False
+        if unit.lower() in UNITS and RATE.match(rest):
+            return False  # 2 R a trade
         if unit in OF_TRADE and words_of(led) & OF_MARKET:
             return False
         sign = next(iter(signs), "")
