@@ -16,6 +16,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import Final
 
 from instance_database import Database
 from torra.clock import duration
@@ -27,8 +28,13 @@ from torra.feeds.sample import SampleFeed
 from torra.lessons.hashed import hashed
 from torra.lessons.lesson import LessonFacts
 from torra.lessons.ranking import Embed
-from torra.lessons.recall import SECONDS, LessonShelf, Recall
+from torra.lessons.recall import LessonShelf, Recall
 from torra.store.standings import WarmUps
+
+FIRST_SECONDS: Final = 0.25
+"""Longest wait for a shelf that is new: some hundreds of lessons are read in it. It is at a start,
+or once in a tick whose profile has begun to remember.
+"""
 
 log = logging.getLogger("torra")
 
@@ -76,7 +82,7 @@ def _fill(shelf: LessonShelf) -> None:
         thread.start()
     except RuntimeError:  # the system has no thread left: the next tick fills it
         return
-    thread.join(SECONDS)
+    thread.join(FIRST_SECONDS)
 
 
 def standing(database: Database, setups: Iterable[tuple[Instance, Profile]]) -> str:
