@@ -81,6 +81,24 @@ pages of the same process may show one before its first question has made its da
 LOST: Final = "is gone or empty, and there was one"
 
 
+KEPT: Final = frozenset(
+    (
+        *(DATABASE, *(DATABASE + end for end in SIDE_FILES), DESK, DESK_BEFORE, FIRST_RUN, PRICES),
+        *(LESSONS, ACCESS, ACCESS_LOCK, PAGES, INIT_NOTE, LIVED),
+    )
+)
+"""Files that lie in a home itself."""
+
+
+def is_kept(path: Path) -> bool:
+    """Tell whether a name is that of a file which a home lives by: nobody else may write there."""
+    try:
+        place = path.resolve()
+        return place.name in KEPT and (place.parent / DATABASE).exists()
+    except OSError:
+        return False
+
+
 def lost(path: Path) -> bool:
     """Return whether a database that ought to be there is missing or empty."""
     return not _bytes(path) and _was_there(path)

@@ -120,6 +120,15 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["torra.db", "lessons.jsonl", "access.json", "torra.db-wal"])
+def test_no_export_writes_over_what_a_home_lives_by(home: Path, name: str) -> None:
+    kept = (home / "torra.db").read_bytes()
+    result = torra(home, "lessons", "--export", str(home / "." / name))
+    assert result.exit_code == 2 and "a file that Torra lives by" in result.stderr
+    assert (home / "torra.db").read_bytes() == kept
+    assert torra(home, "lessons", "--export", str(home / "mine.jsonl")).exit_code == 0
+
+
 def asks(home: Path, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
     """Let a profile ask a model of its trades, and `answers` be who answers."""
     (home / "profiles").mkdir(exist_ok=True)

@@ -238,3 +238,16 @@ def test_two_words_of_one_lesson_stay_two_lines(tmp_path: Path, database: Databa
     assert database.write_words(number, twin)
     rebuild(tmp_path, database.lessons_since)
     assert len(lines(tmp_path)) == 4 and equal(tmp_path, database)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe")
+@pytest.mark.parametrize("before", [True, False], ids=["with lessons", "before the first"])
+def test_a_pipe_of_its_name_holds_nobody(tmp_path: Path, database: Database, before: bool) -> None:
+    if before:
+        close(database)
+    os.mkfifo(tmp_path / LESSONS)
+    mirror = LessonMirror(tmp_path, database.lessons_since)
+    mirror.look()
+    close(database)
+    mirror.look()
+    assert (tmp_path / LESSONS).is_file() and equal(tmp_path, database)

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -194,6 +195,31 @@ def test_a_call_that_a_crash_cut_off_counts_as_a_try(make: Any) -> None:
     home.later(UNDER_WAY.total_seconds() + 1)
     assert review_now(lesson, home.paying, home.asking).status == "garbage"
     assert "asked about 2 times" in review_now(lesson, home.paying, home.asking).why
+
+
+def test_of_two_who_ask_at_once_each_call_is_kept_and_one_has_the_words(make: Any) -> None:
+    """A desk and a command, of a model that costs nothing: no booking tells one of the other."""
+    home = make(answer(0.0), answer(0.0))
+    lesson = home.close_trade()
+    met, answers = threading.Barrier(2), home.answers
+
+    class Together(Answers):
+        def local(self, vendor: str) -> bool:
+            return True
+
+        def provider(self, settings: AgentSettings) -> Any:
+            met.wait(10)  # both have looked whether they may ask, and neither has asked
+            return answers.provider(settings)
+
+    asking = replace(home.asking, vendors=Together())
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(review_now, lesson, home.paying, asking) for _ in range(2)]
+        found = [one.result(20) for one in asked]
+    assert sorted(one.status for one in found) == ["ok", "ok"], found
+    assert sorted(one.words is None for one in found) == [False, True]
+    rows = home.database.connection().query("SELECT round FROM calls ORDER BY round")
+    assert [row["round"] for row in rows] == [1, 2]
+    assert len(home.lesson().words) == 2
 
 
 def test_a_vendor_that_rests_is_no_try_and_the_thread_waits_longer(make: Any) -> None:

@@ -21,6 +21,7 @@ from torra.errors import ConfigError, in_words
 from torra.evaluation.exhibits import Exhibit
 from torra.exhibits import outcome, pages, trade_file
 from torra.exhibits.documents import FOLDER, LARGEST, SUFFIX, Document, allowed
+from torra.home import is_kept
 from torra.whole_files import write_whole
 
 WIDTH: Final = 100
@@ -120,6 +121,8 @@ def write(home: Path, found: Document, *, overwrite: bool = False) -> Path:
 
 def put(path: Path, text: str, *, overwrite: bool = True) -> None:
     """Write a file whole or not at all; raises ConfigError if it exists or cannot be written."""
+    if is_kept(path):
+        raise ConfigError(f"{path} is a file that Torra lives by: take another name")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

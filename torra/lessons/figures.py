@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from agents.contracts import Feature
 from agents.feature_words import COMPONENTS
 from torra.clock import TIMEFRAMES, iso
-from torra.lessons.lesson import SIDEWAYS, LessonFacts
+from torra.lessons.lesson import DIRECTION, LessonFacts
 
 R: Final = ("R",)
 PERCENT: Final = ("%",)
@@ -178,7 +178,7 @@ def _words(facts: LessonFacts) -> Iterator[tuple[str, str]]:
         return
     yield from (("regime", situation.regime), ("session", situation.session))
     yield "flags", ", ".join(situation.triage)
-    way = SIDEWAYS[facts.side]
+    way = DIRECTION[facts.side]
     for name, sign in (("spoke_for", way), ("spoke_against", -way)):
         parts = (PARTS[one] for one, told in situation.strongest
                  if told == sign and one in PARTS)  # fmt: skip

@@ -65,7 +65,7 @@ side.
 
 LEVELS: Final = ("support_distance_atr", "resistance_distance_atr")
 
-SIDEWAYS: Final[Mapping[PositionSide, int]] = {"LONG": 1, "SHORT": -1}
+DIRECTION: Final[Mapping[PositionSide, int]] = {"LONG": 1, "SHORT": -1}
 """The direction of a side."""
 
 MIRRORED: Final[Mapping[str, str]] = {"trend_up": "with_trend", "trend_down": "against_trend"}
@@ -95,7 +95,7 @@ class Situation:
         if side == "SHORT":
             support, resistance = LEVELS
             seen |= {support: self.numbers.get(resistance), resistance: self.numbers.get(support)}
-        way = SIDEWAYS[side]
+        way = DIRECTION[side]
         return tuple(_scaled(seen.get(name), scale, way) for name, scale in SCALES.items())
 
     def terms(self, side: PositionSide) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Situation:
         return tuple(self._terms(side))
 
     def _terms(self, side: PositionSide) -> Iterator[str]:
-        way = SIDEWAYS[side]
+        way = DIRECTION[side]
         if trend := MIRRORED.get(self.regime):
             turned = {"with_trend": "against_trend", "against_trend": "with_trend"}
             yield trend if way > 0 else turned[trend]

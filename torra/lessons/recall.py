@@ -248,7 +248,6 @@ class LessonShelf:
             return
         if self._lap(facts.bar_time) != self._lap(facts.known_at):
             return  # it was opened in a pass of a sample, of which this one knows nothing
-        self._lessons[lesson.number] = lesson
         first, *later = lesson.words
         terms, text = _indexed(facts, first)
         vector = None if facts.situation is None else facts.situation.vector(facts.side)
@@ -259,6 +258,7 @@ class LessonShelf:
             self._index(facts.asset, facts.known_at).reword(
                 lesson.number, words.known_at, *_indexed(facts, words)
             )
+        self._lessons[lesson.number] = lesson  # last: one that cannot be ranked is not told at all
 
     def _reword(self, number: int, words: Words) -> None:
         lesson = self._lessons.get(number)

@@ -16,7 +16,7 @@ from typing import Final
 
 from agent_config import GateSettings
 from torra.lessons.figures import PARTS
-from torra.lessons.lesson import MIRRORED, SIDEWAYS, LessonFacts, Situation, Words
+from torra.lessons.lesson import DIRECTION, MIRRORED, LessonFacts, Situation, Words
 from torra.verdict.trade_outcome import SCRATCH_R, STRENGTHENED_R, WEAKENED_R
 
 AUTHOR: Final = "rules"
@@ -94,7 +94,7 @@ def against(facts: LessonFacts) -> str:
 
 def _strongest(facts: LessonFacts, way: int) -> str:
     found = facts.situation.strongest if facts.situation else ()
-    wanted = way * SIDEWAYS[facts.side]
+    wanted = way * DIRECTION[facts.side]
     return next((PARTS[name] for name, sign in found if sign == wanted and name in PARTS), "")
 
 

@@ -18,10 +18,9 @@ from torra.bridges import paper
 from torra.config import SymbolSpec
 from torra.evaluation.observations import TickSeen
 from torra.tick.bar_window import as_bars
-from torra.verdict.deny_reasons import DenyReason
+from torra.tick.vetoed import VETOED
 from torra.verdict.order_levels import Levels, Side, levels
 
-VETOED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.GATE_CANNOT_OPEN.value))
 LOTS: Final = 1.0
 """Any size will do: the result is in R."""
 

@@ -10,7 +10,7 @@ and nothing here counts for a score, a verdict or an account.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -29,7 +29,7 @@ from torra.tick.paper import path as paper_path
 from torra.tick.record import TickInputs
 from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import Levels, Side, levels
-from torra.verdict.risk_engine import OPENS, Action
+from torra.verdict.risk_engine import CLOSES, OPENS, Action
 from torra.verdict.trade_outcome import judge
 from torra.verdict.vetoed import VetoedOpening
 
@@ -40,8 +40,6 @@ VETOED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.GATE_CANNOT_OP
 
 LOTS: Final = 1.0
 """Any size will do: the result is in R."""
-
-OPPOSITE: Final[Mapping[Side, Side]] = {"BUY": "SELL", "SELL": "BUY"}
 
 
 def note(
@@ -58,7 +56,7 @@ def note(
     A tick that trades nothing (execution off, or a late bar) begins none, and ends the stretch.
     """
     for opening in database.vetoed_openings(instance.id):
-        if opening.closing_at is None and saved.l1_verdict == OPPOSITE[opening.side]:
+        if opening.closing_at is None and saved.l1_verdict == CLOSES[OPENS[opening.side]]:
             database.keep_vetoed(replace(opening, closing_at=inputs.as_of))
     standing = database.veto_stretch(instance.id)
     vetoed = action.reason in VETOED and profile.execution != "off"
@@ -187,7 +185,7 @@ def _orders(opening: VetoedOpening) -> list[paper.PaperOrder]:
     if opening.closing_at is not None:
         orders.append(
             paper.PaperOrder(
-                f"{opening.sid}-close", "close", OPPOSITE[opening.side], LOTS, None, None,
+                f"{opening.sid}-close", "close", CLOSES[OPENS[opening.side]], LOTS, None, None,
                 opening.closing_at, closes=opening.sid,
             )
         )  # fmt: skip

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from torra import owner_only
 from torra.errors import StoreUnavailable
 from torra.home import LESSONS
 from torra.lessons.lesson import Fresh
+from torra.regular_files import NotRegular, read_regular
 from torra.whole_files import write_whole
 
 log = logging.getLogger("torra")
@@ -32,6 +34,9 @@ Since = Callable[[int, int], Fresh]
 """What is newer than two row numbers (LessonStore.lessons_since)."""
 
 NOTHING: Final = (0, 0)
+
+ABSENT: Final = -1
+"""The size of what is no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,10 @@ class LessonMirror:
 
     def _append(self, fresh: Fresh) -> None:
         lines = list(lines_of(fresh))
-        if lines:
+        if lines and self._size == ABSENT:
+            _write(self._path, lines)
+            self._note(fresh)
+        elif lines:
             # With its rights from the first moment: the file may be gone since the look.
             opener = partial(os.open, mode=owner_only.FILE)
             with open(self._path, "ab", opener=opener) as file:
@@ -119,8 +127,8 @@ def rebuild(home: Path, since: Since) -> None:
 def compared(path: Path, fresh: Fresh) -> Compared:
     """Return how a file stands to what a database has; the order of its lines does not matter."""
     try:
-        found = Counter(path.read_bytes().splitlines(keepends=True))
-    except FileNotFoundError:
+        found = Counter(read_regular(path).splitlines(keepends=True))
+    except (FileNotFoundError, NotRegular):  # a pipe would hold its reader for ever
         found = Counter()
     wanted = Counter(lines_of(fresh))
     return Compared(len(fresh.lessons), (wanted - found).total(), (found - wanted).total())
@@ -137,11 +145,12 @@ def lines_of(fresh: Fresh) -> Iterator[bytes]:
 
 
 def size_of(path: Path) -> int:
-    """Return the size of a file in bytes; -1 where there is none."""
+    """Return the size of a file in bytes; ABSENT where there is none."""
     try:
-        return path.stat().st_size
+        found = path.stat()
     except FileNotFoundError:
-        return -1
+        return ABSENT
+    return found.st_size if stat.S_ISREG(found.st_mode) else ABSENT
 
 
 def _line(told: dict[str, object]) -> bytes:
