@@ -12,11 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticKnownError
 
 GATE_ID: Final = "risk_gate"
 """The gate sits at every desk, whatever a profile names."""
+
+TRADER_ID: Final = "trader"
+"""Who is asked alone, where an opening would stand; it has no seat at a desk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +36,8 @@ class StagePlan:
 
     `share` is the part, 0 to 1, of the time that remains which the stage may use. `sees` are the
     kinds whose reports its agents read. A stage that `debates` is asked once in each of a profile's
-    `debate_rounds`; its agents read one another's last case, and it is left out below the quorum.
+    rounds; its agents read one another's last case, and it is left out below the quorum. `again` is
+    the share of a further round, 0 where it is that of the first.
     """
 
     name: str
@@ -33,6 +45,7 @@ class StagePlan:
     share: float
     sees: tuple[str, ...] = ()
     debates: bool = False
+    again: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,11 @@ class Mode:
     is asked on its rung of the ladder. `second_look` says whether `second_look: auto` has doubtful
     reports looked at again. `evidence` narrows what a seat may see: id prefixes by agent, of those
     that its role lists; an agent that is not named sees all of them. `memory` says whether
-    `memory.use: auto` tells the desk of earlier trades.
+    `memory.use: auto` tells the desk of earlier trades. `rebuttal` says whether `rebuttal: auto`
+    has bull and bear answer each other where it is worth a round. `ahead` says whether reports name
+    the time that they speak for and the risks that they grant. `consults` names the role that is
+    asked alone where an opening would stand, "" for none. `defaults` are settings of a profile that
+    has none of its own.
     """
 
     seats: tuple[str, ...]
@@ -58,6 +75,10 @@ class Mode:
     second_look: bool = False
     evidence: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     memory: bool = False
+    rebuttal: bool = False
+    ahead: bool = False
+    consults: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def opening(self) -> tuple[StagePlan, ...]:
@@ -80,6 +101,9 @@ THREE_STAGES: Final = (
     StagePlan("research", ("researcher",), 0.50, sees=("analyst",), debates=True),
     StagePlan("gate", ("gate",), 0.60, sees=("analyst", "researcher")),
 )
+
+REBUTTAL_SHARE: Final = 0.40
+"""Share of the remaining time of a further round of bull against bear at the firm."""
 
 MODES: Final[dict[str, Mode]] = {
     "budget": Mode(
@@ -108,6 +132,41 @@ MODES: Final[dict[str, Mode]] = {
         rung="the whole desk is asked",
         second_look=True,
     ),
+    "firm": Mode(
+        seats=(
+            "technical",
+            "sentiment",
+            "news",
+            "fundamental",
+            "bull_researcher",
+            "bear_researcher",
+            "research_manager",
+            GATE_ID,
+        ),
+        stages=(
+            StagePlan("analysts", ("analyst",), 0.35),
+            StagePlan(
+                "research",
+                ("researcher",),
+                0.35,
+                sees=("analyst",),
+                debates=True,
+                again=REBUTTAL_SHARE,
+            ),
+            StagePlan("decision", ("arbiter", "gate"), 0.60, sees=("analyst", "researcher")),
+        ),
+        below="full",
+        complete="AGENT_FIRM",
+        says="four analysts, bull and bear, the research manager beside the gate, the trader on "
+        "openings",
+        rung="the whole firm is asked",
+        second_look=True,
+        memory=True,
+        rebuttal=True,
+        ahead=True,
+        consults=TRADER_ID,
+        defaults={"influence": "earned", "timeout_seconds": 30.0},
+    ),
 }
 """The desks, the cheapest first. Nothing else in the program compares a mode or keys on one."""
 
@@ -118,7 +177,15 @@ else:  # a profile may name every row, and no other
 
 MAX_AGENTS: Final = 8
 MAX_REQUESTS: Final = 14
-"""At most this many requests a tick, retries and second looks included."""
+"""At most this many requests of a debate, retries and second looks included."""
+
+CONSULT_SECONDS: Final = 6.0
+"""Real seconds that are kept for the trader where an opening may come, of a deadline that has more
+than twice as many.
+"""
+
+LEAST_CONSULT_SECONDS: Final = 2.5
+"""With less than this until the deadline the trader is not asked."""
 
 FOCUS_WEIGHT: Final = {"primary": 1.0, "secondary": 0.5}
 CONFIDENCE_WEIGHT: Final = {"high": 1.0, "medium": 0.75, "low": 0.5}
@@ -145,16 +212,24 @@ MAX_PROMPT_BYTES: Final = 10_000
 the call. A token is at least one byte, so this also bounds what a request can cost.
 """
 
-OUTPUT_TOKENS: Final = {"quick": 900, "deep": 1_600}
+OUTPUT_TOKENS: Final = {"quick": 900, "deep": 1_600, "chief": 1_600}
 """Longest answer of a tier; a reply has some 500 tokens, some deep models cannot but think before
 it, and what they think counts.
 """
 MODELS: Final[dict[str, dict[str, str]]] = {
-    "rules": {"quick": "rules", "deep": "rules"},
-    "recorded": {"quick": "recorded", "deep": "recorded"},
-    "anthropic": {"quick": "claude-haiku-5-5", "deep": "claude-sonnet-5-5"},
-    "google": {"quick": "gemini-3.5-flash-lite", "deep": "gemini-3.8-flash"},
-    "openai_compatible": {"quick": "gpt-6-luna", "deep": "gpt-6.1-terra"},
+    "rules": {"quick": "rules", "deep": "rules", "chief": "rules"},
+    "recorded": {"quick": "recorded", "deep": "recorded", "chief": "recorded"},
+    "anthropic": {
+        "quick": "claude-haiku-5-5",
+        "deep": "claude-sonnet-5-5",
+        "chief": "claude-opus-5-5",
+    },
+    "google": {
+        "quick": "gemini-3.5-flash-lite",
+        "deep": "gemini-3.8-flash",
+        "chief": "gemini-4-carbon",
+    },
+    "openai_compatible": {"quick": "gpt-6-luna", "deep": "gpt-6.1-terra", "chief": "gpt-6.1-sol"},
 }
 """Default models of each provider; document 001's ids are retired or superseded."""
 
@@ -265,10 +340,10 @@ class MemorySettings(Section):
     use: Literal["auto", "on", "off"] = Field(
         "auto",
         description="whether a tick is told of lessons of closed trades (auto: where the mode says "
-        "so; none of today's does)",
+        "so)",
     )
     roles: tuple[str, ...] = Field(
-        ("bull_researcher", "bear_researcher"),
+        ("bull_researcher", "bear_researcher", "research_manager", TRADER_ID),
         strict=False,
         max_length=MAX_AGENTS,
         description="agents by name that are told lessons in words, quoted",
@@ -289,6 +364,19 @@ class MemorySettings(Section):
     )
 
 
+class EscalationSettings(Section):
+    """The `agents.escalation` section of a profile: when the trader is asked of the chief tier."""
+
+    when: Literal["conviction", "pivotal", "off"] = Field(
+        "conviction",
+        description="when the dearest tier is asked for the trade's thesis: where the desk's "
+        "conviction is high, where the desk alone decides the verdict, or never",
+    )
+    at: float = Field(
+        0.75, ge=0, le=1, description="conviction in the opening from which it is asked"
+    )
+
+
 class AgentSettings(Section):
     """The `agents` section of a profile."""
 
@@ -305,6 +393,11 @@ class AgentSettings(Section):
         "earned: shadow until the scorecard's rule promotes them (docs/scorecard.md)",
     )
     debate_rounds: int = Field(1, ge=1, le=3, description="rounds of bull against bear")
+    rebuttal: Literal["auto", "always", "never"] = Field(
+        "auto",
+        description="whether bull and bear answer each other in a second round (auto: in mode "
+        "firm, where analysts oppose each other or the agents may change the verdict)",
+    )
     quorum: int = Field(
         3,
         ge=0,
@@ -327,6 +420,13 @@ class AgentSettings(Section):
     )
     deep_think_model: str = Field(
         "", description="model of the researchers, or vendor:model; empty = the provider's"
+    )
+    chief_think_model: str = Field(
+        "",
+        description="model of an escalated trader, or vendor:model; empty = the provider's",
+    )
+    escalation: EscalationSettings = Field(
+        EscalationSettings(), description="when the trader is asked of the chief tier"
     )
     role_models: dict[str, str] = Field(
         {}, description="model, or vendor:model, of single agents by name; wins over the tier"
@@ -378,6 +478,13 @@ class AgentSettings(Section):
             raise ValueError(f"name a vendor or vendor:model; vendors are {', '.join(VENDORS)}")
         return value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_mode_says(cls, given: Any) -> Any:
+        """Fill in what a mode sets for a profile that writes no value of its own."""
+        row = MODES.get(str(given.get("mode"))) if isinstance(given, Mapping) else None
+        return {**row.defaults, **given} if row else given
+
     def desk(self) -> tuple[str, ...]:
         """Return the ids of the agents at this desk in asking order, the gate last."""
         chosen = self.active_agents or MODES[self.mode].seats
@@ -386,6 +493,20 @@ class AgentSettings(Section):
     def row(self) -> Mode:
         """Return the row of this desk's mode; agents that a profile names walk its stages too."""
         return MODES[self.mode]
+
+    def rebuts(self) -> bool:
+        """Tell whether a second round is held where it is worth one."""
+        auto = self.row().rebuttal and not self.active_agents
+        return self.rebuttal == "auto" and auto and self.debate_rounds == 1
+
+    def most_rounds(self) -> int:
+        """Return in how many rounds bull and bear are asked at most."""
+        twice = self.rebuts() or self.rebuttal == "always"
+        return max(self.debate_rounds, 2) if twice else self.debate_rounds
+
+    def consulted(self) -> str:
+        """Return who is asked alone where an opening would stand, "" for nobody."""
+        return self.row().consults
 
     def looks_again(self) -> bool:
         """Tell whether a doubtful report is to be looked at a second time."""
@@ -409,8 +530,10 @@ class AgentSettings(Section):
             below = MODES[below].below
 
     def model(self, role_id: str, tier: str) -> str:
-        """Return what an agent of a tier (quick or deep) asks: "model" or "vendor:model"."""
-        named = self.quick_think_model if tier == "quick" else self.deep_think_model
+        """Return what an agent of a tier (quick, deep, chief) asks: "model" or "vendor:model"."""
+        named = {"quick": self.quick_think_model, "chief": self.chief_think_model}.get(
+            tier, self.deep_think_model
+        )
         usual = MODELS.get(self.provider, {}).get(tier, tier)  # a plug-in may know the tiers
         return self.role_models.get(role_id) or named or usual
 
@@ -421,9 +544,14 @@ class AgentSettings(Section):
         vendor, model = route(self.fallback_model, self.fallback_model)
         return (vendor, MODELS[vendor][tier]) if vendor == model else (vendor, model)
 
+    def tiers(self) -> tuple[str, ...]:
+        """Return the tiers of models that a desk with these settings may ask."""
+        chief = self.consulted() and self.escalation.when != "off"
+        return ("quick", "deep", "chief") if chief else ("quick", "deep")
+
     def routes(self) -> tuple[tuple[str, str], ...]:
         """Return every (provider, model) that a desk with these settings may ask."""
-        tiers = ("quick", "deep")
+        tiers = self.tiers()
         named = (*(self.model("", tier) for tier in tiers), *self.role_models.values())
         spare = [found for tier in tiers if (found := self.fallback(tier))]
         return tuple(dict.fromkeys([*(route(name, self.provider) for name in named), *spare]))

@@ -1,9 +1,11 @@
 """The debate: `run_debate()` takes the place of a single-model `score_chart()` call.
 
-    analysts (at once) -> bull || bear, 1 to 3 rounds -> risk gate -> synthesis
+    analysts (at once) -> bull || bear, 1 to 3 rounds -> (manager ||) risk gate -> synthesis
 
 Which agents sit and in which stages they are asked is a row of `agent_config.MODES`; this module
 walks that row and knows no mode by name.
+
+`consult` asks one agent more alone, once it is known that an opening would stand.
 
 `deliberate` is the same work with the whole record; `blend` is the host's last step, 0.80 L1 +
 0.20 agents. Promises: the deadline holds whatever a provider does (+0.5 s at most); no reply
@@ -43,6 +45,7 @@ from agents import risk_gate
 from agents.arguments import distinct
 from agents.contracts import (
     ADJUSTMENT_BOUND,
+    OPINIONS,
     SCORE_DECIMALS,
     VECTORS,
     AgentReport,
@@ -57,8 +60,9 @@ from agents.contracts import (
     is_immediate,
 )
 from agents.debate.asking import ProviderLine, Stage
+from agents.debate.consulting import Consultation, consult
 from agents.debate.deliberation import Deliberation, score_chart_shape, with_bias
-from agents.debate.panel import NEUTRAL, Panel, measure, quorate
+from agents.debate.panel import NEUTRAL, UNJUDGED, Panel, measure, opposed, quorate
 from agents.debate.replies import scores as read_scores
 from agents.debate.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
 from agents.debate.stages import Ended, crowded, run_together
@@ -67,11 +71,13 @@ from agents.evidence import with_scores
 from agents.registry import AGENTS, SCORER, Agent, seated
 
 __all__ = [
+    "Consultation",
     "Deliberation",
     "Fallback",
     "OnEvent",
     "blend",
     "check_desk",
+    "consult",
     "deliberate",
     "run_debate",
     "undebated",
@@ -168,7 +174,7 @@ def deliberate(
     )
     context, row = _as_configured(context, config.agents), config.agents.row()
     for stage in row.opening:
-        _open(sitting, stage, context, config.agents)
+        _open(sitting, stage, context, config)
     apart = spread(sitting.heard("analyst"))
     rules = risk_gate.rules(context.features, config.gate, apart)
     sitting.flags += rules.flags
@@ -178,11 +184,12 @@ def deliberate(
         ruling = rules.ruling
     else:
         ruling = _close(sitting, row, context, rules.ruling, apart)
-        opinions = sitting.opinions()
-        debate = synthesise(opinions)
+        opinions, judged = sitting.opinions(), _judged(sitting)
+        debate = synthesise(opinions, judged.weights if judged else {})
         # a gate that fails leaves the rules standing: it is nobody's missing opinion
-        failed = tuple(name for name in sitting.failures if name != GATE_ID)
-        agreed = measure(opinions, failed, config.weights)
+        names = {seat.role.id for seat in sitting.seats(*OPINIONS)}
+        failed = tuple(name for name in sitting.failures if name in names)
+        agreed = measure(opinions, failed, config.weights, judged)
         source = _source(sitting, config.agents)
     return _record(sitting, context, source, debate, agreed, ruling=ruling, rule=rules.ruling)
 
@@ -233,22 +240,39 @@ def check_desk(
     return tuple(seat.role.id for seat in seated(settings, agents))
 
 
+def _judged(sitting: Sitting) -> AgentReport | None:
+    """Return what an arbiter said; UNJUDGED of one that failed, None where there is none."""
+    heard = sitting.heard("arbiter")
+    if heard:
+        return heard[0].report
+    asked = any(seat.role.id in sitting.failures for seat in sitting.seats("arbiter"))
+    return UNJUDGED if asked else None
+
+
 def _open(
-    sitting: Sitting, stage: StagePlan, context: DebateContext, settings: AgentSettings
+    sitting: Sitting, stage: StagePlan, context: DebateContext, config: DebateSettings
 ) -> None:
-    """Ask a stage before the gate's; one that debates only where enough analysts were heard."""
+    """Ask a stage before the last; one that debates only where enough analysts were heard."""
+    settings = config.agents
     if not stage.debates:
         sitting.ask(stage, 1, _contexts(sitting, stage, context, settings.row()))
         return
     heard, seats = len(sitting.heard("analyst")), len(sitting.seats("analyst"))
     if quorate(heard, seats, settings.quorum):
-        for number in range(1, settings.debate_rounds + 1):
+        for number in range(1, settings.most_rounds() + 1):
+            if number > 1 and settings.rebuts() and not _worth_answering(sitting, context, config):
+                return
             _round(sitting, stage, context, number, settings.row())
         return
     sitting.degraded = f"{heard} of {seats} analysts"
     sitting.flags.append(f"degraded:{heard}_of_{seats}")
     sides = [seat.role.id for seat in sitting.seats(*stage.kinds)]
     sitting.leave_out(stage.name, 1, sides, _why_short(sitting))
+
+
+def _worth_answering(sitting: Sitting, context: DebateContext, config: DebateSettings) -> bool:
+    """Tell whether bull and bear are to answer each other where that is not always done."""
+    return context.pivotal or opposed(sitting.heard("analyst"), config.weights)
 
 
 def _contexts(
@@ -268,6 +292,8 @@ def _contexts(
     for seat in sitting.seats(*stage.kinds):
         name = seat.role.id
         reports = (*seen, *more.get(name, ()))
+        if seat.role.kind != "arbiter":
+            reports = tuple(replace(one, risks=()) if one.risks else one for one in reports)
         shown = replace(context, reports=reports) if reports else context
         if context.lessons and name not in sitting.line.settings.memory.roles:
             shown = replace(shown, lessons=())
@@ -389,7 +415,7 @@ def _record(
     rule: GateRuling,
 ) -> Deliberation:
     gated = adjust(debate.debate, ruling.multiplier)
-    opinions = [seat.role.id for seat in sitting.desk if seat.role.kind != "gate"]
+    opinions = [seat.role.id for seat in sitting.desk if seat.role.kind in OPINIONS]
     heard = [answer for answer in sitting.answers.values() if not answer.report.abstained]
     spoke = sum(answer.role.id in opinions for answer in heard)
     summary = _summary(spoke, len(opinions), ruling, sitting.degraded)
@@ -441,7 +467,7 @@ def _planned(desk: tuple[Agent, ...], settings: AgentSettings) -> int:
     """
     kinds: list[str] = [seat.role.kind for seat in desk]
     return sum(
-        kinds.count(kind) * (settings.debate_rounds if stage.debates else 1)
+        kinds.count(kind) * (settings.most_rounds() if stage.debates else 1)
         for stage in settings.row().stages
         for kind in stage.kinds
     )
@@ -472,6 +498,7 @@ def _as_configured(context: DebateContext, settings: AgentSettings) -> DebateCon
             if not key.startswith(hidden)
         },
         picture=None if settings.picture == "off" else context.picture,
+        ahead=settings.row().ahead,
     )
 
 

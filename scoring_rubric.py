@@ -10,9 +10,10 @@ hit: what is common stands first, what changes with the bar stands last. Evidenc
 each number with its decimals and its unit. `RUBRIC_VERSION` names the wording of all of it.
 
 This module alone decides what may enter a prompt. Numbers and ids are shown as they are. Prose of
-another agent is shown only inside a fence (`agents.fence`) that carries the call's nonce; without a
-nonce none is shown at all. Prose of the agents in `NUMBERS_ONLY` is never shown to others (the news
-agent reads text from strangers). Only those agents are shown a stranger's words, in the same fence.
+another agent is shown only inside a fence (`agents.texts.fence`) that carries the call's nonce;
+without a nonce none is shown at all. Prose of the agents in `NUMBERS_ONLY` is never shown to others
+(the news agent reads text from strangers). Only those agents are shown a stranger's words, in the
+same fence.
 `visible` is that rule as a function, and a provider is handed the same visible reports.
 
 `request_hash` is the identity under which a call is recorded and answered again.
@@ -32,6 +33,7 @@ from typing import Any, Final
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     EVENT_CLASSES,
+    OPINIONS,
     ORDINALS,
     VECTORS,
     AgentReport,
@@ -45,8 +47,8 @@ from agents.contracts import (
     Shape,
 )
 from agents.evidence import named
-from agents.fence import clean, has_nonce, without_nonce
-from agents.lazy_text import later
+from agents.texts.fence import clean, has_nonce, without_nonce
+from agents.texts.lazy_text import later
 
 NUMBERS_ONLY: Final = frozenset({"news"})
 """Agents that read strangers' text: others see their numbers and ids, never their prose."""
@@ -55,10 +57,20 @@ UNSHOWN: Final = frozenset({"source"})
 """Blocks of features that no prompt lists."""
 
 ARGUED: Final = frozenset({"report", "case", "news"})
-"""Shapes of reply that hold an argument."""
+"""Shapes of reply that hold an argument for adjustments."""
 
 REVIEW: Final = "review"
 """The shape of a reply about a closed trade, which no debate asks for."""
+
+AHEAD: Final[Mapping[Shape, Shape]] = {
+    "report": "report_ahead",
+    "case": "case_ahead",
+    "news": "news_ahead",
+}
+"""What is asked for in place of a shape where reports name the time that they speak for."""
+
+FIRM_SHAPES: Final = frozenset({*AHEAD.values(), "judgement", "thesis"})
+"""Shapes of reply that only a firm asks for."""
 
 LEARNT: Final = "lessons."
 """How the ids of what earlier trades came to begin: who scores a chart alone is not told."""
@@ -165,14 +177,26 @@ _REPORT: Final = (
     'other three}, "confidence": "high"|"medium"|"low", "evidence": [other {"id": id, "value": '
     'value}], "flags": [], "abstained": false, "abstain_reason": ""'
 )
+_CASE: Final = (
+    ', "rebuttals": [{"id", "value", "says", "grants": true|false}], '
+    '"falsifiers": [up to 3 closes yet to come that end the case: {"close": "above"|"below", '
+    '"level", "what": its name, "bars"}]'
+)
+_HORIZON: Final = ', "horizon": the time you speak for, "bars_4"|"bars_16"|"session"|"days"}'
+_POINTS: Final = (
+    '"claim": which way and why, one number, up to 25 words, "points_for": [1 to 4 {"id": id, '
+    '"value": value, "says": the fact and its number, "why": what follows}], "points_against": [up '
+    "to 2 you grant]"
+)
+_GROUNDED: Final = (
+    '"confidence": "high"|"medium"|"low", "evidence": [other {"id": id, "value": value}]'
+)
 _ORDINALS: Final = ", ".join(
     f'"{name}": {least} to {most}' for name, (least, most) in ORDINALS.items()
 )
 REPLIES: Final[Mapping[Shape, str]] = {
     "report": _REPORT + "}",
-    "case": _REPORT + ', "rebuttals": [{"id", "value", "says", "grants": true|false}], '
-    '"falsifiers": [up to 3 closes yet to come that end the case: {"close": "above"|"below", '
-    '"level", "what": its name, "bars"}]}',
+    "case": _REPORT + _CASE + "}",
     "news": _REPORT + f', "ordinals": {{{_ORDINALS}}}}}, ordinals whole numbers',
     "ruling": '{"symbol": as given, "multiplier": 0 to 1, "veto": true|false, "reason_code": one '
     "of " + ", ".join(GateReason) + ', "confidence": "high"|"medium"|"low", "reasoning": short '
@@ -181,6 +205,21 @@ REPLIES: Final[Mapping[Shape, str]] = {
     '"key_levels": {...}, "momentum": {...}, "structure": {...}, "summary": one sentence}',
     "review": '{"symbol": as given, "setup": what was done and in which market, "outcome": what '
     'came of it, "rule": what to heed next time}',
+    "report_ahead": _REPORT + _HORIZON,
+    "case_ahead": _REPORT
+    + _CASE
+    + ', "risks": [up to 2 of your own case, a sentence each]'
+    + _HORIZON,
+    "news_ahead": _REPORT + f', "ordinals": {{{_ORDINALS}}}, ordinals whole numbers' + _HORIZON,
+    "judgement": '{"symbol": as given, "winner": "LONG"|"SHORT"|"NONE", '
+    + _POINTS
+    + ', "weights": {"bull_researcher": 0 to 1, "bear_researcher": 0 to 1}, '
+    + _GROUNDED
+    + _HORIZON,
+    "thesis": '{"symbol": as given, ' + _POINTS + ', "invalidation": [up to 3 closes yet to come '
+    'that end the trade: {"close": "above"|"below", "level", "what": its name, "bars"}], "risks": '
+    '[up to 3, a sentence each], "horizon_bars": 1 to 96, "decline": true|false, "reason_code": '
+    "one of " + ", ".join(GateReason) + ", " + _GROUNDED + "}",
 }
 """What each shape of reply looks like; `agents.debate.replies` reads them."""
 
@@ -234,6 +273,9 @@ PICTURE: Final = (
     "evidence only."
 )
 LISTED: Final = "Evidence:"
+JUDGED: Final = "{agent}: winner {winner}, {weights}; confidence {confidence}{flags}"
+SPEAKS_FOR: Final = "  speaks for {horizon}"
+AT_RISK: Final = "risk: {risk}"
 MISSING: Final = "({count} numbers from beside the chart are left out: no room)"
 LEFT_OUT: Final = (
     *("derivs.", "positioning.", "cot.", "flow.", "spread."),
@@ -365,6 +407,31 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
     ),
     "bull_researcher": _researcher(*_UP, counter=_DOWN),
     "bear_researcher": _researcher(*_DOWN, counter=_UP),
+    "research_manager": Rubric(
+        title="research manager",
+        task=(
+            "Judge the debate: which case do evidence and answers bear out? winner LONG or SHORT "
+            "where one case clearly stands, NONE where neither does; most ticks have none. A "
+            "weight says how much of a case stands, 1 all of it, 0 nothing: two good cases may "
+            "both weigh much. Weigh what is cited, not how it is said; who grants a point loses "
+            "it. Bull and bear differ by office. confidence is that in the winner. Points for lean "
+            "to the winner, points against to the other side. You see no gate and set no size."
+        ),
+        shape="judgement",
+    ),
+    "trader": Rubric(
+        title="trader",
+        task=(
+            "The desk's scores would open the trade that the order lines describe; entry, stop, "
+            "target and size are set by code and not yours to change. Write its thesis: claim is "
+            "why it is made, points_for speak for the trade, points_against and risks for what may "
+            "go wrong, invalidation for what would end it before its stop, horizon_bars for how "
+            "many bars it may take. decline true only for a concrete reason in the evidence that "
+            "this opening should not be made, with its reason_code; then the points for speak for "
+            "declining. Else decline false and reason_code NONE, the usual answer."
+        ),
+        shape="thesis",
+    ),
     "risk_gate": Rubric(
         title="risk gate",
         task=(
@@ -394,6 +461,10 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
 }
 
 
+ELSEWHERE: Final = frozenset({REVIEW, *FIRM_SHAPES})
+"""Shapes of reply whose words have a version of their own."""
+
+
 def _version(*texts: object) -> str:
     canonical = json.dumps(texts, default=asdict, sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
@@ -408,10 +479,10 @@ RUBRIC_VERSION: Final[str] = _version(
         BOUND,
         FOCUS,
         ANALYST_TASK,
-        {shape: reply for shape, reply in REPLIES.items() if shape != REVIEW},
+        {shape: reply for shape, reply in REPLIES.items() if shape not in ELSEWHERE},
         ASSET_NOTES,
         NUMBER_NOTES,
-        {name: rubric for name, rubric in RUBRICS.items() if rubric.shape != REVIEW},
+        {name: rubric for name, rubric in RUBRICS.items() if rubric.shape not in ELSEWHERE},
     ),
     *(
         WHERE,
@@ -445,6 +516,14 @@ no other one where these words change.
 """
 
 
+FIRM_VERSION: Final[str] = _version(
+    *(JUDGED, SPEAKS_FOR, AT_RISK, sorted(AHEAD.items())),
+    *((shape, reply) for shape, reply in REPLIES.items() if shape in FIRM_SHAPES),
+    *((name, rubric) for name, rubric in RUBRICS.items() if rubric.shape in FIRM_SHAPES),
+)
+"""The same of what only a firm is asked."""
+
+
 def build_interpretive_prompt(context: DebateContext, role: Role | None = None) -> Prompt:
     """Render the prompt of a role, or without one that of the single-model scorer.
 
@@ -453,6 +532,8 @@ def build_interpretive_prompt(context: DebateContext, role: Role | None = None) 
     """
     name = "chart_scorer" if role is None else role.id
     rubric = RUBRICS.get(name) or Rubric(role.title if role else "", ANALYST_TASK, "report")
+    if context.ahead and rubric.shape in AHEAD:
+        rubric = replace(rubric, shape=AHEAD[rubric.shape])
     shown = shown_features(context, role)
     return Prompt(
         system=later(lambda: SHARED_PREFIX + "\n".join(_own_lines(rubric, role))),
@@ -561,6 +642,12 @@ def visible(report: AgentReport, context: DebateContext) -> AgentReport:
         flags=tuple([flag for flag in report.flags if flag in OWN_FLAGS]),
         abstained=report.abstained,
         ordinals={name: value for name, value in report.ordinals.items() if name in ORDINALS},
+        horizon=report.horizon,
+        risks=tuple([clean(risk, NOTE_CHARS, context.nonce) for risk in report.risks])
+        if quotable
+        else (),
+        winner=report.winner,
+        weights=report.weights,
     )
 
 
@@ -595,9 +682,9 @@ def _is_strangers(feature: Feature) -> bool:
 def _own_lines(rubric: Rubric, role: Role | None) -> Iterator[str]:
     yield SEAT.format(title=rubric.title)
     yield rubric.task
-    if rubric.shape in ARGUED:
+    if rubric.shape in ARGUED or rubric.shape in AHEAD.values():
         yield ARGUMENT
-    if role is not None and role.kind != "gate":
+    if role is not None and (role.kind == "scorer" or role.kind in OPINIONS):
         yield _bound(role)
     yield REPLIES[rubric.shape]
 
@@ -751,21 +838,37 @@ def _report_block(
         yield SILENT.format(agent=report.agent_id)
         return
     flags = f" [{', '.join(report.flags)}]" if report.flags else ""
-    yield SAID.format(
-        agent=report.agent_id,
-        numbers=_numbers(report.adjustments),
-        confidence=report.confidence,
-        flags=flags,
-    )
+    if report.winner:
+        yield JUDGED.format(
+            agent=report.agent_id,
+            winner=report.winner,
+            weights=_weights(report.weights),
+            confidence=report.confidence,
+            flags=flags,
+        )
+    else:
+        yield SAID.format(
+            agent=report.agent_id,
+            numbers=_numbers(report.adjustments),
+            confidence=report.confidence,
+            flags=flags,
+        )
+    if report.horizon:
+        yield SPEAKS_FOR.format(horizon=report.horizon)
     if report.evidence:
         cited = (_cited(item, context, shown) for item in report.evidence[:CITATIONS])
         yield CITED.format(cited=", ".join(cited))
     if report.ordinals:
         told = (f"{name} {value}" for name, value in report.ordinals.items())
         yield ORDINAL.format(ordinals=", ".join(told))
-    prose = [text for text in (report.reasoning, *report.key_points) if text]
+    risks = (AT_RISK.format(risk=risk) for risk in report.risks)
+    prose = [text for text in (report.reasoning, *report.key_points, *risks) if text]
     if prose:
         yield from _quoted(context, report.agent_id, prose)
+
+
+def _weights(weights: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.{ADJUSTMENT_DECIMALS}f}" for name, value in weights.items())
 
 
 def _numbers(adjustments: Mapping[str, float | None]) -> str:

@@ -18,7 +18,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from .lazy_text import texts
+from .texts.lazy_text import texts
 
 VECTORS: Final = ("price_action", "key_levels", "momentum", "structure")
 """The four scores, in the order in which they are shown and stored."""
@@ -69,10 +69,33 @@ ORDINALS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 """Whole numbers that the news agent gives, with their ranges (PrimoGPT's features)."""
 
 Confidence = Literal["high", "medium", "low"]
-Shape = Literal["report", "case", "news", "ruling", "scores", "review"]
-Tier = Literal["quick", "deep"]
+Shape = Literal[
+    "report",
+    "case",
+    "news",
+    "ruling",
+    "scores",
+    "review",
+    "report_ahead",
+    "case_ahead",
+    "news_ahead",
+    "judgement",
+    "thesis",
+]
+Tier = Literal["quick", "deep", "chief"]
 Focus = Literal["primary", "secondary"]
-Kind = Literal["analyst", "researcher", "gate", "scorer", "reviewer"]
+Kind = Literal["analyst", "researcher", "arbiter", "gate", "scorer", "reviewer", "trader"]
+Winner = Literal["LONG", "SHORT", "NONE"]
+Horizon = Literal["bars_4", "bars_16", "session", "days"]
+
+OPINIONS: Final[frozenset[Kind]] = frozenset(("analyst", "researcher"))
+"""Kinds of agents whose words move scores."""
+
+WINNERS: Final[Mapping[str, int]] = MappingProxyType({"LONG": 1, "SHORT": -1, "NONE": 0})
+"""Whom an arbiter may name, and which way that is."""
+
+HORIZON_BARS: Final = (1, 96)
+"""Fewest and most bars that a trader may hold its thesis for."""
 
 
 ASKED_AGAIN: Final = frozenset(("error", "garbage"))
@@ -109,6 +132,7 @@ class SourceType(StrEnum):
 
     AGENT_FULL = "AGENT_FULL"
     AGENT_BUDGET = "AGENT_BUDGET"
+    AGENT_FIRM = "AGENT_FIRM"
     AGENT_CUSTOM = "AGENT_CUSTOM"
     AGENT_PARTIAL = "AGENT_PARTIAL"
     AGENT_SKIPPED = "AGENT_SKIPPED"
@@ -216,6 +240,10 @@ class AgentReport:
     and points. What the framework found about the reply stands in `flags`, `ungrounded` and
     `clamped` among it. `rebuttals` answer the other researcher, `falsifiers` say what would prove a
     researcher's case wrong; `ordinals` are the news agent's (ORDINALS).
+
+    `horizon` and `risks` are what a firm's opinions say of the time ahead. An arbiter's report has
+    a `winner` and `weights` in [0, 1], by researcher. A trader's has `horizon_bars`, and `declined`
+    with a `decline_code` where it would not make the opening; its `falsifiers` end the trade.
     """
 
     agent_id: str
@@ -234,6 +262,13 @@ class AgentReport:
     points_for: tuple[Point, ...] = ()
     points_against: tuple[Point, ...] = ()
     rebuttals: tuple[Rebuttal, ...] = ()
+    horizon: Horizon | Literal[""] = ""
+    risks: tuple[str, ...] = ()
+    winner: Winner | Literal[""] = ""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    horizon_bars: int = 0
+    declined: bool = False
+    decline_code: str = ""
 
     @property
     def said(self) -> str:
@@ -276,6 +311,8 @@ class DebateContext:
     the framework draws one for each call to fence quoted prose; without it no prose of one agent is
     shown to another. `asset` is the asset class of the symbol (scoring_rubric.ASSET_NOTES), "" for
     none. `lessons` are notes on earlier trades, quoted to the agents that the settings name.
+    `pivotal` says that the host thinks the agents may change its verdict. `ahead`: reports name the
+    time that they speak for (agent_config.Mode).
     """
 
     symbol: str
@@ -291,6 +328,8 @@ class DebateContext:
     nonce: str = ""
     asset: str = ""
     lessons: tuple[str, ...] = ()
+    pivotal: bool = False
+    ahead: bool = False
 
 
 @texts("system", "user")
@@ -300,7 +339,8 @@ class Prompt:
 
     `shape` names the reply that is expected: an analyst's report, a researcher's case (a report
     with rebuttals and falsifiers), the news agent's report (with ordinals), a gate's ruling, a
-    scorer's scores, a reviewer's words on a closed trade.
+    scorer's scores, a reviewer's words on a closed trade, an arbiter's judgement, a trader's
+    thesis. The first three `ahead` are those of today with a horizon, and a case with its risks.
     """
 
     system: str

@@ -77,6 +77,9 @@ CASE_EVIDENCE: Final = (
 )
 """What both researchers argue from. One table for the two keeps them even."""
 
+JUDGED_EVIDENCE: Final = tuple(name for name in CASE_EVIDENCE if name != "forecast.")
+"""What a judge of the cases is shown of it: what is foreseen of the price is for who argues."""
+
 SOURCES: Final[Mapping[str, str]] = {
     "news": "source.news",
     "sentiment": "source.news",

@@ -20,9 +20,11 @@ from . import (
     key_levels_agent,
     momentum_agent,
     news_agent,
+    research_manager,
     risk_gate,
     sentiment_agent,
     technical_agent,
+    trader_agent,
 )
 from .contracts import SIDES, VECTORS, Analyze, Role
 
@@ -48,6 +50,7 @@ AGENTS: Final[Mapping[str, Agent]] = {
         momentum_agent,
         bull_researcher,
         bear_researcher,
+        research_manager,
         risk_gate,
     )
 }
@@ -74,6 +77,10 @@ REVIEWER: Final = Role(
     evidence=("lesson.",),
 )
 """Who writes of a closed trade, beside the ticks; it has no seat at a desk either."""
+
+
+TRADER: Final = Agent(trader_agent.ROLE, trader_agent.analyze)
+"""Who is asked alone where an opening would stand; it has no seat at a desk."""
 
 
 def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> tuple[Agent, ...]:
@@ -109,7 +116,7 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
 def _check(name: str, role: Role) -> None:
     if role.id != name or not _NAME.fullmatch(name):
         raise ValueError(f"agent {name!r} has the role id {role.id!r}; use one lower-case name")
-    if role.kind == "scorer" or (role.kind == "gate") != (name == GATE_ID):
+    if role.kind in ("scorer", "trader") or (role.kind == "gate") != (name == GATE_ID):
         raise ValueError(f"agent {name!r} cannot sit at a desk as {role.kind}")
     if role.kind == "researcher" and name not in SIDES:
         raise ValueError(f"{name!r} is no side of the debate; the sides are {', '.join(SIDES)}")

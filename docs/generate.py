@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from agent_config import MODELS, MODES, Mode
 from agents.contracts import VECTORS, Role
-from agents.registry import AGENTS
+from agents.registry import AGENTS, TRADER
 from docs import dependencies
 from scoring_rubric import RUBRICS
 from torra.bridges.guards import GUARDS
@@ -95,10 +95,19 @@ reports, then the gate, which reads all of them. Of the news agent's report the 
 and ids only, never a word. Where a profile says so, the agents that `agents.memory.roles` names are
 also told lessons of closed trades in a like market ([memory.md](memory.md)).
 """
+MAY_DO = {
+    "arbiter": "no score: it weighs the two cases, 0 to 1 each, and its word may lower a size",
+    "gate": "no score: it attenuates and vetoes",
+    "trader": "no score: it may decline the opening that it is asked about",
+}
+"""What an agent may do that has no score."""
+
 KINDS = {
     "analyst": "Analysts",
     "researcher": "Researchers",
+    "arbiter": "The arbiter",
     "gate": "The gate",
+    "trader": "The trader",
 }
 
 
@@ -168,7 +177,8 @@ def render_agents_docs(by_hand: str = "\n") -> str:
     parts = [AGENTS_HEAD, _focus_table()]
     for kind, title in KINDS.items():
         parts.append(f"## {title}\n")
-        parts += [_agent(agent.role) for agent in AGENTS.values() if agent.role.kind == kind]
+        told = (*AGENTS.values(), TRADER)
+        parts += [_agent(agent.role) for agent in told if agent.role.kind == kind]
     parts.append("This much is written from the code: `python -m docs.generate`.\n")
     return "\n".join([*parts, BY_HAND[0]]) + by_hand + BY_HAND[1]
 
@@ -226,9 +236,7 @@ def _focus_table() -> str:
 def _agent(role: Role) -> str:
     """Return the paragraph of one agent."""
     moves = ", ".join(f"{vector} ({weight})" for vector, weight in role.focus.items())
-    said = (
-        f"{moves}, by {role.bound:.2f} at most" if moves else "no score: it attenuates and vetoes"
-    )
+    said = f"{moves}, by {role.bound:.2f} at most" if moves else MAY_DO[role.kind]
     needs = ", ".join(f"`{name}`" for name in role.needs)
     picture = ", and the chart picture" if role.picture else ""
     lines = {
@@ -379,8 +387,12 @@ def _below(row: Mode) -> str:
 
 
 def _models() -> str:
-    rows = [f"| `{name}` | {row['quick']} | {row['deep']} |\n" for name, row in MODELS.items()]
-    return "| provider | quick_think_model | deep_think_model |\n|---|---|---|\n" + "".join(rows)
+    rows = [
+        f"| `{name}` | {row['quick']} | {row['deep']} | {row['chief']} |\n"
+        for name, row in MODELS.items()
+    ]
+    head = "| provider | quick_think_model | deep_think_model | chief_think_model |\n"
+    return head + "|---|---|---|---|\n" + "".join(rows)
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ from ..contracts import (
     Role,
     Submit,
 )
-from ..fence import without_nonce
-from ..lazy_text import later
+from ..texts.fence import without_nonce
+from ..texts.lazy_text import later
 from . import replies
 from .reply_shapes import SCHEMAS
 

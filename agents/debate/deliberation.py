@@ -26,6 +26,34 @@ _CALL: Final = tuple(part.name for part in fields(CallRecord))
 
 
 @dataclass(frozen=True, slots=True)
+class Consulted:
+    """What one agent was asked alone, after the debate, and what it said.
+
+    `side` is the opening that it was asked about, BUY or SELL, `tier` the models that were asked,
+    `conviction` the share of the opening's size that the panel left. `report` is None where it
+    failed, `failure` why then.
+    """
+
+    agent: str
+    side: str
+    tier: str
+    conviction: float
+    report: AgentReport | None = None
+    failure: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "agent": self.agent,
+            "side": self.side,
+            "tier": self.tier,
+            "conviction": self.conviction,
+            "report": None if self.report is None else _report_json(self.report),
+            "failure": self.failure,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Deliberation:
     """Everything that one debate said and cost.
 
@@ -33,6 +61,7 @@ class Deliberation:
     (gated), `analyst_avg` and `debate` hold a number per vector. `reports` are those that count,
     `earlier` the cases that a later round replaced, `failures` why an agent gave no report,
     `unasked` why one was left out that could have been asked. `panel` is how far the desk agrees.
+    `consulted` is what the trader was asked and said, None where it was not asked.
     """
 
     source_type: SourceType
@@ -53,11 +82,18 @@ class Deliberation:
     elapsed_ms: float = 0.0
     unasked: Mapping[str, str] = field(default_factory=dict)
     panel: Panel = NEUTRAL
+    consulted: Consulted | None = None
 
     @property
     def veto(self) -> bool:
         """Whether no opening may be made on these scores."""
         return self.ruling.veto
+
+    @property
+    def declined(self) -> str:
+        """The side BUY or SELL of the opening that the trader declined, "" where it did not."""
+        asked = self.consulted
+        return asked.side if asked and asked.report and asked.report.declined else ""
 
     def conviction_for(self, side: str) -> float:
         """Return the share, 0 to 1, that conviction leaves of an opening BUY or SELL.
@@ -85,6 +121,7 @@ class Deliberation:
             "flags": list(self.flags),
             "cost_usd": self.cost_usd,
             "elapsed_ms": self.elapsed_ms,
+            **({"consulted": self.consulted.as_json()} if self.consulted else {}),
         }
 
 
@@ -136,4 +173,19 @@ def _report_json(report: AgentReport) -> dict[str, Any]:
         "points_for": [point._asdict() for point in report.points_for],
         "points_against": [point._asdict() for point in report.points_against],
         "rebuttals": [answer._asdict() for answer in report.rebuttals],
+        **_ahead_json(report),
     }
+
+
+def _ahead_json(report: AgentReport) -> dict[str, Any]:
+    """Return what only a firm's reports say: what is empty is not written."""
+    told = {
+        "horizon": report.horizon,
+        "risks": list(report.risks),
+        "winner": report.winner,
+        "weights": dict(report.weights),
+        "horizon_bars": report.horizon_bars,
+        "declined": report.declined,
+        "decline_code": report.decline_code,
+    }
+    return {name: value for name, value in told.items() if value}

@@ -12,6 +12,9 @@ Per side of an opening, BUY or SELL:
     conviction   raw x (1 - OPPOSITION_COST x the greater of opposition and dissent), and at most
                  LEANING_SHARE of raw where the desk as a whole pushes against it
 
+Where an arbiter sits, raw is at most what its own word weighs, a low one's where it failed; one
+that names nobody, or the other side, counts as full opposition.
+
 An abstainer changes nothing. Who opposes, opposes more strongly or fails never makes an opening
 larger. By office one of the two researchers has no case for a side, so the surer one speaks for
 both. Where nobody was heard there is no conviction to go by, and the size is the deterministic one.
@@ -32,7 +35,16 @@ from typing import Any, Final
 
 from agent_config import FOCUS_WEIGHT, LEANING_SHARE, OPPOSITION_COST, QUORUM_FROM
 
-from ..contracts import EMPTY, RESEARCHER_BOUND, SCORE_DECIMALS, SIDES, VECTORS
+from ..contracts import (
+    EMPTY,
+    OPINIONS,
+    RESEARCHER_BOUND,
+    SCORE_DECIMALS,
+    SIDES,
+    VECTORS,
+    WINNERS,
+    AgentReport,
+)
 from ..evidence import trust
 from .synthesis import Answer, clamp, spreads
 
@@ -104,6 +116,9 @@ class Panel:
         }
 
 
+UNJUDGED: Final = AgentReport("arbiter")
+"""Stands for an arbiter that was asked and gave no report: its word counts as a low one."""
+
 IN_FULL: Final = Agreement()
 NEUTRAL: Final = Panel(MappingProxyType(dict.fromkeys(VECTORS, 0.0)))
 """The panel of a tick on which no opinion answered: nothing is known against an opening."""
@@ -113,17 +128,19 @@ def measure(
     answers: Iterable[Answer],
     failed: Collection[str] = (),
     weights: Mapping[str, float] = EMPTY,
+    judged: AgentReport | None = None,
 ) -> Panel:
     """Return the panel of the answers that count.
 
     `failed` names the opinions that were asked and gave no report; `weights` says how much each
-    vector weighs in the composite (their sum does not matter; equally much without any).
+    vector weighs in the composite (their sum does not matter; equally much without any). `judged`
+    is an arbiter's report, UNJUDGED where it was asked and gave none.
     """
     # By id, so that the record does not depend on which model answered first.
     told = sorted(answers, key=lambda answer: answer.role.id)
     analysts = [answer for answer in told if answer.role.kind == "analyst"]
     heard = [answer for answer in told if not answer.report.abstained]
-    opinions = [answer for answer in heard if answer.role.kind != "gate"]
+    opinions = [answer for answer in heard if answer.role.kind in OPINIONS]
     shares = _shares(weights)
     steps = {answer.role.id: _push(answer, shares) for answer in opinions}
     sided = [steps[a.role.id] for a in opinions if a.role.kind == "analyst" and steps[a.role.id]]
@@ -133,8 +150,8 @@ def measure(
         push=sum(steps.values()) / STEPS,
         sided=len(sided),
         abstained=sum(answer.report.abstained for answer in analysts),
-        buy=_agreement(opinions, failed, steps, sided, DIRECTIONS["BUY"]),
-        sell=_agreement(opinions, failed, steps, sided, DIRECTIONS["SELL"]),
+        buy=_agreement(opinions, failed, steps, sided, DIRECTIONS["BUY"], judged),
+        sell=_agreement(opinions, failed, steps, sided, DIRECTIONS["SELL"], judged),
         disagreements=tuple(_disagreements(opinions)),
         falsifiers={
             answer.role.id: answer.report.falsifiers
@@ -142,6 +159,13 @@ def measure(
             if answer.report.falsifiers
         },
     )
+
+
+def opposed(answers: Iterable[Answer], weights: Mapping[str, float] = EMPTY) -> bool:
+    """Return whether analysts push both ways."""
+    shares = _shares(weights)
+    told = [_push(one, shares) for one in answers if not one.report.abstained]
+    return any(step > 0 for step in told) and any(step < 0 for step in told)
 
 
 def quorate(heard: int, seats: int, quorum: int) -> bool:
@@ -188,6 +212,7 @@ def _agreement(
     steps: Mapping[str, int],
     sided: Sequence[int],
     side: int,
+    judged: AgentReport | None,
 ) -> Agreement:
     """Return how far the desk agrees with an opening of a side, +1 or -1."""
     if not opinions:
@@ -197,8 +222,13 @@ def _agreement(
     opposition = _share(opposed, len(sided))
     dissent = _share(against, sum(map(abs, steps.values())))
     raw = _raw(opinions, failed, steps, side)
+    cost = max(opposition, dissent)
+    if judged is not None and not judged.abstained:
+        raw = min(raw, trust(judged))
+        # A failed arbiter has no winner, and opposes nobody.
+        cost = 1.0 if judged.winner and WINNERS[judged.winner] != side else cost
     leans_against = side * sum(steps.values()) < 0
-    conviction = raw * (1.0 - OPPOSITION_COST * max(opposition, dissent))
+    conviction = raw * (1.0 - OPPOSITION_COST * cost)
     if leans_against:
         conviction = min(conviction, LEANING_SHARE * raw)
     return Agreement(

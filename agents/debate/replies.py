@@ -35,14 +35,18 @@ from scoring_rubric import OWN_FLAGS
 
 from ..arguments import CLAIM_WORDS, FALSIFIERS, ending, leaning, sort, standing
 from ..contracts import (
+    HORIZON_BARS,
+    OPINIONS,
     ORDINALS,
     SIDES,
     VECTORS,
+    WINNERS,
     AgentReport,
     Evidence,
     Falsifier,
     Feature,
     GateRuling,
+    Horizon,
     ModelUnavailable,
     Point,
     Rebuttal,
@@ -51,18 +55,23 @@ from ..contracts import (
 )
 from ..evidence import grounded
 from .reply_shapes import (
+    CaseAheadReply,
     CaseReply,
     Citation,
+    JudgementReply,
+    NewsAheadReply,
     NewsReply,
     OldCase,
     OldNews,
     OldReport,
     Opinion,
     PointTold,
+    ReportAheadReply,
     ReportReply,
     ReviewReply,
     RulingReply,
     ScoresReply,
+    ThesisReply,
     fitting,
 )
 
@@ -82,6 +91,12 @@ NAME_KEPT: Final = 60
 """Characters kept of a level's name."""
 REBUTTALS: Final = 2
 """Rebuttals that a case keeps."""
+RISKS: Final = 2
+THESIS_RISKS: Final = 3
+"""Risks that a case and a thesis keep."""
+
+ORDER_SIDE: Final = "order.side"
+"""The feature that says which opening a trader is asked about."""
 
 CLAMPED: Final = "clamped"
 CONCEDED: Final = "conceded"
@@ -129,13 +144,17 @@ def read(
     shape: Shape, reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
 ) -> AgentReport:
     """Turn the reply to a prompt of a shape into a report; raises ModelUnavailable("garbage")."""
-    if shape == "ruling":
-        return ruling(reply, role, features)
-    if shape == "case":
-        return case(reply, role, features)
-    if shape == "news":
-        return news(reply, role, features)
-    return report(reply, role, features)
+    readers = {
+        "ruling": ruling,
+        "case": case,
+        "news": news,
+        "judgement": judgement,
+        "thesis": thesis,
+        "report_ahead": report_ahead,
+        "case_ahead": case_ahead,
+        "news_ahead": news_ahead,
+    }
+    return readers.get(shape, report)(reply, role, features)
 
 
 def report(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
@@ -145,6 +164,77 @@ def report(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
     return _argued(fitting(ReportReply, reply), role, features)
 
 
+def report_ahead(
+    reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
+) -> AgentReport:
+    """Turn a reply of shape `report_ahead` into a report; raises ModelUnavailable("garbage")."""
+    told = fitting(ReportAheadReply, reply)
+    return _ahead(_argued(told, role, features), told.horizon)
+
+
+def news_ahead(
+    reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
+) -> AgentReport:
+    """Turn a reply of shape `news_ahead` into a report; raises ModelUnavailable("garbage")."""
+    told = fitting(NewsAheadReply, reply)
+    return _ahead(_read_news(told, _argued(told, role, features), role), told.horizon)
+
+
+def case_ahead(
+    reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
+) -> AgentReport:
+    """Turn a reply of shape `case_ahead` into a report; raises ModelUnavailable("garbage")."""
+    told = fitting(CaseAheadReply, reply)
+    return _ahead(_made_case(told, role, features), told.horizon, told.risks[:RISKS])
+
+
+def judgement(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Turn a reply of shape `judgement` into an arbiter's report.
+
+    Raises ModelUnavailable("garbage").
+    """
+    told = fitting(JudgementReply, reply)
+    drawn = AgentReport(
+        role.id,
+        dict.fromkeys(VECTORS),
+        told.confidence,
+        winner=told.winner,
+        weights={name: getattr(told.weights, name) for name in SIDES},
+        horizon=told.horizon,
+    )
+    return _concluded(drawn, told, told.evidence, role, features)
+
+
+def thesis(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Turn a reply of shape `thesis` into a trader's report; raises ModelUnavailable("garbage").
+
+    What would end the trade is held to the evidence as a researcher's falsifiers are.
+    """
+    told = fitting(ThesisReply, reply)
+    ends = tuple(
+        Falsifier(one.close, one.level, _named(one.what), one.bars) for one in told.invalidation
+    )
+    _writable(*(one.what for one in ends))
+    open_ = standing(ends, asked_side(features), features)
+    drawn = AgentReport(
+        role.id,
+        dict.fromkeys(VECTORS),
+        told.confidence,
+        falsifiers=tuple(dict.fromkeys(ending(one, features) for one in open_))[:FALSIFIERS],
+        risks=_risks(told.risks[:THESIS_RISKS]),
+        horizon_bars=told.horizon_bars,
+        declined=told.decline,
+        decline_code=str(told.reason_code) if told.decline else "",
+    )
+    return _concluded(drawn, told, told.evidence, role, features)
+
+
+def asked_side(features: Mapping[str, Feature]) -> int:
+    """Return the side of the opening that a trader is asked about: +1, -1, or 0 for none."""
+    told = features.get(ORDER_SIDE)
+    return {"BUY": 1, "SELL": -1}.get(str(told.value), 0) if told else 0
+
+
 def case(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `case` into a report; raises ModelUnavailable("garbage")."""
     if _is_old(reply):
@@ -152,7 +242,11 @@ def case(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) 
         said = () if old.abstained else _lines(old.falsifiers)
         _writable(*said)
         return replace(_recalled(old, role, features), falsifiers=said)
-    told = fitting(CaseReply, reply)
+    return _made_case(fitting(CaseReply, reply), role, features)
+
+
+def _made_case(told: CaseReply, role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Return the case of a reply, with its answers and what would end it."""
     drawn = _argued(told, role, features)
     answers = tuple(
         Rebuttal(_line(one.says), *_kept(one.id, one.value), one.grants) for one in told.rebuttals
@@ -185,10 +279,62 @@ def news(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) 
     else:
         told = fitting(NewsReply, reply)
         drawn = _argued(told, role, features)
+    return _read_news(told, drawn, role)
+
+
+def _read_news(told: OldNews | NewsReply, drawn: AgentReport, role: Role) -> AgentReport:
+    """Return a report on the news with its ordinals."""
     if told.abstained:
         return drawn
     given = {name: getattr(told.ordinals, name) for name in ORDINALS}
     return _held(replace(drawn, ordinals=given), role)
+
+
+def _ahead(drawn: AgentReport, horizon: Horizon, risks: tuple[str, ...] = ()) -> AgentReport:
+    """Return a report with what it says of the time ahead; an abstention says nothing of it."""
+    kept = _risks(risks)
+    return drawn if drawn.abstained else replace(drawn, horizon=horizon, risks=kept)
+
+
+def _risks(told: tuple[str, ...]) -> tuple[str, ...]:
+    _writable(*told)
+    return tuple(filter(None, map(_line, told)))
+
+
+def _concluded(
+    drawn: AgentReport,
+    told: JudgementReply | ThesisReply,
+    cited: tuple[Citation, ...],
+    role: Role,
+    features: Mapping[str, Feature],
+) -> AgentReport:
+    """Return a report that moves no score, with its argument held to the evidence."""
+    claim = _claim(told.claim)
+    given_for, given_against = _points(told.points_for), _points(told.points_against)
+    given = (*given_for, *given_against)
+    _writable(claim, *(word for one in given for word in (one.says, one.why)))
+    evidence = (*(Evidence(one.id, one.value) for one in given), *_citations(cited))
+    _cited_writable(evidence)
+    stands = bool(evidence) and grounded(evidence, features)
+    held = _held(
+        replace(
+            drawn,
+            evidence=tuple(dict.fromkeys(evidence))[:CITATIONS_KEPT],
+            flags=() if stands else (UNGROUNDED,),
+        ),
+        role,
+    )
+    return _sorted(held, role, claim, given_for, given_against, features)
+
+
+def _side(drawn: AgentReport, role: Role, features: Mapping[str, Feature]) -> int:
+    """Return the side that a held report argues for: +1, -1, or 0 for none."""
+    if role.kind == "arbiter":
+        return WINNERS.get(drawn.winner, 0)
+    if role.kind == "trader":
+        # Who declines argues against the opening that it was asked about.
+        return asked_side(features) * (-1 if drawn.declined else 1)
+    return leaning(role, drawn.adjustments)
 
 
 def _is_old(reply: Mapping[str, Any]) -> bool:
@@ -218,11 +364,13 @@ def _sorted(
     features: Mapping[str, Feature],
 ) -> AgentReport:
     """Return a held report with its claim, and its points on their own sides."""
-    found = sort(leaning(role, drawn.adjustments), given_for, given_against, features)
+    side = _side(drawn, role, features)
+    found = sort(side, given_for, given_against, features)
     flags = list(drawn.flags)
     if found.misplaced:
         flags.append(MISPLACED)
-    if any(drawn.adjustments.values()) and not any(map(str.isdigit, claim)):
+    asks = any(drawn.adjustments.values()) or (side and role.kind not in OPINIONS)
+    if asks and not any(map(str.isdigit, claim)):
         flags.append(NO_NUMBER)
     # What the argument rests on first, so that whoever quotes the first few quotes that.
     order = dict.fromkeys(one.id for one in (*found.points_for, *found.points_against))
@@ -369,26 +517,64 @@ def _held(drawn: AgentReport, role: Role) -> AgentReport:
             flags[CLAMPED] = None
     elif role.kind == "gate" and not drawn.abstained:
         raise _garbage("a gate without a ruling")
+    return _in_office(
+        replace(
+            drawn,
+            agent_id=role.id,
+            adjustments=adjustments,
+            flags=tuple(flags),
+            ruling=judged,
+            ordinals=ordinals,
+        ),
+        role,
+    )
+
+
+def _in_office(drawn: AgentReport, role: Role) -> AgentReport:
+    """Return a report with what only an arbiter or a trader says, where it is theirs to say."""
+    if role.kind == "arbiter" and not drawn.abstained:
+        return _judging(drawn)
+    if role.kind == "trader" and not drawn.abstained:
+        least, most = HORIZON_BARS
+        code = drawn.decline_code if drawn.declined else ""
+        bars = max(least, min(most, drawn.horizon_bars))
+        return replace(drawn, winner="", weights={}, horizon_bars=bars, decline_code=code)
+    if not (drawn.winner or drawn.weights or drawn.horizon_bars or drawn.declined):
+        return drawn  # nearly every one
+    return replace(drawn, winner="", weights={}, horizon_bars=0, declined=False, decline_code="")
+
+
+def _judging(drawn: AgentReport) -> AgentReport:
+    """Return an arbiter's report with its weights in [0, 1], one for each researcher."""
+    if drawn.winner not in WINNERS:
+        raise _garbage("an arbiter without a winner")
+    given = {name: _finite(drawn.weights.get(name, 1.0)) for name in SIDES}
+    weights = {name: max(0.0, min(1.0, value)) for name, value in given.items()}
+    flags = drawn.flags if weights == given else tuple(dict.fromkeys((*drawn.flags, CLAMPED)))
     return replace(
         drawn,
-        agent_id=role.id,
-        adjustments=adjustments,
-        flags=tuple(flags),
-        ruling=judged,
-        ordinals=ordinals,
+        weights=weights,
+        flags=flags,
+        horizon_bars=0,
+        declined=False,
+        decline_code="",
     )
 
 
 def _well_formed(drawn: AgentReport) -> bool:
     words = (
         *(drawn.claim, drawn.reasoning, drawn.reason),
-        *(*drawn.key_points, *drawn.flags, *drawn.falsifiers),
+        *(*drawn.key_points, *drawn.flags, *drawn.falsifiers, *drawn.risks),
+        *(drawn.horizon, drawn.winner, drawn.decline_code),
     )
     points = (*drawn.points_for, *drawn.points_against)
     return (
         isinstance(drawn.adjustments, Mapping)
         and isinstance(drawn.ordinals, Mapping)
         and all(type(value) is int for value in drawn.ordinals.values())
+        and isinstance(drawn.weights, Mapping)
+        and type(drawn.horizon_bars) is int
+        and isinstance(drawn.declined, bool)
         and drawn.confidence in CONFIDENCE_WEIGHT
         and isinstance(drawn.abstained, bool)
         and all(isinstance(word, str) for word in words)

@@ -21,7 +21,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from ..contracts import Confidence, GateReason, ModelUnavailable
+from ..contracts import Confidence, GateReason, Horizon, ModelUnavailable, Winner
 
 # Strict models take no string for an enum and no list for a tuple, and JSON has only those.
 Reason = Annotated[GateReason, Field(strict=False)]
@@ -146,6 +146,54 @@ class NewsReply(ReportReply):
     """The reply of the news agent: a report, and the ordinals."""
 
     ordinals: Ordinals
+
+
+class ReportAheadReply(ReportReply):
+    """The reply of a firm's analyst: a report, and the time that it speaks for."""
+
+    horizon: Horizon
+
+
+class CaseAheadReply(CaseReply):
+    """The reply of a firm's researcher: a case, the time that it speaks for, what it risks."""
+
+    horizon: Horizon
+    risks: Listed
+
+
+class NewsAheadReply(NewsReply):
+    """The reply of a firm's news agent."""
+
+    horizon: Horizon
+
+
+class CaseWeights(Reply):
+    """What each of the two cases is worth, 0 to 1."""
+
+    bull_researcher: float
+    bear_researcher: float
+
+
+class JudgementReply(_Argued):
+    """The reply of an arbiter."""
+
+    winner: Winner
+    weights: CaseWeights
+    confidence: Confidence
+    horizon: Horizon
+    evidence: Cited
+
+
+class ThesisReply(_Argued):
+    """The reply of a trader: why an opening is made, what ends it, and whether to decline it."""
+
+    invalidation: Falsifiers
+    risks: Listed
+    horizon_bars: Whole
+    decline: bool
+    reason_code: Reason
+    confidence: Confidence
+    evidence: Cited
 
 
 class OldReport(Opinion):
@@ -274,5 +322,10 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ruling": _schema(RulingReply),
     "scores": _schema(ScoresReply),
     "review": _schema(ReviewReply),
+    "report_ahead": _schema(ReportAheadReply),
+    "case_ahead": _schema(CaseAheadReply),
+    "news_ahead": _schema(NewsAheadReply),
+    "judgement": _schema(JudgementReply),
+    "thesis": _schema(ThesisReply),
 }
 """JSON schema of each shape of reply."""

@@ -15,9 +15,17 @@ from typing import Any, Final
 
 from agent_config import FALLBACK_SHARE, MAX_PROMPT_BYTES, OUTPUT_TOKENS, StagePlan
 
-from ..contracts import AgentReport, CallBound, DebateContext, ModelUnavailable, Reserve, Role
-from ..fence import has_nonce
+from ..contracts import (
+    OPINIONS,
+    AgentReport,
+    CallBound,
+    DebateContext,
+    ModelUnavailable,
+    Reserve,
+    Role,
+)
 from ..registry import Agent
+from ..texts.fence import has_nonce
 from . import replies
 from .asking import REASONS, REQUESTS_PER_AGENT, ProviderLine, Stage
 from .stages import Ended, run_in_turn, run_together
@@ -67,15 +75,16 @@ class Sitting:
         return sorted(found, key=lambda answer: answer.role.id)
 
     def opinions(self) -> list[Answer]:
-        """Return the answers that move scores, in the order in which they came: not the gate's."""
-        return [answer for answer in self.answers.values() if answer.role.kind != "gate"]
+        """Return the answers that move scores, in the order in which they came."""
+        return [answer for answer in self.answers.values() if answer.role.kind in OPINIONS]
 
     def ask(self, plan: StagePlan, number: int, contexts: Mapping[str, DebateContext]) -> None:
         """Ask the named agents at once and keep what they say; return when the stage is over."""
         if not contexts:
             return
         started = self.line.monotonic()
-        stage = Stage(plan.name, number, self._until(plan.share, started))
+        share = plan.again if number > 1 and plan.again else plan.share
+        stage = Stage(plan.name, number, self._until(share, started))
         contexts = {
             role_id: fenced(context, role_id, stage) for role_id, context in contexts.items()
         }

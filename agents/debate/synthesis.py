@@ -4,15 +4,18 @@
     k_i          trust of a report: confidence (high 1.0, medium 0.75, low 0.5; conceded at most
                  0.5), x 0.3 if ungrounded
     analyst_avg  sum(f_i k_i a_i) / sum(f_i) over the analysts that scored the vector, else 0
-    debate       analyst_avg + (k_bull bull + k_bear bear) / 2, each side clamped to +-0.15
+    debate       analyst_avg + (w_bull k_bull bull + w_bear k_bear bear) / 2, each side clamped to
+                 +-0.15; w is an arbiter's weight of the case, in [0, 1], 1 without an arbiter
     adjustment   clamp(debate x multiplier, -0.3, +0.3)
 
 Trust is in the numerator only, so it shrinks an adjustment towards L1, also at a desk of one
-analyst. A researcher argues its own side: an adjustment against it is 0 by the time that it comes
-here (agents.debate.replies). Abstainers and failures leave both sums. A missing side removes both
-sides, and a researcher's null is a missing side on that vector. Only when a single opinion answered
-at the whole desk is it used alone, times its trust, within its role's bound. Sums are exact (fsum),
-so the order and the names of the agents change nothing. (docs/debate.md, "Synthesis".)
+analyst. A weight shrinks one case beside the other, so it may move a sum either way, inside what
+the two asked for. A researcher argues its own side: an adjustment against it is 0 by the time that
+it comes here (agents.debate.replies). Abstainers and failures leave both sums. A missing side
+removes both sides, and a researcher's null is a missing side on that vector. Only when a single
+opinion answered at the whole desk is it used alone, times its trust, within its role's bound. Sums
+are exact (fsum), so the order and the names of the agents change nothing. (docs/debate.md,
+"Synthesis".)
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from agent_config import FOCUS_WEIGHT
 from ..contracts import (
     ADJUSTMENT_BOUND,
     BLEND_WEIGHT,
+    EMPTY,
     RESEARCHER_BOUND,
     SCORE_DECIMALS,
     SIDES,
@@ -51,13 +55,16 @@ class Debate(NamedTuple):
     debate: dict[str, float]
 
 
-def synthesise(answers: Iterable[Answer]) -> Debate:
-    """Reconcile the reports of analysts and researchers; abstaining ones are left out."""
+def synthesise(answers: Iterable[Answer], weights: Mapping[str, float] = EMPTY) -> Debate:
+    """Reconcile the reports of analysts and researchers; abstaining ones are left out.
+
+    `weights` are an arbiter's, in [0, 1], by researcher; they count where both were heard.
+    """
     heard = [answer for answer in answers if not answer.report.abstained]
     analysts = [answer for answer in heard if answer.role.kind == "analyst"]
     sides = [answer for answer in heard if answer.role.kind == "researcher"]
     average = {vector: _average(analysts, vector) for vector in VECTORS}
-    shift = {vector: _shift(sides, vector, sole=len(heard) == 1) for vector in VECTORS}
+    shift = {vector: _shift(sides, vector, weights, sole=len(heard) == 1) for vector in VECTORS}
     return Debate(average, {vector: average[vector] + shift[vector] for vector in VECTORS})
 
 
@@ -118,16 +125,18 @@ def _average(analysts: Sequence[Answer], vector: str) -> float:
     return fsum(f * k * a for f, k, a in scored) / fsum(f for f, _, _ in scored)
 
 
-def _shift(sides: Sequence[Answer], vector: str, *, sole: bool) -> float:
-    words = [
-        trust(report) * clamp(value, RESEARCHER_BOUND)
-        for _, report in sides
+def _shift(
+    sides: Sequence[Answer], vector: str, weights: Mapping[str, float], *, sole: bool
+) -> float:
+    words = {
+        role.id: trust(report) * clamp(value, RESEARCHER_BOUND)
+        for role, report in sides
         if (value := report.adjustments.get(vector)) is not None
-    ]
+    }
     # One side alone would push every score its own way.
     if len(words) == len(SIDES):
-        return fsum(words) / len(SIDES)
-    return words[0] if sole and words else 0.0
+        return fsum(weights.get(name, 1.0) * word for name, word in words.items()) / len(SIDES)
+    return next(iter(words.values())) if sole and words else 0.0
 
 
 def _range(values: Sequence[float | None]) -> float:

@@ -14,7 +14,8 @@ from tests.doubles.scripted import context
 from torra.evidence.companion_readings import CHANGES, CORRELATED, NUMBERS, READ_BARS
 
 READERS = {
-    "technical", "momentum", "fundamental", "bull_researcher", "bear_researcher", "risk_gate",
+    "technical", "momentum", "fundamental", "bull_researcher", "bear_researcher",
+    "research_manager", "risk_gate",
 }  # fmt: skip
 FOUR = {
     f"companion.{name}.{which}": 0.5 for name in ("dxy", "vix", "oil", "us10y") for which in NUMBERS

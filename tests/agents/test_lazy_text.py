@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents import fence
 from agents.contracts import VECTORS, Prompt
-from agents.lazy_text import later
 from agents.registry import AGENTS
+from agents.texts import fence
+from agents.texts.lazy_text import later
 from scoring_rubric import build_interpretive_prompt
 from tests.cases import cases
 from tests.doubles import scripted

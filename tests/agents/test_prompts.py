@@ -39,11 +39,12 @@ from agents.contracts import (
 )
 from agents.debate import reply_shapes
 from agents.evidence import grounded, with_scores
-from agents.fence import NONCE_PLACEHOLDER, clean
 from agents.registry import AGENTS, SCORER
 from agents.risk_gate import as_features, rules
+from agents.texts.fence import NONCE_PLACEHOLDER, clean
 from scoring_rubric import (
     ASSET_NOTES,
+    FIRM_VERSION,
     LARGEST,
     MEMORY_VERSION,
     RUBRIC_VERSION,
@@ -436,18 +437,21 @@ def constants(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
                 yield statement.target.id, node
 
 
+VERSIONS = ("RUBRIC_VERSION", "MEMORY_VERSION", "FIRM_VERSION")
+
+
 def version_of(tree: ast.Module) -> str:
     module = types.ModuleType("changed_rubric")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, module.__name__, module)
         exec(compile(ast.fix_missing_locations(tree), "changed_rubric", "exec"), module.__dict__)
-    return "".join(module.__dict__[name] for name in ("RUBRIC_VERSION", "MEMORY_VERSION"))
+    return "".join(module.__dict__[name] for name in VERSIONS)
 
 
 def test_any_change_of_wording_is_another_version(scaled: Scale) -> None:
     """Each text gets a full stop more, each count one more, one at a time; by day every third."""
     tree = ast.parse(SOURCE)
-    assert version_of(tree) == RUBRIC_VERSION + MEMORY_VERSION
+    assert version_of(tree) == RUBRIC_VERSION + MEMORY_VERSION + FIRM_VERSION
     for node in ast.walk(tree):
         if isinstance(node, ast.FormattedValue):
             node.format_spec = None

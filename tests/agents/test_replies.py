@@ -453,6 +453,11 @@ def test_the_schemas_are_made_from_the_models_and_stay_what_they_were() -> None:
         "ruling": reply_shapes.RulingReply,
         "scores": reply_shapes.ScoresReply,
         "review": reply_shapes.ReviewReply,
+        "report_ahead": reply_shapes.ReportAheadReply,
+        "case_ahead": reply_shapes.CaseAheadReply,
+        "news_ahead": reply_shapes.NewsAheadReply,
+        "judgement": reply_shapes.JudgementReply,
+        "thesis": reply_shapes.ThesisReply,
     }
     for shape, model in models.items():
         assert list(reply_shapes.SCHEMAS[shape]["properties"]) == list(model.model_fields)

@@ -121,7 +121,7 @@ DEBATE: Final[Table] = {
         "fence-forged": fault(
             "a text may carry the nonce of its fence",
             At(
-                "agents.fence:clean",
+                "agents.texts.fence:clean",
                 replace("without_nonce(...)", "text.translate(_PLAINER)"),
                 without("not nonce or ..."),
             ),
@@ -129,12 +129,12 @@ DEBATE: Final[Table] = {
         ),
         "fence-brackets": fault(
             "a text may carry the brackets of a fence",
-            At("agents.fence:_PLAINER", replace("_OPENING", "''")),
+            At("agents.texts.fence:_PLAINER", replace("_OPENING", "''")),
             "test_what_looks_like_a_fence_is_written_in_brackets",
         ),
         "fence-without-nonce": fault(
             "prose is shown without a nonce",
-            At("agents.fence:has_nonce", returns("True")),
+            At("agents.texts.fence:has_nonce", returns("True")),
             "test_without_a_proper_nonce_no_prose_is_shown",
         ),
     },

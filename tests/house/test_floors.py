@@ -19,7 +19,7 @@ from tests import ROOT
 from tests.cases import cases
 
 WORDS = {
-    "agent_config", "agents/contracts", "agents/feature_words", "agents/lazy_text",
+    "agent_config", "agents/contracts", "agents/feature_words", "agents/texts/lazy_text",
     "agents/sayings", "torra/advisor_protocol", "torra/clock", "torra/config", "torra/errors",
     "torra/failpoints", "torra/harmless_text",
     "torra/home", "torra/own_names", "torra/owner_only", "torra/regular_files",
@@ -28,7 +28,7 @@ WORDS = {
 """Floor 0: what everybody may use. No other module lies directly in torra/."""
 
 MATHS = {
-    "agents/arguments", "agents/evidence", "agents/fence", "ath_calculator", "scoring_rubric",
+    "agents/arguments", "agents/evidence", "agents/texts/fence", "ath_calculator", "scoring_rubric",
     "technical_calculator",
 }  # fmt: skip
 """Of floor 1, what lies in no room of it."""

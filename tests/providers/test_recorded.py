@@ -17,7 +17,7 @@ import pytest
 from agents.contracts import Completion, DebateContext, ModelUnavailable, Request
 from agents.debate import replies, stages
 from agents.debate.deliberation import Deliberation
-from agents.fence import NONCE_PLACEHOLDER
+from agents.texts.fence import NONCE_PLACEHOLDER
 from instance_database import Database
 from scoring_rubric import request_hash
 from tests.cases import cases

@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from agent_config import VENDORS, AgentSettings
+from agent_config import TRADER_ID, VENDORS, AgentSettings
 from agents.registry import AGENTS, SCORER, seated
 from instance_database import Database, open_home
 from torra import owner_only
@@ -415,14 +415,14 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
         desk = seated(profile.agents)
     except ValueError as error:
         raise ConfigError(f"profile {name}: {error}") from error
-    seats = {*(seat.role.id for seat in desk), SCORER.id}
+    seats = {*(seat.role.id for seat in desk), SCORER.id, profile.agents.consulted() or SCORER.id}
     if strangers := sorted(set(profile.agents.role_models) - seats):
         raise ConfigError(
             f"profile {name}: agents.role_models names {', '.join(strangers)}, who does not sit at "
             f"this desk; those who do are {', '.join(sorted(seats))}"
         )
     memory = profile.agents.memory
-    if strangers := sorted(set(memory.roles) - set(AGENTS)):
+    if strangers := sorted(set(memory.roles) - {*AGENTS, TRADER_ID}):
         raise ConfigError(
             f"profile {name}: agents.memory.roles names {', '.join(strangers)}, who are no agents; "
             f"known are {', '.join(AGENTS)}"

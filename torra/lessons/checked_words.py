@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Final
 
 from agents.feature_words import COMPONENTS
-from agents.fence import clean
+from agents.texts.fence import clean
 from torra.clock import iso
 from torra.lessons.figures import ENDED, LOST, PARTS, PATH, WON
 from torra.lessons.lesson import LessonFacts, Words

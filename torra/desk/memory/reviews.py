@@ -34,8 +34,8 @@ from agents.contracts import (
 from agents.debate import replies
 from agents.debate.asking import UNUSABLE, Call, call_record
 from agents.debate.reply_shapes import SCHEMAS
-from agents.fence import without_nonce
 from agents.registry import REVIEWER
+from agents.texts.fence import without_nonce
 from instance_database import Database
 from scoring_rubric import build_review_prompt
 from torra.clock import Clock, iso, token

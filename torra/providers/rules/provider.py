@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, immediate
-from agents.lazy_text import later
+from agents.texts.lazy_text import later
 from torra.providers.rules.caution import gate
 from torra.providers.rules.opinions import analyst, researcher, scorer
 

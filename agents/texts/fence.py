@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import Final
 
-from .contracts import DebateContext
+from ..contracts import DebateContext
 
 NONCE_PLACEHOLDER: Final = "{NONCE}"
 """Replaces the fence's random text in every record."""

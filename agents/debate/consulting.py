@@ -1,0 +1,87 @@
+"""Asking one agent alone, beside a debate: the trader, where an opening would stand.
+
+It is asked on the same terms as a seat of the desk: leave to spend first, one stage with an end, at
+most one repeat, a report that is held to its role, a record of every call. What it says moves no
+score and enters no sum; what it may do is the host's to decide. Nothing raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_config import DebateSettings, StagePlan
+
+from ..contracts import (
+    AgentReport,
+    CallRecord,
+    DebateContext,
+    Reserve,
+    Submit,
+    is_immediate,
+)
+from ..registry import TRADER, Agent
+from .asking import ProviderLine
+from .sitting import OnEvent, Sitting
+from .stages import crowded
+
+
+@dataclass(frozen=True, slots=True)
+class Consultation:
+    """What became of asking one agent: its report, or why there is none, and the calls."""
+
+    report: AgentReport | None
+    failure: str = ""
+    calls: tuple[CallRecord, ...] = ()
+    stages: tuple[dict[str, Any], ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+def consult(
+    seat: Agent,
+    context: DebateContext,
+    config: DebateSettings,
+    submit: Submit,
+    *,
+    monotonic: Callable[[], float],
+    deadline: float,
+    reserve: Reserve | None = None,
+    on_event: OnEvent | None = None,
+    stage: str = "thesis",
+) -> Consultation:
+    """Ask one agent and return what it said; arguments are those of `deliberate`.
+
+    Its context is shown as it is: whoever asks has put reports and features into it.
+    """
+    if crowded():
+        return Consultation(None, "threads_exhausted")
+    line = ProviderLine(
+        submit,
+        monotonic,
+        config.agents,
+        1,
+        deadline,
+        inline=is_immediate(submit) and seat.analyze is TRADER.analyze,
+    )
+    sitting = Sitting(
+        desk=(seat,),
+        line=line,
+        began=monotonic(),
+        deadline=deadline,
+        reserve=reserve,
+        on_event=on_event,
+        keep_for_fallback=False,
+    )
+    name, told = seat.role.id, config.agents.memory.roles
+    if context.lessons and name not in told:
+        context = replace(context, lessons=())
+    sitting.ask(StagePlan(stage, (seat.role.kind,), 1.0), 1, {name: context})
+    answer = sitting.answers.get(name)
+    return Consultation(
+        None if answer is None else answer.report,
+        sitting.failures.get(name, ""),
+        line.records(),
+        tuple(sitting.stages),
+        (*sitting.flags, *line.looks()),
+    )

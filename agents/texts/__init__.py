@@ -1,0 +1,1 @@
+"""Texts as they leave the desk: quoted within a fence, or written only when somebody reads them."""
