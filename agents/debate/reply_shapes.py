@@ -155,9 +155,8 @@ class ReportAheadReply(ReportReply):
 
 
 class CaseAheadReply(CaseReply):
-    """The reply of a firm's researcher: a case, the time that it speaks for, what it risks."""
+    """The reply of a firm's researcher: a case, and what it risks."""
 
-    horizon: Horizon
     risks: Listed
 
 

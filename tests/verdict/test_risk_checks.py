@@ -168,6 +168,7 @@ def test_a_limit_below_at_and_above(edge: tuple[Any, ...], side: Side) -> None:
         ({"trading_state": "active"}, R.TRADING_HALTED),
         ({"veto": True}, R.GATE_VETO),
         ({"opening_stands": False}, R.GATE_CANNOT_OPEN),
+        ({"declined": True}, R.TRADER_DECLINED),
         ({"duplicate": True}, R.DUPLICATE_SIGNAL),
         ({"clock_ok": False}, R.CLOCK_SKEW),
         ({"market_open": False}, R.MARKET_CLOSED),
@@ -183,8 +184,8 @@ def test_what_is_so_or_not(change: dict[str, Any], reason: DenyReason, side: Sid
 
 def test_every_reason_is_asked_for_here() -> None:
     flags = {
-        R.TRADING_HALTED, R.TRADING_REDUCING, R.GATE_VETO, R.GATE_CANNOT_OPEN, R.DUPLICATE_SIGNAL,
-        R.CLOCK_SKEW, R.MARKET_CLOSED, R.LOT_STEP,
+        R.TRADING_HALTED, R.TRADING_REDUCING, R.GATE_VETO, R.GATE_CANNOT_OPEN, R.TRADER_DECLINED,
+        R.DUPLICATE_SIGNAL, R.CLOCK_SKEW, R.MARKET_CLOSED, R.LOT_STEP,
     }  # fmt: skip
     assert {edge[0] for edge in EDGES} | flags == set(DenyReason) - ELSEWHERE
 
@@ -218,8 +219,9 @@ def test_a_negative_size_takes_nothing_off_what_the_desk_holds() -> None:
 
 def test_all_reasons_are_told_in_the_order_of_the_enum() -> None:
     everything = case(
-        trading_state="REDUCING", veto=True, opening_stands=False, duplicate=True, clock_ok=False,
-        market_open=False, bar_age=9.0, score_age=9.0, cooldown_bars=9, bars_since_loss=1.0,
+        trading_state="REDUCING", veto=True, opening_stands=False, declined=True, duplicate=True,
+        clock_ok=False, market_open=False, bar_age=9.0, score_age=9.0, cooldown_bars=9,
+        bars_since_loss=1.0,
         price=999.0, stop=900.0, target=-1.0, lots=99.995, positions_open=9, gross_notional=1e6,
         day_loss=1e6, signals_last_hour=99, same_side_last_hour=99, win_rates=(0, 99),
         live_spread=1_000.0,
@@ -344,8 +346,8 @@ def test_what_is_not_told_speaks_against_nothing() -> None:
     assert tuple(getattr(Account(), item.name) for item in fields(Account)) == neutral
     told = case().ticket
     bare = Ticket(told.side, told.lots, told.levels, told.price)
-    rest = (bare.bar_age, bare.score_age, bare.veto, bare.opening_stands, bare.duplicate)
-    assert rest == (0.0, 0.0, False, True, False)
+    rest = (bare.bar_age, bare.score_age, bare.veto, bare.opening_stands)
+    assert (*rest, bare.duplicate, bare.declined) == (0.0, 0.0, False, True, False, False)
 
 
 def test_account_and_ticket_are_values() -> None:

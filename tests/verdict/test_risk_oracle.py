@@ -159,6 +159,7 @@ def asked_of_review(chance: Random) -> tuple[dict[str, Any], Account]:
         "veto": maybe() < 0.05,
         "opening_stands": maybe() < 0.95,
         "duplicate": maybe() < 0.05,
+        "declined": maybe() < 0.05,
     }
     asked = {
         "verdict": side,
@@ -177,7 +178,7 @@ def said_of(
     asked: dict[str, Any], account: Account, spec: SymbolSpec, profile: Profile
 ) -> tuple[set[str], float, Levels | None]:
     """Ask the oracle about the plan in both sizes, the one that is sent last."""
-    names = ("bar_age", "score_age", "veto", "opening_stands", "duplicate")
+    names = ("bar_age", "score_age", "veto", "opening_stands", "duplicate", "declined")
     told = {name: asked[name] for name in names}
     price = asked["price"] if asked["last_price"] is None else asked["last_price"]
     at = levels(asked["verdict"], asked["price"], asked["atr"], spec)

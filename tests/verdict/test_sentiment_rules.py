@@ -201,7 +201,9 @@ FREE = {"BUY": False, "SELL": False}
 
 
 def latch(held, low: float, high: float, veto: bool, openings=BOTH):
-    return rules.veto_latch(held, (low, high), THRESHOLDS, veto=veto, openings=openings)
+    return rules.veto_latch(
+        held, (low, high), THRESHOLDS, vetoes=rules.SIDES if veto else (), openings=openings
+    )
 
 
 def test_a_veto_latches_until_the_outer_consensus_is_inside_its_threshold() -> None:

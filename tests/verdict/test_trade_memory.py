@@ -186,7 +186,10 @@ def test_who_is_shown_the_memory_is_shown_the_last_three_trades() -> None:
             assert line.endswith("LONG loss -1.03 R 4.00 h ago"), "no fourth one"
         else:
             assert asked == build_interpretive_prompt(context(memory=MEMORY), agent.role).user
-    assert remember == {"sentiment", "bull_researcher", "bear_researcher", "risk_gate"}
+    assert remember == {
+        *("sentiment", "bull_researcher", "bear_researcher"),
+        *("research_manager", "risk_gate"),
+    }
 
 
 def test_the_pages_tell_the_trades() -> None:

@@ -243,11 +243,12 @@ def the_pace(d: Draft) -> None:
 
 
 def a_flag(d: Draft) -> None:
-    pick = d.chance.randrange(7)
-    if pick < 3:
-        d.ticket |= ({"veto": True}, {"opening_stands": False}, {"duplicate": True})[pick]
-    elif pick < 5:
-        d.account |= ({"clock_ok": False}, {"market_open": False})[pick - 3]
+    pick = d.chance.randrange(8)
+    told = ({"veto": True}, {"opening_stands": False}, {"duplicate": True}, {"declined": True})
+    if pick < len(told):
+        d.ticket |= told[pick]
+    elif pick < 6:
+        d.account |= ({"clock_ok": False}, {"market_open": False})[pick - len(told)]
     else:
         d.account["trading_state"] = d.chance.choice(("HALTED", "", "REDUCING"))
 

@@ -89,6 +89,8 @@ def moment(ticket: Ticket, account: Account, profile: Profile) -> set[str]:
         said.add("GATE_VETO")
     if not ticket.opening_stands:
         said.add("GATE_CANNOT_OPEN")
+    if ticket.declined:
+        said.add("TRADER_DECLINED")
     if ticket.duplicate:
         said.add("DUPLICATE_SIGNAL")
     if not account.clock_ok:

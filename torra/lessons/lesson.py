@@ -72,6 +72,21 @@ MIRRORED: Final[Mapping[str, str]] = {"trend_up": "with_trend", "trend_down": "a
 """What a trend is to a long; to a short it is the other."""
 
 
+class Thesis(NamedTuple):
+    """Why an opening was made, as the trader wrote it: no number of it is a fact of the trade.
+
+    `ends` are the closes that were to end it, `bars` how many bars it was to take, `tier` the
+    models that were asked.
+    """
+
+    claim: str
+    ends: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
+    bars: int = 0
+    tier: str = ""
+    declined: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """The market at an opening, as its tick saw it.
@@ -79,7 +94,8 @@ class Situation:
     `numbers` are those of SCALES by name, in their own units, None where one was not known.
     `regime`, `session` and `triage` are words of torra.market.regime and of the memory context;
     `strongest` are the components of L1 that weighed most, each with the sign of its value;
-    `events` the classes of the headlines that were known.
+    `events` the classes of the headlines that were known. `thesis` is the trader's, None of a desk
+    that asks none; no agent is told of it.
     """
 
     numbers: Mapping[str, float | None]
@@ -88,6 +104,7 @@ class Situation:
     triage: tuple[str, ...] = ()
     strongest: tuple[tuple[str, int], ...] = ()
     events: tuple[str, ...] = ()
+    thesis: Thesis | None = None
 
     def vector(self, side: PositionSide) -> tuple[float, ...]:
         """Return the scaled numbers as a trade of a side sees them, each -1 to +1; 0 for None."""
@@ -126,6 +143,7 @@ class Situation:
             "triage": [*self.triage],
             "strongest": [[*one] for one in self.strongest],
             "events": [*self.events],
+            **({"thesis": self.thesis._asdict()} if self.thesis else {}),
         }
 
     @classmethod
@@ -138,7 +156,15 @@ class Situation:
             tuple(told["triage"]),
             tuple((name, sign) for name, sign in told["strongest"]),
             tuple(told["events"]),
+            _thesis_of(told.get("thesis")),
         )
+
+
+def _thesis_of(told: Mapping[str, Any] | None) -> Thesis | None:
+    if told is None:
+        return None
+    listed = {name: tuple(told[name]) for name in ("ends", "risks")}
+    return Thesis(**{**told, **listed})
 
 
 @dataclass(frozen=True, slots=True)

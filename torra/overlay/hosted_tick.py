@@ -310,6 +310,9 @@ class _Alone:
             together=together, known={}, weights=profile.timeframe_weights,
         )  # fmt: skip
 
+    def company(self, *_told: Any) -> None:
+        """Return nothing: the positions are the host's, and so are its openings."""
+
 
 def planned(question: Question, seen: TickInputs, answerers: Answerers) -> Plan:
     """Decide who is asked, by policy, ladder and ceiling, as for a desk's tick."""

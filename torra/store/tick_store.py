@@ -12,15 +12,32 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from agents.contracts import CallRecord
 from torra.evidence.news_digest import NewsItem
 from torra.lessons.lesson import Fresh, Situation
-from torra.store.brain import Brain
+from torra.store.brain import Brain, Composites
 from torra.store.connection import TickKey
-from torra.verdict.risk_engine import TradingState
+from torra.verdict import sentiment_rules
+from torra.verdict.risk_engine import Held, TradingState
 from torra.verdict.vetoed import VetoedOpening
+
+
+class Company(NamedTuple):
+    """What a verdict and its action hang on beside the scores of their tick.
+
+    `latest` has, by timeframe, close time and composites by chain of the instance's other streams;
+    `latched` are the sides whose openings an earlier veto still denies.
+    """
+
+    latest: Composites
+    held: Held | None
+    latched: frozenset[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return, as plain JSON, what no composite tells."""
+        return {"held": self.held and list(self.held), "latched": sorted(self.latched)}
 
 
 class TickStore(Brain):
@@ -89,6 +106,28 @@ class TickStore(Brain):
             return True
 
     # --- latches, proposals ---------------------------------------------------------------------
+
+    def company(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        timeframes: Sequence[str],
+        elders: Mapping[str, float],
+    ) -> Company:
+        """Return what a verdict and its action hang on beside the scores of the tick itself.
+
+        `elders` are the L1 composites of the longer timeframes that closed with it: they are stored
+        before it, and stand here for what their agents will have said.
+        """
+        latest = self._latest_composites(key, close_time, timeframes)
+        latest |= {
+            name: (close_time, dict.fromkeys(sentiment_rules.CHAINS, value))
+            for name, value in elders.items()
+        }
+        latest.pop(key.timeframe, None)
+        position = self.position(key.instance)
+        held = None if position is None else Held(position.side, position.state)
+        return Company(latest, held, frozenset(self.latches(key.instance)))
 
     @abstractmethod
     def latches(self, instance: str) -> frozenset[str]:

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 import agent_framework
-from agent_config import AgentSettings, DebateSettings
+from agent_config import CONSULT_SECONDS, AgentSettings, DebateSettings
 from agent_framework import Deliberation
 from agents.contracts import (
     EMPTY,
@@ -39,9 +39,10 @@ from agents.contracts import (
 from agents.registry import AGENTS, SCORER, Agent, seated
 from instance_database import TickKey
 from torra.chart import renderer, screenshot
-from torra.clock import Clock, iso, token
+from torra.clock import Clock, duration, iso, token
 from torra.config import Profile
-from torra.tick import chart_scorer
+from torra.store.tick_store import Company
+from torra.tick import chart_scorer, thesis
 from torra.tick.ladder import Rung
 from torra.tick.late_answers import LateAnswers
 from torra.tick.record import TickDebate, TickInputs
@@ -57,7 +58,7 @@ PICTURE_SHARE: Final = 0.1
 
 
 class Foresees(Protocol):
-    """What `plan` asks of a store (torra.store.brain.Brain.foresee)."""
+    """What `plan` asks of a store (torra.store.tick_store.TickStore)."""
 
     def foresee(
         self,
@@ -71,6 +72,19 @@ class Foresees(Protocol):
         together: Mapping[str, float],
     ) -> list[tuple[float, float]]:
         """Return what the consensus may come to where L1 alone counts for a tick."""
+        ...
+
+    def company(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        timeframes: Sequence[str],
+        elders: Mapping[str, float],
+    ) -> Company | None:
+        """Return what a verdict and its action hang on beside the scores of the tick itself.
+
+        None where that is not known: then nobody is asked about an opening.
+        """
         ...
 
 
@@ -154,13 +168,16 @@ class Answerers:
 class Plan:
     """How a tick is debated; `silent` is why no agent is asked, None when agents are.
 
-    `worst_usd` is the most that it can cost.
+    `worst_usd` is the most that it can cost. `pivotal`: agents could change the verdict, or would
+    confirm an opening. `company` is what a desk that consults a trader foresees openings by.
     """
 
     config: DebateSettings
     flags: tuple[str, ...] = ()
     silent: SourceType | None = None
     worst_usd: float = 0.0
+    pivotal: bool = False
+    company: Company | None = None
 
 
 def plan(
@@ -182,21 +199,29 @@ def plan(
     if answerers.submit is None:
         return Plan(config, ("not_asked",), SourceType.L1_ONLY)
     flags: tuple[str, ...] = ()
+    agents = config.agents
+    pivotal = (
+        agents.call_policy == "pivotal" or agents.rebuts() or bool(agents.consulted())
+    ) and _pivotal(inputs, key, profile, database)
     # Before the ladder: a tick that asks nobody costs nothing, so it leaves the rung where it is.
-    if config.agents.call_policy == "pivotal" and not _pivotal(inputs, key, profile, database):
+    if agents.call_policy == "pivotal" and not pivotal:
         # A sample is asked all the same, to measure what skipping leaves out.
-        if not call_policy.sampled(key.text, config.agents.pivotal_sample):
+        if not call_policy.sampled(key.text, agents.pivotal_sample):
             return Plan(config, (), SourceType.AGENT_SKIPPED)
         flags = ("pivotal_sample",)
+    company = _company(inputs, key, database) if agents.consulted() else None
     if answerers.account is None:
-        return Plan(config, flags)
+        return Plan(config, flags, pivotal=pivotal, company=company)
     rung = answerers.account.rung(config.agents, AGENTS, beside=beside)
     if not rung.asked:
         return Plan(config, (*flags, "budget"), SourceType.L1_ONLY)
     if rung.settings != config.agents:
         flags = (*flags, f"ladder:{rung.name}")
     config = config.model_copy(update={"agents": rung.settings})
-    return Plan(config, flags, worst_usd=rung.worst_usd)
+    return Plan(
+        config, flags, worst_usd=rung.worst_usd, pivotal=pivotal,
+        company=company if rung.settings.consulted() else None,
+    )  # fmt: skip
 
 
 def hold(
@@ -229,11 +254,14 @@ def hold(
         else:
             # A replay is shown the chart of then, or none, as it was.
             picture, seen = answerers.picture(), ()
-        context = replace(context, picture=picture)
+        context = replace(context, picture=picture, pivotal=plan.pivotal)
         late = LateAnswers(answerers.submit, clock.monotonic)
         if not is_immediate(answerers.submit):  # what answers at once brings nothing later
             answerers = replace(answerers, submit=late.submit)
-        spoken = _deliberate(context, key, plan.config, answerers, clock, deadline, shadow=shadow)
+        spoken = _deliberate(
+            context, key, plan, answerers, clock, deadline,
+            inputs=inputs, profile=profile, shadow=shadow,
+        )  # fmt: skip
         spoken = replace(spoken, flags=(*spoken.flags, *plan.flags, *seen))
     alone: Deliberation | None = None
     if shadow:
@@ -250,6 +278,7 @@ def hold(
         picture=context.picture,
         late=late,
         standing_in=alone,
+        company=plan.company,
     )
 
 
@@ -290,17 +319,26 @@ def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> 
     )
 
 
+def _company(inputs: TickInputs, key: TickKey, database: Foresees) -> Company | None:
+    length = duration(key.timeframe)
+    elders = {name: one for name, one in inputs.together.items() if duration(name) > length}
+    return database.company(key, inputs.as_of, inputs.instance.timeframes, elders)
+
+
 def _deliberate(
     context: DebateContext,
     key: TickKey,
-    config: DebateSettings,
+    plan: Plan,
     answerers: Answerers,
     clock: Clock,
     deadline: float,
     *,
+    inputs: TickInputs,
+    profile: Profile,
     shadow: bool,
 ) -> Deliberation:
-    submit = answerers.submit
+    """Hold the debate, ask the trader where an opening would stand, and settle what it cost."""
+    submit, config = answerers.submit, plan.config
     if submit is None:
         raise ValueError("nobody is there to be asked")
     purse = answerers.account and answerers.account.purse(
@@ -315,13 +353,30 @@ def _deliberate(
         config,
         paid,
         monotonic=clock.monotonic,
-        deadline=deadline,
+        deadline=deadline - _kept(plan, deadline - clock.monotonic()),
         reserve=purse.reserve if purse else None,
         agents=AGENTS,
         fallback=answerers.fallback or chart_scorer.score_chart,
         on_event=answerers.about(key, shadow=shadow),
     )
+    if plan.company is not None:
+        counted = spoken
+        if shadow:
+            counted = agent_framework.undebated(context, config, spoken.source_type)
+        opening = thesis.foresee(plan.company, inputs, counted, profile, key.timeframe)
+        if opening is not None:
+            line = thesis.Line(
+                paid, purse.reserve if purse else None, answerers.about(key, shadow=shadow),
+                clock.monotonic, deadline,
+            )  # fmt: skip
+            spoken = thesis.consulted(spoken, opening, context, config, profile, line)
     return purse.settled(spoken) if purse else spoken
+
+
+def _kept(plan: Plan, left: float) -> float:
+    """Return the seconds of a deadline that the debate leaves to the trader."""
+    keeps = plan.company is not None and plan.pivotal and left > 2 * CONSULT_SECONDS
+    return CONSULT_SECONDS if keeps else 0.0
 
 
 def _picture(

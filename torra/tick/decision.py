@@ -13,11 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import signal_bridge
+from agents.debate.deliberation import Consulted
 from instance_database import Saved, TickKey
 from torra.clock import duration, iso
 from torra.config import Instance, Profile
 from torra.failpoints import failpoint
 from torra.lessons.facts import situation_of
+from torra.lessons.lesson import Thesis
 from torra.store.tick_store import TickStore
 from torra.tick import approval, vetoed
 from torra.tick import record as tick_record
@@ -100,7 +102,9 @@ def decide(
             proposed = action.drafts
             action = _propose(key, inputs, decision, action, edges, now)
         signals = _enqueue(instance, key, inputs, action, database, now)
-        _keep_situation(instance, key, inputs, (*action.drafts, *proposed), begun, database)
+        drafts = (*action.drafts, *proposed)
+        asked = debated.deliberation.consulted
+        _keep_situation(instance, key, inputs, drafts, begun, asked, database)
         # The record holds its own time, so it is taken before the record is written.
         elapsed = (edges.clock.monotonic() - due) * 1000.0
         desk |= {"decided": iso(now), "signal_event": stands}
@@ -140,7 +144,7 @@ def _review(
     outer = (saved.low_consensus, saved.high_consensus)
     latched = sentiment_rules.release_latch(before, outer, profile.thresholds)
     position = database.position(instance.id)
-    veto = debated.counted.veto or latched.get(saved.verdict, False)
+    veto, declined = debated.counted.veto, debated.counted.declined
     known = dict(desk["exposure"])
     decision = Decision(
         verdict=saved.verdict,
@@ -148,7 +152,8 @@ def _review(
         atr=inputs.atr,
         # Gate and conviction are both at most 1: the desk can only shrink an opening.
         multiplier=_multiplier(debated, saved.verdict),
-        veto=veto,
+        veto=veto or latched.get(saved.verdict, False),
+        declined=declined == saved.verdict,
         opening_stands=stands,
         # The market's own, where a broker quotes: it stands among what the broker says.
         last_price=known.pop("last_price", None),
@@ -162,8 +167,9 @@ def _review(
         side: any(leg.kind == "open" for leg in intent(side, position, profile.on_opposite).legs)
         for side in latched
     }
+    vetoes = sentiment_rules.SIDES if veto else (declined,)
     latched = sentiment_rules.veto_latch(
-        latched, outer, profile.thresholds, veto=debated.counted.veto, openings=openings
+        latched, outer, profile.thresholds, vetoes=vetoes, openings=openings
     )
     # A tick that trades nothing (off, or a late bar) must not latch or free later ones.
     if profile.execution == "off":
@@ -180,17 +186,28 @@ def _keep_situation(
     inputs: TickInputs,
     drafts: Sequence[SignalDraft],
     begun: VetoedOpening | None,
+    asked: Consulted | None,
     database: TickStore,
 ) -> None:
     """Keep the market of an opening, for the lesson of its end: sent, proposed or vetoed."""
-    sids = {_opening_id(instance, key, one.side) for one in drafts if one.kind == "open"}
+    sides = {_opening_id(instance, key, one.side): one.side for one in drafts if one.kind == "open"}
     if begun is not None:
-        sids.add(begun.sid)
-    if not sids:
+        sides[begun.sid] = begun.side
+    if not sides:
         return
     seen = situation_of(inputs.bundle.features, inputs.l1)
-    for sid in sorted(sids):
-        database.keep_situation(sid, seen)
+    for sid, side in sorted(sides.items()):
+        database.keep_situation(sid, replace(seen, thesis=_thesis(asked, side)))
+
+
+def _thesis(asked: Consulted | None, side: str) -> Thesis | None:
+    """Return what the trader wrote of an opening of a side, None where it wrote nothing."""
+    if asked is None or asked.report is None or asked.side != side:
+        return None
+    told = asked.report
+    return Thesis(
+        told.claim, told.falsifiers, told.risks, told.horizon_bars, asked.tier, told.declined
+    )
 
 
 def _opening_id(instance: Instance, key: TickKey, side: str) -> str:

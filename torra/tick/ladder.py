@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Final
 
 from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
-from agents.contracts import CallBound, Role, SourceType, Submit
+from agents.contracts import CallBound, Role, SourceType, Submit, Tier
 from agents.debate.asking import REQUESTS_PER_AGENT
-from agents.registry import SCORER, Agent, seated
+from agents.registry import SCORER, TRADER, Agent, seated
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable
 from torra.providers.prices import PriceList
@@ -118,14 +118,23 @@ def tick_worst_case(
     roles, row = [seat.role for seat in seated(settings, agents)], settings.row()
     totals = [
         sum(
-            (settings.debate_rounds if stage.debates else 1) * most(role)
+            (settings.most_rounds() if stage.debates else 1) * most(role)
             for role in roles
             if role.kind in stage.kinds
         )
         for stage in row.stages
     ]
-    # the last stage and the fallback exclude each other
-    return sum(totals[:-1]) + max(totals[-1], most(SCORER))
+    # the last stage and the fallback exclude each other; who is consulted is asked of one tier
+    asked = [replace(TRADER.role, tier=tier) for tier in consulting_tiers(settings)]
+    consulted = max(map(most, asked), default=0.0)
+    return sum(totals[:-1]) + max(totals[-1], most(SCORER)) + consulted
+
+
+def consulting_tiers(settings: AgentSettings) -> tuple[Tier, ...]:
+    """Return the tiers of models that the trader of a desk may be asked of; () without one."""
+    if not settings.consulted():
+        return ()
+    return ("deep",) if settings.escalation.when == "off" else ("deep", "chief")
 
 
 def ladder(settings: AgentSettings) -> list[Rung]:

@@ -23,7 +23,7 @@ from agent_framework import Deliberation
 from agents.contracts import VECTORS
 from ath_calculator import Records, RecordScore
 from instance_database import Saved
-from scoring_rubric import RUBRIC_VERSION
+from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION
 from torra.clock import iso, parse
 from torra.config import Instance, Profile
 from torra.evidence.feature_bundle import Bundle
@@ -34,10 +34,11 @@ from torra.lessons.recall import NOTHING, Recalled
 from torra.market.bar_view import BarView
 from torra.market.spreads import NO_SPREADS, SpreadView
 from torra.plugins import loading as plugins
+from torra.store.tick_store import Company
 from torra.tick.late_answers import LateAnswers
 from torra.tick.rules_version import RULES_VERSION
 from torra.tick.sentence import Finished, Order, sentence
-from torra.tick.tick_record import LEAN_AGAINST
+from torra.tick.tick_record import LEAN_AGAINST, UNFORESEEN
 from torra.verdict.risk_engine import Action, SignalDraft
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
@@ -110,6 +111,7 @@ class TickDebate:
 
     `late` watches calls for which the tick no longer waits. `standing_in` is the record of an
     undebated desk; it counts in place of the real one while the agents only look on (shadow).
+    `company` is what openings were foreseen by, None at a desk that consults nobody.
     """
 
     deliberation: Deliberation
@@ -118,6 +120,7 @@ class TickDebate:
     picture: bytes | None = None
     late: LateAnswers | None = None
     standing_in: Deliberation | None = None
+    company: Company | None = None
 
     @property
     def counted(self) -> Deliberation:
@@ -162,7 +165,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         ],
         "sentence": sentence(finished(result, profile)),
         "source_type": str(debated.deliberation.source_type),
-        "flags": _flags(debated, result.saved.verdict),
+        "flags": _flags(result),
         "calls": len(debated.deliberation.calls),
         "cost_usd": debated.deliberation.cost_usd,
         "elapsed_ms": round(result.elapsed_ms, 3),
@@ -174,7 +177,11 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "now": iso(inputs.now),
         "before": dict(inputs.before),
         "desk": dict(result.desk),
-        "versions": {**versions(), **plugins.versions(_named(inputs.instance, profile))},
+        "versions": {
+            **versions(),
+            **({"firm": FIRM_VERSION} if profile.agents.row().ahead else {}),
+            **plugins.versions(_named(inputs.instance, profile)),
+        },
         "bars": describe(inputs.view, inputs.revision),
         "features": [
             {"id": item.id, "value": item.value, "unit": item.unit}
@@ -188,6 +195,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "outside": None if inputs.outside is None else told_outside(inputs.outside),
         # Where there are none a record has not a letter of it.
         **({"lessons": inputs.lessons.as_dict()} if inputs.lessons else {}),
+        **({"company": debated.company.as_dict()} if debated.company else {}),
         "skipped": None,
     }
 
@@ -214,7 +222,7 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         denied=[str(reason) for reason in result.action.denied],
         orders=orders,
         vetoed=debated.counted.ruling.veto,
-        against=LEAN_AGAINST in _flags(debated, saved.verdict),
+        against=LEAN_AGAINST in _flags(result),
         source=str(debated.deliberation.source_type),
         flags=debated.deliberation.flags,
         push=debated.deliberation.panel.push,
@@ -397,10 +405,19 @@ def _gate(debated: TickDebate) -> dict[str, Any]:
     }
 
 
-def _flags(debated: TickDebate, verdict: str) -> list[str]:
+def _flags(result: TickResult) -> list[str]:
     """Return what is to be known of the tick as a whole; `deliberation.flags` are the debate's."""
-    against = debated.counted.panel.agreement(verdict).leans_against
-    return [LEAN_AGAINST] if against else []
+    against = result.debated.counted.panel.agreement(result.saved.verdict).leans_against
+    return [*([LEAN_AGAINST] if against else []), *([UNFORESEEN] if _unforeseen(result) else [])]
+
+
+def _unforeseen(result: TickResult) -> bool:
+    """Tell whether an opening is made that a trader might have been asked about, and was not."""
+    debated, asked = result.debated, result.debated.deliberation.consulted
+    opened = [one.side for one in (*result.action.drafts, *result.proposed) if one.kind == "open"]
+    if debated.company is None or not opened or not debated.deliberation.reports:
+        return False
+    return asked is None or asked.side not in opened
 
 
 def _opening(signals: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

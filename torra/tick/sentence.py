@@ -72,6 +72,7 @@ CAUSES: Final[Mapping[str, str]] = MappingProxyType(
         _R.TRADING_REDUCING: "the desk may only close",
         _R.GATE_VETO: "the gate's veto of this side holds",
         _R.GATE_CANNOT_OPEN: "only the gate's cut would open it",
+        _R.TRADER_DECLINED: "the trader declined it",
         _R.DUPLICATE_SIGNAL: "its order is out already",
         _R.COOLDOWN: "this side rests after a losing trade",
         _R.STALE_BAR: "the bar is too old",

@@ -45,6 +45,9 @@ HOSTED: Final = "HOSTED"
 LEAN_AGAINST: Final = "AGENTS_LEAN_AGAINST"
 """Flag of a tick that gives BUY or SELL while the desk's own words push the other way."""
 
+UNFORESEEN: Final = "unforeseen"
+"""Flag of an opening that the trader was not asked about, because it was not foreseen."""
+
 
 class Else:
     """What stands for a value of another type; without any, it is no item of its list or dict."""

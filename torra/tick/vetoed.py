@@ -35,8 +35,11 @@ from torra.verdict.vetoed import VetoedOpening
 
 log = logging.getLogger("torra")
 
-VETOED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.GATE_CANNOT_OPEN.value))
-"""Reasons of an opening that the gate took away."""
+VETOED: Final = frozenset(
+    one.value
+    for one in (DenyReason.GATE_VETO, DenyReason.GATE_CANNOT_OPEN, DenyReason.TRADER_DECLINED)
+)
+"""Reasons of an opening that the gate or the trader took away."""
 
 LOTS: Final = 1.0
 """Any size will do: the result is in R."""

@@ -19,6 +19,7 @@ class DenyReason(StrEnum):
     TRADING_REDUCING = "TRADING_REDUCING"
     GATE_VETO = "GATE_VETO"
     GATE_CANNOT_OPEN = "GATE_CANNOT_OPEN"
+    TRADER_DECLINED = "TRADER_DECLINED"
     DUPLICATE_SIGNAL = "DUPLICATE_SIGNAL"
     COOLDOWN = "COOLDOWN"
     STALE_BAR = "STALE_BAR"
@@ -77,6 +78,11 @@ DENIALS: Final[Mapping[DenyReason, Denial]] = {
     _R.GATE_CANNOT_OPEN: Denial(
         "the opening would stand only because the gate lowered an adjustment",
         "design, section 5",
+        ENGINE,
+    ),
+    _R.TRADER_DECLINED: Denial(
+        "the trader declines the opening that it was asked about",
+        "document 000; docs/debate.md",
         ENGINE,
     ),
     _R.DUPLICATE_SIGNAL: Denial(

@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol
 
 from torra.config import Profile, SymbolSpec
 from torra.verdict.deny_reasons import DENIALS, Denial, DenyReason, deny_table
@@ -80,6 +80,27 @@ HALTING: Final = (DenyReason.REPEATED_EXECUTION, DenyReason.MESSAGE_RATE)
 """Reasons that halt the desk (RTS 6 Art. 15), the first one to be named first."""
 
 
+class Holding(Protocol):
+    """What of a position decides which orders a verdict asks for."""
+
+    @property
+    def side(self) -> PositionSide:
+        """Which side it is on."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """CLOSING, or the state of its signal."""
+        ...
+
+
+class Held(NamedTuple):
+    """That much of a position, and no more."""
+
+    side: PositionSide
+    state: str
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """An open position, or an opening that is under way."""
@@ -122,7 +143,7 @@ class Decision:
     """A verdict, and what is known of the opening that it asks for; see `Ticket` for the rest.
 
     `price` is where the opening would enter, `last_price` the market's when that is another one.
-    `multiplier`, in [0, 1], scales the size.
+    `multiplier`, in [0, 1], scales the size. `declined`: the trader would not make the opening.
     """
 
     verdict: str
@@ -135,6 +156,7 @@ class Decision:
     bar_age: float = 0.0
     score_age: float = 0.0
     duplicate: bool = False
+    declined: bool = False
 
 
 class Leg(NamedTuple):
@@ -206,6 +228,7 @@ def review(
         veto=decision.veto,
         opening_stands=decision.opening_stands,
         duplicate=decision.duplicate,
+        declined=decision.declined,
     )
     # The close goes out first: the opening meets the account that it leaves behind.
     if leaving:
@@ -218,7 +241,7 @@ def review(
     return Action(wanted.name, wanted.reason, (*closing, draft))
 
 
-def intent(verdict: str, position: Position | None, on_opposite: str) -> Intent:
+def intent(verdict: str, position: Holding | None, on_opposite: str) -> Intent:
     """Return what a verdict asks for, given the position; REVERSE is a close, then an opening."""
     if verdict not in ("BUY", "SELL"):
         return Intent("HOLD", (), "THRESHOLD")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from itertools import takewhile
@@ -281,19 +281,21 @@ def veto_latch(
     outer: tuple[float, float],
     thresholds: Thresholds,
     *,
-    veto: bool,
+    vetoes: Collection[str],
     openings: Mapping[str, bool],
 ) -> dict[str, bool]:
     """Return the latch after a tick (docs/debate.md).
 
-    `veto` says that the gate vetoed this tick, `openings` on which sides a verdict would have
-    opened a position. A veto latches each such side whose outer consensus is past its threshold.
+    `vetoes` are the sides on which this tick's openings were vetoed, `openings` says on which of
+    them a verdict would have opened a position. A veto latches each such side whose outer consensus
+    is past its threshold; it does nothing to the other one.
     """
     kept = release_latch(latched, outer, thresholds)
     # As if both sides were latched: what is left is which thresholds are passed now.
     past = release_latch(dict.fromkeys(SIDES, True), outer, thresholds)
     return {
-        side: kept[side] or (veto and past[side] and openings.get(side, False)) for side in SIDES
+        side: kept[side] or (side in vetoes and past[side] and openings.get(side, False))
+        for side in SIDES
     }
 
 

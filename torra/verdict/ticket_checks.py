@@ -34,7 +34,8 @@ class Ticket:
 
     `price` is the last price, `bar_age` the bars since the deciding bar closed. `score_age` is the
     verdict's age as a share of the life that its signal, or its proposal, has: at 1 it is over.
-    `veto` is the gate's or the latch's; `duplicate` says that the decision has its signal already.
+    `veto` is the gate's or the latch's, `declined` the trader's; `duplicate` says that the decision
+    has its signal already.
     """
 
     side: Side
@@ -46,6 +47,7 @@ class Ticket:
     veto: bool = False
     opening_stands: bool = True
     duplicate: bool = False
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,7 @@ def _moment(ticket: Ticket, account: Account, profile: Profile) -> dict[DenyReas
         DenyReason.TRADING_REDUCING: account.trading_state == "REDUCING",
         DenyReason.GATE_VETO: ticket.veto,
         DenyReason.GATE_CANNOT_OPEN: not ticket.opening_stands,
+        DenyReason.TRADER_DECLINED: ticket.declined,
         DenyReason.DUPLICATE_SIGNAL: ticket.duplicate,
         DenyReason.STALE_BAR: ticket.bar_age > profile.gate.max_bar_age,
         DenyReason.STALE_SCORE: ticket.score_age >= 1,

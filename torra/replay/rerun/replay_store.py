@@ -15,12 +15,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
 
-from instance_database import MARKOV_HISTORY, Database, Saved
+from instance_database import MARKOV_HISTORY, Database, Saved, TickKey
 from torra.clock import Simulated, System, parse
 from torra.config import Profile
 from torra.lessons.lesson import LessonFacts, Words
 from torra.store.migrations import LEGACY_COLUMNS
-from torra.verdict.risk_engine import DenyReason, TradingState
+from torra.store.tick_store import Company
+from torra.verdict.risk_engine import DenyReason, Held, TradingState
 from torra.verdict.signal_states import EXECUTED
 from torra.verdict.vetoed import VetoedOpening
 
@@ -152,6 +153,21 @@ class JournalDatabase(Database):
         self._looks_under = None
         self._catch_up()
         return super().save_sentiment(*args, **values)
+
+    def company(
+        self,
+        key: TickKey,
+        close_time: datetime,
+        timeframes: Sequence[str],
+        elders: Mapping[str, float],
+    ) -> Company:
+        """Return what the tick hung on; what its close has done here already it did not see."""
+        found = super().company(key, close_time, timeframes, elders)
+        told = self._told.get("company")
+        if told is None:
+            return found
+        held = told["held"] and Held(*told["held"])
+        return found._replace(held=held, latched=frozenset(told["latched"]))
 
     # --- lessons: no tick learns here, each is told what it was told then -------------------------
 
