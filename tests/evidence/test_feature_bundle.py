@@ -35,7 +35,7 @@ from torra.evidence.feature_bundle import (
     plain,
 )
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.evidence.outside_readings import BLOCKS
+from torra.evidence.outside_readings import BLOCKS, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.evidence.vendor_figures import BESIDE
 from torra.market.regime import REGIME_READS, REGIMES
@@ -230,6 +230,21 @@ def test_without_feeds_the_bundle_is_whole_and_says_so() -> None:
         "source.fundamentals": "off",
         **dict.fromkeys(("source.macro", "source.cot", "source.derivs", "source.company"), "off"),
     }
+
+
+@cases(
+    ("numbers", "flag"),
+    [
+        ({"cot.net_rank": 61.0}, 1.0),
+        ({"positioning.own": 0.0}, 1.0),
+        ({"derivs.put_call": 0.9}, 1.0),
+        ({"cot.net_rank": None, "macro.vix": 20.0}, 0.0),
+        ({"cot.net_rank": math.nan}, 0.0),
+    ],
+)
+def test_positions_are_there_where_one_is_known(numbers: dict[str, Any], flag: float) -> None:
+    found = values(bundle(outside=OutsideView(numbers)))
+    assert found["sentiment.positioning_available"] == flag
 
 
 def test_what_is_not_a_number_is_none() -> None:
