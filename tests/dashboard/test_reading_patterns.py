@@ -162,15 +162,18 @@ def test_a_proposal_is_read_by_its_checks_of_now() -> None:
 def test_every_number_in_the_words_is_that_of_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     """The constants are set to numbers that nobody would write: no other one may be left."""
     told = {
-        "OPPOSITION_COST": (0.31, "31%"), "LEANING_SHARE": (0.37, "37%"),
+        "OPPOSITION_COST": (0.31, "31 %"), "LEANING_SHARE": (0.37, "37 %"),
         "ESCALATION_AT": (0.83, "0.83"), "WEAK_CONVICTION": (0.29, "0.29"), "STOP_ATR": (7, "7"),
-        "TARGET_R": (11, "11"), "FARTHEST_STOP_ATR": (13, "13"), "QUIET_UPTO": (17.0, "17"),
-        "VOLATILE_FROM": (81.0, "19"),
+        "TARGET_R": (11, "11"), "FARTHEST_STOP_ATR": (13, "13"), "QUIET_UPTO": (17.0, "17 %"),
+        "VOLATILE_FROM": (81.0, "19 %"),
     }  # fmt: skip
     for name, (value, _) in told.items():
         monkeypatch.setattr(reading_patterns, name, value)
     words = " ".join(f"{one.means} {one.do} {one.firm}" for one in reading_patterns.patterns())
-    assert set(re.findall(r"\d[\d.]*%?", words)) == {shown for _, shown in told.values()}
+    words = words.replace("\u00a0", " ")
+    assert set(re.findall(r"\d(?:[\d.]*\d)?(?: %)?", words)) == {
+        shown for _, shown in told.values()
+    }
     # and the rules that find them follow the same numbers
     assert found(tick(**{**QUIET, "conviction": 0.8, "signals": OPEN})) == []
     assert found(tick(**{**QUIET, "conviction": 0.3})) == []

@@ -91,8 +91,9 @@ def _of_the_agents() -> tuple[Pattern, ...]:
             "split",
             "The analysts are split",
             "Real doubt, and the size counts it already: full opposition takes "
-            f"{OPPOSITION_COST:.0%} off the conviction, a part of it a part. Where the agents as a "
-            f"whole push against the trade, at most {LEANING_SHARE:.0%} of it is left.",
+            f"{_percent(OPPOSITION_COST)} off the conviction, a part of it a part. Where the "
+            "agents as a whole push against the trade, at most "
+            f"{_percent(LEANING_SHARE)} of it is left.",
             "Read who disagrees on what, and what would prove each case wrong.",
             _split,
             "Read whose case the manager found stronger, and why.",
@@ -118,8 +119,8 @@ def _of_the_agents() -> tuple[Pattern, ...]:
         Pattern(
             "weak",
             "Low conviction",
-            f"A conviction below {WEAK_CONVICTION:.2f}: the debate was close, or analysts pushed "
-            "against the trade. Little of its size is left.",
+            f"A conviction below {WEAK_CONVICTION:.2f}: the debate was close, the agents were "
+            "unsure, or some pushed against the trade. Little of its size is left.",
             "Think twice. The case against it says who objects, and to what.",
             _weak,
         ),
@@ -131,8 +132,8 @@ def _of_the_order() -> tuple[Pattern, ...]:
         Pattern(
             "refused",
             "A check refused it",
-            "A hard stop: the order breaks a limit of the desk. The code beside it says which.",
-            "Leave it: no button sends it. A wrong limit is changed in the profile, not for one "
+            "A hard stop: the order breaks a rule of the desk. The code beside it says which.",
+            "Leave it: no button sends it. A wrong rule is changed in the profile, not for one "
             "trade.",
             _refused,
         ),
@@ -140,8 +141,9 @@ def _of_the_order() -> tuple[Pattern, ...]:
             "levels",
             "Stop and target look tight or wide",
             f"That is volatility talking, not a guess. The stop lies {STOP_ATR} × ATR from the "
-            f"entry, the target {TARGET_R} R away. The ATR is now in the lowest {QUIET_UPTO:g} % "
-            f"or the highest {100 - VOLATILE_FROM:g} % of its own past.",
+            f"entry, the target {TARGET_R} R away. The ATR is now in the lowest "
+            f"{_percent(QUIET_UPTO / 100)} or the highest {_percent(1 - VOLATILE_FROM / 100)} of "
+            "its own past.",
             "Leave them where they are: the lots were reckoned for this distance. A stop more than "
             f"{FARTHEST_STOP_ATR} × ATR away is refused.",
             _levels,
@@ -155,6 +157,10 @@ def _of_the_order() -> tuple[Pattern, ...]:
             _news,
         ),
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}\u00a0%"
 
 
 # --- the rules ------------------------------------------------------------------------------------
