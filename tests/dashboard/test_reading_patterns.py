@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.contracts import VECTORS
 from tests.cases import cases
-from tests.doubles.page_reader import get
+from tests.doubles.page_reader import Page, get
+from tests.doubles.visitors import bearer
 from tests.worlds.demo_full_desk import CASES, FullDeskView
 from tests.worlds.demo_view import STREAMS, ScriptedView, bars
+from tests.worlds.screens import desk_app
 from torra.dashboard.record import reading_patterns
 from torra.tick.tick_record import TickRecord
 
@@ -218,3 +221,15 @@ def test_a_manager_is_named_where_one_sits() -> None:
     section = words.partition("Eight patterns, read at a glance")[2].partition("The life of")[0]
     assert section and not re.search(r"manager|trader", section)
     assert {one.slug for one in reading_patterns.patterns() if one.firm} == {"split", "clean"}
+
+
+def test_help_tells_of_a_manager_where_a_desk_seats_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = desk_app(tmp_path)
+    told = [one.firm for one in reading_patterns.patterns() if one.firm]
+    for seat in ("nobody", "bull_researcher"):
+        monkeypatch.setattr(reading_patterns, "FIRM_SEAT", seat)
+        page = Page(app.test_client().get("/help", headers=bearer("read")).text)
+        words = " ".join(page.text.split())
+        assert [firm in words for firm in told] == [seat != "nobody"] * 2
