@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent_config import CONFIDENCE_WEIGHT, LEANING_SHARE, OPPOSITION_COST
+from agent_config import CONFIDENCE_WEIGHT, LEANING_SHARE, OPPOSITION_COST, EscalationSettings
 from agents.contracts import SIDES
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.agreement import OLD_NEUTRAL
@@ -23,9 +23,9 @@ from torra.market.regime import PERCENTILE, QUIET_UPTO, VOLATILE_FROM
 from torra.tick.tick_record import ProposedOrder, ReportRecord, SignalRecord, TickRecord
 from torra.verdict.order_levels import FARTHEST_STOP_ATR, STOP_ATR, TARGET_R
 
-ESCALATION_AT: Final = 0.75
-"""Conviction from which a signal is a clean one, and a firm's trader is asked at the chief tier
-(document 000).
+ESCALATION_AT: Final[float] = EscalationSettings().at
+"""Conviction from which a signal is a clean one: that from which a firm's trader is asked at the
+chief tier, unless its profile says otherwise.
 """
 
 WEAK_CONVICTION: Final = 0.45
