@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent_config import MODES
 from instance_database import Database, TickKey
 from torra.clock import Simulated, System, duration, parse
 from torra.config import Instance, NewsSettings, Profile, validate
@@ -160,6 +161,7 @@ def _profile(options: argparse.Namespace) -> Profile:
         "agents": {
             "mode": options.mode,
             "timeout_seconds": 900,
+            "influence": "full",
             "include_news": bool(options.headlines),
         },
         "news": news,
@@ -184,7 +186,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--symbol", default="XAUUSD")
     parser.add_argument("--timeframe", default="M15")
     parser.add_argument("--ticks", type=int, default=TICKS)
-    parser.add_argument("--mode", default="full", choices=("full", "budget"))
+    parser.add_argument("--mode", default="full", choices=tuple(MODES))
     parser.add_argument("--headlines", default="", help="JSON lines of headlines (docs/news.md)")
     parser.add_argument("--events", default="", help="calendar of events (docs/events.md)")
     parser.add_argument("--json", action="store_true")

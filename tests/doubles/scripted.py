@@ -134,11 +134,8 @@ def completion(entry: Any) -> Any:
 
 def honest(request: Request) -> dict[str, Any]:
     """A reply that fits the role's schema and cites what it was shown."""
-    if request.role.kind == "gate":
-        return ruling(request)
-    if request.role.kind == "scorer":
-        return chart(request)
-    return report(request)
+    made = {"gate": ruling, "scorer": chart, "arbiter": judgement, "trader": thesis}
+    return made.get(request.role.kind, report)(request)
 
 
 OWN_FIELDS: Final[Mapping[str, Any]] = {
@@ -152,8 +149,10 @@ OWN_FIELDS: Final[Mapping[str, Any]] = {
         "investor_confidence": 1,
         "risk_profile_change": -1,
     },
+    "horizon": "bars_16",
+    "risks": ["RSI may turn from 61."],
 }
-"""Fields that only a researcher's case or the news agent's report has; others pass them over."""
+"""Fields that only some reports have: a case, the news, those of a firm; others pass them over."""
 
 
 def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
@@ -187,7 +186,7 @@ def old_report(request: Request | None = None, **changes: Any) -> dict[str, Any]
     """A valid report of the shape before there were claims and points; see `report`."""
     value = changes.pop("value", 0.1)
     own = _own_fields(request)
-    own.pop("rebuttals", None)
+    own = {name: own[name] for name in own.keys() & {"falsifiers", "ordinals"}}
     return (
         own
         | {
@@ -246,6 +245,38 @@ def ruling(request: Request | None = None, **changes: Any) -> dict[str, Any]:
         "confidence": "high",
         "reasoning": "Nothing to add.",
         "evidence": [],
+    } | changes
+
+
+def judgement(request: Request | None = None, **changes: Any) -> dict[str, Any]:
+    """A valid judgement of an arbiter."""
+    return {
+        "symbol": "XAUUSD" if request is None else request.symbol,
+        "winner": "LONG",
+        "claim": "Long: RSI at 61 carries the bull's case.",
+        "points_for": _points(request),
+        "points_against": [],
+        "weights": {"bull_researcher": 0.75, "bear_researcher": 0.5},
+        "confidence": "high",
+        "evidence": _cited(request),
+        "horizon": "bars_16",
+    } | changes
+
+
+def thesis(request: Request | None = None, **changes: Any) -> dict[str, Any]:
+    """A valid thesis of a trader that does not decline."""
+    return {
+        "symbol": "XAUUSD" if request is None else request.symbol,
+        "claim": "Trade: RSI at 61 leads.",
+        "points_for": _points(request),
+        "points_against": [],
+        "invalidation": [],
+        "risks": ["RSI may turn from 61."],
+        "horizon_bars": 16,
+        "decline": False,
+        "reason_code": "NONE",
+        "confidence": "high",
+        "evidence": _cited(request),
     } | changes
 
 
