@@ -75,6 +75,9 @@ REVIEWER: Final = Role(
 )
 """Who writes of a closed trade, beside the ticks; it has no seat at a desk either."""
 
+UNSEATED: Final = (SCORER, REVIEWER)
+"""Roles without a seat, which may have a model and caps of their own all the same."""
+
 
 def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> tuple[Agent, ...]:
     """Return the desk in asking order, the gate last. Raises ValueError for a desk that cannot be.
