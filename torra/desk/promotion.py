@@ -56,6 +56,9 @@ ACTOR: Final = "promotion rule"
 NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "picture_file"))
 """Settings of the agents that do not change what they say."""
 
+LATER: Final = frozenset(("role_caps", "fallback_models"))
+"""Settings of the agents that came later and say nothing until something is written."""
+
 CODE: Final = "rules"
 """A provider whose replies come from this program: another version is another setting."""
 
@@ -437,7 +440,10 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
             name: value
             for name, value in agents.model_dump(mode="json").items()
             # What is told of lessons is no part of a setting that is told of none.
-            if name not in NO_MATTER and (name != "memory" or agents.remembers())
+            if name not in NO_MATTER
+            and (name != "memory" or agents.remembers())
+            # Left out while nothing is written: a setting of before them keeps its standing.
+            and (name not in LATER or value)
         },
         "gate": profile.gate.model_dump(),
         "weights": profile.sentiment_weights.model_dump(),
