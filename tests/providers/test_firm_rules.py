@@ -158,6 +158,7 @@ def check_ahead(reply: dict[str, Any], told: AgentReport) -> None:
     assert told.horizon == reply["horizon"]
     risks = reply.get("risks", [])
     assert told.risks == tuple(risks) and len(risks) <= 2
+    assert not {f"{one['says']}, {one['why']}." for one in reply["points_against"]} & set(risks)
     for risk in risks:
         check_sentence(risk)
         assert ids_of(risk), risk
