@@ -33,6 +33,7 @@ from agents.contracts import (
     DebateContext,
     Evidence,
     Feature,
+    Horizon,
     Point,
     Prompt,
     Rebuttal,
@@ -206,9 +207,10 @@ def at_the_firm(role: str, **changes: Any) -> DebateContext:
     Risks are for the manager and for who is asked of a trade.
     """
     about = replace(at_the_desk(picture=b"png", **changes), ahead=True)
+    times: tuple[Horizon, ...] = ("bars_16", "session", "bars_4", "days")
     analysts = tuple(
-        one if one.abstained else replace(one, horizon=horizon)
-        for one, horizon in zip(ANALYSTS, ("bars_16", "session", "bars_4", ""), strict=True)
+        one if one.abstained else replace(one, horizon=time)
+        for one, time in zip(ANALYSTS, times, strict=True)
     )
     judged = a_report(
         "research_manager", None, winner="LONG", horizon="bars_16",
