@@ -254,6 +254,19 @@ def test_a_lone_surrogate_is_garbage_where_a_reply_came_as_an_object() -> None:
             replies.read(SHAPES[role.id], reply, role, FOUND)
 
 
+@cases(
+    "changes",
+    [{"claim": "\ud800"}, {"risks": ("\ud800",)}, {"falsifiers": ("\udfff",)}, {"reason": "\ud800"},
+     {"points_for": (Point("\ud800", "technical.macd", 1.25),)},
+     {"evidence": (Evidence("technical.macd", "\ud800"),)}],
+)  # fmt: skip
+def test_a_lone_surrogate_of_another_hand_is_garbage_too(changes: dict[str, Any]) -> None:
+    handed = AgentReport("somebody", winner="NONE", **changes)
+    for role in (MANAGER, TRADER.role, TECHNICAL):
+        with pytest.raises(ModelUnavailable, match="garbage"):
+            replies.held_to(handed, role, FOUND)
+
+
 # --- ten thousand hostile ones --------------------------------------------------------------------
 
 TEXTS = st.one_of(

@@ -124,7 +124,7 @@ def order(side: str, values: Values = UP_MARKET, **changes: float | str | None) 
 
 def test_what_a_firm_says_on_the_shipped_sample(scaled: Scale, record_property: Any) -> None:
     """Each reply fits its shape and stands as it was said; no id, no code, no claim twice."""
-    heard = listen("firm", scaled(2_000) if scaled.whole else 6)
+    heard = listen("firm", scaled(5_000) if scaled.whole else 6)
     seen: Counter[str] = Counter()
     claims: dict[tuple[str, ...], list[str]] = {}
     for asked, reply in heard:
@@ -158,6 +158,7 @@ def check_ahead(reply: dict[str, Any], told: AgentReport) -> None:
     assert told.horizon == reply["horizon"]
     risks = reply.get("risks", [])
     assert told.risks == tuple(risks) and len(risks) <= 2
+    assert not {f"{one['says']}, {one['why']}." for one in reply["points_against"]} & set(risks)
     for risk in risks:
         check_sentence(risk)
         assert ids_of(risk), risk
