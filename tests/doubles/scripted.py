@@ -28,6 +28,7 @@ from typing import Any, Final
 from agent_config import AgentSettings, DebateSettings, GateSettings
 from agent_framework import deliberate
 from agents.contracts import (
+    SIDES,
     VECTORS,
     AgentReport,
     Completion,
@@ -138,6 +139,10 @@ def honest(request: Request) -> dict[str, Any]:
         return ruling(request)
     if request.role.kind == "scorer":
         return chart(request)
+    if request.role.kind == "arbiter":
+        return judgement(request)
+    if request.role.kind == "trader":
+        return thesis(request)
     return report(request)
 
 
@@ -152,8 +157,10 @@ OWN_FIELDS: Final[Mapping[str, Any]] = {
         "investor_confidence": 1,
         "risk_profile_change": -1,
     },
+    "horizon": "bars_4",
+    "risks": ["a gap"],
 }
-"""Fields that only a researcher's case or the news agent's report has; others pass them over."""
+"""Fields that only some reports have: a researcher's, the news agent's, a firm's."""
 
 
 def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
@@ -246,6 +253,38 @@ def ruling(request: Request | None = None, **changes: Any) -> dict[str, Any]:
         "confidence": "high",
         "reasoning": "Nothing to add.",
         "evidence": [],
+    } | changes
+
+
+def judgement(request: Request | None = None, **changes: Any) -> dict[str, Any]:
+    """A valid reply of the research manager."""
+    return {
+        "symbol": "XAUUSD" if request is None else request.symbol,
+        "claim": "The bull case is the better one at RSI 61.",
+        "points_for": _points(request),
+        "points_against": [],
+        "winner": "LONG",
+        "weights": dict.fromkeys(SIDES, 1.0),
+        "confidence": "high",
+        "horizon": "bars_4",
+        "evidence": _cited(request),
+    } | changes
+
+
+def thesis(request: Request | None = None, **changes: Any) -> dict[str, Any]:
+    """A valid reply of the trader, who makes the opening that it is asked about."""
+    return {
+        "symbol": "XAUUSD" if request is None else request.symbol,
+        "claim": "The opening stands on RSI 61.",
+        "points_for": _points(request),
+        "points_against": [],
+        "invalidation": [],
+        "risks": ["a gap"],
+        "horizon_bars": 16,
+        "decline": False,
+        "reason_code": "NONE",
+        "confidence": "high",
+        "evidence": _cited(request),
     } | changes
 
 

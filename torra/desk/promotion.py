@@ -29,16 +29,17 @@ import pandas as pd
 from numpy.random import PCG64, Generator
 from pydantic import ValidationError
 
-from agents.registry import SCORER, seated
+from agent_config import AgentSettings
+from agents.registry import SCORER, TRADER, seated
 from instance_database import Database
-from scoring_rubric import MEMORY_VERSION, RUBRIC_VERSION
+from scoring_rubric import FIRM_VERSION, MEMORY_VERSION, RUBRIC_VERSION
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.journal_ticks import tick_of
 from torra.errors import StoreUnavailable
 from torra.evaluation import promotion_evidence, promotion_rule
 from torra.evaluation.observations import TickSeen
-from torra.evaluation.opinion_table import spoke
+from torra.evaluation.opinion_table import OPINIONS, spoke
 from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 from torra.evaluation.promotion_evidence import HORIZON
 from torra.evaluation.promotion_rule import RULE, Rule, Standing
@@ -55,6 +56,11 @@ ACTOR: Final = "promotion rule"
 
 NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "picture_file"))
 """Settings of the agents that do not change what they say."""
+
+LATER: Final = frozenset(
+    ("rebuttal", "escalation", "chief_think_model", "fallback_models", "role_caps")
+)
+"""Settings that came after the first standings: as they usually are they cost no desk its own."""
 
 CODE: Final = "rules"
 """A provider whose replies come from this program: another version is another setting."""
@@ -242,7 +248,7 @@ def waiting_of(ticks: Sequence[TickSeen], pool: promotion_evidence.Pool) -> int:
 
 def heard_on(tick: TickSeen) -> bool:
     """Return whether anybody but the gate was heard on a tick."""
-    return any(spoke(one) for one in tick.opinions if one.kind != "gate")
+    return any(spoke(one) for one in tick.opinions if one.kind in OPINIONS)
 
 
 def standing_of(database: Database, mark: str) -> tuple[Standing, int]:
@@ -356,22 +362,22 @@ class Fingerprints:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._profiles: dict[str, dict[str, Profile]] = {}
-        self._known: dict[tuple[str, str, str, str], str | None] = {}
+        self._known: dict[tuple[str, str, str, str, str], str | None] = {}
 
     def of(self, row: Mapping[str, Any]) -> str | None:
         """Return the fingerprint of a row of StandingStore.observed; None where it is not known."""
         record = row["record"]
         names = ("profile", "versions.rubric", "versions.torra")
         digest, rubric, code = (str(record[name]) for name in names)
-        key = str(row["instance"]), digest, rubric, code
+        key = str(row["instance"]), digest, rubric, code, str(record["versions.firm"] or "")
         if key not in self._known:
             self._known[key] = self._made(*key)
         return self._known[key]
 
-    def _made(self, instance: str, digest: str, rubric: str, code: str) -> str | None:
+    def _made(self, instance: str, digest: str, rubric: str, code: str, firm: str) -> str | None:
         profile = self._of_instance(instance).get(digest)
         try:
-            return None if profile is None else fingerprint(profile, rubric, code)
+            return None if profile is None else fingerprint(profile, rubric, code, firm)
         except ValueError:
             return None  # a desk that this version cannot seat
 
@@ -389,13 +395,18 @@ class Fingerprints:
         return known
 
 
-def fingerprint(profile: Profile, rubric: str = RUBRIC_VERSION, code: str | None = None) -> str:
+def fingerprint(
+    profile: Profile,
+    rubric: str = RUBRIC_VERSION,
+    code: str | None = None,
+    firm: str = FIRM_VERSION,
+) -> str:
     """Return what the agents of a profile are: 16 hexadecimal characters.
 
-    It covers the prompts (by `rubric`), the models, every setting of agents, gate, weights and
+    It covers the prompts (by `rubric`, and `firm` of a desk that speaks of the time ahead), models, every setting of agents, gate, weights and
     thresholds, and, where the rules answer, the program's version (`code`; None: this one).
     """
-    return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"])
+    return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"], firm)
 
 
 FIRST_FORM: Final = "high"
@@ -423,22 +434,23 @@ def _mark(text: str) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _fingerprint(told: str, rubric: str, code: str) -> str:
+def _fingerprint(told: str, rubric: str, code: str, firm: str) -> str:
     profile = Profile.model_validate_json(told)
     agents = profile.agents
     roles = [*(seat.role for seat in seated(agents)), SCORER]
+    consulted = agents.tiers() if agents.consulted() else ()
     covered = {
         "rubric": rubric,
         # Of words that are told to a desk with a memory alone.
         **({"memory": MEMORY_VERSION} if agents.remembers() else {}),
+        # Likewise of words that a firm alone is told.
+        **({"firm": firm} if agents.row().ahead else {}),
         "code": code if CODE in agents.vendors() else "",
-        "models": {role.id: agents.model(role.id, role.tier) for role in roles},
-        "agents": {
-            name: value
-            for name, value in agents.model_dump(mode="json").items()
-            # What is told of lessons is no part of a setting that is told of none.
-            if name not in NO_MATTER and (name != "memory" or agents.remembers())
+        "models": {
+            **{role.id: agents.model(role.id, role.tier) for role in roles},
+            **{f"{TRADER.role.id}.{tier}": agents.model(TRADER.role.id, tier) for tier in consulted},
         },
+        "agents": _said_by(agents),
         "gate": profile.gate.model_dump(),
         "weights": profile.sentiment_weights.model_dump(),
         # Left out for the first form: a setting of before the switch keeps its standing.
@@ -448,6 +460,19 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
     }
     text = json.dumps(covered, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _said_by(agents: AgentSettings) -> dict[str, Any]:
+    """Return the settings of agents that change what they say."""
+    found, usual = (one.model_dump(mode="json") for one in (agents, AgentSettings()))
+    # What is told of lessons is no part of a setting that is told of none.
+    left_out = NO_MATTER if agents.remembers() else NO_MATTER | {"memory"}
+    if not agents.consulted():
+        left_out |= {name for name in LATER if name in found and found[name] == usual[name]}
+    heard = {*agents.desk(), agents.consulted()}
+    roles = [name for name in found["memory"]["roles"] if name in heard]
+    found["memory"] = {**found["memory"], "roles": roles}
+    return {name: value for name, value in found.items() if name not in left_out}
 
 
 def _running(tick: TickSeen) -> tuple[datetime, Any]:
