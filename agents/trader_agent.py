@@ -22,7 +22,7 @@ ROLE: Final = Role(
     tier="deep",
     focus={},
     needs=(),
-    evidence=(*CASE_EVIDENCE, "order."),
+    evidence=(*CASE_EVIDENCE, "events.", "order."),
 )
 
 

@@ -12,8 +12,12 @@ DEBATE: Final[Table] = {
         "reply-nan": fault(
             "a reply may hold NaN and infinity",
             At("agents.debate.reply_shapes:Reply", sets("allow_inf_nan", "True")),
-            At("agents.debate.replies:_DECODER", without("parse_float"), without("parse_constant")),
-            At("agents.debate.replies:_finite", never("isfinite")),
+            At(
+                "agents.debate.reply_text:_DECODER",
+                without("parse_float"),
+                without("parse_constant"),
+            ),
+            At("agents.debate.reply_text:finite", never("isfinite")),
             "test_what_is_no_finite_number_is_garbage_not_a_vote",
             "test_what_an_agent_of_another_hand_returns_is_checked_too",
         ),
@@ -50,7 +54,7 @@ DEBATE: Final[Table] = {
     "L4": {
         "reply-bound": fault(
             "an agent's adjustment may be any size",
-            At("agents.debate.replies:_held", replace("_within(...)", "_finite(value)")),
+            At("agents.debate.holding:within_role", replace("within(...)", "finite(value)")),
             "test_a_finite_number_outside_the_bound_is_clamped_and_flagged",
         ),
         "blend": fault(
@@ -109,7 +113,7 @@ DEBATE: Final[Table] = {
     "L6": {
         "reply-symbol": fault(
             "an answer about another symbol counts",
-            At("agents.debate.replies:about", never("... != symbol")),
+            At("agents.debate.reply_text:about", never("... != symbol")),
             "test_another_symbol_fails_closed",
             "test_a_reply_about_another_symbol_is_refused_in_every_seat",
         ),
@@ -172,7 +176,7 @@ DEBATE: Final[Table] = {
         ),
         "office": fault(
             "a researcher pushes against its own side",
-            At("agents.debate.replies:_held", never("SIDES")),
+            At("agents.debate.holding:within_role", never("SIDES")),
             "test_a_researcher_argues_its_own_side_and_concedes_the_other",
         ),
     },

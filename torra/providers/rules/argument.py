@@ -20,6 +20,7 @@ from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, priced, stan
 from agents.contracts import SIDES, Falsifier, Feature, Request
 from agents.feature_words import sides
 from agents.sayings import SAYINGS
+from torra.providers.rules.others import analysts, push
 from torra.providers.rules.readings import CLOSE, Reading, number
 
 AHEAD: Final = 12
@@ -102,9 +103,9 @@ def argue(
         return Argument(0, f"No side: the {title}'s {_readings(count)} {known}.")
     if side == 0:
         return Argument(0, f"No side: the {title}'s {_readings(count)} pull both ways, evenly.")
-    found = _points(request, heard, side, base, FOR) or _of_scores(request, moves, side)
+    found = strongest(request, heard, side, base, FOR) or _of_scores(request, moves, side)
     # one more than is granted: the answer may take one of them
-    against = _points(request, heard, -side, base, AGAINST + 1)
+    against = strongest(request, heard, -side, base, AGAINST + 1)
     first = _first(found, request, heard)
     claim = _claim(request, first, side)
     if _borrowed(first[0], request, heard) and claim == _claim(request, first[:1], side):
@@ -155,7 +156,7 @@ def falsifiers(request: Request, said: Argument) -> list[Falsifier]:
     return list(told.values())[:FALSIFIERS]
 
 
-def _points(
+def strongest(
     request: Request,
     heard: Mapping[str, Sequence[Reading]],
     side: int,
@@ -276,22 +277,18 @@ def _claim(request: Request, points: Sequence[Point], side: int) -> str:
     first, rest = points[0].half, [f" and {point.half}" for point in points[1:2]]
     if request.role.id in SIDES:
         alone = len(points) == 1 or points[0].id in _told(request)
-        rest = _backers(request, side, alone=alone) or rest
+        rest = backers(request, side, alone=alone) or rest
     way = "Up" if side > 0 else "Down"
     whole = f"{way}: {''.join([first, *rest])}."
     return whole if len(whole.split()) <= CLAIM_WORDS else f"{way}: {first}."
 
 
-def _backers(request: Request, side: int, *, alone: bool) -> list[str]:
+def backers(request: Request, side: int, *, alone: bool) -> list[str]:
     """Return how many of the analysts push to a side, where more than half of them do.
 
     `alone`: where fewer do as well.
     """
-    pushes = [
-        math.fsum(value for value in report.adjustments.values() if value is not None)
-        for report in request.reports
-        if report.agent_id not in SIDES and not report.abstained
-    ]
+    pushes = [push(report) for report in analysts(request)]
     if not pushes:
         return []
     backing, way = sum(side * push > 0.0 for push in pushes), "up" if side > 0 else "down"

@@ -24,11 +24,11 @@ from agents.contracts import (
     RESEARCHER_BOUND,
     SIDES,
     VECTORS,
-    AgentReport,
     GateReason,
     Request,
 )
 from agents.evidence import trust
+from torra.providers.rules.others import opinions
 from torra.providers.rules.readings import number, ramp, word
 
 VETO_BELOW: Final = 0.25
@@ -153,7 +153,7 @@ def _pull(request: Request, vector: str) -> float | None:
 def _said(request: Request, vector: str, *, researchers: bool) -> list[float]:
     return [
         value
-        for report in _opinions(request)
+        for report in opinions(request)
         if (report.agent_id in SIDES) == researchers
         and (value := report.adjustments.get(vector)) is not None
     ]
@@ -166,8 +166,8 @@ def _weakness(request: Request) -> Iterator[Danger]:
     """
     if not request.reports:
         return
-    analysts = [trust(report) for report in _opinions(request) if report.agent_id not in SIDES]
-    surer = [trust(report) for report in _opinions(request) if report.agent_id in SIDES]
+    analysts = [trust(report) for report in opinions(request) if report.agent_id not in SIDES]
+    surer = [trust(report) for report in opinions(request) if report.agent_id in SIDES]
     voices = [sum(analysts) / len(analysts)] if analysts else []
     voices += [max(surer)] if surer else []
     mean = sum(voices) / len(voices) if voices else 0.0
@@ -183,10 +183,21 @@ def _lateness(request: Request) -> Iterator[Danger]:
     names = ("market.day_of_week", "market.session")
     day, session = (word(request.features.get(name)) for name in names)
     if day and session:
-        factor = LATE.get(("", session), LATE.get((day, session), 1.0))
+        factor = _lateness_factor(day, session)
         late = ", until the next session" if factor < 1.0 else ""
         words = f"{day}, {SESSIONS.get(session, session)}{late}"
         yield Danger(GateReason.SESSION_END, factor, words, names)
+
+
+def is_late(request: Request) -> bool:
+    """Tell whether the hours are late ones, after which a gap may follow."""
+    features = request.features
+    day, session = (word(features.get(f"market.{name}")) for name in ("day_of_week", "session"))
+    return bool(day and session) and _lateness_factor(str(day), str(session)) < 1.0
+
+
+def _lateness_factor(day: str, session: str) -> float:
+    return LATE.get(("", session), LATE.get((day, session), 1.0))
 
 
 def _oddity(request: Request) -> Iterator[Danger]:
@@ -220,10 +231,6 @@ def _event(request: Request) -> Iterator[Danger]:
         factor = EVENT_FACTOR + (1.0 - EVENT_FACTOR) * ramp(minutes, *EVENT_MINUTES)
         words = f"a scheduled event in {minutes:.0f} minutes"
         yield Danger(GateReason.SCHEDULED_EVENT, factor, words, (name,))
-
-
-def _opinions(request: Request) -> list[AgentReport]:
-    return [r for r in request.reports if not r.abstained and r.agent_id != request.role.id]
 
 
 CAUTIONS: Final[tuple[Callable[[Request], Iterator[Danger]], ...]] = (

@@ -22,13 +22,15 @@ from typing import Any, Final
 from agents.arguments import way
 from agents.contracts import ADJUSTMENT_BOUND, SCORE_DECIMALS, SIDES, VECTORS, Request
 from agents.evidence import trust
+from torra.providers.rules.ahead import CASE_RISKS, horizon, risks
 from torra.providers.rules.argument import Argument, Point, argue, falsifiers
+from torra.providers.rules.others import LESSON_MEAN, analysts, at_a_firm, lessons
 from torra.providers.rules.readings import (
     ADX,
     NAMED,
     Reading,
+    TrendStrength,
     common_readings,
-    number,
     readable,
     readings,
     regime,
@@ -48,12 +50,9 @@ REPORT_WEIGHT: Final = 0.6
 """Weight of the analysts' average among a researcher's readings."""
 
 LESSON_WEIGHT: Final = 0.4
-"""Weight of what similar trades came to among a researcher's readings, until an arbiter sits."""
-
-LESSON_R: Final = 1.0
-"""Mean result of similar trades, in R, that speaks for a side as strongly as anything can."""
-
-LESSON_SIDE, LESSON_MEAN = "lessons.side", "lessons.mean_r"
+"""Weight of what similar trades came to among a researcher's readings. At a firm the research
+manager reads them in its place.
+"""
 
 CONCESSION: Final = 0.25
 """Share of the gap to the other side's case that a researcher grants in a further round."""
@@ -70,8 +69,6 @@ CITED: Final = 20
 LEAST_STRENGTH: Final = 0.10
 """Mean strength of the readings below which confidence is low whatever they agree on."""
 
-NOT_ANALYSTS: Final = {*SIDES, "risk_gate"}
-
 Reply = dict[str, Any]
 
 
@@ -87,10 +84,10 @@ def analyst(request: Request) -> Reply:
         for score in (_score(request, vector),)
     }
     if not moves:
-        return _abstention(request)
+        return _abstention(request, now)
     side = way(moves, role.focus)
     said = argue(request, heard, moves, side, base=0.0 if overlay else None)
-    reply = _report(request, heard, moves, said, _agreement(heard))
+    reply = _report(request, heard, moves, said, _agreement(heard)) | _ahead(request, now)
     return reply | ({"ordinals": ordinals(request.features)} if role.id == "news" else {})
 
 
@@ -99,7 +96,8 @@ def researcher(request: Request, side: int) -> Reply:
     now = regime(request.features)
     heard = common_readings(request.features, now)
     moves, cases, given_up = {}, [], False
-    learnt = _lessons(request)
+    firm = at_a_firm(request)
+    learnt = None if firm else lessons(request)
     for vector in _focus(request):
         found = heard.get(vector)
         if not found:
@@ -111,11 +109,14 @@ def researcher(request: Request, side: int) -> Reply:
         moves[vector] = _conceded(request, vector, own, side)
         given_up = given_up or bool(own)
     if not moves:
-        return _abstention(request) | {"rebuttals": [], "falsifiers": []}
-    told = {vector: heard[vector] for vector in moves}
-    said = argue(request, told, moves, side, given_up=given_up)
+        silent = _abstention(request, now) | {"rebuttals": [], "falsifiers": []}
+        return silent | ({"risks": []} if firm else {})
+    read = {vector: heard[vector] for vector in moves}
+    said = argue(request, read, moves, side, given_up=given_up)
     confidence = _conviction(cases) if any(moves.values()) else "low"
-    reply = _report(request, told, moves, said, confidence)
+    reply = _report(request, read, moves, said, confidence) | _ahead(request, now)
+    if firm:
+        reply["risks"] = risks(request, read, said, CASE_RISKS)
     return reply | {
         "rebuttals": _rebuttals(request, said),
         "falsifiers": [end._asdict() for end in falsifiers(request, said)],
@@ -196,22 +197,11 @@ def _analysts(request: Request, vector: str) -> float | None:
     """Return the analysts' average adjustment of a vector by trust; None when none scored it."""
     said = [
         (trust(report), value)
-        for report in request.reports
-        if report.agent_id not in NOT_ANALYSTS
-        and not report.abstained
-        and (value := report.adjustments.get(vector)) is not None
+        for report in analysts(request)
+        if (value := report.adjustments.get(vector)) is not None
     ]
     # By their number, not their trust: a report with little trust must weigh less.
     return sum(share * value for share, value in said) / len(said) if said else None
-
-
-def _lessons(request: Request) -> float | None:
-    """Return which way similar trades speak, in [-1, +1]; None where too few are known."""
-    mean, side = number(request.features.get(LESSON_MEAN)), request.features.get(LESSON_SIDE)
-    if mean is None or side is None:
-        return None
-    way = 1 if side.value == "LONG" else -1
-    return way * max(-1.0, min(1.0, mean / LESSON_R))
 
 
 def _conceded(request: Request, vector: str, own: float, side: int) -> float:
@@ -240,16 +230,17 @@ def _agreement(heard: Mapping[str, Sequence[Reading]]) -> str:
         weight += sum(r.weight for r in found)
     if strength < LEAST_STRENGTH * weight or weight < FULL_WEIGHT:
         return "low"
-    return _level(agreed / strength, AGREEMENT)
+    return level(agreed / strength, AGREEMENT)
 
 
 def _conviction(cases: Iterable[float]) -> str:
     """Return the confidence of a researcher: how strong its case is on the whole."""
-    told = list(cases)
-    return _level(sum(told) / len(told), CONVICTION) if told else "low"
+    made = list(cases)
+    return level(sum(made) / len(made), CONVICTION) if made else "low"
 
 
-def _level(value: float, levels: Iterable[tuple[str, float]]) -> str:
+def level(value: float, levels: Iterable[tuple[str, float]]) -> str:
+    """Return the confidence whose least value a value reaches first, "low" below all of them."""
     return next((name for name, least in levels if value >= least), "low")
 
 
@@ -263,8 +254,8 @@ def _report(
     return {
         "symbol": request.symbol,
         "claim": said.claim,
-        "points_for": _told(request, said.points_for),
-        "points_against": _told(request, said.points_against),
+        "points_for": told(request, said.points_for),
+        "points_against": told(request, said.points_against),
         "adjustments": dict.fromkeys(VECTORS) | dict(moves),
         "confidence": confidence,
         "evidence": _cited(request, said, heard),
@@ -274,12 +265,12 @@ def _report(
     }
 
 
-def _told(request: Request, points: Iterable[Point]) -> list[Reply]:
+def told(request: Request, points: Iterable[Point]) -> list[Reply]:
     """Return points as a reply has them."""
     return [
         {
             "id": point.id,
-            "value": _value(request, point.id),
+            "value": value_of(request, point.id),
             "says": f"{point.half[:1].upper()}{point.half[1:]}",
             "why": point.why,
         }
@@ -287,7 +278,8 @@ def _told(request: Request, points: Iterable[Point]) -> list[Reply]:
     ]
 
 
-def _value(request: Request, name: str) -> float | str | None:
+def value_of(request: Request, name: str) -> float | str | None:
+    """Return the value of a feature as it is cited; None without one."""
     feature = request.features.get(name)
     return None if feature is None else feature.value
 
@@ -295,11 +287,11 @@ def _value(request: Request, name: str) -> float | str | None:
 def _rebuttals(request: Request, said: Argument) -> list[Reply]:
     if said.answer is None:
         return []
-    cited = {"id": said.answer.point.id, "value": _value(request, said.answer.point.id)}
+    cited = {"id": said.answer.point.id, "value": value_of(request, said.answer.point.id)}
     return [cited | {"says": f"{said.answer.says}.", "grants": said.answer.grants}]
 
 
-def _abstention(request: Request) -> Reply:
+def _abstention(request: Request, now: TrendStrength) -> Reply:
     return {
         "symbol": request.symbol,
         "claim": "",
@@ -311,7 +303,13 @@ def _abstention(request: Request) -> Reply:
         "flags": [],
         "abstained": True,
         "abstain_reason": f"no readable evidence about {', '.join(_focus(request)) or 'any score'}",
+        **_ahead(request, now),
     }
+
+
+def _ahead(request: Request, now: TrendStrength) -> Reply:
+    """Return the time that a firm's report speaks for; nothing elsewhere."""
+    return {"horizon": horizon(request, now)} if at_a_firm(request) else {}
 
 
 def _cited(
@@ -326,7 +324,7 @@ def _cited(
         *islice(made, CITED),
         ADX,
         NAMED,
-        *((LESSON_MEAN,) if request.role.id in SIDES else ()),
+        *((LESSON_MEAN,) if request.role.id in SIDES and not at_a_firm(request) else ()),
     )
     cited = ((name, request.features.get(name)) for name in names)
     return [

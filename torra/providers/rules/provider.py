@@ -3,7 +3,8 @@
 It needs no key and no network, costs nothing, and gives the same answer to the same evidence. It
 reads the values of a request, never its prose. It answers in the JSON of the reply's shape, so that
 the framework parses, bounds and checks it like any model's. `opinions` (analysts, researchers,
-scorer) and `caution` (gate) work out what a role says, from the table in `readings`.
+scorer), `judging` (research manager), `caution` (gate) and `thesis` (trader) work out what a role
+says, from the table in `readings`.
 
 The answer is there when `submit` returns. A seat that it does not know fails with ModelUnavailable
 in the future, as a model would; missing evidence makes a role abstain.
@@ -19,7 +20,9 @@ from typing import Any, Final
 from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, immediate
 from agents.texts.lazy_text import later
 from torra.providers.rules.caution import gate
+from torra.providers.rules.judging import arbiter
 from torra.providers.rules.opinions import analyst, researcher, scorer
+from torra.providers.rules.thesis import trader
 
 NAME: Final = "rules"
 
@@ -34,7 +37,7 @@ class RulesProvider:
         """Return the finished answer to a request."""
         future: Future[Completion] = Future()
         try:
-            reply = SEATS[request.role.kind](request)
+            reply = _seat(request.role.kind)(request)
         except ModelUnavailable as error:
             future.set_exception(error)
         else:
@@ -48,6 +51,12 @@ class RulesProvider:
         """Do nothing: there is nothing to close."""
 
 
+def _seat(kind: Kind) -> Callable[[Request], dict[str, Any]]:
+    if kind not in SEATS:
+        raise ModelUnavailable("error", f"the rules have no seat for a {kind}")
+    return SEATS[kind]
+
+
 def _advocate(request: Request) -> dict[str, Any]:
     side = SIDES.get(request.role.id)
     if side is None:
@@ -58,7 +67,9 @@ def _advocate(request: Request) -> dict[str, Any]:
 SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
     "analyst": analyst,
     "researcher": _advocate,
+    "arbiter": arbiter,
     "gate": gate,
+    "trader": trader,
     "scorer": scorer,
 }
 """The function that answers for each kind of role."""

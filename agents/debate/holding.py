@@ -1,0 +1,288 @@
+"""A report held to its role and to the evidence, whoever wrote it.
+
+A finite number outside its bound is clamped and flagged `clamped`, an ordinal and a weight too. A
+vector outside the focus of its role is dropped and flagged `out_of_focus`; a researcher's number
+against its own side counts as 0, flagged `conceded`. Only a gate rules, only an arbiter names a
+winner and weighs cases, only a trader declines. A point on the wrong side, or on none, flags the
+report `misplaced` (`agents.arguments`).
+
+Raises ModelUnavailable("garbage") for what is no report, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, get_args
+
+from agent_config import CONFIDENCE_WEIGHT
+
+from ..arguments import FALSIFIERS, leaning, sort
+from ..contracts import (
+    HORIZON_BARS,
+    OPINIONS,
+    ORDINALS,
+    SIDES,
+    VECTORS,
+    WINNERS,
+    AgentReport,
+    Evidence,
+    Feature,
+    GateReason,
+    Horizon,
+    Point,
+    Rebuttal,
+    Role,
+)
+from .reply_text import claim_of, finite, garbage, one_line, within, writable
+
+CLAMPED: Final = "clamped"
+CONCEDED: Final = "conceded"
+OUT_OF_FOCUS: Final = "out_of_focus"
+UNGROUNDED: Final = "ungrounded"
+MISPLACED: Final = "misplaced"
+NO_NUMBER: Final = "no_number"
+
+RISKS: Final = 2
+THESIS_RISKS: Final = 3
+"""Risks that a case and a thesis keep."""
+
+RISKS_KEPT: Final[Mapping[str, int]] = {"researcher": RISKS, "trader": THESIS_RISKS}
+
+ORDER_SIDE: Final = "order.side"
+"""The feature that says which opening a trader is asked about."""
+
+
+def held_to(drawn: object, role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Return a report held to its role and the evidence, as if a model had written it. Idempotent.
+
+    Raises ModelUnavailable("garbage") for what is no report.
+    """
+    if not isinstance(drawn, AgentReport) or not _is_proper(drawn):
+        raise garbage(f"{role.id} returned no proper report but {type(drawn).__name__}")
+    _all_writable(drawn)
+    held = within_role(drawn, role)
+    if held.abstained or not (held.points_for or held.points_against or held.claim):
+        return held
+    told_for, told_against = (
+        tuple(one._replace(says=one_line(one.says), why=one_line(one.why)) for one in told)
+        for told in (held.points_for, held.points_against)
+    )
+    return in_place(held, role, claim_of(held.claim), told_for, told_against, features)
+
+
+def within_role(drawn: AgentReport, role: Role) -> AgentReport:
+    """Return a well-formed report within its role."""
+    adjustments: dict[str, float | None] = dict.fromkeys(VECTORS)
+    flags = dict.fromkeys(drawn.flags)
+    for vector in VECTORS:
+        value = drawn.adjustments.get(vector)
+        if value is None or drawn.abstained:
+            continue
+        if vector not in role.focus:
+            flags[OUT_OF_FOCUS] = None
+            continue
+        held = within(finite(value), role.bound)
+        if held != value:
+            flags[CLAMPED] = None
+        # By its office: a bull's word is never below 0, a bear's never above.
+        if role.kind == "researcher" and held * SIDES.get(role.id, 0) < 0:
+            held = 0.0
+            flags[CONCEDED] = None
+        adjustments[vector] = held
+    ordinals = {
+        name: max(least, min(most, drawn.ordinals[name]))
+        for name, (least, most) in ORDINALS.items()
+        if name in drawn.ordinals and not drawn.abstained
+    }
+    if any(value != drawn.ordinals[name] for name, value in ordinals.items()):
+        flags[CLAMPED] = None
+    # Only the gate rules: a ruling in any other report is dropped.
+    judged = drawn.ruling if role.kind == "gate" else None
+    if judged is not None:
+        judged = replace(judged, multiplier=max(0.0, min(1.0, finite(judged.multiplier))))
+        if drawn.ruling is not None and judged.multiplier != drawn.ruling.multiplier:
+            flags[CLAMPED] = None
+    elif role.kind == "gate" and not drawn.abstained:
+        raise garbage("a gate without a ruling")
+    return _in_office(
+        replace(
+            drawn,
+            agent_id=role.id,
+            adjustments=adjustments,
+            flags=tuple(flags),
+            ruling=judged,
+            ordinals=ordinals,
+        ),
+        role,
+    )
+
+
+def _in_office(drawn: AgentReport, role: Role) -> AgentReport:
+    """Return a report with what only some say, of the debate and of the time ahead, as theirs."""
+    kind = "" if drawn.abstained else role.kind
+    judges, trades = kind == "arbiter", kind == "trader"
+    told = (drawn.winner, drawn.weights, drawn.horizon_bars, drawn.declined, drawn.decline_code)
+    if not (judges or trades or drawn.horizon or drawn.risks or any(told)):
+        return drawn  # nearly every one
+    bare = replace(
+        drawn,
+        winner=drawn.winner if judges else "",
+        weights=drawn.weights if judges else {},
+        horizon_bars=drawn.horizon_bars if trades else 0,
+        declined=drawn.declined and trades,
+        decline_code=drawn.decline_code if trades else "",
+        horizon=drawn.horizon if judges or kind in OPINIONS else "",
+        risks=tuple(map(one_line, drawn.risks[: RISKS_KEPT.get(kind, 0)])),
+    )
+    if judges:
+        return _judging(bare)
+    return _deciding(bare) if trades else bare
+
+
+def _judging(drawn: AgentReport) -> AgentReport:
+    """Return an arbiter's report with its weights in [0, 1], one for each researcher."""
+    if drawn.winner not in WINNERS:
+        raise garbage("an arbiter without a winner")
+    given = {name: finite(drawn.weights.get(name, 1.0)) for name in SIDES}
+    weights = {name: max(0.0, min(1.0, value)) for name, value in given.items()}
+    return _flagged(replace(drawn, weights=weights), clamped=weights != given)
+
+
+def _deciding(drawn: AgentReport) -> AgentReport:
+    """Return a trader's report with its bars in their range; a decline has one of the reasons."""
+    least, most = HORIZON_BARS
+    bars = max(least, min(most, drawn.horizon_bars))
+    named = drawn.decline_code in tuple(GateReason) and drawn.decline_code != GateReason.NONE
+    code = drawn.decline_code if named else str(GateReason.MODEL_JUDGEMENT)
+    held = replace(
+        drawn,
+        horizon_bars=bars,
+        decline_code=code if drawn.declined else "",
+        falsifiers=tuple(map(one_line, drawn.falsifiers[:FALSIFIERS])),
+    )
+    return _flagged(held, clamped=bars != drawn.horizon_bars)
+
+
+def _flagged(drawn: AgentReport, *, clamped: bool) -> AgentReport:
+    return replace(drawn, flags=tuple(dict.fromkeys((*drawn.flags, CLAMPED)))) if clamped else drawn
+
+
+def in_place(
+    drawn: AgentReport,
+    role: Role,
+    claim: str,
+    given_for: tuple[Point, ...],
+    given_against: tuple[Point, ...],
+    features: Mapping[str, Feature],
+) -> AgentReport:
+    """Return a held report with its claim, and its points on their own sides."""
+    side = _side(drawn, role, features)
+    found = sort(side, given_for, given_against, features)
+    flags = list(drawn.flags)
+    if found.misplaced:
+        flags.append(MISPLACED)
+    asks = any(drawn.adjustments.values()) or (side and role.kind not in OPINIONS)
+    if asks and not any(map(str.isdigit, claim)):
+        flags.append(NO_NUMBER)
+    # What the argument rests on first, so that whoever quotes the first few quotes that.
+    order = dict.fromkeys(one.id for one in (*found.points_for, *found.points_against))
+    evidence = sorted(drawn.evidence, key=lambda one: one.id not in order)
+    return replace(
+        drawn,
+        claim=claim,
+        points_for=found.points_for,
+        points_against=found.points_against,
+        evidence=tuple(evidence),
+        flags=tuple(dict.fromkeys(flags)),
+    )
+
+
+def _side(drawn: AgentReport, role: Role, features: Mapping[str, Feature]) -> int:
+    """Return the side that a held report argues for: +1, -1, or 0 for none."""
+    if role.kind == "arbiter":
+        return WINNERS.get(drawn.winner, 0)
+    if role.kind == "trader":
+        # Who declines argues against the opening that it was asked about.
+        return asked_side(features) * (-1 if drawn.declined else 1)
+    return leaning(role, drawn.adjustments)
+
+
+def asked_side(features: Mapping[str, Feature]) -> int:
+    """Return the side of the opening that a trader is asked about: +1, -1, or 0 for none."""
+    told = features.get(ORDER_SIDE)
+    return {"BUY": 1, "SELL": -1}.get(str(told.value), 0) if told else 0
+
+
+def _is_proper(drawn: AgentReport) -> bool:
+    try:
+        return _well_formed(drawn)
+    except TypeError:  # a field that should be a row of things is none
+        return False
+
+
+def _well_formed(drawn: AgentReport) -> bool:
+    words = (
+        *(drawn.claim, drawn.reasoning, drawn.reason),
+        *(*drawn.key_points, *drawn.flags, *drawn.falsifiers, *drawn.risks),
+        *(drawn.horizon, drawn.winner, drawn.decline_code),
+    )
+    points = (*drawn.points_for, *drawn.points_against)
+    return (
+        isinstance(drawn.adjustments, Mapping)
+        and isinstance(drawn.ordinals, Mapping)
+        and all(type(value) is int for value in drawn.ordinals.values())
+        and isinstance(drawn.weights, Mapping)
+        and type(drawn.horizon_bars) is int
+        and isinstance(drawn.declined, bool)
+        and drawn.confidence in CONFIDENCE_WEIGHT
+        and drawn.horizon in ("", *get_args(Horizon))
+        and isinstance(drawn.abstained, bool)
+        and all(isinstance(word, str) for word in words)
+        and all(map(_is_citation, drawn.evidence))
+        and all(map(_is_point, points))
+        and all(map(_is_rebuttal, drawn.rebuttals))
+    )
+
+
+def _all_writable(drawn: AgentReport) -> None:
+    told = (*drawn.points_for, *drawn.points_against, *drawn.rebuttals, *drawn.evidence)
+    words = (
+        *(drawn.claim, drawn.reasoning, drawn.reason),
+        *(*drawn.key_points, *drawn.flags, *drawn.falsifiers, *drawn.risks),
+        *(part for one in told for part in one if isinstance(part, str)),
+    )
+    writable(*words)
+
+
+_PLAIN: Final = frozenset((str, int, float, type(None)))
+
+
+def _is_citation(cited: object) -> bool:
+    if type(cited) is Evidence and type(cited.id) is str and type(cited.value) in _PLAIN:
+        return True  # nearly every one
+    return (
+        isinstance(cited, Evidence)
+        and isinstance(cited.id, str)
+        and not isinstance(cited.value, bool)
+        and isinstance(cited.value, str | int | float | None)
+    )
+
+
+def _is_point(told: object) -> bool:
+    return (
+        isinstance(told, Point)
+        and isinstance(told.says, str)
+        and isinstance(told.why, str)
+        and told.side in (1, 0, -1)
+        and _is_citation(Evidence(told.id, told.value))
+    )
+
+
+def _is_rebuttal(told: object) -> bool:
+    return (
+        isinstance(told, Rebuttal)
+        and isinstance(told.says, str)
+        and isinstance(told.grants, bool)
+        and _is_citation(Evidence(told.id, told.value))
+    )

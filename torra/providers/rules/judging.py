@@ -1,0 +1,213 @@
+"""The rules in the research manager's seat: which case stands, and how much of each.
+
+    stands      of a case's citations that lean at all, the share that leans its way; a quarter less
+                where no analyst that takes a side pushes its way, UNGROUNDED_WEIGHT of it where a
+                citation is not true; 0 without a case
+    strength    stands x trust x its mean adjustment, as a share of what a researcher may ask for
+    margin      strength of bull less bear + PUSH x the analysts' mean push by trust
+                + LESSONS x what similar trades came to
+
+LONG or SHORT is named where the margin reaches WINS and neither the two cases nor the analysts pull
+the other way; else NONE. A stand is the case's weight. Swap bull and bear, and turn every sign, and
+every number is the same and the winner the other.
+
+Pure functions; nothing raises, and no prose is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_config import UNGROUNDED_WEIGHT
+from agents.arguments import AGAINST, FOR
+from agents.contracts import RESEARCHER_BOUND, SIDES, VECTORS, AgentReport, Request
+from agents.evidence import trust
+from agents.feature_words import sides
+from torra.providers.rules.ahead import horizon
+from torra.providers.rules.argument import Point, strongest
+from torra.providers.rules.opinions import level, told, value_of
+from torra.providers.rules.others import (
+    LESSON_MEAN,
+    case_of,
+    lessons,
+    mean_push,
+    push,
+    sided,
+)
+from torra.providers.rules.readings import (
+    ADX,
+    NAMED,
+    Reading,
+    common_readings,
+    readable,
+    regime,
+)
+
+PUSH: Final = 1.0
+"""Weight of the analysts' mean push beside the difference of the two cases."""
+
+LESSONS: Final = 0.25
+"""Weight of what similar trades came to."""
+
+WINS: Final = 0.15
+"""Margin from which a winner is named."""
+
+UNBACKED: Final = 0.75
+"""Share of a case that stands where no analyst that takes a side pushes its way."""
+
+SURE: Final = (("high", 0.40), ("medium", WINS))
+"""Margin from which a confidence in the winner is used."""
+
+UNDECIDED: Final = "medium"
+"""Confidence that there is no winner."""
+
+DECIMALS: Final = 2
+"""Weights are rounded to this many decimals."""
+
+SURROUNDINGS: Final = frozenset({"market", "lessons"})
+"""Blocks that both sides cite and that speak for neither case."""
+
+CITED: Final = 4
+"""Citations of each case that a judgement names."""
+
+NAMES: Final[Mapping[int, str]] = {1: "LONG", -1: "SHORT", 0: "NONE"}
+SPOKEN: Final[Mapping[int, str]] = {1: "Long", -1: "Short"}
+CASES: Final[Mapping[int, str]] = {1: "bull's", -1: "bear's"}
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the two cases come to, by side: how much of each stands, how strong each is."""
+
+    stands: Mapping[int, float]
+    strength: Mapping[int, float]
+    margin: float
+
+    @property
+    def apart(self) -> float:
+        """How much stronger the bull's case is than the bear's, -1 to +1."""
+        return self.strength[1] - self.strength[-1]
+
+
+def arbiter(request: Request) -> dict[str, Any]:
+    """Return the judgement: a winner or none, what each case weighs, and why."""
+    now = regime(request.features)
+    weighed = weigh(request)
+    side = winner(request, weighed)
+    heard = common_readings(request.features, now)
+    points_for, points_against = _points(request, heard, side)
+    return {
+        "symbol": request.symbol,
+        "winner": NAMES[side],
+        "claim": _claim(request, weighed, side),
+        "points_for": told(request, points_for),
+        "points_against": told(request, points_against),
+        "weights": {name: weighed.stands[way] for name, way in SIDES.items()},
+        "confidence": level(abs(weighed.margin), SURE) if side else UNDECIDED,
+        "evidence": _evidence(request),
+        "horizon": horizon(request, now),
+    }
+
+
+def weigh(request: Request) -> Weighed:
+    """Return what the two cases come to."""
+    stands = {side: _stands(request, case_of(request, side), side) for side in CASES}
+    strength = {side: stands[side] * _asked(case_of(request, side), side) for side in CASES}
+    learnt = lessons(request) or 0.0
+    margin = strength[1] - strength[-1] + PUSH * mean_push(request) + LESSONS * learnt
+    return Weighed(stands, strength, margin)
+
+
+def winner(request: Request, weighed: Weighed) -> int:
+    """Return the side whose case clearly stands, 0 for neither."""
+    if abs(weighed.margin) < WINS:
+        return 0
+    side = 1 if weighed.margin > 0.0 else -1
+    against = side * weighed.apart < 0.0 or side * mean_push(request) < 0.0
+    return 0 if against else side
+
+
+def _stands(request: Request, case: AgentReport | None, side: int) -> float:
+    """Return how much of a case stands, 0 to 1."""
+    if case is None or not push(case):
+        return 0.0
+    leans = [found for one in case.evidence if (found := _leans(one.id, request))]
+    share = sum(side in found for found in leans) / len(leans) if leans else 1.0
+    takes = sided(request)
+    if takes and side not in takes:
+        share *= UNBACKED
+    if "ungrounded" in case.flags:
+        share *= UNGROUNDED_WEIGHT
+    return round(share, DECIMALS)
+
+
+def _leans(name: str, request: Request) -> tuple[int, ...]:
+    feature = request.features.get(name)
+    if feature is None or feature.block in SURROUNDINGS:
+        return ()
+    return sides(name, request.features)
+
+
+def _asked(case: AgentReport | None, side: int) -> float:
+    """Return what a case asks for by its trust, 0 to 1 of what a researcher may."""
+    if case is None:
+        return 0.0
+    return trust(case) * max(0.0, side * push(case)) / (RESEARCHER_BOUND * len(VECTORS))
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _claim(request: Request, weighed: Weighed, side: int) -> str:
+    takes = sided(request)
+    if not side:
+        made = sum(value > 0.0 for value in weighed.strength.values())
+        if not made:
+            return f"No winner: neither of {len(CASES)} cases asks for more than the scores have."
+        return f"No winner: the two cases lie {abs(weighed.apart):.2f} of 1 apart{_backed(takes)}."
+    by = f"stands by {abs(weighed.apart):.2f} of 1"
+    backing = sum(one == side for one in takes)
+    backed = f", and {backing} of {len(takes)} analysts push its way" if takes else ""
+    return f"{SPOKEN[side]}: the {CASES[side]} case {by}{backed}."
+
+
+def _backed(takes: Sequence[int]) -> str:
+    if not takes:
+        return ""
+    way = 1 if sum(takes) > 0 else -1
+    both = not sum(takes)
+    if both:
+        return f", and {len(takes)} analysts push both ways"
+    backing = sum(one == way for one in takes)
+    return f", and {backing} of {len(takes)} analysts push {'up' if way > 0 else 'down'}"
+
+
+def _points(
+    request: Request, heard: Mapping[str, Sequence[Reading]], side: int
+) -> tuple[list[Point], list[Point]]:
+    """Return what speaks for the winner and against it, what the cases cite first."""
+    if not side:
+        return [], []
+    most = FOR + AGAINST
+    found = strongest(request, heard, side, 0.0, most), strongest(request, heard, -side, 0.0, most)
+    ordered = []
+    for way, points in zip((side, -side), found, strict=True):
+        case = case_of(request, way)
+        cited = {one.id for one in case.evidence} if case else set()
+        ordered.append(sorted(points, key=lambda point: point.id not in cited))
+    return ordered[0][:FOR], ordered[1][:AGAINST]
+
+
+def _evidence(request: Request) -> list[dict[str, Any]]:
+    """Return what both cases lead with, and what names the regime."""
+    cases = (case_of(request, side) for side in CASES)
+    led = (one.id for case in cases if case for one in case.evidence[:CITED])
+    names = dict.fromkeys((*led, ADX, NAMED, LESSON_MEAN, *(f"scores.{name}" for name in VECTORS)))
+    values = ((name, value_of(request, name)) for name in names)
+    return [
+        {"id": name, "value": value}
+        for name, value in values
+        if value is not None and readable(value)
+    ]
