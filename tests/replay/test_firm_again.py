@@ -1,4 +1,4 @@
-"""A firm's ticks run again to the bit: manager, trader, tier and decline; what was altered is named."""
+"""A firm's ticks run again to the bit: manager, trader and decline; what was altered is named."""
 
 from __future__ import annotations
 

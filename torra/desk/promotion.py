@@ -403,8 +403,9 @@ def fingerprint(
 ) -> str:
     """Return what the agents of a profile are: 16 hexadecimal characters.
 
-    It covers the prompts (by `rubric`, and `firm` of a desk that speaks of the time ahead), models, every setting of agents, gate, weights and
-    thresholds, and, where the rules answer, the program's version (`code`; None: this one).
+    It covers the prompts (by `rubric`, and `firm` of a desk that speaks of the time ahead), the
+    models, every setting of agents, gate, weights and thresholds, and, where the rules answer, the
+    program's version (`code`; None: this one).
     """
     return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"], firm)
 
@@ -448,7 +449,9 @@ def _fingerprint(told: str, rubric: str, code: str, firm: str) -> str:
         "code": code if CODE in agents.vendors() else "",
         "models": {
             **{role.id: agents.model(role.id, role.tier) for role in roles},
-            **{f"{TRADER.role.id}.{tier}": agents.model(TRADER.role.id, tier) for tier in consulted},
+            **{
+                f"{TRADER.role.id}.{tier}": agents.model(TRADER.role.id, tier) for tier in consulted
+            },
         },
         "agents": _said_by(agents),
         "gate": profile.gate.model_dump(),

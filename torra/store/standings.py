@@ -32,8 +32,8 @@ PAGE: Final = 500
 
 OF_RECORD: Final = (
     "symbol", "close", "atr", "gate", "calls", "profile", "execution", "versions.rubric",
-    "versions.torra", "versions.firm", "regime.name", "memory.session", "memory.current_markov_state",
-    "lessons.numbers.side", "lessons.numbers.mean_r",
+    "versions.torra", "versions.firm", "regime.name", "memory.session",
+    "memory.current_markov_state", "lessons.numbers.side", "lessons.numbers.mean_r",
 )  # fmt: skip
 OF_DELIBERATION: Final = (
     "adjustments", "debate", "reports", "failures", "flags", "panel", "consulted",

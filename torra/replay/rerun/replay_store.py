@@ -173,10 +173,10 @@ class JournalDatabase(Database):
         return found._replace(held=held, latched=frozenset(told["latched"]))
 
     def company_unlike(self) -> tuple[Any, Any] | None:
-        """Return what the record says that openings were foreseen by, and what stood here, if other.
+        """Return what openings were foreseen by as the record has it, and what stood here instead.
 
-        Known of a tick that was stored first of its close, and during which no signal took a step:
-        any other one may have been decided beside what has happened here since.
+        None where the two are the same, and where that cannot be known: of a tick that was not the
+        first of its close, or during which a signal took a step.
         """
         before = self._told["before"]
         moved = before["signal_event"] != self._told["desk"]["signal_event"]
