@@ -27,6 +27,7 @@ from agent_config import MAX_PROMPT_BYTES, MODES
 from agents.contracts import (
     EVENT_CLASSES,
     ORDINALS,
+    SIDES,
     VECTORS,
     AgentReport,
     DebateContext,
@@ -39,7 +40,7 @@ from agents.contracts import (
 )
 from agents.debate import reply_shapes
 from agents.evidence import grounded, with_scores
-from agents.registry import AGENTS, SCORER
+from agents.registry import AGENTS, SCORER, TRADER
 from agents.risk_gate import as_features, rules
 from agents.texts.fence import NONCE_PLACEHOLDER, clean
 from scoring_rubric import (
@@ -187,6 +188,54 @@ def golden(role: str, name: str) -> str:
     return whole(asked) if asked else f"{role} abstains: {told.reason}\n"
 
 
+FIRM = (*MODES["firm"].seats, TRADER.role.id)
+ORDER: dict[str, float | str] = {
+    "order.side": "BUY",
+    "order.entry": 2034.55,
+    "order.stop": 2029.3,
+    "order.target": 2045.05,
+    "order.stop_atr": 1.5,
+    "order.reward_r": 2.0,
+    "order.conviction": 0.62,
+}
+
+
+def at_the_firm(role: str, **changes: Any) -> DebateContext:
+    """Return the context as a firm hands it to a seat: reports of its shapes, the trader's order.
+
+    Risks are for the manager and for who is asked of a trade.
+    """
+    about = replace(at_the_desk(picture=b"png", **changes), ahead=True)
+    analysts = tuple(
+        one if one.abstained else replace(one, horizon=horizon)
+        for one, horizon in zip(ANALYSTS, ("bars_16", "session", "bars_4", ""), strict=True)
+    )
+    judged = a_report(
+        "research_manager", None, winner="LONG", horizon="bars_16",
+        weights={"bull_researcher": 0.75, "bear_researcher": 0.5},
+    )  # fmt: skip
+    cases = tuple(
+        replace(one, horizon="bars_4", risks=("Rates may rise.",)) for one in (BEAR, BULL)
+    )
+    quiet = tuple(replace(one, risks=()) for one in cases)
+    seen: dict[str, tuple[AgentReport, ...]] = {
+        "research_manager": (*analysts, *cases),
+        "risk_gate": (*analysts, *quiet),
+        "trader": (*analysts, *cases, judged),
+    }
+    if role in SIDES:
+        seen[role] = (*analysts, *(one for one in quiet if one.agent_id != role))
+    if role == "trader":
+        order = {name: Feature(name, value) for name, value in ORDER.items()}
+        about = replace(about, features={**about.features, **order})
+    return before(role, about, seen.get(role, ()))
+
+
+def firm_prompt(role: str, **changes: Any) -> Prompt:
+    seat = TRADER.role if role == TRADER.role.id else AGENTS[role].role
+    return build_interpretive_prompt(at_the_firm(role, **changes), seat)
+
+
 def golden_files() -> dict[str, str]:
     """Return every golden file by its name."""
     found = {
@@ -194,6 +243,7 @@ def golden_files() -> dict[str, str]:
         for role in MODES["full"].seats
         for name in VARIANTS
     }
+    found |= {f"prompt_firm_{role}.txt": whole(firm_prompt(role)) for role in FIRM}
     return found | {"prompt_chart_scorer.txt": whole(prompt(SCORER.id))}
 
 
@@ -204,7 +254,7 @@ def whole(asked) -> str:
 def test_prompts_are_the_golden_ones() -> None:
     found = golden_files()
     assert {path.name for path in GOLDEN.glob("prompt_*.txt")} == found.keys()
-    assert len(found) == 8 * 3 + 1
+    assert len(found) == 8 * 3 + 1 + 9
     for name, text in found.items():
         assert text == (GOLDEN / name).read_text(encoding="utf-8"), name
 

@@ -28,7 +28,6 @@ from typing import Any, Final
 from agent_config import AgentSettings, DebateSettings, GateSettings
 from agent_framework import deliberate
 from agents.contracts import (
-    SIDES,
     VECTORS,
     AgentReport,
     Completion,
@@ -135,15 +134,8 @@ def completion(entry: Any) -> Any:
 
 def honest(request: Request) -> dict[str, Any]:
     """A reply that fits the role's schema and cites what it was shown."""
-    if request.role.kind == "gate":
-        return ruling(request)
-    if request.role.kind == "scorer":
-        return chart(request)
-    if request.role.kind == "arbiter":
-        return judgement(request)
-    if request.role.kind == "trader":
-        return thesis(request)
-    return report(request)
+    made = {"gate": ruling, "scorer": chart, "arbiter": judgement, "trader": thesis}
+    return made.get(request.role.kind, report)(request)
 
 
 OWN_FIELDS: Final[Mapping[str, Any]] = {
@@ -157,10 +149,10 @@ OWN_FIELDS: Final[Mapping[str, Any]] = {
         "investor_confidence": 1,
         "risk_profile_change": -1,
     },
-    "horizon": "bars_4",
-    "risks": ["a gap"],
+    "horizon": "bars_16",
+    "risks": ["RSI may turn from 61."],
 }
-"""Fields that only some reports have: a researcher's, the news agent's, a firm's."""
+"""Fields that only some reports have: a case, the news, those of a firm; others pass them over."""
 
 
 def report(request: Request | None = None, **changes: Any) -> dict[str, Any]:
@@ -194,7 +186,7 @@ def old_report(request: Request | None = None, **changes: Any) -> dict[str, Any]
     """A valid report of the shape before there were claims and points; see `report`."""
     value = changes.pop("value", 0.1)
     own = _own_fields(request)
-    own.pop("rebuttals", None)
+    own = {name: own[name] for name in own.keys() & {"falsifiers", "ordinals"}}
     return (
         own
         | {
@@ -257,29 +249,29 @@ def ruling(request: Request | None = None, **changes: Any) -> dict[str, Any]:
 
 
 def judgement(request: Request | None = None, **changes: Any) -> dict[str, Any]:
-    """A valid reply of the research manager."""
+    """A valid judgement of an arbiter."""
     return {
         "symbol": "XAUUSD" if request is None else request.symbol,
-        "claim": "The bull case is the better one at RSI 61.",
+        "winner": "LONG",
+        "claim": "Long: RSI at 61 carries the bull's case.",
         "points_for": _points(request),
         "points_against": [],
-        "winner": "LONG",
-        "weights": dict.fromkeys(SIDES, 1.0),
+        "weights": {"bull_researcher": 0.75, "bear_researcher": 0.5},
         "confidence": "high",
-        "horizon": "bars_4",
         "evidence": _cited(request),
+        "horizon": "bars_16",
     } | changes
 
 
 def thesis(request: Request | None = None, **changes: Any) -> dict[str, Any]:
-    """A valid reply of the trader, who makes the opening that it is asked about."""
+    """A valid thesis of a trader that does not decline."""
     return {
         "symbol": "XAUUSD" if request is None else request.symbol,
-        "claim": "The opening stands on RSI 61.",
+        "claim": "Trade: RSI at 61 leads.",
         "points_for": _points(request),
         "points_against": [],
         "invalidation": [],
-        "risks": ["a gap"],
+        "risks": ["RSI may turn from 61."],
         "horizon_bars": 16,
         "decline": False,
         "reason_code": "NONE",

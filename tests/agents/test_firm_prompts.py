@@ -1,0 +1,209 @@
+"""What a firm's seats read: who sees whom, what is quoted, and that it fits.
+
+The golden texts are those of tests/agents/test_prompts.py.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from agent_config import MAX_PROMPT_BYTES, MODES
+from agent_framework import consult
+from agents.contracts import OPINIONS, AgentReport, Evidence, Feature, Point, Request
+from agents.debate import replies
+from agents.evidence import grounded
+from agents.registry import AGENTS, TRADER
+from scoring_rubric import SHARED_PREFIX, build_interpretive_prompt, second_look
+from tests.agents import test_prompts as plain
+from tests.agents.test_prompts import FIRM, TALES, at_the_firm, attacks, firm_prompt, whole
+from tests.conftest import Scale
+from tests.doubles import scripted
+from tests.doubles.scripted import NONCE, Scripted, a_report, context, debate, settings
+
+MANAGER = "research_manager"
+CONFIG = settings(mode="firm", second_look="never", rebuttal="always")
+LESSONS = ("x" * 180, "漢" * 60, "A lesson of ordinary length about what came of it. " * 9)
+
+
+@pytest.mark.parametrize("role", FIRM)
+def test_a_prompt_of_a_firm_lists_what_its_agent_may_cite(role: str) -> None:
+    about, asked = at_the_firm(role), firm_prompt(role)
+    seat = TRADER.role if role == "trader" else AGENTS[role].role
+    may = {
+        key
+        for key, feature in about.features.items()
+        if key.startswith(seat.evidence) and feature.value is not None and feature.block != "source"
+    }
+    assert set(asked.evidence) == may
+    assert asked.system.startswith(SHARED_PREFIX)
+    lines = dict(line.split(" = ", 1) for line in asked.user.split("\n") if " = " in line)
+    for key in may - {name for name in may if name.startswith("news.item.")}:
+        told = lines[key].split(" ")[0]
+        if isinstance(about.features[key].value, float):
+            assert grounded([Evidence(key, float(told))], about.features)
+    assert build_interpretive_prompt(about, seat) == asked, "the same context, the same prompt"
+
+
+def test_only_a_firm_asks_for_the_time_ahead() -> None:
+    for role in MODES["full"].seats:
+        if role in AGENTS and role != "risk_gate":
+            assert "horizon" not in whole(plain.prompt(role))
+    for role in FIRM:
+        assert ("horizon" in whole(firm_prompt(role))) == (role != "risk_gate")
+
+
+def test_bull_and_bear_of_a_firm_are_asked_the_same_thing_mirrored() -> None:
+    bull, bear = (
+        [line for line in firm_prompt(f"{side}_researcher").system.split("\n") if line]
+        for side in ("bull", "bear")
+    )
+    for one, other in zip(bull, bear, strict=True):
+        assert re.sub(r"[a-z]+", lambda word: plain.SWAP.get(word[0], word[0]), one) == other or (
+            one == other
+        )
+
+
+def test_manager_and_gate_see_the_same_desk_and_not_each_other() -> None:
+    provider = Scripted()
+    record = debate(provider, config=CONFIG)
+    assert not record.failures
+    seen = {
+        role: {one.agent_id for one in provider.asked(role)[0].reports}
+        for role in (MANAGER, "risk_gate", "bull_researcher")
+    }
+    assert seen[MANAGER] == seen["risk_gate"] > seen["bull_researcher"]
+    assert not {MANAGER, "risk_gate"} & set.union(*seen.values())
+    assert {"bull_researcher", "bear_researcher"} <= seen[MANAGER]
+
+
+def test_risks_are_told_to_the_manager_and_to_nobody_else_at_the_desk() -> None:
+    provider = Scripted()
+    debate(provider, config=CONFIG)
+    told = {request.role.id for request in provider.requests if "risk: RSI may" in request.user}
+    assert told == {MANAGER}
+    risks = {one.agent_id for one in provider.asked(MANAGER)[0].reports if one.risks}
+    assert risks == {"bull_researcher", "bear_researcher"}
+
+
+def hostile(text: str, name: str) -> tuple[AgentReport, ...]:
+    case = a_report(
+        "bull_researcher",
+        claim=text,
+        points_for=(Point(text, "technical.rsi14", 61.2, side=1),),
+        horizon="bars_4",
+        risks=(text, f"{name} {text}"),
+        evidence=(Evidence(name, text), Evidence("technical.rsi14", 61.2)),
+    )
+    weights = {"bull_researcher": 0.5, "bear_researcher": 0.25}
+    return case, replace(case, agent_id=MANAGER, risks=(), winner="LONG", weights=weights)
+
+
+def test_no_words_of_a_case_or_of_a_judgement_leave_their_fence(scaled: Scale) -> None:
+    def outside(reports: tuple[AgentReport, ...]) -> list[str]:
+        about = replace(at_the_firm("trader"), reports=reports)
+        lines = build_interpretive_prompt(about, TRADER.role).user.split("\n")
+        assert "\n".join(lines).splitlines() == lines
+        kept, inside = [], False
+        for line in lines:
+            if line == f"QUOTE>>> {NONCE}":
+                inside = False
+            elif line.startswith(f"<<<QUOTE {NONCE} "):
+                inside = True
+            elif inside:
+                assert NONCE not in line.lower() and not set("<>{}[]`") & set(line)
+            else:
+                kept.append(line)
+        assert not inside
+        return kept
+
+    silent = tuple(
+        replace(one, claim="", points_for=(), risks=(), evidence=one.evidence[1:])
+        for one in hostile("", "")
+    )
+    calm = outside(silent)
+
+    @plain.cases(scaled(10_000))
+    @given(attacks, attacks)
+    def check(text: str, name: str) -> None:
+        assert outside(hostile(text, name)) == calm
+
+    check()
+
+
+# --- the size -------------------------------------------------------------------------------------
+
+
+def wordy(tale: str) -> Any:
+    """Replies as long as they can be made to matter, in every shape of a firm."""
+    opinion = plain.wordy(tale)
+
+    def entry(request: Request) -> dict[str, Any]:
+        if request.role.kind == "arbiter":
+            names = sorted(request.features, key=lambda name: (-len(name), name))[:40]
+            cited = [{"id": name, "value": -9.9e9} for name in names]
+            points = [
+                {"id": name, "value": request.features[name].value, "says": tale * 30, "why": tale}
+                for name in ("scores.momentum", "scores.structure")
+            ]
+            return scripted.judgement(
+                request, claim=tale * 50, points_for=points, evidence=cited, winner="SHORT"
+            )
+        told: dict[str, Any] = opinion(request)
+        return told | {"risks": [tale * 30] * 2} if request.role.kind == "researcher" else told
+
+    return entry
+
+
+@pytest.mark.parametrize("tale", TALES)
+def test_no_prompt_of_a_firm_is_refused_for_its_bytes(tale: str) -> None:
+    """Everything is there: headlines, flags, lessons, trades, a rebuttal, and a second look."""
+    for about in plain.real_ticks("BTCUSD_M15", 1, tale):
+        told = replace(
+            about, memory={**about.memory, "recent_trades": plain.TRADES}, lessons=LESSONS
+        )
+        provider = Scripted(dict.fromkeys(AGENTS, wordy(tale)))
+        record = debate(provider, about=told, config=CONFIG)
+        assert not record.failures
+        assert {request.role.id for request in provider.requests} == set(MODES["firm"].seats)
+        ask_trader(provider, told, record.reports)
+        assert not [flag for flag in record.flags if flag.startswith("shortened")]
+        more = second_look(plain.Prompt("", "", "report", tuple(about.features)), plain.LONGEST)
+        for request in provider.requests:
+            size = len((request.system + request.user).encode())
+            again = len(more.user.encode()) if request.role.kind in OPINIONS else 0
+            assert size + again <= MAX_PROMPT_BYTES, (request.role.id, request.round)
+
+
+def ask_trader(provider: Scripted, about: Any, reports: tuple[AgentReport, ...]) -> None:
+    order = {name: Feature(name, value) for name, value in plain.ORDER.items()}
+    scored = plain.with_scores({**about.features, **order}, about)
+    asked = consult(
+        TRADER,
+        replace(about, features=scored, reports=reports, ahead=True),
+        CONFIG,
+        provider.submit,
+        monotonic=time.monotonic,
+        deadline=time.monotonic() + scripted.AMPLE,
+    )
+    assert asked.failure == "" and asked.report is not None
+    assert asked.report.flags == ()
+
+
+def test_an_honest_firm_is_read_without_a_flag() -> None:
+    provider = Scripted()
+    record = debate(provider, config=CONFIG)
+    assert {report.flags for report in record.reports} == {(), ("conceded",)}, (
+        "a bear asks for less"
+    )
+    about = context(features={"order.side": "BUY"})
+    asked = Scripted()
+    ask_trader(asked, about, record.reports)
+    (request,) = asked.requests
+    told = replies.read("thesis", scripted.thesis(request), TRADER.role, request.features)
+    assert told.horizon_bars == 16
