@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import product
-from typing import Final
+from typing import Final, cast
 
-from agents.contracts import OPINIONS, VECTORS, AgentReport, Confidence
+from agents.contracts import OPINIONS, VECTORS, WINNERS, AgentReport, Confidence, Winner
 from agents.debate.panel import UNJUDGED, measure
 from agents.debate.synthesis import Answer
 from agents.evidence import trust
@@ -56,8 +56,5 @@ def _report(one: Opinion) -> AgentReport:
         return AgentReport.abstain(one.agent_id, "")
     word, flags = TOLD.get(one.trust, (WORDS[0], ()))
     moves = dict(zip(VECTORS, one.adjustments, strict=True))
-    return AgentReport(one.agent_id, moves, word, flags=flags, winner=_winner(one))
-
-
-def _winner(one: Opinion) -> str:
-    return one.winner or ""
+    winner = one.winner if one.winner in WINNERS else ""
+    return AgentReport(one.agent_id, moves, word, flags=flags, winner=cast(Winner, winner))
