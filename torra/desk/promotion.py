@@ -29,8 +29,8 @@ import pandas as pd
 from numpy.random import PCG64, Generator
 from pydantic import ValidationError
 
-from agent_config import AgentSettings
-from agents.registry import SCORER, TRADER, seated
+from agent_config import TRADER_ID, AgentSettings
+from agents.registry import SCORER, seated
 from instance_database import Database
 from scoring_rubric import FIRM_VERSION, MEMORY_VERSION, RUBRIC_VERSION
 from torra.clock import duration, parse
@@ -57,10 +57,21 @@ ACTOR: Final = "promotion rule"
 NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "picture_file"))
 """Settings of the agents that do not change what they say."""
 
-LATER: Final = frozenset(
-    ("rebuttal", "escalation", "chief_think_model", "fallback_models", "role_caps")
-)
-"""Settings that came after the first standings: as they usually are they cost no desk its own."""
+FIRMS_OWN: Final = ("research_manager", TRADER_ID)
+"""Who is told lessons wherever nothing else is written, at desks that have no such seat too."""
+
+AT_WORK: Final[Mapping[str, Callable[[AgentSettings], object]]] = {
+    "memory": AgentSettings.remembers,
+    "escalation": AgentSettings.consulted,
+    "chief_think_model": AgentSettings.consulted,
+    "rebuttal": lambda agents: agents.most_rounds() != agents.debate_rounds,
+    "fallback_models": lambda agents: getattr(agents, "fallback_models", ()),
+    "role_caps": lambda agents: getattr(agents, "role_caps", {}),
+}
+"""Settings of the agents that are part of a setting only where they change something.
+
+So a setting that was judged before one of them was there keeps its standing.
+"""
 
 CODE: Final = "rules"
 """A provider whose replies come from this program: another version is another setting."""
@@ -362,22 +373,22 @@ class Fingerprints:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._profiles: dict[str, dict[str, Profile]] = {}
-        self._known: dict[tuple[str, str, str, str, str], str | None] = {}
+        self._known: dict[tuple[str, str, str, str], str | None] = {}
 
     def of(self, row: Mapping[str, Any]) -> str | None:
         """Return the fingerprint of a row of StandingStore.observed; None where it is not known."""
         record = row["record"]
         names = ("profile", "versions.rubric", "versions.torra")
         digest, rubric, code = (str(record[name]) for name in names)
-        key = str(row["instance"]), digest, rubric, code, str(record["versions.firm"] or "")
+        key = str(row["instance"]), digest, rubric, code
         if key not in self._known:
             self._known[key] = self._made(*key)
         return self._known[key]
 
-    def _made(self, instance: str, digest: str, rubric: str, code: str, firm: str) -> str | None:
+    def _made(self, instance: str, digest: str, rubric: str, code: str) -> str | None:
         profile = self._of_instance(instance).get(digest)
         try:
-            return None if profile is None else fingerprint(profile, rubric, code, firm)
+            return None if profile is None else fingerprint(profile, rubric, code)
         except ValueError:
             return None  # a desk that this version cannot seat
 
@@ -395,19 +406,13 @@ class Fingerprints:
         return known
 
 
-def fingerprint(
-    profile: Profile,
-    rubric: str = RUBRIC_VERSION,
-    code: str | None = None,
-    firm: str = FIRM_VERSION,
-) -> str:
+def fingerprint(profile: Profile, rubric: str = RUBRIC_VERSION, code: str | None = None) -> str:
     """Return what the agents of a profile are: 16 hexadecimal characters.
 
-    It covers the prompts (by `rubric`, and `firm` of a desk that speaks of the time ahead), the
-    models, every setting of agents, gate, weights and thresholds, and, where the rules answer, the
-    program's version (`code`; None: this one).
+    It covers the prompts (by `rubric`), the models, every setting of agents, gate, weights and
+    thresholds, and, where the rules answer, the program's version (`code`; None: this one).
     """
-    return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"], firm)
+    return _fingerprint(profile.model_dump_json(), rubric, code or versions()["torra"])
 
 
 FIRST_FORM: Final = "high"
@@ -435,25 +440,25 @@ def _mark(text: str) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _fingerprint(told: str, rubric: str, code: str, firm: str) -> str:
+def _fingerprint(told: str, rubric: str, code: str) -> str:
     profile = Profile.model_validate_json(told)
     agents = profile.agents
     roles = [*(seat.role for seat in seated(agents)), SCORER]
-    consulted = agents.tiers() if agents.consulted() else ()
+    kept = {
+        name: value
+        for name, value in agents.model_dump(mode="json").items()
+        if name not in NO_MATTER and (name not in AT_WORK or AT_WORK[name](agents))
+    }
+    if "memory" in kept:
+        kept["memory"] |= {"roles": _readers(agents)}
     covered = {
         "rubric": rubric,
         # Of words that are told to a desk with a memory alone.
         **({"memory": MEMORY_VERSION} if agents.remembers() else {}),
-        # Likewise of words that a firm alone is told.
-        **({"firm": firm} if agents.row().ahead else {}),
         "code": code if CODE in agents.vendors() else "",
-        "models": {
-            **{role.id: agents.model(role.id, role.tier) for role in roles},
-            **{
-                f"{TRADER.role.id}.{tier}": agents.model(TRADER.role.id, tier) for tier in consulted
-            },
-        },
-        "agents": _said_by(agents),
+        **({"firm": FIRM_VERSION} if agents.row().ahead else {}),
+        "models": {role.id: agents.model(role.id, role.tier) for role in roles} | _traders(agents),
+        "agents": kept,
         "gate": profile.gate.model_dump(),
         "weights": profile.sentiment_weights.model_dump(),
         # Left out for the first form: a setting of before the switch keeps its standing.
@@ -465,17 +470,18 @@ def _fingerprint(told: str, rubric: str, code: str, firm: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _said_by(agents: AgentSettings) -> dict[str, Any]:
-    """Return the settings of agents that change what they say."""
-    found, usual = (one.model_dump(mode="json") for one in (agents, AgentSettings()))
-    # What is told of lessons is no part of a setting that is told of none.
-    left_out = NO_MATTER if agents.remembers() else NO_MATTER | {"memory"}
+def _readers(agents: AgentSettings) -> list[str]:
+    """Return who is told lessons in words, without the firm's own where no firm is asked."""
+    asked = {*agents.desk(), agents.consulted()}
+    return [name for name in agents.memory.roles if name in asked or name not in FIRMS_OWN]
+
+
+def _traders(agents: AgentSettings) -> dict[str, str]:
+    """Return the models of a trader by tier; {} of a desk that asks none."""
     if not agents.consulted():
-        left_out |= {name for name in LATER if name in found and found[name] == usual[name]}
-    heard = {*agents.desk(), agents.consulted()}
-    roles = [name for name in found["memory"]["roles"] if name in heard]
-    found["memory"] = {**found["memory"], "roles": roles}
-    return {name: value for name, value in found.items() if name not in left_out}
+        return {}
+    tiers = [tier for tier in agents.tiers() if tier != "quick"]
+    return {f"{TRADER_ID}.{tier}": agents.model(TRADER_ID, tier) for tier in tiers}
 
 
 def _running(tick: TickSeen) -> tuple[datetime, Any]:

@@ -32,7 +32,7 @@ PAGE: Final = 500
 
 OF_RECORD: Final = (
     "symbol", "close", "atr", "gate", "calls", "profile", "execution", "versions.rubric",
-    "versions.torra", "versions.firm", "regime.name", "memory.session",
+    "versions.torra", "regime.name", "memory.session",
     "memory.current_markov_state", "lessons.numbers.side", "lessons.numbers.mean_r",
 )  # fmt: skip
 OF_DELIBERATION: Final = (
