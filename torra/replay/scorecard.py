@@ -25,6 +25,7 @@ from torra.evaluation.attribution import attribution, attribution_exhibit
 from torra.evaluation.calibration import calibration, calibration_exhibit
 from torra.evaluation.criteria import Measured, Share
 from torra.evaluation.exhibits import Exhibit
+from torra.evaluation.firm_table import firm_exhibit
 from torra.evaluation.gate_value import GATE, TRADER, VetoedOpening
 from torra.evaluation.information import (
     by_group,
@@ -36,6 +37,7 @@ from torra.evaluation.memory_worth import memory_exhibits
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.opinion_table import agent_ids
 from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
+from torra.evaluation.own_horizons import horizons_exhibit
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import Beside, random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers
@@ -212,7 +214,11 @@ def _agents(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> Iterato
         single = agent_ids(arm.ticks, ANALYST)
         words = [calibration(arm.ticks, known, [name], name=name) for name in single]
         yield calibration_exhibit([calibration(arm.ticks, known), *words])
+        if (own := horizons_exhibit(arm.ticks)) is not None:
+            yield own
         yield activity_exhibit(arm.ticks)
+        if (firm := firm_exhibit(arm.ticks)) is not None:
+            yield firm
         yield restraint_exhibit(arm.ticks, market.profile.gate)
     named = {each.name: each for each in arms}
     if PIVOTAL in named and BUDGET in named:
