@@ -108,7 +108,7 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
         plain["halved"] += gate["multiplier"] < HALF
         plain["vetoed"] += gate["veto"]
         tallies["reasons"].update(gate["reasons"])
-        tallies["failed"].update(spoken["failures"])
+        tallies["failed"].update(spoken["failures"].keys())
         tallies["abstained"].update(
             report["agent_id"] for report in spoken["reports"] if report["abstained"]
         )
