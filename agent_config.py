@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -216,6 +216,16 @@ OUTPUT_TOKENS: Final = {"quick": 900, "deep": 1_600, "chief": 1_600}
 """Longest answer of a tier; a reply has some 500 tokens, some deep models cannot but think before
 it, and what they think counts.
 """
+
+CAPS: Final[Mapping[str, tuple[int, int]]] = {
+    "prompt_bytes": (2_000, 24_000),
+    "output_tokens": (200, 8_000),
+}
+"""What `role_caps` may set for a role, from and to. A prompt that quotes no number takes some 2,000
+bytes, and the longest that is written some 10,000. A reply takes some 500 tokens; a model that
+cannot but think before it may need thousands.
+"""
+
 MODELS: Final[dict[str, dict[str, str]]] = {
     "rules": {"quick": "rules", "deep": "rules", "chief": "rules"},
     "recorded": {"quick": "recorded", "deep": "recorded", "chief": "recorded"},
@@ -235,6 +245,9 @@ MODELS: Final[dict[str, dict[str, str]]] = {
 
 VENDORS: Final = ("anthropic", "google", "openai_compatible")
 """Providers that ask a language model; a model's name may be prefixed with one, vendor:model."""
+
+MAX_FALLBACKS: Final = 3
+"""Most vendors that may stand in: each stands in once."""
 
 
 PLUG_IN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[a-z][a-z0-9_]{0,31}")
@@ -431,9 +444,21 @@ class AgentSettings(Section):
     role_models: dict[str, str] = Field(
         {}, description="model, or vendor:model, of single agents by name; wins over the tier"
     )
+    role_caps: dict[str, dict[str, int]] = Field(
+        {},
+        description="longest prompt and answer of single agents by name: prompt_bytes (2,000 to "
+        "24,000; else 10,000), output_tokens (200 to 8,000; else by tier)",
+    )
     fallback_model: str = Field(
         "",
-        description="vendor or vendor:model asked while the first vendor is down for a tick",
+        description="the one entry of fallback_models, as it may also be written",
+    )
+    fallback_models: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        max_length=MAX_FALLBACKS,
+        description="vendors, or vendor:model, asked in turn while those before are down for a "
+        "tick",
     )
     max_api_cost_per_hour: float = Field(
         2.00, ge=0, description="USD that any sliding hour may cost (rules cost nothing)"
@@ -471,6 +496,18 @@ class AgentSettings(Section):
         "", description="where MT5 writes its screenshot; {symbol} and {timeframe} are filled in"
     )
 
+    @field_validator("role_caps")
+    @classmethod
+    def _within_bounds(cls, value: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+        for role_id, caps in value.items():
+            for name, most in caps.items():
+                if name not in CAPS:
+                    raise ValueError(f"{name} of {role_id} is no cap: name {' or '.join(CAPS)}")
+                low, high = CAPS[name]
+                if not low <= most <= high:
+                    raise ValueError(f"{name} of {role_id} is {most}: give {low:,} to {high:,}")
+        return {role_id: caps for role_id, caps in value.items() if caps}
+
     @field_validator("fallback_model")
     @classmethod
     def _known_vendor(cls, value: str) -> str:
@@ -484,6 +521,33 @@ class AgentSettings(Section):
         """Fill in what a mode sets for a profile that writes no value of its own."""
         row = MODES.get(str(given.get("mode"))) if isinstance(given, Mapping) else None
         return {**row.defaults, **given} if row else given
+
+    @field_validator("fallback_models")
+    @classmethod
+    def _vendors_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        named = [name.partition(":") for name in value]
+        if any(vendor not in VENDORS or (colon and not model) for vendor, colon, model in named):
+            raise ValueError(f"name vendors or vendor:model; vendors are {', '.join(VENDORS)}")
+        if len({vendor for vendor, _, _ in named}) < len(named):
+            raise ValueError(
+                "name each vendor once: one that is down is down with all of its models"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _one_chain(self) -> Self:
+        if self.fallback_model and self.fallback_models:
+            raise ValueError(
+                "fallback_model and fallback_models are both written: leave fallback_model out and "
+                "name in fallback_models everybody who stands in"
+            )
+        asked = {vendor for vendor, _ in self._first_routes()}
+        if idle := [name for name in self.fallback_models if asked == {name.partition(":")[0]}]:
+            raise ValueError(
+                f"fallback_models names {idle[0]}, and every agent asks that vendor first, so that "
+                "it stands in for nobody: take it out"
+            )
+        return self
 
     def desk(self) -> tuple[str, ...]:
         """Return the ids of the agents at this desk in asking order, the gate last."""
@@ -537,12 +601,27 @@ class AgentSettings(Section):
         usual = MODELS.get(self.provider, {}).get(tier, tier)  # a plug-in may know the tiers
         return self.role_models.get(role_id) or named or usual
 
-    def fallback(self, tier: str) -> tuple[str, str] | None:
-        """Return (vendor, model) that stands in when the first vendor is down; None for none."""
-        if not self.fallback_model:
-            return None
-        vendor, model = route(self.fallback_model, self.fallback_model)
-        return (vendor, MODELS[vendor][tier]) if vendor == model else (vendor, model)
+    def caps(self, role_id: str, tier: str) -> tuple[int, int]:
+        """Return the longest prompt, in bytes, and the longest answer, in tokens, of an agent."""
+        own = self.role_caps.get(role_id, {})
+        return (
+            own.get("prompt_bytes", MAX_PROMPT_BYTES),
+            own.get("output_tokens", OUTPUT_TOKENS[tier]),
+        )
+
+    def fallbacks(self, tier: str) -> tuple[tuple[str, str], ...]:
+        """Return (vendor, model) of those who stand in for an agent of a tier, in their order."""
+        names = self.fallback_models or tuple(filter(None, (self.fallback_model,)))
+        found = (route(name, name) for name in names)
+        return tuple(
+            (vendor, MODELS[vendor][tier]) if vendor == model else (vendor, model)
+            for vendor, model in found
+        )
+
+    def _first_routes(self) -> tuple[tuple[str, str], ...]:
+        """Return every (provider, model) that is asked while nobody is down."""
+        named = (*(self.model("", tier) for tier in self.tiers()), *self.role_models.values())
+        return tuple(route(name, self.provider) for name in named)
 
     def tiers(self) -> tuple[str, ...]:
         """Return the tiers of models that a desk with these settings may ask."""
@@ -551,10 +630,8 @@ class AgentSettings(Section):
 
     def routes(self) -> tuple[tuple[str, str], ...]:
         """Return every (provider, model) that a desk with these settings may ask."""
-        tiers = self.tiers()
-        named = (*(self.model("", tier) for tier in tiers), *self.role_models.values())
-        spare = [found for tier in tiers if (found := self.fallback(tier))]
-        return tuple(dict.fromkeys([*(route(name, self.provider) for name in named), *spare]))
+        spare = [found for tier in self.tiers() for found in self.fallbacks(tier)]
+        return tuple(dict.fromkeys([*self._first_routes(), *spare]))
 
     def vendors(self) -> tuple[str, ...]:
         """Return every provider that a desk with these settings may ask."""

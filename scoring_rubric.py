@@ -206,7 +206,10 @@ REPLIES: Final[Mapping[Shape, str]] = {
     "review": '{"symbol": as given, "setup": what was done and in which market, "outcome": what '
     'came of it, "rule": what to heed next time}',
     "report_ahead": _REPORT + _HORIZON,
-    "case_ahead": _REPORT + _CASE + ', "risks": [up to 2 of your own case, a sentence each]}',
+    "case_ahead": _REPORT
+    + _CASE
+    + ', "risks": [up to 2 of your own case, a sentence each]'
+    + _HORIZON,
     "news_ahead": _REPORT + f', "ordinals": {{{_ORDINALS}}}, ordinals whole numbers' + _HORIZON,
     "judgement": '{"symbol": as given, "winner": "LONG"|"SHORT"|"NONE", '
     + _POINTS

@@ -393,7 +393,7 @@ class Completion:
     (cut off at the output limit), refusal, filter, or the vendor's own word. `final` means that no
     second look may follow, because none did when this answer was recorded. `reply` is set by a
     provider that composed the answer itself: the object whose JSON the text is, so that nobody has
-    to write and parse it.
+    to write and parse it. `detail` says who was asked in vain before, and why.
     """
 
     text: str
@@ -406,6 +406,7 @@ class Completion:
     cached_tokens: int = 0
     final: bool = False
     reply: dict[str, Any] | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

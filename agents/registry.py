@@ -78,9 +78,11 @@ REVIEWER: Final = Role(
 )
 """Who writes of a closed trade, beside the ticks; it has no seat at a desk either."""
 
-
 TRADER: Final = Agent(trader_agent.ROLE, trader_agent.analyze)
 """Who is asked alone where an opening would stand; it has no seat at a desk."""
+
+UNSEATED: Final = (SCORER, REVIEWER, TRADER.role)
+"""Roles without a seat, which may have a model and caps of their own all the same."""
 
 
 def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -> tuple[Agent, ...]:

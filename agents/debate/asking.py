@@ -29,7 +29,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from agent_config import MAX_PROMPT_BYTES, MAX_REQUESTS, OUTPUT_TOKENS, AgentSettings
+from agent_config import MAX_REQUESTS, AgentSettings
 from scoring_rubric import request_hash, second_look, shortened, visible
 
 from ..contracts import (
@@ -309,7 +309,7 @@ class _Exchange:
             reason = error.reason if error.reason in REASONS else "error"
             self._line.settle(call, self._stage, reason, error.detail)
             raise
-        self._line.settle(call, self._stage, "ok", "")
+        self._line.settle(call, self._stage, "ok", _word(call.completion.detail))
         return result
 
     def _doubtful(self, report: AgentReport) -> bool:
@@ -327,15 +327,20 @@ class _Exchange:
         """Whether nobody reads the prompt's text."""
         return self._line.inline and self._role.kind != "scorer"
 
+    @property
+    def _caps(self) -> tuple[int, int]:
+        return self._line.settings.caps(self._role.id, self._role.tier)
+
     def _fitting(self, prompt: Prompt) -> Prompt:
         """Return the prompt, or as much of it as may be sent."""
         if not isinstance(prompt, Prompt):
             raise ModelUnavailable("refused", f"{type(prompt).__name__} is no prompt")
-        if self._unread or _size(prompt) <= MAX_PROMPT_BYTES:
+        most, _ = self._caps
+        if self._unread or _size(prompt) <= most:
             return prompt
-        prompt = shortened(prompt, MAX_PROMPT_BYTES)
-        if _size(prompt) > MAX_PROMPT_BYTES:
-            raise ModelUnavailable("refused", f"a prompt of more than {MAX_PROMPT_BYTES} bytes")
+        prompt = shortened(prompt, most)
+        if _size(prompt) > most:
+            raise ModelUnavailable("refused", f"a prompt of more than {most} bytes")
         self._line.shorten(self._role.id)
         return prompt
 
@@ -362,7 +367,7 @@ class _Exchange:
             features={name: features[name] for name in prompt.evidence if name in features},
             reports=tuple(visible(report, context) for report in context.reports),
             scores=context.scores,
-            max_output_tokens=OUTPUT_TOKENS[role.tier],
+            max_output_tokens=self._caps[1],
             limit_s=self._stage.until - self._line.monotonic(),
             nonce=context.nonce,
             picture=context.picture if role.picture else None,

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from scoring_rubric import OWN_FLAGS
 
@@ -153,7 +153,7 @@ def case_ahead(
 ) -> AgentReport:
     """Turn a reply of shape `case_ahead` into a report; raises ModelUnavailable("garbage")."""
     told = fitting(CaseAheadReply, reply)
-    return _ahead(_made_case(told, role, features), risks=told.risks[:RISKS])
+    return _ahead(_made_case(told, role, features), told.horizon, told.risks[:RISKS])
 
 
 def case(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
@@ -212,9 +212,7 @@ def _read_news(told: OldNews | NewsReply, drawn: AgentReport, role: Role) -> Age
     return within_role(replace(drawn, ordinals=given), role)
 
 
-def _ahead(
-    drawn: AgentReport, horizon: Horizon | Literal[""] = "", risks: tuple[str, ...] = ()
-) -> AgentReport:
+def _ahead(drawn: AgentReport, horizon: Horizon, risks: tuple[str, ...] = ()) -> AgentReport:
     """Return a report with what it says of the time ahead; an abstention says nothing of it."""
     kept = risks_of(risks)
     return drawn if drawn.abstained else replace(drawn, horizon=horizon, risks=kept)

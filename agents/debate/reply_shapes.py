@@ -155,8 +155,9 @@ class ReportAheadReply(ReportReply):
 
 
 class CaseAheadReply(CaseReply):
-    """The reply of a firm's researcher: a case, and what it risks."""
+    """The reply of a firm's researcher: a case, the time that it speaks for, what it risks."""
 
+    horizon: Horizon
     risks: Listed
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from agent_config import FALLBACK_SHARE, MAX_PROMPT_BYTES, OUTPUT_TOKENS, StagePlan
+from agent_config import FALLBACK_SHARE, AgentSettings, StagePlan
 
 from ..contracts import (
     OPINIONS,
@@ -112,19 +112,7 @@ class Sitting:
             return "deadline"
         if self.reserve is None:
             return ""
-        bounds = tuple(
-            CallBound(
-                role_id=role.id,
-                model=self.line.settings.model(role.id, role.tier),
-                prompt_bytes=MAX_PROMPT_BYTES,
-                output_tokens=OUTPUT_TOKENS[role.tier],
-                requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
-                round=stage.round,
-                tier=role.tier,
-                picture=role.picture and self.line.settings.picture != "off",
-            )
-            for role in roles
-        )
+        bounds = tuple(bound_of(self.line.settings, role, stage.round) for role in roles)
         try:
             granted = self.reserve(stage.name, bounds)
         except ModelUnavailable as error:
@@ -251,6 +239,21 @@ class Sitting:
         good = sum(isinstance(result, Answer) for result in outcome.values())
         status = "ok" if good == len(outcome) else "partial" if good else "failed"
         self.note(stage, started, status, words)
+
+
+def bound_of(settings: AgentSettings, role: Role, number: int = 1) -> CallBound:
+    """Return the most that an agent may use in one round of its stage."""
+    prompt_bytes, output_tokens = settings.caps(role.id, role.tier)
+    return CallBound(
+        role_id=role.id,
+        model=settings.model(role.id, role.tier),
+        prompt_bytes=prompt_bytes,
+        output_tokens=output_tokens,
+        requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
+        round=number,
+        tier=role.tier,
+        picture=role.picture and settings.picture != "off",
+    )
 
 
 def summary(report: AgentReport) -> str:

@@ -15,9 +15,9 @@ from hypothesis import given
 
 from agent_config import MAX_PROMPT_BYTES, MODES
 from agent_framework import consult
-from agents.contracts import OPINIONS, AgentReport, Evidence, Feature, Point, Request
+from agents.contracts import OPINIONS, AgentReport, Evidence, Feature, Point, Prompt, Request
 from agents.debate import replies
-from agents.evidence import grounded
+from agents.evidence import grounded, with_scores
 from agents.registry import AGENTS, TRADER
 from scoring_rubric import SHARED_PREFIX, build_interpretive_prompt, second_look
 from tests.agents import test_prompts as plain
@@ -78,7 +78,7 @@ def test_manager_and_gate_see_the_same_desk_and_not_each_other() -> None:
         for role in (MANAGER, "risk_gate", "bull_researcher")
     }
     assert seen[MANAGER] == seen["risk_gate"] > seen["bull_researcher"]
-    assert not {MANAGER, "risk_gate"} & set.union(*seen.values())
+    assert not {MANAGER, "risk_gate"} & {one for told in seen.values() for one in told}
     assert {"bull_researcher", "bear_researcher"} <= seen[MANAGER]
 
 
@@ -173,7 +173,7 @@ def test_no_prompt_of_a_firm_is_refused_for_its_bytes(tale: str) -> None:
         assert {request.role.id for request in provider.requests} == set(MODES["firm"].seats)
         ask_trader(provider, told, record.reports)
         assert not [flag for flag in record.flags if flag.startswith("shortened")]
-        more = second_look(plain.Prompt("", "", "report", tuple(about.features)), plain.LONGEST)
+        more = second_look(Prompt("", "", "report", tuple(about.features)), plain.LONGEST)
         for request in provider.requests:
             size = len((request.system + request.user).encode())
             again = len(more.user.encode()) if request.role.kind in OPINIONS else 0
@@ -182,7 +182,7 @@ def test_no_prompt_of_a_firm_is_refused_for_its_bytes(tale: str) -> None:
 
 def ask_trader(provider: Scripted, about: Any, reports: tuple[AgentReport, ...]) -> None:
     order = {name: Feature(name, value) for name, value in plain.ORDER.items()}
-    scored = plain.with_scores({**about.features, **order}, about)
+    scored = with_scores({**about.features, **order}, about)
     asked = consult(
         TRADER,
         replace(about, features=scored, reports=reports, ahead=True),

@@ -58,7 +58,8 @@ CARRIES = {
         r"Evidence\s+(\d+ facts? cited\s+(\d+|all) true to the record: \w|Nothing cited)"
     ),
     "without": re.compile(
-        r"The same trade|No trade|[+−]\d+\.\d\d R, [+−][\d,.]+ USD|still open|open still|not known",
+        r"The same trade|No trade|[+−]\d+\.\d\d R, [+−][\d,.]+ USD|still open|open still"
+        r"|The same: \w+ kept|not known",
         re.IGNORECASE,
     ),
 }

@@ -304,6 +304,20 @@ def test_a_failed_check_disables_the_yes_and_names_its_rule(backing: Backing) ->
     assert "Disabled: ✗ DENIED: GATE_VETO" in page.text
 
 
+def test_it_is_read_by_the_checks_of_now(backing: Backing) -> None:
+    def patterns(sid: str) -> list[str]:
+        links = [one.get("href") or "" for one in read(backing, f"/approvals/{sid}").all("a")]
+        return [link.partition("#pattern-")[2] for link in links if "#pattern-" in link]
+
+    sid = waiting(backing)
+    before = patterns(sid)
+    assert before and "refused" not in before
+    backing.database.set_latch("BTCUSD", "BUY")
+    assert set(patterns(sid)) == {*before, "refused"} - {"clean"}
+    denied = next(one for one in backing.database.proposals(None) if one["state"] == "DENIED")
+    assert "refused" in patterns(str(denied["sid"]))
+
+
 def test_a_price_that_ran_away_shows(backing: Backing, monkeypatch: pytest.MonkeyPatch) -> None:
     sid = waiting(backing)
     row = backing.database.proposal(sid)

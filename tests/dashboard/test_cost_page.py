@@ -154,6 +154,9 @@ def test_a_desk_that_pays_nobody_says_so(free: Pages) -> None:
     assert "Spent, by length of time" not in page.text
     (setup,) = free.desk.setups.values()
     told = cost_report.by_vendor(free.backing.home, setup.profile.agents)
+    dear = {"fallback_models": ("anthropic:claude-opus-5-5",)}
+    also = setup.profile.agents.model_copy(update=dear)
+    assert cost_report.by_vendor(free.backing.home, also) == told, "each vendor's own models"
     assert set(told) == set(VENDORS)
     assert all(usd > 0 for usd in told.values())
     rows = {row[0]: row for row in page.rows if len(row) == 3}

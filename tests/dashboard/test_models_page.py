@@ -76,6 +76,23 @@ def test_seats_prices_and_money_are_told(
     assert spent["day_most_usd"] <= HOURS * spent["ceiling_usd"]
 
 
+def test_all_who_stand_in_are_told_and_the_reviewer_where_a_model_reviews(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paying(
+        monkeypatch,
+        fallback_models=["google:gemini-3.8-flash", "openai_compatible:gpt-6-luna"],
+        role_models={"reviewer": "anthropic:claude-opus-5-5"},
+        memory={"review": "model"},
+    )
+    told = client(backing, **vendor_line.environment(server)).get("/api/v1/models").get_json()
+    roles = {(row["vendor"], one["model"]): one["roles"] for row in told["vendors"]
+             for one in row["models"]}  # fmt: skip
+    assert roles[GOOGLE, "gemini-3.8-flash"] == ["paying: stands in"]
+    assert roles["openai_compatible", "gpt-6-luna"] == ["paying: stands in"]
+    assert roles[ANTHROPIC, "claude-opus-5-5"] == ["paying: reviewer"]
+
+
 def test_what_ticks_cost_is_read_from_the_ledger(
     backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,10 @@ def number(text):
     return float(text.replace(figures.MINUS, "-"))
 
 
+def test_an_adjustment_is_named_as_the_expectation_gap() -> None:
+    assert "its expectation gap, what it reads less the score" in page_of("whole").text
+
+
 @pytest.mark.parametrize("address", [*AT.values(), "/", "/symbol/BTCUSD/M15", "/help"])
 def test_a_page_of_the_full_desk_is_sound(address: str) -> None:
     page = get(address, "desk")

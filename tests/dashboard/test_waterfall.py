@@ -131,6 +131,16 @@ def test_the_page_shows_each_call_as_a_bar_and_as_numbers() -> None:
     assert {"took", "lost", "before", "track"} <= set(classes)
 
 
+def test_an_answer_of_a_vendor_that_stood_in_says_who_was_asked_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record = record_of("whole")
+    record["calls"][0]["detail"] = "anthropic: 429; google: 404"
+    monkeypatch.setattr(FullDeskView, "tick", lambda *_: {**record, "limits": LIMITS})
+    words = get(f"/symbol/BTCUSD/M15/{TIMES[-1]}", "desk").text
+    assert words.count(", after anthropic: 429; google: 404") == 1
+
+
 # --- scores ---
 
 

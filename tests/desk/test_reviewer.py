@@ -117,11 +117,38 @@ def test_the_question_has_the_facts_and_the_note_within_the_fence(
     assert request.model == "claude-sonnet-5-5"
 
 
+def test_a_model_of_the_reviewer_s_own_is_asked_and_booked_within_its_caps(make: Any) -> None:
+    own: dict[str, Any] = {
+        "provider": "rules",
+        "role_models": {"reviewer": "google:gemini-3.8-flash"},
+        "fallback_models": ("openai_compatible:gpt-6.1-terra",),
+        "role_caps": {"reviewer": {"prompt_bytes": 6_000, "output_tokens": 300}},
+    }
+    home = make(answer(), agents=ASKS.model_copy(update=own))
+    found = review_now(home.close_trade(), home.paying, home.asking)
+    assert found.status == "ok"
+    (request,) = home.answers.requests
+    assert (request.model, request.max_output_tokens) == ("google:gemini-3.8-flash", 300)
+    (opened,) = home.answers.opened
+    assert set(opened.vendors()) == {"google", "openai_compatible"}
+    (row,) = booked(home)
+    assert (row["role"], row["provider"]) == ("reviewer", "anthropic"), "whoever answered"
+
+
 @pytest.mark.parametrize(
     ("agents", "why"),
     [
         (ASKS.model_copy(update={"memory": MemorySettings()}), "agents.memory.review to model"),
         (AgentSettings(memory=MODEL), "is answered by rules"),
+        (AgentSettings(memory=MODEL), "set agents.role_models.reviewer to VENDOR:MODEL"),
+        (
+            ASKS.model_copy(update={"role_models": {"reviewer": "x"}, "provider": "rules"}),
+            "is answered by rules",
+        ),
+        (
+            ASKS.model_copy(update={"role_caps": {"reviewer": {"prompt_bytes": 900}}}),
+            "its facts take more than 900 bytes",
+        ),
         (AgentSettings(memory=MODEL, provider="x-pack:mind"), "is answered by x-pack:mind"),
         (ASKS.model_copy(update={"max_api_cost_per_hour": 0.01}), "would pass the ceiling"),
         (ASKS.model_copy(update={"active_agents": ("nobody",)}), "names agents that are not there"),

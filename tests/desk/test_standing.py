@@ -115,6 +115,11 @@ def test_settings_are_numbered_by_their_first_look_over_all_names(database: Data
         pytest.param("agents", {"memory": {"use": "on"}}, False, id="told of lessons"),
         pytest.param("agents", {"memory": {"notes": 1}}, True, id="notes that nobody is told"),
         pytest.param("agents", {"role_models": {"bull_researcher": "x"}}, False, id="a model"),
+        pytest.param("agents", {"fallback_models": ["google"]}, False, id="who stands in"),
+        pytest.param("agents", {"role_caps": {"technical": {}}}, True, id="no cap"),
+        pytest.param(
+            "agents", {"role_caps": {"technical": {"output_tokens": 700}}}, False, id="a cap"
+        ),
         pytest.param("gate", {"disagreement_floor": 0.5}, False, id="gate"),
         pytest.param("thresholds", {"buy": 0.4}, False, id="thresholds"),
         pytest.param("sentiment_weights", {"ath": 0.2}, False, id="weights"),
@@ -124,6 +129,11 @@ def test_settings_are_numbered_by_their_first_look_over_all_names(database: Data
 def test_a_setting_that_matters_begins_anew(section: str, changes: Any, same: bool) -> None:
     other = validate(Profile, {section: changes}, "a test")
     assert (fingerprint(other) == fingerprint(Profile())) is same
+
+
+def test_a_setting_that_came_later_and_is_not_used_leaves_the_others_their_standing() -> None:
+    """The mark as it was before `role_caps`: only a change of what agents are may change it."""
+    assert fingerprint(Profile(), "a rubric", "a version") == "c0a9afabe175c3a3"
 
 
 def test_what_is_told_of_lessons_is_part_of_a_setting_that_is_told() -> None:

@@ -53,7 +53,28 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
         ({"agents": {"fallback_model": "google"}}, "GOOGLE_API_KEY or GEMINI_API_KEY"),
         ({"agents": {"role_models": {"technical": "anthropic:m"}}}, "set ANTHROPIC_API_KEY"),
         ({"agents": {"role_models": {"oracle": "rules"}}}, "oracle, who does not sit"),
+        ({"agents": {"role_models": {"reviewer": "anthropic:m"}}}, "set ANTHROPIC_API_KEY"),
+        (
+            {"agents": {"role_caps": {"oracle": {"prompt_bytes": 9_000}}}},
+            "role_caps names oracle, who does not sit at this desk; those who do are .*reviewer",
+        ),
+        (
+            {"agents": {"role_caps": {"technical": {"output_tokens": 9_000}}}},
+            "agents.role_caps: output_tokens of technical is 9000: give 200 to 8,000",
+        ),
         ({"agents": {"fallback_model": "acme:x"}}, "vendors are anthropic, google"),
+        ({"agents": {"fallback_models": ["google", "acme:x"]}}, "vendors are anthropic, google"),
+        ({"agents": {"fallback_models": ["google:"]}}, "name vendors or vendor:model"),
+        ({"agents": {"fallback_models": ["google", "google:x"]}}, "name each vendor once"),
+        ({"agents": {"fallback_models": ["google"] * 4}}, "fallback_models.*3"),
+        (
+            {"agents": {"fallback_model": "google", "fallback_models": ["anthropic"]}},
+            "agents: fallback_model and fallback_models are both written: leave fallback_model out",
+        ),
+        (
+            {"agents": {"provider": "google", "fallback_models": ["anthropic", "google:x"]}},
+            "names google:x, and every agent asks that vendor first",
+        ),
         ({"agents": {"provider": "recorded"}}, "it is for replays"),
         ({"agents": {"picture": "file", "picture_file": "chart.png"}}, "agents.picture_file"),
         ({"timeframe_weights": {"H1": 1.0}}, "add timeframe_weights.M15"),

@@ -134,7 +134,12 @@ def completion(entry: Any) -> Any:
 
 def honest(request: Request) -> dict[str, Any]:
     """A reply that fits the role's schema and cites what it was shown."""
-    made = {"gate": ruling, "scorer": chart, "arbiter": judgement, "trader": thesis}
+    made: dict[str, Callable[[Request], dict[str, Any]]] = {
+        "gate": ruling,
+        "scorer": chart,
+        "arbiter": judgement,
+        "trader": thesis,
+    }
     return made.get(request.role.kind, report)(request)
 
 

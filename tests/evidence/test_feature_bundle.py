@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -17,9 +18,10 @@ from hypothesis import strategies as st
 from agents.contracts import EVENT_CLASSES, VECTORS
 from technical_calculator import COLUMNS, COMPONENTS, INDICATORS, score_frame
 from tests.cases import cases
-from tests.worlds.price_series import mirrored, row_of, sample, walk
+from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
 from torra.clock import iso
-from torra.config import SYMBOLS
+from torra.config import ROOT, SYMBOLS
+from torra.evidence import feature_bundle
 from torra.evidence.feature_bundle import (
     EMA_LAG,
     FUNDAMENTALS,
@@ -28,11 +30,12 @@ from torra.evidence.feature_bundle import (
     MOOD_BARS,
     NOT_PRICES,
     Bundle,
+    Forecast,
     build,
     plain,
 )
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
-from torra.evidence.outside_readings import BLOCKS
+from torra.evidence.outside_readings import BLOCKS, OutsideView
 from torra.evidence.scheduled_events import EventView
 from torra.evidence.vendor_figures import BESIDE
 from torra.market.regime import REGIME_READS, REGIMES
@@ -229,6 +232,21 @@ def test_without_feeds_the_bundle_is_whole_and_says_so() -> None:
     }
 
 
+@cases(
+    ("numbers", "flag"),
+    [
+        ({"cot.net_rank": 61.0}, 1.0),
+        ({"positioning.own": 0.0}, 1.0),
+        ({"derivs.put_call": 0.9}, 1.0),
+        ({"cot.net_rank": None, "macro.vix": 20.0}, 0.0),
+        ({"cot.net_rank": math.nan}, 0.0),
+    ],
+)
+def test_positions_are_there_where_one_is_known(numbers: dict[str, Any], flag: float) -> None:
+    found = values(bundle(outside=OutsideView(numbers)))
+    assert found["sentiment.positioning_available"] == flag
+
+
 def test_what_is_not_a_number_is_none() -> None:
     found = values(bundle(made_row(support=math.nan, fib_382=math.inf)))
     assert found["technical.support"] is None
@@ -372,6 +390,44 @@ def test_a_straight_trend_is_forecast_exactly() -> None:
     assert found["forecast.drift_pct"] == pytest.approx(
         100 * slope * HORIZON / prices[-1], abs=5.1e-5
     )
+
+
+def test_another_forecaster_takes_its_place_and_changes_nothing_else() -> None:
+    news = NewsView(NewsStatus.EMPTY)
+    asked: list[Any] = []
+
+    def forecaster(row: Any, heard: NewsView) -> Forecast:
+        asked.append((row["close"], heard))
+        return Forecast(0.123456, math.nan, None)
+
+    plainly, other = values(bundle(news=news)), values(bundle(news=news, forecaster=forecaster))
+    assert asked == [(made_row()["close"], news)]
+    told = {f"forecast.{name}": value for name, value in zip(
+        ("drift_pct", "low_pct", "high_pct"), (0.1235, None, None), strict=True)}  # fmt: skip
+    assert other == {**plainly, **told}
+    assert list(other) == list(plainly)
+
+
+TOLD = re.compile(r"^\| (\w+ \w+) \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \|$", re.MULTILINE)
+"""Rows of docs/agents.md: bars, share of closes inside the band, and inside one without drift."""
+
+
+def test_the_docs_tell_how_many_closes_lie_in_the_band() -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    rows = {name: figures for name, *figures in TOLD.findall(page)}
+    assert {name.replace(" ", "_") for name in rows} == set(SAMPLES)
+    for name, told in rows.items():
+        made = score_frame(sample(name.replace(" ", "_")))
+        close = made["close"]
+        forecast = feature_bundle.follow_drift(cast("Any", made), NewsView(NewsStatus.OFF))
+        low, drift, high = (cast("Any", getattr(forecast, f"{one}_pct")) for one in
+                            ("low", "drift", "high"))  # fmt: skip
+        came = (100.0 * (close.shift(-HORIZON) / close - 1.0)).where(drift.notna())
+        known = came.notna()
+        assert f"{known.sum():,}" == told[0]
+        inside = came.between(low, high)[known].mean()
+        still = came.between(low - drift, high - drift)[known].mean()
+        assert [f"{100 * share:.1f}" for share in (inside, still)] == told[1:]
 
 
 @given(st.floats(1, 1e5), st.floats(-0.1, 0.1), st.floats(0, 0.1), st.floats(1e-3, 1e3))

@@ -86,6 +86,10 @@ RICH = changed(
     {
         ("symbols", "XAU.m"): {**DEFAULT["symbols"]["XAUUSD"], "digits": 3},
         ("agents", "role_models"): {"technical": "google:gemini-3.8-flash", "odd \u202e": 'a "b"'},
+        ("agents", "role_caps"): {
+            "technical": {"output_tokens": 700},
+            "odd \u202e": {"prompt_bytes": 9_000},
+        },
         ("agents", "active_agents"): ["technical", " spaced", "[json]"],
         ("symbols", "BTCUSD", "news_terms"): ["bit\ncoin", "x"],
         ("news", "file"): "tab\tname",
@@ -157,6 +161,10 @@ def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value: 
         ("symbols.XAU.m.digits", ("symbols", "XAU.m", "digits")),
         ("symbols.NEW", ("symbols", "NEW")),
         ("agents.role_models.bull_researcher", ("agents", "role_models", "bull_researcher")),
+        (
+            "agents.role_caps.reviewer.prompt_bytes",
+            ("agents", "role_caps", "reviewer", "prompt_bytes"),
+        ),
         ("no.such.thing", ("no", "such.thing")),
     ],
 )
@@ -205,6 +213,7 @@ def test_a_setting_that_is_new_in_a_guarded_section_is_taken_for_loosening() -> 
     assert direction(MOMENTUM) is None
 
 
+CAP = ("agents", "role_caps", "technical", "prompt_bytes")
 WAYS = {
     "up": (("risk", "max_positions"), 3, 4, 2),
     "down": (("risk", "cooldown_bars"), 5, 4, 6),
@@ -215,6 +224,8 @@ WAYS = {
     "more": (("agents", "memory", "roles"), ["bull_researcher"], ["bear_researcher"], []),
     "notes in words": (("agents", "memory", "notes"), 1, 3, 0),
     "told of lessons": (("agents", "memory", "use"), "auto", "on", "off"),
+    "length of prompts": (CAP, 9_000, 9_001, 8_999),
+    "a cap that comes or goes": (CAP, 10_000, 24_000, 2_000),
     "calendar": (("events", "calendar"), "", "/etc/events.csv", "events.csv"),
     "path": (("news", "file"), "a.jsonl", "../b.jsonl", "b.jsonl"),
     "windows path": (("news", "file"), "a.jsonl", "\\\\host\\b", "sub\\b.jsonl"),
@@ -230,6 +241,26 @@ def test_the_direction_of_a_change_is_told(case: str) -> None:
     for after, way in ((looser, "loosens"), (tighter, "tightens")):
         (change,) = compare(before, changed(DEFAULT, {place: after}))
         assert (change.way, change.place) == (way, place)
+
+
+@cases(
+    ("role", "cap", "written", "taken_out"),
+    [
+        ("technical", "prompt_bytes", 12_000, ("loosens", "tightens")),
+        ("technical", "prompt_bytes", 8_000, ("tightens", "loosens")),
+        ("technical", "output_tokens", 1_000, ("loosens", "tightens")),
+        ("bull_researcher", "output_tokens", 1_000, ("tightens", "loosens")),
+        ("reviewer", "output_tokens", 1_700, ("loosens", "tightens")),
+    ],
+)
+def test_a_cap_is_held_against_the_usual_one_where_none_is_written(
+    role: str, cap: str, written: int, taken_out: tuple[str, str]
+) -> None:
+    capped = changed(DEFAULT, {("agents", "role_caps", role, cap): written})
+    ways = [
+        change.way for one in ((DEFAULT, capped), (capped, DEFAULT)) for change in compare(*one)
+    ]
+    assert tuple(ways) == taken_out
 
 
 def test_taking_the_calendar_out_loosens_and_so_does_another_one() -> None:
@@ -346,8 +377,13 @@ def test_faults_stand_at_their_setting_with_place_value_and_remedy(book: Profile
         ({("timeframe_weights", "M15"): ABSENT}, "timeframe_weights.M15", "gives it no weight"),
         ({("agents", "active_agents"): ["nobody"]}, "", "not there: nobody"),
         ({("agents", "role_models"): {"ghost": "m"}}, "", "role_models names ghost"),
+        (
+            {("agents", "role_caps"): {"ghost": {"prompt_bytes": 9_000}}},
+            "",
+            "role_caps names ghost",
+        ),
     ],
-    ids=["timeframe", "agents", "roles"],
+    ids=["timeframe", "agents", "roles", "caps"],
 )
 def test_a_check_holds_the_profile_against_its_instances(
     book: ProfileBook, change: dict[Any, Any], name: str, text: str

@@ -229,7 +229,7 @@ def other(value: Any) -> list[Any]:
         return [value + 1, value * 0.9, value * 0.5, value - 1]
     if isinstance(value, list):
         numbers = [item * 0.5 for item in value if not isinstance(item, str)]
-        return [["technical"], ["CHF"], ["finnhub"], numbers]
+        return [["technical"], ["CHF"], ["finnhub"], ["google"], numbers]
     words = (
         "full",
         "anthropic",

@@ -24,6 +24,7 @@ from agents.debate import stages as agent_stages
 from tests.conftest import scale_of
 from tests.doubles import vendor_line
 from tests.doubles.vendor_server import (
+    ANTHROPIC,
     GOOGLE,
     HONEST,
     OPENAI,
@@ -402,6 +403,29 @@ def test_another_vendor_stands_in_while_the_first_is_down(spare: str, tmp_path: 
     assert ticked.row["source_type"] == "AGENT_BUDGET"
     assert asked == [first, *[spare] * 4]
     assert {row["provider"] for row in ticked.calls if row["status"] == "ok"} == {spare}
+
+
+def test_the_third_vendor_stands_in_while_the_first_two_are_down(tmp_path: Path) -> None:
+    down = {ANTHROPIC: Status(429), GOOGLE: Status(404)}
+
+    def answer(exchange: Exchange) -> Any:
+        return down.get(exchange.vendor, HONEST)
+
+    with (
+        VendorServer({"*": answer}) as server,
+        vendor_line.line(
+            server, ANTHROPIC, fallback_models=[GOOGLE, OPENAI], timeout_seconds=12.0
+        ) as line,
+    ):
+        ticked = vendor_desk.tick(tmp_path, line.provider, line.settings)
+        asked = [exchange.vendor for exchange in server.exchanges]
+    vendor_desk.check_stored(ticked)
+    assert ticked.row["source_type"] == "AGENT_BUDGET"
+    assert asked == [ANTHROPIC, GOOGLE, *[OPENAI] * 4]
+    assert {row["provider"] for row in ticked.calls} == {OPENAI}
+    told = {row["role"]: row["detail"] for row in ticked.calls}
+    assert told.pop("technical") == "anthropic: 429; google: 404"
+    assert set(told.values()) == {""}
 
 
 # --- time -----------------------------------------------------------------------------------------

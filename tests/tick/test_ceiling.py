@@ -59,6 +59,9 @@ MODELS: Final = (
     "anthropic:claude-nobody-knows",
     "openai_compatible:a-model-of-ones-own",
 )
+SPARES: Final = ("google", "openai_compatible:a-model-of-ones-own", "anthropic:claude-haiku-5-5")
+"""Who may stand in, each vendor once."""
+
 MIXED: Final = {"ok": 9, "free": 1, "billed": 1, "hang": 2, "cancelled": 1, "late": 2}
 FATES: Final = (
     (MIXED, MIXED),
@@ -159,12 +162,13 @@ class World:
 
     def _settings(self) -> AgentSettings:
         first, second = self.chance.choices(MODELS, k=2)
-        spare = self.chance.choice(["", "", "google", MODELS[0]])
+        asked = {first.partition(":")[0], second.partition(":")[0]}
+        chain = self.chance.sample(SPARES, self.chance.choice([0, 0, 1, 2, 3]))
         settings = AgentSettings(
             provider="anthropic",
             quick_think_model=first,
             deep_think_model=second,
-            fallback_model=spare,
+            fallback_models=[name for name in chain if asked != {name.partition(":")[0]}],
         )
         return self._with_ceiling(settings)
 
@@ -340,9 +344,12 @@ class Tick:
         return future
 
     def _routed(self, request: Request) -> tuple[str, str]:
+        """Return who takes the request: now and then one of those who stand in."""
         vendor, _, model = request.model.partition(":")
-        spare = self.settings.fallback("deep" if request.role.tier == "deep" else "quick")
-        return spare if spare and self.world.chance.random() < 0.3 else (vendor, model)
+        spares = self.settings.fallbacks(request.role.tier)
+        if spares and self.world.chance.random() < 0.3:
+            return self.world.chance.choice(spares)
+        return vendor, model
 
     def _usage(self, vendor: str, model: str) -> tuple[float, dict[str, int]]:
         chance = self.world.chance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from concurrent.futures import Future
@@ -14,9 +15,10 @@ import pytest
 
 from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
 from agent_framework import deliberate
-from agents.contracts import Completion, ModelUnavailable, Request
+from agents.contracts import CallBound, Completion, ModelUnavailable, Request
 from agents.debate.deliberation import Deliberation
 from instance_database import Database
+from tests.cases import cases
 from tests.doubles.scripted import AMPLE, NEVER, Raises, Scripted, context, honest, settings
 from tests.tries import Tries
 from tests.worlds.stores import NOON, Hand, key_of, open_database
@@ -525,6 +527,24 @@ def test_a_stage_reserves_the_dearer_of_both_vendors(database: Database, hand: H
     )
     assert {row["usd"] for row in rows(database)} == {worst}
     assert {row["provider"] for row in rows(database)} == {"google"}
+
+
+SPARES = ("google:gemini-3.8-flash", "openai_compatible:gpt-6-luna", "anthropic:claude-opus-5-5")
+
+
+@cases("chain", itertools.permutations(SPARES), ids=lambda chain: chain[0])
+def test_a_stage_reserves_the_dearest_of_the_chain_in_whatever_order(
+    chain: tuple[str, ...], database: Database, hand: Hand
+) -> None:
+    told: dict[str, Any] = {"role_models": {"news": "google:g"}, "provider": "openai_compatible"}
+    agents = settings(**told, fallback_models=chain).agents
+    asked: dict[str, Any] = {"prompt_bytes": 5_000, "output_tokens": 700}
+    bound = CallBound("technical", "gpt-6-luna", requests=2, tier="quick", **asked)
+    dearest = PRICES.worst_case("anthropic", "claude-opus-5-5", **asked)
+    assert worst_case(PRICES, agents, paid_elsewhere, bound) == dearest
+    free = CallBound("technical", "rules", requests=2, tier="quick", **asked)
+    alone = settings(provider="rules", fallback_models=chain).agents
+    assert worst_case(PRICES, alone, paid_elsewhere, free) == 0.0
 
 
 def test_each_tier_has_its_own_model_at_the_other_vendor(database: Database, hand: Hand) -> None:

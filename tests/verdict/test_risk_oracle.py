@@ -33,7 +33,7 @@ from torra.verdict.risk_engine import (
     size,
 )
 
-SEED = 20_260_714
+SEED = 20_260_825
 
 ELSEWHERE = {
     DenyReason.BRIDGE_DEAD, DenyReason.VERSION_MISMATCH, DenyReason.SIGNAL_EXPIRED,

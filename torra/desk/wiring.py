@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 from agent_config import TRADER_ID, VENDORS, AgentSettings
-from agents.registry import AGENTS, SCORER, seated
+from agents.registry import AGENTS, UNSEATED, seated
 from instance_database import Database, open_home
 from torra import owner_only
 from torra.chart import renderer, screenshot
@@ -411,16 +411,7 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
             )
     if profile.events.calendar:
         currencies_of(instance, profile)
-    try:
-        desk = seated(profile.agents)
-    except ValueError as error:
-        raise ConfigError(f"profile {name}: {error}") from error
-    seats = {*(seat.role.id for seat in desk), SCORER.id, profile.agents.consulted() or SCORER.id}
-    if strangers := sorted(set(profile.agents.role_models) - seats):
-        raise ConfigError(
-            f"profile {name}: agents.role_models names {', '.join(strangers)}, who does not sit at "
-            f"this desk; those who do are {', '.join(sorted(seats))}"
-        )
+    _check_roles(profile.agents, name)
     memory = profile.agents.memory
     if strangers := sorted(set(memory.roles) - {*AGENTS, TRADER_ID}):
         raise ConfigError(
@@ -434,6 +425,21 @@ def check_profile(profile: Profile, instance: Instance, name: str = "") -> Profi
     elif profile.agents.picture == "file":
         screenshot.check_template(profile.agents.picture_file)
     return profile
+
+
+def _check_roles(agents: AgentSettings, name: str) -> None:
+    """Raise ConfigError for a desk that cannot be seated, or a setting for a role not at it."""
+    try:
+        desk = seated(agents)
+    except ValueError as error:
+        raise ConfigError(f"profile {name}: {error}") from error
+    seats = {*(seat.role.id for seat in desk), *(role.id for role in UNSEATED)}
+    for setting in ("role_models", "role_caps"):
+        if strangers := sorted(set(getattr(agents, setting)) - seats):
+            raise ConfigError(
+                f"profile {name}: agents.{setting} names {', '.join(strangers)}, who does not sit "
+                f"at this desk; those who do are {', '.join(sorted(seats))}"
+            )
 
 
 def open_feeds(

@@ -10,7 +10,8 @@ in ATR and a forecast:
 
 An EMA follows a straight trend at the distance slope * (1 - a) / a, so the drift is the trend that
 would keep EMA20 where it is. The band is one ATR a bar, growing as a random walk does. The forecast
-is evidence for agents and nothing else: no score, stop or size is made of it.
+is evidence for agents and nothing else: no score, stop or size is made of it. Another one takes its
+place as the argument `forecaster` of `build`, and no agent changes for it.
 
 The bundle is always whole; a block of it is computed at the first look at it. What cannot be known
 (NaN, no memory yet, a feed that is off or brings nothing) is a feature with the value None, never a
@@ -163,6 +164,21 @@ Value = float | str | None
 Found = Iterator[tuple[str, Value, Kind]]
 
 
+class Forecast(NamedTuple):
+    """Where the close may stand HORIZON bars on, and the band around it, in percent of the close.
+
+    What is None or not finite is not known.
+    """
+
+    drift_pct: float | None
+    low_pct: float | None
+    high_pct: float | None
+
+
+Forecaster = Callable[[Mapping[str, float], NewsView], Forecast]
+"""Makes a forecast of a row of score_frame and of the news known then; it raises nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """The evidence of one tick: the four L1 scores, a line about each, and the features by id.
@@ -288,6 +304,14 @@ class _Notes(Mapping[str, str]):
         return repr(dict(self))
 
 
+def follow_drift(row: Mapping[str, float], news: NewsView) -> Forecast:  # noqa: ARG001  it reads none
+    """Return the trend that would keep EMA20 where it is, in a band of one ATR a bar."""
+    close = row["close"]
+    drift = 100.0 * HORIZON * (close - row["ema20"]) / EMA_LAG / close
+    band = 100.0 * row["atr14"] * math.sqrt(HORIZON) / close
+    return Forecast(drift, drift - band, drift + band)
+
+
 def build(
     *,
     symbol: str,
@@ -307,6 +331,7 @@ def build(
     host: Mapping[str, float] = NOTHING,
     known_at: datetime | None = None,
     spreads: SpreadView = NO_SPREADS,
+    forecaster: Forecaster = follow_drift,
 ) -> Bundle:
     """Return the evidence of the bar that opened at `bar_time`.
 
@@ -316,7 +341,7 @@ def build(
     `bars` are the bars behind the row, this one last; `news` and `events` what was known at
     `as_of`, headlines of a host at `known_at`; `outside` the outside numbers known at `as_of`. None
     of any of them: nothing is known. `spreads` is what is known of the bars' own ones, `host` has a
-    host's own numbers by name.
+    host's own numbers by name. `forecaster` makes the forecast.
     """
     headlines, calendar, beside = news or NO_NEWS, events or NO_EVENTS, outside or NO_OUTSIDE
     view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
@@ -327,7 +352,7 @@ def build(
         "scores": lambda: _scores(row),
         "component": lambda: _components(row),
         "technical": lambda: _technical(row, price),
-        "forecast": lambda: _forecast(row),
+        "forecast": lambda: _forecast(forecaster(row, headlines)),
         "market": lambda: _market(row, spread, bars_held, bar_age, memory, view, regime),
         "spread": lambda: _spreads(spreads, row["atr14"], price),
         "memory": lambda: _memory(memory),
@@ -431,13 +456,9 @@ def _gap_pct(row: Mapping[str, float]) -> float:
     return 100.0 * gap / before if before > 0.0 else math.nan
 
 
-def _forecast(row: Mapping[str, float]) -> Found:
-    close = row["close"]
-    drift = 100.0 * HORIZON * (close - row["ema20"]) / EMA_LAG / close
-    band = 100.0 * row["atr14"] * math.sqrt(HORIZON) / close
-    yield "forecast.drift_pct", drift, CHANGE
-    yield "forecast.low_pct", drift - band, CHANGE
-    yield "forecast.high_pct", drift + band, CHANGE
+def _forecast(told: Forecast) -> Found:
+    for name, value in told._asdict().items():
+        yield f"forecast.{name}", value, CHANGE
 
 
 def _market(

@@ -19,7 +19,8 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agents.registry import AGENTS, SCORER
+from agent_config import CAPS, AgentSettings
+from agents.registry import AGENTS, UNSEATED
 from torra.clock import TIMEFRAMES
 from torra.config import Profile, SymbolSpec
 
@@ -43,6 +44,8 @@ UNITS: Final = (
     ("_bar_age", "bars"),
     ("_atr", "ATR"),
     ("_lots", "lots"),
+    ("prompt_bytes", "bytes"),
+    ("output_tokens", "tokens"),
     ("lot_min", "lots"),
     ("lot_step", "lots"),
     ("lot_max", "lots"),
@@ -55,8 +58,8 @@ UNITS: Final = (
 
 NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 LONGEST_NUMBER: Final = 40
-ROLES: Final = (*AGENTS, SCORER.id)
-"""The roles that may have a model of their own."""
+ROLES: Final = (*AGENTS, *(role.id for role in UNSEATED))
+"""The roles that may have a model and caps of their own."""
 
 EXACT: Final = {
     "gate.disagreement_scale": "multiplier = 1 − s / this value, where s is the widest range of "
@@ -78,6 +81,7 @@ TITLES: Final = {
     "risk": "Risk",
     "agents": "Agents",
     "agents.role_models": "Models of single agents",
+    "agents.role_caps": "Caps of single agents",
     "agents.memory": "Lessons of earlier trades",
     "news": "News",
     "events": "Scheduled events",
@@ -155,7 +159,9 @@ def changed(values: Mapping[str, Any], changes: Mapping[Place, Any]) -> dict[str
         for name in place[:-1]:
             inner = section.get(name)
             if not isinstance(inner, dict):
-                inner = section[name] = {}
+                inner = {}
+                if value is not ABSENT:  # an entry that goes makes no room for itself
+                    section[name] = inner
             section = inner
         if value is ABSENT:
             section.pop(place[-1], None)
@@ -181,6 +187,8 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
         return ("symbols", rest)
     if section == "agents" and rest.startswith("role_models."):
         return ("agents", "role_models", rest.removeprefix("role_models."))
+    if section == "agents" and rest.startswith("role_caps."):
+        return ("agents", *rest.split("."))
     return (section, rest)
 
 
@@ -278,11 +286,20 @@ def _of_model(
             yield from _entries(place, field, {*TIMEFRAMES, *values[name]}, TIMEFRAMES)
         elif place == ("agents", "role_models"):
             yield from _entries(place, field, {*ROLES, *values[name]}, ROLES)
+        elif place == ("agents", "role_caps"):
+            yield from _caps(place, field, values[name])
         elif place == ("symbols",):
             for symbol, spec in values[name].items():
                 yield from _of_model(SymbolSpec, spec, (*place, symbol))
         else:
             yield _setting(model, name, above)
+
+
+def usual_cap(role_id: str, name: str) -> int:
+    """Return the cap of a role for which none is written."""
+    roles = (*(agent.role for agent in AGENTS.values()), *UNSEATED)
+    tier = next((role.tier for role in roles if role.id == role_id), "quick")
+    return dict(zip(CAPS, AgentSettings().caps(role_id, tier), strict=True))[name]
 
 
 def _entries(
@@ -303,6 +320,26 @@ def _entries(
             default=USUAL.get(path, ABSENT),
             optional=True,
         )
+
+
+def _caps(place: Place, field: FieldInfo, values: Mapping[str, Any]) -> Iterator[Setting]:
+    """Yield the caps that roles have or may have, the known roles first."""
+    for role_id in (*ROLES, *sorted(set(values) - set(ROLES))):
+        for name, (low, high) in CAPS.items():
+            path = (*place, role_id, name)
+            yield Setting(
+                place=path,
+                section=".".join(place),
+                label=f"{role_id} {name}".replace("_", " "),
+                meaning=str(field.description),
+                kind="whole",
+                limits=f"whole number, {low:,} to {high:,}; empty = {usual_cap(role_id, name):,}",
+                unit=_unit(name),
+                low=low,
+                high=high,
+                default=USUAL.get(path, ABSENT),
+                optional=True,
+            )
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from torra.profiles.fields import ABSENT, USUAL, Place, flat, named, written
+from agent_config import CAPS
+from torra.profiles.fields import ABSENT, USUAL, Place, flat, named, usual_cap, written
 
 Direction = (
     Literal["up", "down", "any", "free", "fewer", "more", "path", "calendar"] | tuple[str, ...]
@@ -79,7 +80,10 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "agents.quick_think_model": "free",
     "agents.deep_think_model": "free",
     "agents.role_models.*": "free",
+    "agents.role_caps.*.prompt_bytes": "up",
+    "agents.role_caps.*.output_tokens": "up",
     "agents.fallback_model": "free",
+    "agents.fallback_models": "free",
     "agents.picture_file": "path",
     "agents.memory.use": ("off", "auto", "on"),
     "agents.memory.roles": "more",
@@ -90,11 +94,15 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "events.calendar": "calendar",
 }
 """A symbol's conditions are guarded because sizes are computed from them: a smaller tick value lets
-a position be larger. Provider and models are guarded because they cost money; the ceiling holds all
-the same. `agents.influence` is guarded because agents that count have a say in what is traded. The
-thresholds are guarded as the cooldown is: a lower one lets through several times the trades.
+a position be larger. Provider, models and caps are guarded because they cost money; the ceiling
+holds all the same. `agents.influence` is guarded because agents that count have a say in what is
+traded. The thresholds are guarded as the cooldown is: a lower one lets through several times the
+trades.
 `agents.memory` is guarded because words of a model, written long ago, reach an agent through it.
 """
+
+ROLE_CAPS: Final = ("agents", "role_caps")
+"""Where an entry stands one level deeper; where none is written the usual cap holds."""
 
 MORE_TRADES: Final = ("thresholds.buy", "thresholds.sell", "gate.max_spread_atr")
 """Guarded settings that let more trades through when they are loosened."""
@@ -133,6 +141,7 @@ def direction(place: Place) -> Direction | None:
     known = LOOSENS.get(".".join(place))
     if known is None and len(place) > 1:
         pattern = (place[0], "*", place[-1]) if place[0] == "symbols" else (*place[:-1], "*")
+        pattern = (*place[:2], "*", place[-1]) if place[:2] == ROLE_CAPS else pattern
         known = LOOSENS.get(".".join(pattern))
     # A setting that the table forgot is guarded all the same.
     return "any" if known is None and place[0] in SECTIONS else known
@@ -194,6 +203,9 @@ def _way(
     before, after = old.get(place), new.get(place)
     if place[0] == "symbols" and ABSENT in (before, after):
         return "loosens"  # a symbol that comes or goes: what it will be held against is not known
+    if place[:2] == ROLE_CAPS and place[-1] in CAPS:
+        usual = usual_cap(place[2], place[-1])
+        before, after = (usual if one is ABSENT else one for one in (before, after))
     return "loosens" if _loosens(known, before, after) else "tightens"
 
 

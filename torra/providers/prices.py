@@ -36,7 +36,7 @@ SOURCE: Final = {"anthropic": "anthropic", "google": "google", "openai_compatibl
 
 MILLION: Final = 1_000_000
 
-SCHEMA_TOKENS: Final = 5_000
+SCHEMA_TOKENS: Final = 5_200
 """More than any reply's JSON schema has bytes, with what a vendor writes around it."""
 
 CHAT_TOKENS: Final = 1_000

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, AgentSettings
-from agents.contracts import CallBound, Role, SourceType, Submit, Tier
-from agents.debate.asking import REQUESTS_PER_AGENT
+from agent_config import AgentSettings
+from agents.contracts import Role, SourceType, Submit, Tier
+from agents.debate.sitting import bound_of
 from agents.registry import SCORER, TRADER, Agent, seated
 from instance_database import Database, TickKey
 from torra.errors import StoreUnavailable
@@ -104,15 +104,7 @@ def tick_worst_case(
     """Return the most that one tick of a desk can cost in USD, every retry and the fallback in."""
 
     def most(role: Role) -> float:
-        bound = CallBound(
-            role_id=role.id,
-            model=settings.model(role.id, role.tier),
-            prompt_bytes=MAX_PROMPT_BYTES,
-            output_tokens=OUTPUT_TOKENS[role.tier],
-            requests=1 if role.kind == "scorer" else REQUESTS_PER_AGENT,
-            picture=role.picture and settings.picture != "off",
-            tier=role.tier,
-        )
+        bound = bound_of(settings, role)
         return bound.requests * worst_case(prices, settings, local, bound)
 
     roles, row = [seat.role for seat in seated(settings, agents)], settings.row()

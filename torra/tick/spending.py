@@ -402,7 +402,7 @@ class Purse:
         if not known or (usd == 0 and not free):
             return None  # an answer without usage
         booked = row.booking
-        # The fallback model of another vendor answered; the row must name who is paid.
+        # A vendor that stands in answered; the row must name who is paid.
         turned = vendor in VENDORS and vendor != booked.provider
         return Settlement(
             float(usd),
@@ -420,8 +420,8 @@ class Purse:
 def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: CallBound) -> float:
     """Return the most that one request within a bound can cost, whichever vendor answers it."""
     first = route(bound.model, settings.provider)
-    # A fallback may answer, so the dearer of the two models is reserved.
-    spare = settings.fallback(bound.tier) if first[0] in VENDORS else None
+    # Any of those who stand in may answer, so the dearest of their models is reserved.
+    spares = settings.fallbacks(bound.tier) if first[0] in VENDORS else ()
     return max(
         prices.worst_case(
             vendor,
@@ -431,7 +431,7 @@ def worst_case(prices: PriceList, settings: AgentSettings, local: Local, bound: 
             picture=bound.picture,
             local=_is_local(vendor, local),
         )
-        for vendor, model in (first, *([spare] if spare else []))
+        for vendor, model in (first, *spares)
     )
 
 

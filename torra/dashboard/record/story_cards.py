@@ -20,6 +20,7 @@ from torra.tick.sentence import HELD, held_side, held_since
 from torra.tick.tick_record import (
     PROPOSED,
     AgreementTold,
+    DecisionRecord,
     ProposedOrder,
     ReportRecord,
     SignalRecord,
@@ -70,7 +71,7 @@ def no_order(record: ShownTick) -> str:
     return f"{held_side(record) or 'position'} kept"
 
 
-def side_of(record: ShownTick) -> str:
+def side_of(record: DecisionRecord) -> str:
     """Return the side that a tick is about: its verdict's, or the one that it came nearer to."""
     if record.verdict in VERBS:
         return str(record.verdict)

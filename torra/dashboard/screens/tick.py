@@ -24,7 +24,13 @@ from torra.config import Profile
 from torra.dashboard.cells import price_lines, symbol_cells
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record import inputs, lessons_used, reasoning, story_cards
+from torra.dashboard.record import (
+    inputs,
+    lessons_used,
+    reading_patterns,
+    reasoning,
+    story_cards,
+)
 from torra.dashboard.record.lessons_used import LessonsUsed
 from torra.dashboard.record.shown import ShownTick, TickLimits
 from torra.dashboard.screens import watching
@@ -74,6 +80,7 @@ def tick_page(instance: str, timeframe: str, bar_time: str) -> ResponseReturnVal
         picture_address=picture_address(record),
         told_outcome=told.get("told_outcome"),
         proposal=proposal,
+        patterns=reading_patterns.holding(record),
         lessons=lessons_of(record),
         lesson_address=lesson_address,
         became="" if record.skipped else journal.became(record, proposal),

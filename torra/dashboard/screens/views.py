@@ -20,13 +20,13 @@ from torra.dashboard.cells import symbol_cells as screens
 from torra.dashboard.cells.common import limits
 from torra.dashboard.cells.shown import Bars, Overview, Strip, Symbol
 from torra.dashboard.doors.routes import Fields, Route
-from torra.dashboard.record import surroundings
+from torra.dashboard.record import reading_patterns, surroundings
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.screens.tick import tick_page
 from torra.dashboard.trade import approvals
 from torra.dashboard.view import list_query
 from torra.dashboard.view.bar_reading import MOST
-from torra.dashboard.view.rendering import EXTENSION, desk_view, page
+from torra.dashboard.view.rendering import EXTENSION, desk_view, page, state
 from torra.dashboard.view.stream_reading import Json
 from torra.errors import ConfigError
 from torra.exhibits import figures, glossary
@@ -114,7 +114,8 @@ def symbol_cells(data: Symbol) -> screens.SymbolShown:
 
 def help_page() -> str:
     """Explain how to read the numbers."""
-    desk = desk_view().desk()
+    desk, behind = desk_view().desk(), state().backing
+    setups = behind.desk.setups.values() if behind else ()
     return page(
         "help.html",
         desk,
@@ -127,6 +128,8 @@ def help_page() -> str:
         triage=surroundings.TRIAGE,
         glossary=glossary,
         evidence=tuple(glossary.evidence()),
+        patterns=reading_patterns.patterns(),
+        firm=any(reading_patterns.is_firm(one.profile.agents.desk()) for one in setups),
     )
 
 

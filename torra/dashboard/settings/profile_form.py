@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from agents.registry import SCORER, seated
+from agents.registry import REVIEWER, SCORER, seated
 from torra.config import Profile, SymbolSpec
 from torra.exhibits import figures
 from torra.profiles.book import Checked, SaveResult, SettingFault
@@ -303,6 +303,7 @@ def voices(profile: Profile) -> tuple[list[dict[str, str]], str]:
         roles = [seat.role for seat in seated(agents)]
     except ValueError as error:
         return [], figures.clean(error, LONGEST)
+    beside = (SCORER, REVIEWER) if agents.memory.review == "model" else (SCORER,)
     rows = [
         {
             "role": role.title,
@@ -311,7 +312,7 @@ def voices(profile: Profile) -> tuple[list[dict[str, str]], str]:
             "model": figures.clean(agents.model(role.id, role.tier), 120),
             "by": _decided_by(profile, role.id, role.tier),
         }
-        for role in (*roles, SCORER)
+        for role in (*roles, *beside)
     ]
     return rows, ""
 

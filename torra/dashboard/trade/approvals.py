@@ -25,7 +25,7 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import Waiting
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record import summary
+from torra.dashboard.record import reading_patterns, summary
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
@@ -100,6 +100,15 @@ class ShownProposal:
     currency: str
     record: TickRecord
 
+    @property
+    def refused(self) -> list[str]:
+        """What speaks against an approval now, or what denied it then."""
+        if self.preview is None:
+            ended = self.row.reason if self.row.state == "DENIED" else ""
+            return [why for why in (self.trouble, ended) if why]
+        failed = [rule for rule, outcome in self.preview.checks.items() if outcome == "failed"]
+        return failed or ([] if self.preview.passes else [self.preview.reason])
+
 
 def approvals() -> str:
     """Show the proposals that wait for a person, and how the newest others ended."""
@@ -161,6 +170,7 @@ def approval(sid: str) -> str:
         conviction=proposals.conviction(record, side),
         panel=proposals.panel(record),
         case=why.case(record, side),
+        patterns=reading_patterns.on_approval(record, found.refused),
         sums=proposals.sums(record, row.multiplier),
         chips=list(proposals.GROUPS),
         currency=found.currency,

@@ -1,12 +1,13 @@
 """The reviewer of closed trades: asks a model about one trade, beside the ticks and after them.
 
 The rules have written of each closed trade already; where a profile wants it
-(`agents.memory.review`), its deep model may say more. `review_now` asks about one trade: it books
-the call as `review|SID` in the hour of the trade's profile, and only where two ticks of that
-profile at their worst case still fit beside it; later ones of the same hour may meet what it cost.
-Of the reply the sentences alone are kept whose numbers are facts (torra.lessons.checked_words). A
-trade is asked about TRIES times at most, across restarts and whatever came of it; that a vendor
-rests, or that there is no room in the hour, is no try.
+(`agents.memory.review`), its deep model may say more, or the one that `agents.role_models` names
+for the reviewer. `review_now` asks about one trade: it books the call as `review|SID` in the hour
+of the trade's profile, and only where two ticks of that profile at their worst case still fit
+beside it; later ones of the same hour may meet what it cost. Of the reply the sentences alone are
+kept whose numbers are facts (torra.lessons.checked_words). A trade is asked about TRIES times at
+most, across restarts and whatever came of it; that a vendor rests, or that there is no room in the
+hour, is no try.
 
 The call is on the vendors' loop, through a provider that is opened for it. A plug-in is not asked:
 nobody knows whose threads it uses. Nothing here raises.
@@ -22,7 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, NamedTuple, Protocol
 
-from agent_config import MAX_PROMPT_BYTES, OUTPUT_TOKENS, VENDORS, AgentSettings, route
+from agent_config import VENDORS, AgentSettings, route
 from agents.contracts import (
     CallBound,
     CallRecord,
@@ -187,9 +188,9 @@ def unaskable(paying: Paying) -> str:
     if settings.memory.review != "model" or vendor in VENDORS:
         return ""
     return (
-        f"reviews are asked of {', '.join(VENDORS)}, and the deep model of profile {paying.name} "
-        f"is answered by {vendor}: set agents.deep_think_model to VENDOR:MODEL, or "
-        "agents.memory.review to rules"
+        f"reviews are asked of {', '.join(VENDORS)}, and the reviewer's model of profile "
+        f"{paying.name} is answered by {vendor}: set agents.role_models.reviewer to VENDOR:MODEL, "
+        "or agents.memory.review to rules"
     )
 
 
@@ -211,8 +212,9 @@ class _Review:
     def run(self) -> Reviewed:
         """Ask, and store what became of it."""
         request = self._request()
-        if len(f"{request.system}{request.user}".encode("utf-8", "replace")) > MAX_PROMPT_BYTES:
-            return Reviewed(None, f"its facts take more than {MAX_PROMPT_BYTES:,} bytes")
+        most, _ = self._paying.agents.caps(REVIEWER.id, REVIEWER.tier)
+        if _bytes(request) > most:
+            return Reviewed(None, f"its facts take more than {most:,} bytes")
         purse = open_purse(self._paying, self._asking, self._key, self._deadline)
         if not purse.reserve(STAGE, [_bound(request)]):
             return Reviewed(
@@ -244,7 +246,7 @@ class _Review:
             features=about.features,
             reports=(),
             scores={},
-            max_output_tokens=OUTPUT_TOKENS[REVIEWER.tier],
+            max_output_tokens=settings.caps(REVIEWER.id, REVIEWER.tier)[1],
             limit_s=self._asking.seconds,
             nonce=about.nonce,
         )
@@ -385,9 +387,13 @@ def _bound(request: Request) -> CallBound:
     return CallBound(
         REVIEWER.id,
         request.model,
-        prompt_bytes=len(f"{request.system}{request.user}".encode("utf-8", "backslashreplace")),
+        prompt_bytes=_bytes(request),
         output_tokens=request.max_output_tokens,
         requests=1,
         round=request.round,
         tier=REVIEWER.tier,
     )
+
+
+def _bytes(request: Request) -> int:
+    return len(f"{request.system}{request.user}".encode("utf-8", "backslashreplace"))

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agent_config import MODELS, OUTPUT_TOKENS, VENDORS, AgentSettings, route
+from agent_config import MODELS, VENDORS, AgentSettings, route
 from agents.contracts import CallBound, Completion, ModelUnavailable, Request, Role
 from instance_database import Database, TickKey, open_home
 from torra.clock import System, iso
@@ -180,13 +180,14 @@ def ask(
         kept = _of_next_ticks(models, database, profile.agents, name, max(1, ticks))
         allowed = profile.agents.max_api_cost_per_hour - kept
         purse = _purse(models, settings, name, allowed, provider.submit, end)
-        if not purse.reserve(STAGE, [_bound(model)]):
+        bound = _bound(settings, model)
+        if not purse.reserve(STAGE, [bound]):
             raise ConfigError(
                 f"the test of {vendor} was not sent: with the next ticks it would pass the ceiling "
                 f"of {profile.agents.max_api_cost_per_hour:.2f} USD an hour of profile {name}; "
                 "test later, or raise agents.max_api_cost_per_hour"
             )
-        return _asked(purse, vendor, model, name, environment, end)
+        return _asked(purse, vendor, bound, name, environment, end)
     finally:
         models.close()
 
@@ -217,10 +218,9 @@ def newest(database: Database) -> dict[str, dict[str, Any]]:
 
 
 def _settings(agents: AgentSettings, vendor: str, model: str) -> AgentSettings:
-    only = {"quick_think_model": model, "deep_think_model": model}
-    return agents.model_copy(
-        update={"provider": vendor, "role_models": {}, "fallback_model": "", **only}
-    )
+    only = {"quick_think_model": model, "deep_think_model": model, "role_models": {}}
+    alone: dict[str, Any] = {"fallback_model": "", "fallback_models": ()}
+    return agents.model_copy(update={"provider": vendor, **only, **alone})
 
 
 def _provider(
@@ -275,23 +275,23 @@ def _purse(
     )
 
 
-def _bound(model: str) -> CallBound:
+def _bound(settings: AgentSettings, model: str) -> CallBound:
     return CallBound(
         ROLE.id,
         model,
         prompt_bytes=len(f"{SYSTEM}{USER}".encode()),
-        output_tokens=OUTPUT_TOKENS["quick"],
+        output_tokens=settings.caps(ROLE.id, ROLE.tier)[1],
         requests=1,
-        tier="quick",
+        tier=ROLE.tier,
     )
 
 
-def _request(model: str, left: float) -> Request:
+def _request(bound: CallBound, left: float) -> Request:
     now = iso(CLOCK.real_now().replace(microsecond=0))
     return Request(
-        ROLE, 1, 1, "TEST", STAGE, now, model, SYSTEM, USER, SCHEMA,
+        ROLE, 1, 1, "TEST", STAGE, now, bound.model, SYSTEM, USER, SCHEMA,
         features={}, reports=(), scores={},
-        max_output_tokens=OUTPUT_TOKENS["quick"],
+        max_output_tokens=bound.output_tokens,
         limit_s=left,
     )  # fmt: skip
 
@@ -299,7 +299,7 @@ def _request(model: str, left: float) -> Request:
 def _asked(
     purse: Purse,
     vendor: str,
-    model: str,
+    bound: CallBound,
     profile: str,
     environment: Mapping[str, str],
     end: float,
@@ -308,7 +308,7 @@ def _asked(
     told: dict[str, Any] = {}
     try:
         left = max(0.1, end - begun)
-        completion = purse.submit(_request(model, left)).result(timeout=left + HELD)
+        completion = purse.submit(_request(bound, left)).result(timeout=left + HELD)
         told = _answer(completion)
     except (ModelUnavailable, NoAnswer) as error:
         told = _failure(error, vendor, environment)
@@ -316,7 +316,7 @@ def _asked(
     usd = purse.paid()
     return Asked(
         vendor=vendor,
-        model=model,
+        model=bound.model,
         profile=profile,
         at=iso(CLOCK.real_now().replace(microsecond=0)),
         seconds=round(took, 3),

@@ -246,13 +246,15 @@ def _asked(vendor: str, profiles: Mapping[str, Profile]) -> dict[str, list[str]]
 
 
 def _routes(agents: AgentSettings) -> list[tuple[str, str]]:
-    """Return role and model of every seat, and of who stands in."""
+    """Return role and model of every seat, of the reviewer, and of who stands in."""
     try:
-        seats = [(seat.role.title, seat.role.id, seat.role.tier) for seat in seated(agents)]
+        roles = [seat.role for seat in seated(agents)]
     except ValueError:
-        seats = []
-    told = [(title, agents.model(role, tier)) for title, role, tier in seats]
-    spare = dict.fromkeys(filter(None, (agents.fallback(tier) for _, _, tier in seats)))
+        roles = []
+    if agents.memory.review == "model":
+        roles.append(REVIEWER)
+    told = [(role.title, agents.model(role.id, role.tier)) for role in roles]
+    spare = dict.fromkeys(found for role in roles for found in agents.fallbacks(role.tier))
     return [*told, *(("stands in", f"{vendor}:{model}") for vendor, model in spare)]
 
 

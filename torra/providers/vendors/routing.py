@@ -1,10 +1,17 @@
-"""Routes each request to the vendor that its model names, or to the fallback while that is down.
+"""Routes each request to the vendor that its model names, or to one that stands in for it.
 
 A vendor is down for a tick, and for that tick alone, when it cannot be reached, is busy, broken,
-too slow or blocked, or no longer has the model. With `agents.fallback_model` set, the failed
-request says that it may be asked again at once. That attempt, like every later request of the tick,
-goes to the fallback. The next tick begins with the first vendor. A model of no vendor, such as the
-rules, is answered by the provider that was handed in for it.
+too slow or blocked, or no longer has the model. Every later request of the tick begins at the first
+vendor of its chain (its own, then `agents.fallback_models`) that is up; the next tick begins with
+the first again.
+
+The request that finds a vendor down goes on along its chain by itself, while its stage lasts, and
+asks each vendor once. It does so only after a failure that surely cost nothing: so a request is
+paid once at most, by the dearest of its chain, which is what the ledger reserves for it. After one
+that may have been billed it fails, and says that another attempt, with a reservation of its own,
+may be made at once. A time-out is the end of its stage. What was tried in vain stands in `detail`.
+
+A model of no vendor, such as the rules, is answered by the provider that was handed in for it.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -87,20 +94,40 @@ class RoutedProvider:
             other.close()
 
     async def _answer(self, request: Request, until: float) -> Completion:
-        choices = self._choices(request)
-        tick = self._tick_of(request)
+        """Ask along the chain; raises the VendorFault of the vendor that was asked last."""
+        choices, tick = self._choices(request), self._tick_of(request)
+        clock, ends = asyncio.get_running_loop().time, until - request.linger_s
+        failed: dict[str, VendorFault] = {}
         vendor, model = self._choice(choices, tick)
+        while True:
+            began = clock()
+            try:
+                answer = await self._asked(vendor, model, request, until, tick)
+            except VendorFault as fault:
+                failed[vendor] = fault
+                if fault.down:
+                    tick.down.add(vendor)
+                free = fault.down and not fault.billed
+                # As much time as the failure took must be left: an answer takes no less.
+                in_time = 2 * clock() - began < ends
+                up = self._worth_asking(choices, tick)
+                if not (free and in_time and up):
+                    raise self._told(failed, choices, tick) from None
+            else:
+                return replace(answer, detail=_words(failed))
+            vendor, model = up[0]
+            # The pause was for the vendor that was asked first.
+            request = replace(request, delay_s=0.0)
+
+    async def _asked(
+        self, vendor: str, model: str, request: Request, until: float, tick: _Tick
+    ) -> Completion:
+        """Ask one vendor once; raises VendorFault."""
         # The end of its stage: what lingers after that is for the record only.
         waiting = (vendor, until - request.linger_s)
         tick.waiting.append(waiting)
         try:
             reply = await self._switchboard.ask(vendor, model, request, until)
-        except VendorFault as fault:
-            if fault.down:
-                tick.down.add(vendor)
-                if self._worth_asking(choices, tick):
-                    fault.again = 0.0
-            raise
         finally:
             tick.waiting.remove(waiting)
         usage = reply.usage
@@ -115,11 +142,27 @@ class RoutedProvider:
             cached_tokens=usage.cached if usage else 0,
         )
 
+    def _told(
+        self, failed: dict[str, VendorFault], choices: list[tuple[str, str]], tick: _Tick
+    ) -> VendorFault:
+        """Return the last fault: when another attempt may help, and who failed before."""
+        *before, last = failed
+        fault = failed[last]
+        if fault.down and fault.reason != "timeout":
+            following, _ = self._choice(choices, tick)
+            if self._worth_asking(choices, tick):
+                fault.again = 0.0
+            elif following in failed:  # nobody is up: the first, which may have named a pause
+                fault.again = failed[following].again
+        tried = _words({vendor: failed[vendor] for vendor in before})
+        fault.detail = "; ".join(filter(None, (fault.detail, tried)))
+        return fault
+
     def _choices(self, request: Request) -> list[tuple[str, str]]:
         """Return who may answer, the first choice first."""
         first = route(request.model, self._settings.provider)
-        spare = self._settings.fallback(request.role.tier)
-        return [first, spare] if spare and spare[0] != first[0] else [first]
+        spares = self._settings.fallbacks(request.role.tier)
+        return [first, *(spare for spare in spares if spare[0] != first[0])]
 
     def _choice(self, choices: list[tuple[str, str]], tick: _Tick) -> tuple[str, str]:
         """Return who is asked: the first that is up, else the first that may be asked at all."""
@@ -142,3 +185,8 @@ class RoutedProvider:
                 del self._ticks[old]
             self._ticks[key] = _Tick()
         return self._ticks[key]
+
+
+def _words(failed: Mapping[str, VendorFault]) -> str:
+    """Return who was asked in vain, and why."""
+    return "; ".join(f"{vendor}: {fault.detail}" for vendor, fault in failed.items())

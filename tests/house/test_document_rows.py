@@ -1,0 +1,38 @@
+"""The table of document 000 in docs/agents.md: every row is there, with what it names."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tests import ROOT
+
+PAGE: Final = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+ROW: Final = re.compile(r"^\| A(\d+) \|(.*)\|$", re.MULTILINE)
+FILE: Final = re.compile(r"`([\w/]+\.py)`")
+
+
+def rows() -> dict[int, list[str]]:
+    """Return the cells of each row by its number."""
+    return {int(hit[1]): [cell.strip() for cell in hit[2].split("|")] for hit in ROW.finditer(PAGE)}
+
+
+def test_every_row_of_the_document_stands_there_once() -> None:
+    assert [int(hit[1]) for hit in ROW.finditer(PAGE)] == list(range(1, 47))
+    for row in rows().values():
+        assert len(row) == 5 and row[1] in ("built", "otherwise", "declined"), row
+
+
+def test_what_is_not_built_as_the_document_says_has_its_reason() -> None:
+    reasons = {number: row[2] for number, row in rows().items() if row[1] != "built"}
+    assert len(reasons) > 5
+    assert all(len(reason.split()) >= 8 for reason in reasons.values()), reasons
+
+
+def test_every_row_names_code_and_tests_that_are_there() -> None:
+    for number, (*_, code, tests) in rows().items():
+        modules, proofs = FILE.findall(code), FILE.findall(tests)
+        assert modules and proofs, f"A{number}"
+        assert all(name.startswith("tests/") for name in proofs), f"A{number}"
+        for name in {*modules, *proofs}:
+            assert (ROOT / name).is_file(), f"A{number} names {name}"

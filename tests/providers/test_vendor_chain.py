@@ -1,0 +1,256 @@
+"""Three vendors of one chain, each down in one of seven ways: who is asked, how often, and when.
+
+The clients are the vendors' own and the sockets a function. An agent asks as the framework has it
+ask: a second time where the failure says that this may help at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import httpx2
+import pytest
+
+from agent_config import MODELS, AgentSettings
+from agents.contracts import Completion, ModelUnavailable
+from agents.registry import AGENTS, REVIEWER, SCORER
+from tests.cases import cases
+from tests.doubles.switchboards import (
+    VENDORS,
+    Bench,
+    a_request,
+    bench,
+    close_all,
+    good,
+    vendor_of,
+    warm,
+)
+
+KINDS: Final[dict[str, Any]] = {
+    "no connection": httpx2.ConnectError("x"),
+    "429": 429,
+    "500": 500,
+    "404": 404,
+    "529": 529,
+    "401": 401,
+    "402": 402,
+}
+BILLED: Final = "500"
+"""The one after which the vendor may send a bill all the same."""
+
+TRIES: Final = 2
+"""Attempts of one agent in one stage."""
+
+HAIKU: Final = MODELS["anthropic"]["quick"]
+
+
+class Chain(NamedTuple):
+    """Vendors in the order in which they are asked, and how each of them fails."""
+
+    vendors: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+
+CHAINS: Final = [
+    Chain(vendors, kinds)
+    for vendors in itertools.permutations(VENDORS)
+    for kinds in itertools.product(KINDS, repeat=len(VENDORS))
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed_at_the_end() -> Iterator[None]:
+    yield
+    close_all()
+
+
+class World:
+    """Vendors of which those in `down` fail, each in its own way."""
+
+    def __init__(self, chain: Chain, *down: str) -> None:
+        self.kinds = dict(zip(chain.vendors, chain.kinds, strict=True))
+        self.down = {*down}
+
+    def answer(self, request: httpx2.Request) -> Any:
+        vendor = vendor_of(request)
+        if vendor not in self.down:
+            return good(request)
+        how = KINDS[self.kinds[vendor]]
+        if isinstance(how, Exception):
+            raise how
+        return httpx2.Response(how)
+
+
+def failing(how: Any, *vendors: str) -> Any:
+    """Return a world in which these vendors answer with a status, or as a function has it."""
+
+    def answer(request: httpx2.Request) -> Any:
+        if vendor_of(request) not in vendors:
+            return good(request)
+        return how() if callable(how) else httpx2.Response(how)
+
+    return answer
+
+
+def stage(way: Bench, provider: Any, model: str = HAIKU, **changes: Any) -> tuple[Any, list[str]]:
+    """Ask as an agent does in one stage; return what came of it, and whom it asked."""
+    before = len(way.sent)
+    for attempt in range(1, TRIES + 1):
+        found = provider.submit(a_request(model, attempt=attempt, **changes))
+        error = found.exception(timeout=30)
+        if error is None or error.again != 0.0:
+            break
+    return error or found.result(), way.asked()[before:]
+
+
+def chained(way: Bench, vendors: Sequence[str]) -> Any:
+    return way.provider(vendors[0], fallback_models=list(vendors[1:]))
+
+
+def some(scaled: Callable[..., int]) -> list[Chain]:
+    """Return all chains, or by day a few of them."""
+    wanted = scaled(len(CHAINS), 21)
+    return CHAINS if wanted >= len(CHAINS) else random.Random(5).sample(CHAINS, wanted)
+
+
+def test_a_vendor_down_in_each_stage_is_followed_by_the_next_one_which_answers_once(
+    scaled: Callable[..., int],
+) -> None:
+    for chain in some(scaled):
+        first, second, third = chain.vendors
+        world = World(chain)
+        with bench(world.answer) as way:
+            provider, model = chained(way, chain.vendors), MODELS[first]["quick"]
+            world.down = {first}
+            found, asked = stage(way, provider, model)
+            assert (asked, found.provider) == ([first, second], second), chain
+            world.down = {first, second}
+            found, asked = stage(way, provider, model)
+            assert (asked, found.provider) == ([second, third], third), chain
+            world.down = {*chain.vendors}
+            found, asked = stage(way, provider, model)
+            assert isinstance(found, ModelUnavailable), chain
+            assert asked[0] == third and len(asked) <= TRIES, chain
+            world.down = {second}
+            found, asked = stage(way, provider, model, bar_time="the next tick")
+            if first not in way.switchboard.blocked():
+                assert (asked, found.provider) == ([first], first), chain
+
+
+def test_two_vendors_down_at_once_leave_the_third_which_answers_in_the_same_stage(
+    scaled: Callable[..., int],
+) -> None:
+    for chain in some(scaled):
+        world = World(chain, *chain.vendors[:2])
+        with bench(world.answer) as way:
+            provider, model = chained(way, chain.vendors), MODELS[chain.vendors[0]]["quick"]
+            found, asked = stage(way, provider, model)
+            if chain.kinds[:2] == (BILLED, BILLED):  # as many as there are reservations
+                assert isinstance(found, ModelUnavailable) and asked == [*chain.vendors[:2]]
+            else:
+                assert (asked, found.provider) == ([*chain.vendors], chain.vendors[2]), chain
+            found, asked = stage(way, provider, model)
+            assert (asked, found.provider) == ([chain.vendors[2]], chain.vendors[2]), chain
+
+
+def test_a_request_is_billed_once_at_most_and_asks_nobody_twice(
+    scaled: Callable[..., int],
+) -> None:
+    for chain in some(scaled):
+        with bench(World(chain, *chain.vendors).answer) as way:
+            provider = chained(way, chain.vendors)
+            error = provider.submit(a_request(MODELS[chain.vendors[0]]["quick"])).exception(30)
+            asked = way.asked()
+        assert isinstance(error, ModelUnavailable)
+        bills = [dict(zip(*chain, strict=True))[vendor] == BILLED for vendor in asked]
+        assert error.billed == any(bills) and not any(bills[:-1]), chain
+        assert len(set(asked)) == len(asked), chain
+
+
+async def hanging() -> httpx2.Response:
+    await asyncio.sleep(60)
+    raise AssertionError
+
+
+def test_a_stage_lost_to_a_time_out_is_lost_and_the_next_begins_at_the_vendor_after() -> None:
+    with bench(failing(hanging, "anthropic", "google")) as way:
+        warm(way.switchboard)
+        provider = chained(way, VENDORS)
+        for vendor in ("anthropic", "google"):
+            found, asked = stage(way, provider, limit_s=0.15)
+            assert (found.reason, found.again, asked) == ("timeout", None, [vendor])
+        found, asked = stage(way, provider)
+        assert (found.provider, asked) == ("openai_compatible", ["openai_compatible"])
+
+
+async def refusing() -> httpx2.Response:
+    await asyncio.sleep(0.3)
+    return httpx2.Response(429)
+
+
+def test_a_request_does_not_go_on_where_less_time_is_left_than_the_failure_took() -> None:
+    with bench(failing(refusing, "anthropic")) as way:
+        warm(way.switchboard)
+        error = chained(way, VENDORS).submit(a_request(HAIKU, limit_s=0.5)).exception(5)
+        assert isinstance(error, ModelUnavailable) and error.detail == "429"
+        assert way.asked() == ["anthropic"]
+
+
+def test_the_pause_that_one_vendor_asked_for_is_not_waited_for_at_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with bench(failing(429, "anthropic")) as way:
+        waited: list[float] = []
+        asking = way.switchboard.ask
+
+        def ask(vendor: str, model: str, request: Any, until: float) -> Any:
+            waited.append(request.delay_s)
+            return asking(vendor, model, request, until)
+
+        monkeypatch.setattr(way.switchboard, "ask", ask)
+        found = chained(way, VENDORS).submit(a_request(HAIKU, delay_s=0.01)).result(timeout=30)
+        assert (found.provider, waited) == ("google", [0.01, 0.0])
+
+
+@cases("role", [AGENTS["bull_researcher"].role, SCORER, REVIEWER], ids=lambda role: role.id)
+def test_a_role_that_asks_once_goes_along_the_chain_too(role: Any) -> None:
+    with bench(failing(503, "anthropic", "openai_compatible")) as way:
+        provider = way.provider("anthropic", fallback_models=["openai_compatible", "google:gem"])
+        found = provider.submit(a_request("claude-sonnet-5-5", role=role)).result(timeout=30)
+        assert isinstance(found, Completion)
+        assert (found.provider, found.model) == ("google", "gem")
+        assert found.detail == "anthropic: 503; openai_compatible: 503"
+        assert [sent["model"] for sent in way.bodies()[:2]] == [
+            "claude-sonnet-5-5", MODELS["openai_compatible"]["deep"],
+        ]  # fmt: skip
+
+
+def test_each_role_begins_at_its_own_vendor_whatever_the_order_of_the_chain() -> None:
+    chain = ["anthropic", "google", "openai_compatible"]
+    with bench(failing(429, "google")) as way:
+        provider = way.provider(
+            "openai_compatible", role_models={"news": "google:g"}, fallback_models=chain
+        )
+        found, asked = stage(way, provider, "google:g", role=AGENTS["news"].role)
+        assert (asked, found.provider) == (["google", "anthropic"], "anthropic")
+        _, asked = stage(way, provider, "gpt-6-luna")
+        assert asked == ["openai_compatible"]
+
+
+@cases(
+    ("names", "tier", "chain"),
+    [
+        ({"fallback_model": "google:g"}, "quick", [("google", "g")]),
+        ({"fallback_models": ["google", "openai_compatible:llama3:8b"]}, "deep",
+         [("google", MODELS["google"]["deep"]), ("openai_compatible", "llama3:8b")]),
+        ({}, "deep", []),
+        *(({"fallback_model": vendor}, tier, [(vendor, model)])
+          for vendor in VENDORS for tier, model in MODELS[vendor].items()),
+    ],
+)  # fmt: skip
+def test_those_who_stand_in_are_told_by_tier(names: Any, tier: str, chain: Any) -> None:
+    assert list(AgentSettings(provider="rules", **names).fallbacks(tier)) == chain

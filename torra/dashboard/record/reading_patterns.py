@@ -1,0 +1,247 @@
+"""The eight patterns by which a tick or an approval is read at a glance (document 000).
+
+One table: what a pattern is called, what it likely means, what to do, and the rule that finds it in
+a record. The page Help lists all of them, the pages of a tick and of an approval name those that
+hold there. Every number in the words is that of the code which acts by it, so a changed rule
+changes the words. A pattern reads a decision and takes no part in one. What agents said is read
+only where it counted (not in shadow). Pure functions; a record without a part, as of an older
+version, has no pattern of it, and the mirrored tick has the same patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent_config import CONFIDENCE_WEIGHT, LEANING_SHARE, OPPOSITION_COST, EscalationSettings
+from agents.contracts import SIDES
+from torra.dashboard.record import arithmetic
+from torra.dashboard.record.agreement import OLD_NEUTRAL
+from torra.dashboard.record.story_cards import TOWARDS, side_of
+from torra.market.regime import PERCENTILE, QUIET_UPTO, VOLATILE_FROM
+from torra.tick.tick_record import ProposedOrder, ReportRecord, SignalRecord, TickRecord
+from torra.verdict.order_levels import FARTHEST_STOP_ATR, STOP_ATR, TARGET_R
+
+ESCALATION_AT: Final[float] = EscalationSettings().at
+"""Conviction from which a signal is a clean one: that from which a firm's trader is asked at the
+chief tier, unless its profile says otherwise.
+"""
+
+WEAK_CONVICTION: Final = 0.45
+"""Conviction below which the debate was close, or the panel diverged (document 000)."""
+
+NEWS: Final = "news"
+
+FIRM_SEAT: Final = "research_manager"
+"""Seat by which a desk is a firm, with a manager and a trader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A pattern: its name, what it likely means, what to do, and whether a record has it.
+
+    `firm` is said besides where a desk seats a manager and a trader.
+    """
+
+    slug: str
+    name: str
+    means: str
+    do: str
+    holds: Callable[[TickRecord], bool]
+    firm: str = ""
+
+
+def patterns() -> tuple[Pattern, ...]:
+    """Return the eight patterns in the order of document 000, in the numbers of the rules."""
+    return (*_of_the_agents(), *_of_the_order())
+
+
+def holding(record: TickRecord) -> list[Pattern]:
+    """Return the patterns of a tick; a skipped one has none."""
+    return [] if record.skipped else [one for one in patterns() if one.holds(record)]
+
+
+def on_approval(record: TickRecord, refused: Sequence[str]) -> list[Pattern]:
+    """Return the patterns of a proposal, as its checks of now have it: `refused` names them."""
+    if not record:
+        return []
+    return holding(record.model_copy(update={"denied": tuple(refused)}))
+
+
+def is_firm(seats: Iterable[str]) -> bool:
+    """Return whether a desk of these seats has a manager and a trader."""
+    return FIRM_SEAT in seats
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def _of_the_agents() -> tuple[Pattern, ...]:
+    return (
+        Pattern(
+            "all-agree",
+            "The analysts agree and are sure",
+            "A strong consensus, and rare: two analysts or more push the way of the consensus with "
+            "high confidence, and nobody among them pushes the other way.",
+            "Take it seriously. Still look at what would prove it wrong.",
+            _all_agree,
+        ),
+        Pattern(
+            "split",
+            "The analysts are split",
+            "Real doubt, and the size counts it already: full opposition takes "
+            f"{_percent(OPPOSITION_COST)} off the conviction, a part of it a part. Where the "
+            "agents as a whole push against the trade, at most "
+            f"{_percent(LEANING_SHARE)} of it is left.",
+            "Read who disagrees on what, and what would prove each case wrong.",
+            _split,
+            "Read whose case the manager found stronger, and why.",
+        ),
+        Pattern(
+            "abstained",
+            "An analyst had nothing to read",
+            "There is no source for its subject, or nothing in it: no headlines, no figures of a "
+            "company. The trade rests on the rest. An abstention counts as no vote, and is no red "
+            "flag by itself.",
+            "See which subject is missing. Health says why its source brings nothing.",
+            _abstained,
+        ),
+        Pattern(
+            "clean",
+            "High conviction, no check against it",
+            f"The cleanest signal: an opening with a conviction of {ESCALATION_AT:.2f} or more.",
+            "Look at size and stop, then decide.",
+            _clean,
+            f"From {ESCALATION_AT:.2f} on the trader is asked at the tier of the deepest models "
+            "(chief), unless agents.escalation of the profile says otherwise.",
+        ),
+        Pattern(
+            "weak",
+            "Low conviction",
+            f"A conviction below {WEAK_CONVICTION:.2f}: the debate was close, the agents were "
+            "unsure, or some pushed against the trade. Little of its size is left.",
+            "Think twice. The case against it says who objects, and to what.",
+            _weak,
+        ),
+    )
+
+
+def _of_the_order() -> tuple[Pattern, ...]:
+    return (
+        Pattern(
+            "refused",
+            "A check refused it",
+            "A hard stop: the order breaks a rule of the desk. The code beside it says which.",
+            "Leave it: no button sends it. A wrong rule is changed in the profile, not for one "
+            "trade.",
+            _refused,
+        ),
+        Pattern(
+            "levels",
+            "Stop and target look tight or wide",
+            f"That is volatility talking, not a guess. The stop lies {STOP_ATR} × ATR from the "
+            f"entry, the target {TARGET_R} R away. The ATR is now in the lowest "
+            f"{_percent(QUIET_UPTO / 100)} or the highest {_percent(1 - VOLATILE_FROM / 100)} of "
+            "its own past.",
+            "Leave them where they are: the lots were reckoned for this distance. A stop more than "
+            f"{FARTHEST_STOP_ATR} × ATR away is refused.",
+            _levels,
+        ),
+        Pattern(
+            "news",
+            "The news is against it",
+            "Event risk: the news analyst pushes against the consensus with high confidence, so "
+            "the trade fights active headwinds.",
+            "Read the headlines and the calendar first.",
+            _news,
+        ),
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}\u00a0%"
+
+
+# --- the rules ------------------------------------------------------------------------------------
+
+
+def _all_agree(record: TickRecord) -> bool:
+    way, leans = TOWARDS[side_of(record)], _leans(record)
+    sided = {name for name, lean in leans.items() if lean}
+    return (
+        len(sided) > 1
+        and all(leans[name] == way for name in sided)
+        and all(_sure(one) for one in record.deliberation.reports if one.author in sided)
+    )
+
+
+def _split(record: TickRecord) -> bool:
+    return {1, -1} <= set(_leans(record).values())
+
+
+def _abstained(record: TickRecord) -> bool:
+    told = record.deliberation
+    return not told.in_shadow and any(one.abstained and not one.is_gate for one in told.reports)
+
+
+def _clean(record: TickRecord) -> bool:
+    kept = _conviction(record)
+    return kept is not None and kept >= ESCALATION_AT and _opens(record) and not record.denied
+
+
+def _weak(record: TickRecord) -> bool:
+    kept = _conviction(record)
+    return kept is not None and kept < WEAK_CONVICTION
+
+
+def _refused(record: TickRecord) -> bool:
+    return bool(record.denied)
+
+
+def _levels(record: TickRecord) -> bool:
+    rank = record.regime.reads.get(PERCENTILE) if record.regime else None
+    if not isinstance(rank, float) or not _opens(record):
+        return False
+    return rank <= QUIET_UPTO or rank >= VOLATILE_FROM
+
+
+def _news(record: TickRecord) -> bool:
+    against = _leans(record).get(NEWS) == -TOWARDS[side_of(record)]
+    return against and any(_sure(one) for one in record.deliberation.reports if one.author == NEWS)
+
+
+def _leans(record: TickRecord) -> dict[str, int]:
+    """Return which way each analyst pushes, +1, -1 or 0; of agents in shadow none does."""
+    told = record.deliberation
+    if told.in_shadow:
+        return {}
+    least = OLD_NEUTRAL if told.panel.of_old else 0.0
+    pushes = told.panel.pushes or told.panel.stances
+    return {
+        name: (push > least) - (push < -least)
+        for name, push in pushes.items()
+        if push is not None and name not in SIDES
+    }
+
+
+def _sure(report: ReportRecord) -> bool:
+    """Return whether an agent is sure, and nothing that it cites is wrong."""
+    trust = arithmetic.trust(report)
+    return trust is not None and trust >= CONFIDENCE_WEIGHT["high"]
+
+
+def _conviction(record: TickRecord) -> float | None:
+    """Return the conviction behind a BUY or SELL; None of a HOLD, in shadow, or unheard."""
+    told = record.deliberation
+    if told.in_shadow or record.verdict not in TOWARDS:
+        return None
+    agreed = told.panel.agreement(str(record.verdict)) if told.panel else None
+    heard = any(not one.abstained and not one.is_gate for one in told.reports)
+    return agreed.conviction if agreed and heard else None
+
+
+def _opens(record: TickRecord) -> bool:
+    """Return whether a tick wrote or proposed an opening."""
+    orders: tuple[SignalRecord | ProposedOrder, ...] = (*record.written, *record.proposed)
+    return any(one.kind == "open" for one in orders)
