@@ -1,10 +1,12 @@
-"""What the full desk does over a long stretch of bars: `python -m benchmarks.desk_shares FILE`.
+"""What a desk does over a long stretch of bars: `python -m benchmarks.desk_shares FILE`.
 
 Runs the newest ticks of a CSV of bars (gzip or plain) through the real `run_tick` with the rules
-provider and mode full, on a database in a temporary folder, and prints how often each agent
+provider and a mode, on a database in a temporary folder, and prints how often each agent
 abstained or failed, how often the gate attenuated and vetoed, the verdicts, the regimes, the speed,
 and of the ticks that give BUY or SELL how the agents stand to them: quartiles of conviction and of
-what is left of a size. docs/agents.md and docs/debate.md quote it.
+what is left of a size. Of a firm also whom its manager named, and of the openings that its trader
+was asked about how many were asked of which tier, and how many were declined. docs/agents.md and
+docs/debate.md quote it.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ TALLIES = (
     "reasons",
     "regimes",
     "actions",
+    "named",
+    "asked",
 )
 
 
@@ -104,12 +108,19 @@ def count(database: Database, instance: str, timeframe: str) -> dict[str, Any]:
         plain["halved"] += gate["multiplier"] < HALF
         plain["vetoed"] += gate["veto"]
         tallies["reasons"].update(gate["reasons"])
-        tallies["failed"].update(spoken["failures"])
+        tallies["failed"].update(spoken["failures"].keys())
         tallies["abstained"].update(
             report["agent_id"] for report in spoken["reports"] if report["abstained"]
         )
         tallies["actions"][f"{tick['action']} {tick['reason']}"] += 1
         tallies["regimes"][tick["regime"]["name"]] += 1
+        tallies["named"].update(
+            report["winner"] for report in spoken["reports"] if report.get("winner")
+        )
+        if asked := spoken.get("consulted"):
+            told = asked["report"] or {}
+            word = asked["failure"] or ("declined" if told.get("declined") else "made")
+            tallies["asked"].update((asked["tier"], word))
         for name, key in (("verdicts", "verdict"), ("l1_verdicts", "l1_verdict")):
             tallies[name][tick[key]] += 1
         tallies["sources"][tick["source_type"]] += 1
@@ -160,8 +171,8 @@ def _profile(options: argparse.Namespace) -> Profile:
     values = {
         "agents": {
             "mode": options.mode,
-            "timeout_seconds": 900,
             "influence": "full",
+            "timeout_seconds": 900,
             "include_news": bool(options.headlines),
         },
         "news": news,

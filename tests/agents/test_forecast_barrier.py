@@ -38,7 +38,7 @@ DECIDED: Final = (
 )
 """Everything in the record of a tick that code decides, and what it decides by."""
 
-STEPS: Final = {"budget": 10, "full": 5}
+STEPS: Final = {"budget": 10, "full": 5, "firm": 5}
 """Closes that a desk lives through; the first of them open positions."""
 
 
@@ -74,7 +74,7 @@ def ticks(
     folder.mkdir()
     words = {
         "thresholds": {"buy": 0.05, "sell": 0.05},
-        "agents": {"mode": mode},
+        "agents": {"mode": mode, "influence": "full"},
         # what agents that lean against an opening leave of it is still a lot
         "risk": {"capital": 1_000_000.0, "exposure_cap_pct": 1e6, "max_notional_pct": 1e6},
     }
@@ -101,7 +101,7 @@ def forecast_of(record: Mapping[str, Any]) -> list[Any]:
     return [values[name] for name in FORECAST]
 
 
-@pytest.mark.parametrize("mode", ["budget", "full"])
+@pytest.mark.parametrize("mode", STEPS)
 def test_a_wild_forecast_changes_nothing_that_is_decided(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

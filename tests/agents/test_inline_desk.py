@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import scoring_rubric
-from agent_config import MAX_PROMPT_BYTES
+from agent_config import MAX_PROMPT_BYTES, MODES
 from agent_framework import deliberate
 from agents.contracts import (
     AgentReport,
@@ -100,7 +100,7 @@ def test_any_other_provider_and_any_other_agent_keeps_its_thread() -> None:
         assert threading.current_thread() not in seen
 
 
-@pytest.mark.parametrize("mode", ["budget", "full"])
+@pytest.mark.parametrize("mode", MODES)
 def test_the_record_is_the_same_to_the_last_text(mode: str) -> None:
     config = scripted.settings(mode=mode, debate_rounds=3)
     inline, apart = (held(submit, config=config) for submit in (RULES.submit, on_threads))

@@ -281,7 +281,8 @@ def test_a_recomposition_names_what_it_changes(home: Path) -> None:
     [
         (["week"], "there is no replay week"),
         (["day", "--arm", "full"], "has no arm full; it has l1"),
-        (["day", "--arm", "budget", "--drop", "bull_researcher"], "--no-debate leaves"),
+        (["day", "--arm", "budget", "--drop", "risk_gate"], "is no analyst of budget"),
+        (["day", "--arm", "budget", "--drop", "bull_researcher,bear_researcher"], "--no-debate"),
         (["day", "--arm", "budget", "--weights", "1,2"], "--weights 1,2: write 5"),
         (
             ["day", "--arm", "budget", "--weights", "momentm=1"],

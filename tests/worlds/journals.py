@@ -11,16 +11,16 @@ from __future__ import annotations
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
-from agents.contracts import VECTORS, Completion, ModelUnavailable, Request
+from agents.contracts import SIDES, VECTORS, WINNERS, Completion, ModelUnavailable, Request
 from instance_database import Database
 from scoring_rubric import request_hash
 from tests.doubles import scripted
@@ -59,10 +59,14 @@ class Moody:
         self.clock: Any = None
         self.person: Callable[[random.Random], None] = lambda chance: None
 
+    def chance(self, request: Request) -> random.Random:
+        """What a reply is drawn by."""
+        return random.Random(request_hash(request))
+
     def submit(self, request: Request) -> Future[Completion]:
         if self.clock is not None:  # thinking takes time: a tick decides later than it looked
             self.clock.set(self.clock.now() + timedelta(seconds=0.75))
-        chance = random.Random(request_hash(request))
+        chance = self.chance(request)
         if chance.random() < 0.02:
             self.person(chance)
         mood = chance.choices(list(MOODS), [weight for weight, _ in MOODS.values()])[0]
@@ -90,10 +94,26 @@ def valid(request: Request, chance: random.Random, bound: float = 0.3) -> dict[s
         )
     if request.role.kind == "scorer":
         return scripted.chart(request, chance.uniform(-0.9, 0.9))
+    if request.role.kind == "arbiter":
+        return judgement(request, chance)
+    if request.role.kind == "trader":
+        return scripted.thesis(
+            request, decline=chance.random() < 0.3, reason_code="WEAK_CASE",
+            horizon_bars=chance.randint(-5, 200),
+        )  # fmt: skip
     told = scripted.report(request, confidence=chance.choice(["high", "medium", "low"]))
     told["adjustments"] = {v: chance.choice([None, chance.uniform(-bound, bound)]) for v in VECTORS}
     told["claim"] = f"I was told {request.nonce}, and {chance.random():.6f} of it is plain."
     return told
+
+
+def judgement(request: Request, chance: random.Random) -> dict[str, Any]:
+    """A manager's word, whose weights may lie outside of what is allowed."""
+    weights = {name: chance.choice([0.0, 0.4, 1.0, 3.0, -1.0]) for name in SIDES}
+    return scripted.judgement(
+        request, weights=weights, winner=chance.choice([*WINNERS]),
+        confidence=chance.choice(["high", "medium", "low"]),
+    )  # fmt: skip
 
 
 MOODS: dict[str, tuple[int, Callable[[Request, random.Random], Any]]] = {
@@ -157,12 +177,23 @@ class Revising:
         return desks.sample().period()
 
 
-def live(folder: Path, ticks: int, provider: Any = None, *, plain: bool = False) -> Database:
+USUAL: Final = ({}, {"on_opposite": "close", "thresholds": {"buy": 0.3, "sell": 0.05}})
+"""What changes in the profile of a life, one part of it after the other."""
+
+
+def live(
+    folder: Path,
+    ticks: int,
+    provider: Any = None,
+    *,
+    plain: bool = False,
+    parts: Sequence[Mapping[str, Any]] = USUAL,
+) -> Database:
     """Journal so many ticks; return the database, open. A `plain` desk is never disturbed."""
     feed = Revising()
     feed.now = desks.START
     voice = provider or Moody()
-    profiles = [a_profile(), a_profile(on_opposite="close", thresholds={"buy": 0.3, "sell": 0.05})]
+    profiles = [a_profile(**changes) for changes in parts]
     done = steps = 0
     for number, profile in enumerate(profiles):
         desk = desks.open_desk(

@@ -14,16 +14,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agent_config import FOCUS_WEIGHT
+from agent_config import FOCUS_WEIGHT, MODES
 from agent_framework import blend
 from agents import risk_gate
-from agents.contracts import VECTORS, AgentReport, Feature, GateRuling
+from agents.contracts import SIDES, VECTORS, WINNERS, AgentReport, Feature, GateRuling
 from agents.debate.deliberation import with_bias
+from agents.debate.panel import UNJUDGED
 from agents.debate.synthesis import Answer, adjust, moved, spread, synthesise
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import duration
 from torra.config import Profile
+from torra.desk.journal_ticks import weights_of
 from torra.evaluation.observations import ArmSeen, Opinion, TickSeen, four
 from torra.verdict import sentiment_rules
 
@@ -32,6 +34,8 @@ ANALYSTS = ("technical", "sentiment", "news", "key_levels", "momentum")
 DESK = (*ANALYSTS, "bull_researcher", "bear_researcher", "risk_gate")
 ALONE = (*ANALYSTS, "risk_gate")
 """Every analyst and the gate's rules; nobody debates."""
+FIRM = MODES["firm"].seats
+"""With a research manager, whose weights lessen the cases and whose word lowers the conviction."""
 
 
 def opinion(answer: Answer) -> Opinion:
@@ -49,6 +53,9 @@ def opinion(answer: Answer) -> Opinion:
         abstained=report.abstained,
         multiplier=ruling.multiplier,
         veto=ruling.veto,
+        winner=report.winner or None,
+        weights=weights_of(report.weights),
+        horizon=report.horizon or None,
     )
 
 
@@ -67,6 +74,8 @@ def random_report(rng: np.random.Generator, name: str, lean: float = 0.0) -> Age
         return AgentReport(name, {}, ruling=model)
     if fate < 0.2:
         return AgentReport.abstain(name, "no evidence")
+    if role.kind == "arbiter":
+        return _judgement(rng, name)
     given = {
         vector: None
         if vector not in role.focus or rng.random() < 0.2
@@ -79,14 +88,22 @@ def random_report(rng: np.random.Generator, name: str, lean: float = 0.0) -> Age
     return AgentReport(name, given, word, flags=flags)
 
 
+def _judgement(rng: np.random.Generator, name: str) -> AgentReport:
+    weights = {side: float(rng.choice([0.0, 0.3, 1.0])) for side in SIDES}
+    winner = [*WINNERS][rng.choice(len(WINNERS))]
+    confident: Any = ["high", "medium", "low"][rng.choice(3)]
+    return AgentReport(name, dict.fromkeys(VECTORS), confident, winner=winner, weights=weights)
+
+
 def deliberated(
     tick: TickSeen, answers: Mapping[str, Answer | None], profile: Profile, **features: float
 ) -> TickSeen:
     """Return a tick on which these agents answered, or failed; consensus and verdict are left."""
     told = {name: Feature(name, value) for name, value in features.items()}
     heard = {name: found for name, found in answers.items() if found is not None}
-    gate = heard.pop("risk_gate", None)
-    said = synthesise(heard.values())
+    gate, manager = heard.pop("risk_gate", None), heard.pop("research_manager", None)
+    judged = manager.report if manager else UNJUDGED if "research_manager" in answers else None
+    said = synthesise(heard.values(), judged.weights if judged else {})
     apart = spread(found for found in heard.values() if found.role.kind == "analyst")
     rule = risk_gate.rules(told, profile.gate, apart).ruling
     asked = heard and gate is not None
@@ -95,7 +112,8 @@ def deliberated(
     l1 = dict(zip(VECTORS, tick.l1, strict=True))
     chart = {v: {"score": s, "note": ""} for v, s in moved(l1, adjusted).items()}
     blended = blend(l1, with_bias(chart, ""))
-    spoken = [found.report for found in (*heard.values(), *([gate] if asked and gate else []))]
+    beside = [found for found in (manager, gate) if heard and found]
+    spoken = [found.report for found in (*heard.values(), *beside)]
     failed = [name for name, found in answers.items() if found is None]
     return replace(
         tick,

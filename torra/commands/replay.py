@@ -195,7 +195,9 @@ def _journal(home: Path, symbol: str, as_json: bool) -> NoReturn:
 @click.argument("name")
 @click.option("--arm", default="full", show_default=True, help="Whose words: a desk of the replay.")
 @click.option("--keep", default="", help="Analysts that are kept, comma-separated; empty: all.")
-@click.option("--drop", default="", help="Analysts that are left out.")
+@click.option(
+    "--drop", default="", help="Analysts, a researcher or the research manager that are left out."
+)
 @click.option("--no-debate", is_flag=True, help="Leave the researchers out.")
 @click.option(
     "--gate",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent_config import FOCUS_WEIGHT
-from agents.contracts import VECTORS, AgentReport
+from agents.contracts import SIDES, VECTORS, AgentReport
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import parse
@@ -68,7 +68,17 @@ def tick_of(row: Row) -> TickSeen | None:
         opinions=opinions(said["reports"] or (), said["failures"] or {}),
         elapsed_ms=row["elapsed_ms"],
         lessons_r=leaning(record["lessons.numbers.side"] or "", record["lessons.numbers.mean_r"]),
+        **_consulted(said["consulted"]),
     )
+
+
+def _consulted(told: Row | None) -> dict[str, Any]:
+    """Return what a tick tells of the trader: nothing where it was not asked."""
+    if not told:
+        return {}
+    report = told["report"]
+    declined = None if report is None else bool(report.get("declined"))
+    return {"consulted": told["side"], "tier": told["tier"], "declined": declined}
 
 
 def opinions(reports: Sequence[Row], failures: Mapping[str, str]) -> tuple[Opinion, ...]:
@@ -94,7 +104,18 @@ def _opinion(told: Row) -> Opinion:
         abstained=told["abstained"],
         multiplier=ruling.get("multiplier", 1.0),
         veto=ruling.get("veto", False),
+        winner=told.get("winner"),
+        weights=weights_of(told.get("weights")),
+        horizon=told.get("horizon"),
     )
+
+
+def weights_of(told: Mapping[str, float] | None) -> tuple[float, float] | None:
+    """Return an arbiter's weights of bull and bear; None of an agent that gives none."""
+    if not told:
+        return None
+    bull, bear = (float(told.get(side, 1.0)) for side in SIDES)
+    return bull, bear
 
 
 def silent(name: str) -> Opinion:

@@ -38,7 +38,7 @@ from torra.desk.journal_ticks import tick_of
 from torra.errors import StoreUnavailable
 from torra.evaluation import promotion_evidence, promotion_rule
 from torra.evaluation.observations import TickSeen
-from torra.evaluation.opinion_table import spoke
+from torra.evaluation.opinion_table import OPINIONS, spoke
 from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
 from torra.evaluation.promotion_evidence import HORIZON
 from torra.evaluation.promotion_rule import RULE, Rule, Standing
@@ -245,7 +245,7 @@ def waiting_of(ticks: Sequence[TickSeen], pool: promotion_evidence.Pool) -> int:
 
 def heard_on(tick: TickSeen) -> bool:
     """Return whether anybody but the gate was heard on a tick."""
-    return any(spoke(one) for one in tick.opinions if one.kind != "gate")
+    return any(spoke(one) for one in tick.opinions if one.kind in OPINIONS)
 
 
 def standing_of(database: Database, mark: str) -> tuple[Standing, int]:

@@ -22,6 +22,8 @@ from torra.evaluation.account_curve import period
 from torra.evaluation.criteria import Measured, Share, criteria_exhibit, seconds_of
 from torra.evaluation.exhibits import Exhibit
 from torra.evaluation.gate_value import (
+    GATE,
+    TRADER,
     GateValue,
     VetoedOpening,
     gate_exhibit,
@@ -171,9 +173,18 @@ def _gates(compared: Compared) -> list[GateValue]:
     found = []
     for arm in compared.arms:
         if arm.name in compared.vetoed:
-            signals = signals_of(arm, compared.vetoed[arm.name])
+            signals = signals_of(arm, _by(compared, arm, GATE))
             found.append(gate_value(arm.name, signals, compared.rng(arm.name, 4)))
+        if any(tick.consulted for tick in arm.ticks):
+            signals = signals_of(arm, _by(compared, arm, TRADER))
+            rng = compared.rng(f"{arm.name} {TRADER}", 4)
+            found.append(gate_value(arm.name, signals, rng, TRADER))
     return found
+
+
+def _by(compared: Compared, arm: ArmSeen, who: str) -> list[VetoedOpening]:
+    """Return the openings of an arm that one of the two took away."""
+    return [one for one in compared.vetoed.get(arm.name, ()) if one.by == who]
 
 
 def _seen(
@@ -184,7 +195,8 @@ def _seen(
 ) -> SampleSize:
     spans = [whole for whole in map(period, compared.arms) if whole is not None]
     most = max(figures, key=lambda one: one.trades, default=None)
-    gate = max(gates, key=lambda one: one.signals, default=None)
+    own = [one for one in gates if one.by == GATE]
+    gate = max(own, key=lambda one: one.signals, default=None)
     plain = SampleSize()
     return SampleSize(
         ticks=max((len(arm.ticks) for arm in compared.arms), default=0),
@@ -204,7 +216,7 @@ def measured_of(
     """Return the success criteria's figures: those given already, else those of the arms."""
     told = compared.measured
     by_name = {one.arm: one for one in figures}
-    gate = next((one for one in gates if one.arm == AGENTS), None)
+    gate = next((one for one in gates if (one.arm, one.by) == (AGENTS, GATE)), None)
     ticks = next((arm.ticks for arm in compared.arms if arm.name == AGENTS), ())
     return replace(
         told,

@@ -6,6 +6,9 @@ the consensus has crossed back. A gate that vetoes at random avoids losses too. 
 compared with two things: passed signals of like L1 consensus and volatility, and gates that veto as
 many signals by lot. Results are in R before commission, passed and vetoed alike.
 
+A trader's declines are a row of their own: they are an agent's word on single openings, asked after
+the gate let them pass, and have a rate of their own.
+
 The worth is first-order: an opening that was not vetoed would have kept later ones from being made.
 Nothing here raises: few vetoes have figures and no interval, and the sentence names the number that
 it would take.
@@ -17,7 +20,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -48,6 +51,11 @@ LEAST_RATE: Final = 0.02
 MOST_RATE: Final = 0.25
 """The band of sound veto rates; below it a gate sleeps, above it it blocks everything."""
 
+Vetoer = Literal["gate", "trader"]
+GATE: Final = "gate"
+TRADER: Final = "trader"
+"""Who takes an opening away."""
+
 DRAWS: Final = 2_000
 """Random gates with which the gate is compared."""
 
@@ -62,14 +70,15 @@ LEAST_MATCHED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class VetoedOpening:
-    """An opening that the gate vetoed: its tick, BUY or SELL, and what it would have come to in R.
+    """An opening that was vetoed: its tick, BUY or SELL, and what it would have come to in R.
 
-    `r` is None if that is not known.
+    `r` is None if that is not known; `by` says who took it away, the gate or the trader.
     """
 
     key: Key
     side: str
     r: float | None = None
+    by: Vetoer = GATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,8 @@ class GateValue:
     `avoided` and `forgone` are sums in R, both 0 or more; `worth` is the mean of avoided less
     forgone a veto. `by_lot` is what as many vetoes by lot would come to in all, `p` how often a
     gate by lot is at least as far from that. `matched` is the mean of passed less that of vetoed
-    signals of the same strata, `compared` how many vetoed ones that covers.
+    signals of the same strata, `compared` how many vetoed ones that covers. `by` is whose vetoes
+    they are.
     """
 
     arm: str
@@ -110,6 +120,12 @@ class GateValue:
     matched: float | None
     interval: Interval | None
     compared: int
+    by: Vetoer = GATE
+
+    @property
+    def called(self) -> str:
+        """Whose row it is: the arm's own, or its trader's."""
+        return self.arm if self.by == GATE else f"{self.arm}, its {self.by}"
 
     @property
     def net(self) -> float:
@@ -160,7 +176,9 @@ def _signal(tick: TickSeen, r: float | None, *, vetoed: bool) -> GatedSignal:
     return GatedSignal(r, abs(tick.l1_consensus), volatility, vetoed, attenuated)
 
 
-def gate_value(name: str, signals: Sequence[GatedSignal], rng: Generator) -> GateValue:
+def gate_value(
+    name: str, signals: Sequence[GatedSignal], rng: Generator, by: Vetoer = GATE
+) -> GateValue:
     """Return the worth of an arm's vetoes; `rng` draws resamples and the gates by lot."""
     known = stratified([signal for signal in signals if signal.r is not None])
     lost = np.array([signal.r for signal in known if signal.vetoed], dtype=np.float64)
@@ -181,6 +199,7 @@ def gate_value(name: str, signals: Sequence[GatedSignal], rng: Generator) -> Gat
         matched=matched,
         interval=interval,
         compared=compared,
+        by=by,
     )
 
 
@@ -283,7 +302,7 @@ def _variance(one: Floats, other: Floats) -> float:
 
 
 COLUMNS: Final[Columns[GateValue]] = {
-    "arm": lambda one: one.arm,
+    "arm": lambda one: one.called,
     "signals": lambda one: one.signals,
     "vetoed": lambda one: one.vetoed,
     "veto rate": lambda one: share_cell(one.vetoed, one.signals),
@@ -308,7 +327,9 @@ def gate_exhibit(found: Sequence[GateValue]) -> Exhibit:
         rows=cells(COLUMNS, found),
         says=_all_say(found),
         enough=any(_enough(one) for one in found),
-        figures=by_arm((one.arm, _figures(one)) for one in found),
+        figures=by_arm(
+            (one.arm if one.by == GATE else f"{one.arm}.{one.by}", _figures(one)) for one in found
+        ),
     )
 
 
@@ -352,13 +373,13 @@ def _all_say(found: Sequence[GateValue]) -> str:
 
 
 def _says(one: GateValue) -> str:
-    parts = (f"{one.arm}: {_vetoes(one)}", _alarm(one), _lot(one))
+    parts = (f"{one.called}: {_vetoes(one)}", _alarm(one), _lot(one))
     return " ".join(part for part in parts if part)
 
 
 def _vetoes(one: GateValue) -> str:
     if not one.vetoed:
-        return f"the gate vetoed none of {count(one.signals, 'signal')}."
+        return f"the {one.by} vetoed none of {count(one.signals, 'signal')}."
     if not one.known:
         return f"what the {count(one.vetoed, 'vetoed signal')} would have come to is not known."
     ends = interval_cell(one.worth)
@@ -375,14 +396,14 @@ def _alarm(one: GateValue) -> str:
     does = "sleeps" if (one.rate or 0.0) < LEAST_RATE else "blocks"
     return (
         f"Alarm: {percent(one.rate)} of signals are vetoed, outside of {percent(LEAST_RATE)} to "
-        f"{percent(MOST_RATE)}: the gate {does}."
+        f"{percent(MOST_RATE)}: the {one.by} {does}."
     )
 
 
 def _lot(one: GateValue) -> str:
     if one.by_lot is None:
         return ""
-    expected = f"A gate that vetoes as many by lot would come to {signed(one.by_lot, 1)} R"
+    expected = f"A {one.by} that vetoes as many by lot would come to {signed(one.by_lot, 1)} R"
     if one.p is None:
         return f"{expected}, whatever the lot."
     beyond = one.p <= 1 - LEVEL

@@ -36,8 +36,8 @@ from torra.evaluation.paired import FlipResult, Key, Sides, flip_result
 from torra.evaluation.paired_days import DayResult, day_result
 from torra.evaluation.power import NOTABLE_R, TRADE_SD, mean_count, takes
 from torra.evaluation.wording import (
-    BY_LOT,
     FORGETFUL,
+    LOTS,
     count,
     interval_cell,
     listed,
@@ -207,7 +207,7 @@ def memory_exhibit(found: Sequence[MemoryWorth]) -> Exhibit:
         columns=tuple(THIRDS),
         rows=tuple(rows),
         says=_says(found),
-        enough=any(one.told >= _needed() for one in found if one.arm != BY_LOT),
+        enough=any(one.told >= _needed() for one in found if one.arm not in LOTS),
         figures=by_arm((one.arm, _figures(one)) for one in found),
     )
 
@@ -235,8 +235,8 @@ def _needed() -> int:
 
 
 def _says(found: Sequence[MemoryWorth]) -> str:
-    own = [one for one in found if one.arm != BY_LOT]
-    lot = next((one for one in found if one.arm == BY_LOT), None)
+    own = [one for one in found if one.arm not in LOTS]
+    lot = next((one for one in found if one.arm in LOTS), None)
     ahead = [
         one.arm
         for one in own

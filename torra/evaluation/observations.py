@@ -29,9 +29,11 @@ V = TypeVar("V")
 class Opinion:
     """The opinion of one agent on a tick.
 
-    `kind` is analyst, researcher or gate; `focus` the weight of the role on each of VECTORS (0
-    if it may not score); `trust` is k of docs/debate.md, in [0, 1]. `answered` is False for an
-    agent that was asked and failed. `multiplier` and `veto` are a gate's own word.
+    `kind` is analyst, researcher, arbiter or gate; `focus` the weight of the role on each of
+    VECTORS (0 if it may not score); `trust` is k of docs/debate.md, in [0, 1]. `answered` is False
+    for an agent that was asked and failed. `multiplier` and `veto` are a gate's own word, `winner`
+    (LONG, SHORT, NONE) and `weights` (of bull and bear, each 0 to 1) an arbiter's; `horizon` is the
+    time that a firm's report speaks for. None where an agent says no such thing.
     """
 
     agent_id: str
@@ -44,6 +46,9 @@ class Opinion:
     answered: bool = True
     multiplier: float = 1.0
     veto: bool = False
+    winner: str | None = None
+    weights: tuple[float, float] | None = None
+    horizon: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,9 @@ class TickSeen:
     the agents were recorded and did not count. `ath` is the fifth score of the composite. `state`
     is the Markov state before the tick. `elapsed_ms` is real time, the only field that is not the
     same in every run. `lessons_r` is what trades in a like market came to, lessons.mean_r: positive
-    where it speaks for a long, None where nothing was told.
+    where it speaks for a long, None where nothing was told. `consulted` is the opening that the
+    trader was asked about (BUY or SELL), `tier` the models that were asked, `declined` whether it
+    declined; None where it was not asked, `declined` also where it gave no answer.
     """
 
     instance: str
@@ -92,6 +99,9 @@ class TickSeen:
     opinions: tuple[Opinion, ...] = ()
     elapsed_ms: float = 0.0
     lessons_r: float | None = None
+    consulted: str | None = None
+    tier: str | None = None
+    declined: bool | None = None
 
     @property
     def key(self) -> tuple[str, str, datetime]:
@@ -105,8 +115,10 @@ WORDS: Final = (
 )  # fmt: skip
 """Fields of a tick that hold one of a few words, which Shared interns."""
 
-WHERE_KNOWN: Final = frozenset(("lessons_r",))
-"""Fields that are not written where they are None: a tick without them reads as it always did."""
+WHERE_KNOWN: Final = frozenset(
+    ("lessons_r", "consulted", "tier", "declined", "winner", "weights", "horizon")
+)
+"""Fields that are not written where they are None: what has none reads as it always did."""
 
 OF_THE_MARKET: Final = ("bar_time", "close_time", "close", "atr", "ath", "l1", "l1_consensus")
 """Fields that are the same in every arm of a replay."""
@@ -171,9 +183,8 @@ def as_json(seen: Opinion | TickSeen | TradeSeen | ArmSeen) -> dict[str, Any]:
 
 def opinion_of(told: Mapping[str, Any]) -> Opinion:
     """Return the opinion that `as_json` wrote."""
-    return Opinion(
-        **{**told, "adjustments": tuple(told["adjustments"]), "focus": tuple(told["focus"])}
-    )
+    names = [name for name in ("adjustments", "focus", "weights") if name in told]
+    return Opinion(**{**told, **{name: tuple(told[name]) for name in names}})
 
 
 def tick_of(told: Mapping[str, Any]) -> TickSeen:
@@ -230,6 +241,8 @@ class Shared:
             told[name] = self._four(getattr(tick, name))
         told["scores"] = _same(told["l1"], tick.scores)
         told["opinions"] = tuple([self._opinion(one) for one in tick.opinions])
+        for name in ("consulted", "tier"):
+            told[name] = getattr(tick, name) and sys.intern(getattr(tick, name))
         found = replace(tick, **told)
         if first is tick:
             # so that the first tick, with its own copies of everything, can be freed
@@ -249,6 +262,9 @@ class Shared:
             one.answered,
             self._one(one.multiplier),
             one.veto,
+            one.winner and sys.intern(one.winner),
+            one.weights and self._one(one.weights),
+            one.horizon and sys.intern(one.horizon),
         )
         # an opinion that moved something hardly ever comes again: holding it would cost memory
         return told if any(adjustments) else self._one(told)
@@ -273,7 +289,8 @@ def _bits(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple([_bits(one) for one in value])
     if isinstance(value, Opinion):
-        return _bits((*value.adjustments, *value.focus, value.trust, value.multiplier))
+        weights = value.weights or ()
+        return _bits((*value.adjustments, *value.focus, value.trust, value.multiplier, *weights))
     return type(value)
 
 

@@ -29,7 +29,14 @@ from torra.clock import duration
 from torra.evaluation.information import LEAST, ranks_within, residual
 from torra.evaluation.intervals import Floats, student_quantile
 from torra.evaluation.observations import TickSeen
-from torra.evaluation.opinion_table import Flags, Whole, l1_of, spoke, streams_of
+from torra.evaluation.opinion_table import (
+    OPINIONS,
+    Flags,
+    Whole,
+    l1_of,
+    spoke,
+    streams_of,
+)
 from torra.evaluation.outcomes import Outcomes, entry_bars
 from torra.evaluation.promotion_rule import Look, PromotionEvidence
 from torra.evaluation.recomposition import BrainNumbers, Chains, blend, verdicts_of
@@ -99,7 +106,7 @@ def pool(ticks: Sequence[TickSeen], known: Outcomes, brain: BrainNumbers) -> Poo
     weights = np.array([getattr(brain.weights, name) for name in VECTORS])
     adjustments = np.array([tick.adjustments for tick in ticks], dtype=float).reshape(-1, 4)
     forward = known.forward[:, column]
-    heard = [any(spoke(one) for one in tick.opinions if one.kind != "gate") for tick in ticks]
+    heard = [any(spoke(one) for one in tick.opinions if one.kind in OPINIONS) for tick in ticks]
     day = np.array([tick.close_time.toordinal() for tick in ticks], dtype=np.int64)
     step = _block_days({tick.timeframe for tick in ticks})
     stream = streams_of(ticks)

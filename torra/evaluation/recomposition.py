@@ -5,10 +5,12 @@ adjustments, the scores, the consensus over the timeframes and the verdicts can 
 from what each agent said on each tick. With nothing changed the result is the recorded one, bit for
 bit.
 The words stay as they were said. So the result is exact only if no agent that spoke would have read
-something else: analysts with the debate off, under the rules of the gate. Researchers and the
-gate's model read the analysts; if one analyst is dropped, their old words stay. Then the result is
-first-order, and `exact` and `label` say so. The memory that a desk shows its agents (past
-consensus, positions, a losing streak) stays as recorded in every case, and so does conviction.
+something else: analysts with the debate off, under the rules of the gate. Researchers, an arbiter
+and the gate's model read the analysts; if one analyst is dropped, their old words stay. Then the
+result is first-order, and `exact` and `label` say so. An arbiter is read by nobody but the trader,
+so without it the scores are exact, both cases counting in full, and so is the conviction without
+its word. Else conviction stays as recorded, and so does the memory that a desk shows its agents
+(past consensus, positions, a losing streak). What a trader declined is no score and stays as well.
 
 Ticks on which no opinion was heard (skipped, L1 alone, the single-model fallback, a placebo) keep
 their recorded adjustments; blend, weights and thresholds apply to them too.
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from math import fsum
 from types import MappingProxyType
@@ -31,12 +34,14 @@ from agents.contracts import (
     BLEND_WEIGHT,
     RESEARCHER_BOUND,
     SCORE_DECIMALS,
+    SIDES,
     VECTORS,
     SourceType,
 )
 from torra.config import Profile, SentimentWeights, Thresholds
+from torra.evaluation.convictions import conviction
 from torra.evaluation.intervals import Floats
-from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen
+from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen, side_of
 from torra.evaluation.opinion_table import Flags, Whole, agent_ids, opinions_of, spoke
 from torra.verdict.sentiment_rules import is_fresh
 
@@ -73,7 +78,9 @@ class BrainNumbers:
 class Changes:
     """The changes to a recorded desk; the defaults change nothing.
 
-    `analysts` names those that are kept, None keeps all. `trust` gives the weight of each
+    `analysts` names those that are kept, None keeps all; `researchers` keeps both, `researcher`
+    alone is left out of them (a case alone moves nothing); without the `arbiter` both count in
+    full. `trust` gives the weight of each
     confidence word in place of the recorded one, `ungrounded` its factor for an ungrounded report.
     `focus` has the weight of primary and secondary. With `counted`, ticks in shadow count too.
     `brain` replaces weights and thresholds; its gate settings are not used.
@@ -81,6 +88,8 @@ class Changes:
 
     analysts: frozenset[str] | None = None
     researchers: bool = True
+    researcher: str = ""
+    arbiter: bool = True
     gate: GateUse = "recorded"
     focus: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(FOCUS_WEIGHT))
     trust: Mapping[str, float] | None = None
@@ -153,9 +162,19 @@ def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed
         )
         for row, tick in enumerate(arm.ticks)
     )
+    if not changes.arbiter and recording.judged:
+        ticks = tuple(map(partial(_unjudged, weights=used.weights.model_dump()), ticks))
     reasons = recording.doubts(changes, moves.lost)
     label = f"first-order: {'; '.join(reasons)}" if reasons else EXACT
     return Recomposed(ticks, not reasons, label)
+
+
+def _unjudged(tick: TickSeen, weights: Mapping[str, float]) -> TickSeen:
+    """Return a tick with the conviction that its desk would have had without an arbiter."""
+    if tick.shadow:
+        return tick
+    side = side_of(tick.verdict, tick.consensus)
+    return replace(tick, conviction=conviction(tick, side, weights, arbiter=False))
 
 
 class Recording:
@@ -175,6 +194,8 @@ class Recording:
         self._shadow = np.array([tick.shadow for tick in ticks], dtype=bool)
         self._voices = [_Voice(ticks, name) for name in self.analysts]
         self._sides = [_Voice(ticks, name) for name in agent_ids(ticks, "researcher")]
+        self._arbiters = [_Voice(ticks, name) for name in agent_ids(ticks, "arbiter")]
+        self.judged = bool(self._arbiters)
         gates = [_Voice(ticks, name) for name in agent_ids(ticks, "gate")]
         nobody = np.zeros(len(self.ticks), dtype=bool)
         self._gate_answered = gates[0].answered if gates else nobody
@@ -187,11 +208,12 @@ class Recording:
 
     def moves(self, changes: Changes) -> DeskMoves:
         """Return the effect of the changed desk on the scores."""
-        voices, sides = self._kept(changes), self._sides if changes.researchers else []
+        voices, sides = self._kept(changes), self._argue(changes)
         nobody = np.zeros(len(self.ticks), dtype=bool)
         answered = _any([voice.answered for voice in (*voices, *sides)], nobody)
         lost = self.heard & ~answered
-        debate = _average(voices, changes) + _shift(voices, sides, changes)
+        weights = self._arbiters if changes.arbiter else []
+        debate = _average(voices, changes) + _shift(voices, sides, weights, changes)
         debate = np.where(self.heard[:, None], debate, self._debate)
         rule = self._rules(_spread(voices, len(self.ticks)))[0]
         multiplier = self._ruled(changes, rule, lost)
@@ -214,8 +236,13 @@ class Recording:
             np.zeros(len(self.ticks), dtype=bool),
         )
         argued = _any([side.answered for side in self._sides], np.zeros_like(dropped))
-        unread = dropped if changes.researchers else dropped | argued
+        kept = {side.name for side in self._argue(changes)}
+        gone = [side.answered for side in self._sides if side.name not in kept]
+        unread = dropped | _any(gone, np.zeros_like(dropped))
+        judged = _any([one.answered for one in self._arbiters], np.zeros_like(dropped))
         told = []
+        if changes.arbiter and kept and bool((unread & judged).any()):
+            told.append("the arbiter had read the agents that are left out")
         if changes.researchers and bool((dropped & argued).any()):
             told.append("the researchers had read the analysts that are left out")
         if changes.gate == "recorded" and bool((unread & self._gate_answered).any()):
@@ -231,6 +258,11 @@ class Recording:
         if changes.gate != "off" and bool((self._uncertain(changes) & self.heard).any()):
             told.append("the rules' multiplier does not follow from these gate settings")
         return told
+
+    def _argue(self, changes: Changes) -> list[_Voice]:
+        if not changes.researchers:
+            return []
+        return [side for side in self._sides if side.name != changes.researcher]
 
     def _kept(self, changes: Changes) -> list[_Voice]:
         return [voice for voice in self._voices if _keeps(changes, voice.name)]
@@ -369,6 +401,15 @@ class _Voice:
         self.veto = np.array([one is not None and one.veto for one in heard], dtype=bool)
         self._words = heard
 
+    def shares(self, name: str) -> Floats:
+        """Return what this arbiter weighs the case of a researcher with, 1 where it said nothing.
+
+        (ticks, 1).
+        """
+        place = list(SIDES).index(name)
+        given = [one.weights[place] if one and one.weights else 1.0 for one in self._words]
+        return np.array(given)[:, None]
+
     def weight(self, changes: Changes) -> Floats:
         """Return the trust of each report, (ticks, 1)."""
         if changes.trust is None and changes.ungrounded == UNGROUNDED_WEIGHT:
@@ -428,17 +469,27 @@ def _focus(voice: _Voice, changes: Changes) -> Floats:
     return found
 
 
-def _shift(voices: Sequence[_Voice], sides: Sequence[_Voice], changes: Changes) -> Floats | float:
-    """Return (k_bull bull + k_bear bear) / 2; a single answer of the whole desk alone."""
+def _shift(
+    voices: Sequence[_Voice],
+    sides: Sequence[_Voice],
+    arbiters: Sequence[_Voice],
+    changes: Changes,
+) -> Floats | float:
+    """Return (w k_bull bull + w k_bear bear) / 2; a single answer of the whole desk alone.
+
+    w is what an arbiter weighs a case with, 1 without one, and where one side alone was heard.
+    """
     if not sides:
         return 0.0
     bound = changes.researcher_bound
     words = np.stack([side.weight(changes) * np.clip(side.said, -bound, bound) for side in sides])
     given = (~np.isnan(words)).sum(axis=0)
     total = np.nan_to_num(words).sum(axis=0)
+    shares = [arbiters[0].shares(side.name) if arbiters else 1.0 for side in sides]
+    weighed = np.nan_to_num([w * word for w, word in zip(shares, words, strict=True)]).sum(axis=0)
     sole = np.stack([voice.spoke for voice in (*voices, *sides)]).sum(axis=0) == 1
     alone = np.where(sole[:, None] & (given == 1), total, 0.0)
-    return np.where(given == 2, total / 2.0, alone)
+    return np.where(given == 2, weighed / 2.0, alone)
 
 
 def _fresh(ticks: Sequence[TickSeen], names: Sequence[str]) -> Whole:

@@ -19,20 +19,39 @@ CONTROL: Final = "l1"
 BY_LOT: Final = "placebo_memory"
 """The placebo of a memory; its words are its own."""
 
+LOTS: Final[Mapping[str, str]] = {
+    BY_LOT: next(iter(MODES)),
+    **{f"{BY_LOT}_{name}": name for name, row in MODES.items() if row.memory},
+}
+"""The placebos of a memory, each with the desk that it is like."""
+
 FORGETFUL: Final = "_no_memory"
 """End of the name of an arm that is told no lessons."""
+
+REBUTTAL: Final = "_rebuttal"
+ESCALATED: Final = "_escalated"
+"""Ends of the names of arms that always answer, and that always ask the dearest models."""
 
 ARM_WORDS: Final[Mapping[str, str]] = {
     CONTROL: "bars alone",
     "legacy": "one model by itself",
     "analysts": "analysts without a debate",
     **{name: f"{name} desk" for name in MODES},
+    **{
+        f"{name}{ending}": f"{name} desk {what}"
+        for name, row in MODES.items()
+        if row.consults
+        for ending, what in (
+            (REBUTTAL, "that always answers itself"),
+            (ESCALATED, "that asks the dearest models"),
+        )
+    },
     "pivotal": "budget desk, asked only where it could matter",
     "outage": "budget desk without an answer",
     "outside": "desk with outside numbers",
     "no_outside": "desk without outside numbers",
     "outside_shifted": "desk with old outside numbers (placebo)",
-    BY_LOT: "budget desk with lessons by lot (placebo)",
+    **{name: f"{like} desk with lessons by lot (placebo)" for name, like in LOTS.items()},
     "final": "this desk",
     "recomposed": "desk as changed",
 }
@@ -45,7 +64,7 @@ PLACEBO_WORDS: Final[Mapping[str, str]] = {
 }
 """How a placebo uses the answers of the arm before it."""
 
-MEANINGLESS: Final = frozenset((*PLACEBO_WORDS, BY_LOT))
+MEANINGLESS: Final = frozenset((*PLACEBO_WORDS, *LOTS))
 """Arms whose answers, or whose lessons, mean nothing."""
 
 SPEAKERS: Final = (*reversed(MODES), "analysts", "legacy")

@@ -27,6 +27,8 @@ ASKED: Final[Mapping[str, str]] = {
     "attribution": "What did each analyst add by moving the scores?",
     "attribution-verdicts": "What did each analyst add by changing verdicts?",
     "calibration": "Was an agent that said “high” right more often?",
+    "calibration-horizons": "Were reports right over the time that they speak for?",
+    "firm": "Whom did the manager name, and what did the trader decline?",
     "activity": "How often did each agent answer, and does it lean to one side?",
     "restraint": "How much of what agents wanted did the gate let through?",
     "pivotal": "What is lost by asking agents only where they could change a verdict?",

@@ -9,17 +9,23 @@ its placebo:
     flipped    the words of this tick with the other sign
     random     the words of any other tick, each vector with a sign of its own
 
-The rules of the gate hold in a placebo as in every arm. A model's veto stays with the words that it
-came with, and so does what the agents left of an opening's size: a placebo that traded larger than
-its source would lose to it, or beat it, by its size alone. An unknown arm raises ConfigError.
+The rules of the gate hold in a placebo as in every arm. A model's veto, and what a trader declined,
+stay with the words that they came with, and so does what the agents left of an opening's size: a
+placebo that traded larger than its source would lose to it, or beat it, by its size alone. An
+unknown arm raises ConfigError.
 
 Three arms tell whether numbers from beside the chart are worth anything: a desk with a fundamental
 analyst that reads them, the same desk without them, and a placebo that reads each series as it was
 SHIFT before.
 
 So do arms with and without lessons of their own trades: each desk that seats a researcher has a
-twin `*_no_memory`, and `placebo_memory` is told as many lessons of the same age, drawn by lot.
-Where one of these runs, the other arms remember.
+twin `*_no_memory`, and `placebo_memory` (`placebo_memory_firm` of a firm) is told as many lessons
+of the same age, drawn by lot. Where one of these runs, the other arms remember.
+
+Every desk that consults a trader has an arm in which bull and bear always answer each other, and
+one whose every opening is asked of the dearest models. An arm that would be another one by
+construction is refused, and so are more than MOST_ARMS: each more costs all others some of their
+power.
 """
 
 from __future__ import annotations
@@ -34,7 +40,15 @@ from typing import Any, Final, Literal
 from numpy.random import PCG64, Generator
 
 import agent_framework
-from agent_config import GATE_ID, MODES, AgentSettings, DebateSettings, GateSettings
+from agent_config import (
+    GATE_ID,
+    MODES,
+    TRADER_ID,
+    AgentSettings,
+    DebateSettings,
+    EscalationSettings,
+    GateSettings,
+)
 from agent_framework import Deliberation
 from agents.contracts import (
     SCORE_DECIMALS,
@@ -115,6 +129,9 @@ def remembering(agents: AgentSettings, use: Literal["on", "off"]) -> AgentSettin
     return agents.model_copy(update={"memory": memory})
 
 
+MOST_ARMS: Final = 8
+"""Arms of one report, the control among them."""
+
 ANALYSTS: Final = tuple(
     name for name in MODES["full"].seats if AGENTS[name].role.kind == "analyst" or name == GATE_ID
 )
@@ -134,6 +151,15 @@ READERS: Final = {
 """The desk whose analysts read the numbers from beside the chart."""
 
 CUSTOM: Final = frozenset({SourceType.AGENT_CUSTOM})
+
+ARGUED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    wording.REBUTTAL: ("bull and bear always answer each other", {"rebuttal": "always"}),
+    wording.ESCALATED: (
+        "every opening is asked of the dearest models",
+        {"escalation": EscalationSettings(when="conviction", at=0.0)},
+    ),
+}
+"""What desks that consult a trader do otherwise, by the ending of the arm's name."""
 
 OWN_ARMS: Final = (
     Arm(CONTROL, "nobody is asked: the four deterministic scores alone", "nobody"),
@@ -160,6 +186,18 @@ OWN_ARMS: Final = (
             whole=frozenset({SourceType(row.complete)}),
         )
         for name, row in MODES.items()
+    ),
+    *(
+        Arm(
+            f"{name}{ending}",
+            f"{row.says}; {says}",
+            "desk",
+            {**DESK, "mode": name, **changes},
+            whole=frozenset({SourceType(row.complete)}),
+        )
+        for name, row in MODES.items()
+        if row.consults
+        for ending, (says, changes) in ARGUED.items()
     ),
     Arm(
         "pivotal",
@@ -205,6 +243,7 @@ these alone read lessons.
 """
 
 BY_LOT: Final = wording.BY_LOT
+LOTS: Final = wording.LOTS
 
 ARMS: Final[Mapping[str, Arm]] = {
     arm.name: arm
@@ -216,13 +255,16 @@ ARMS: Final[Mapping[str, Arm]] = {
             for arm in OWN_ARMS
             if arm.name == like
         ),
-        Arm(
-            BY_LOT,
-            f"the {SMALL} desk, told lessons by lot",
-            "desk",
-            SMALL_DESK,
-            memory="by_lot",
-            whole=frozenset({SourceType(MODES[SMALL].complete)}),
+        *(
+            Arm(
+                name,
+                f"the {like} desk, told lessons by lot",
+                "desk",
+                {**DESK, "mode": like},
+                memory="by_lot",
+                whole=frozenset({SourceType(MODES[like].complete)}),
+            )
+            for name, like in LOTS.items()
         ),
         *(
             Arm(f"placebo_{kind}", f"the reference arm's words, {kind}", "placebo", {}, kind)
@@ -258,14 +300,46 @@ def chosen(names: Sequence[str]) -> tuple[Arm, ...]:
         known = ", ".join([*(name for name in ARMS if ARMS[name].placebo is None), *GROUPS])
         raise ConfigError(f"--arms {unknown[0]}: known are {known}")
     found = tuple(arm for name, arm in ARMS.items() if name in wanted)
-    if BY_LOT in wanted and SMALL not in wanted:
-        raise ConfigError(f"--arms {BY_LOT} needs the arm whose placebo it is: add {SMALL}")
+    for name, like in LOTS.items():
+        if name in wanted and like not in wanted:
+            raise ConfigError(f"--arms {name} needs the arm whose placebo it is: add {like}")
     if any(arm.placebo for arm in found) and reference(arm.name for arm in found) is None:
         raise ConfigError(
             "--arms placebo needs an arm whose words it can use: add one of "
             + ", ".join(REFERENCES)
         )
+    if len(found) > MOST_ARMS:
+        raise ConfigError(
+            f"--arms: {len(found)} arms, and a report has at most {MOST_ARMS}, {CONTROL} among "
+            "them: each more costs the others some of their power. Ask for fewer, and for the "
+            "rest in another replay"
+        )
     return found
+
+
+def check(arms: Iterable[Arm], agents: AgentSettings) -> None:
+    """Raise ConfigError for an arm that these settings make the very same as another one."""
+    for arm in arms:
+        for ending in ARGUED:
+            like = arm.name.removesuffix(ending)
+            if like != arm.name and (why := _same(arm, ARMS[like], agents)):
+                raise ConfigError(f"--arms {arm.name}: {why}, so it would be {like} itself")
+
+
+def _same(arm: Arm, like: Arm, agents: AgentSettings) -> str:
+    """Return why an arm argues as another one does; "" where it does not."""
+    own, other = (agents.model_copy(update=dict(one.agents)) for one in (arm, like))
+    if arm.name.endswith(wording.REBUTTAL):
+        always = not other.rebuts() and other.most_rounds() == own.most_rounds()
+        return "there bull and bear always answer each other too" if always else ""
+    chief, deep = (own.model(TRADER_ID, tier) for tier in ("chief", "deep"))
+    if chief == deep:
+        return f"the trader is asked of {deep} in either"
+    return (
+        "there every opening is asked of the dearest models too"
+        if own.escalation == other.escalation
+        else ""
+    )
 
 
 def _no_twin(name: str) -> str:
@@ -418,10 +492,16 @@ def _part(tick: TickSeen, agreed: float) -> float:
 def _words(tick: TickSeen, part: float) -> Words:
     return Words(
         tick.adjustments,
-        tick.veto and not tick.rule_veto,
+        stopped(tick),
         multiplier=part,
         conviction=tick.conviction,
     )
+
+
+def stopped(tick: TickSeen) -> bool:
+    """Return whether an agent's word kept an opening away: the gate's veto, a trader's decline."""
+    declined = bool(tick.declined) and tick.consulted == tick.verdict
+    return declined or (tick.veto and not tick.rule_veto)
 
 
 def _place(tick: TickSeen) -> tuple[str, str]:

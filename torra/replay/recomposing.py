@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,9 +94,14 @@ def recomposed(
     arm = asked.arm
     plan = made_of(home, name)
     recorded = seen_of(home, plan, arm)
+    drop = _names(asked.drop)
+    case = _case(drop & _of_kind(recorded, "researcher"))
+    judges = _of_kind(recorded, "arbiter")
     changes = Changes(
-        analysts=_kept(recorded, _names(asked.keep), _names(asked.drop)),
+        analysts=_kept(recorded, _names(asked.keep), drop - {case} - judges),
         researchers=not asked.no_debate,
+        researcher=case,
+        arbiter=not drop & judges,
         gate=asked.gate,
         bound=ADJUSTMENT_BOUND if asked.bound is None else asked.bound,
         blend=BLEND_WEIGHT if asked.blend is None else asked.blend,
@@ -119,6 +124,8 @@ def _trial(plan: ReplayPlan, arm: str, changes: Changes, profile: Profile) -> st
         "profile": arms.ARMS[arm].profile(profile).digest(),
         "analysts": None if changes.analysts is None else sorted(changes.analysts),
         "researchers": changes.researchers,
+        **({"researcher": changes.researcher} if changes.researcher else {}),
+        **({} if changes.arbiter else {"arbiter": False}),
         "gate": changes.gate,
         "bound": changes.bound,
         "blend": changes.blend,
@@ -139,11 +146,21 @@ def _kept(recorded: ArmSeen, keep: frozenset[str], drop: frozenset[str]) -> froz
     return frozenset((keep or analysts) - drop) if keep or drop else None
 
 
+def _case(drop: Collection[str]) -> str:
+    """Return the researcher that is left out, "" for none; raises ConfigError for both."""
+    cases = sorted(drop)
+    if len(cases) > 1:
+        raise ConfigError(f"--drop {','.join(cases)}: --no-debate leaves both researchers out")
+    return "".join(cases)
+
+
 def _analysts(recorded: ArmSeen) -> set[str]:
     """Return the analysts that spoke in an arm."""
-    return {
-        one.agent_id for tick in recorded.ticks for one in tick.opinions if one.kind == "analyst"
-    }
+    return _of_kind(recorded, "analyst")
+
+
+def _of_kind(recorded: ArmSeen, kind: str) -> set[str]:
+    return {one.agent_id for tick in recorded.ticks for one in tick.opinions if one.kind == kind}
 
 
 def _names(text: str) -> frozenset[str]:
@@ -227,6 +244,8 @@ def differences(
     if changes.analysts is not None:
         told += [f"without {name}" for name in sorted(_analysts(recorded) - changes.analysts)]
     told += [] if changes.researchers else ["no debate"]
+    told += [f"without {changes.researcher}"] if changes.researcher else []
+    told += [] if changes.arbiter else ["without the research manager"]
     told += [] if changes.gate == "recorded" else [f"gate {changes.gate}"]
     told += [] if changes.bound == ADJUSTMENT_BOUND else [f"bound {changes.bound:g}"]
     told += [] if changes.blend == BLEND_WEIGHT else [f"blend {changes.blend:g}"]
@@ -265,7 +284,7 @@ def _words(tick: TickSeen, blend: float, part: float) -> Words:
     scale = blend / BLEND_WEIGHT
     return Words(
         _scaled(tick.adjustments, scale),
-        tick.veto and not tick.rule_veto,
+        arms.stopped(tick),
         _scaled(tick.debate, scale),
         multiplier=part,
         conviction=tick.conviction,

@@ -149,6 +149,7 @@ def planned(home: Path, symbol: str, asked: ReplayRequest) -> ReplayPlan:
     if all(len(frame) < WARM_UP for frame in history.frames.values()):
         raise ConfigError(f"{symbol}: fewer than {WARM_UP} bars of every timeframe; add older ones")
     settings = profile_of(home, symbol, asked.profile, asked.provider)
+    arms.check(found, settings.agents)
     guessed = symbol not in settings.symbols
     if guessed:
         known = {**settings.symbols, symbol: guessed_terms(history)}

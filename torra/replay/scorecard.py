@@ -25,7 +25,8 @@ from torra.evaluation.attribution import attribution, attribution_exhibit
 from torra.evaluation.calibration import calibration, calibration_exhibit
 from torra.evaluation.criteria import Measured, Share
 from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.gate_value import VetoedOpening
+from torra.evaluation.firm_table import firm_exhibit
+from torra.evaluation.gate_value import GATE, TRADER, VetoedOpening
 from torra.evaluation.information import (
     by_group,
     coefficients,
@@ -36,15 +37,17 @@ from torra.evaluation.memory_worth import memory_exhibits
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.opinion_table import agent_ids
 from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
+from torra.evaluation.own_horizons import horizons_exhibit
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import Beside, random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers
 from torra.evaluation.state_timeline import states_exhibit
-from torra.replay.arms import BY_LOT, CONTROL
+from torra.replay.arms import CONTROL, LOTS
 from torra.replay.arms import REFERENCES as SOURCES
 from torra.replay.arms import reference as source_of
 from torra.replay.entries import beside_random
 from torra.replay.vetoes import vetoed, would_have_come_to
+from torra.verdict.deny_reasons import DenyReason
 
 REFERENCES: Final = (*SOURCES[:-1], "final", "recomposed", SOURCES[-1])
 """Whose agents are looked at one by one: the first of these that is there.
@@ -94,9 +97,15 @@ class ScoredMarket:
         )
 
     def openings(self, arm: ArmSeen) -> tuple[VetoedOpening, ...]:
-        """Return the openings that an arm's gate took away, with what they would have come to."""
+        """Return what an arm's gate or trader took away, with what it would have come to."""
         return tuple(
-            VetoedOpening(tick.key, tick.verdict, self._worth(tick)) for tick in vetoed(arm.ticks)
+            VetoedOpening(
+                tick.key,
+                tick.verdict,
+                self._worth(tick),
+                TRADER if tick.reason == DenyReason.TRADER_DECLINED else GATE,
+            )
+            for tick in vetoed(arm.ticks)
         )
 
     def _worth(self, tick: TickSeen) -> float | None:
@@ -156,8 +165,8 @@ def compare(
     placebos: dict[str, list[str]] = {}
     for arm in shown:
         if arm.name.startswith(PLACEBO):
-            # Lessons by lot are told to the budget desk, whoever else runs.
-            placebos.setdefault(BUDGET if arm.name == BY_LOT else source, []).append(arm.name)
+            # Lessons by lot are told to a desk of their own, whoever else runs.
+            placebos.setdefault(LOTS.get(arm.name, source), []).append(arm.name)
     known = paired.sides(control.ticks, market.outcomes(control.ticks)) if control else {}
     return Compared(
         shown,
@@ -205,7 +214,11 @@ def _agents(arms: Sequence[ArmSeen], market: ScoredMarket, seed: int) -> Iterato
         single = agent_ids(arm.ticks, ANALYST)
         words = [calibration(arm.ticks, known, [name], name=name) for name in single]
         yield calibration_exhibit([calibration(arm.ticks, known), *words])
+        if (own := horizons_exhibit(arm.ticks)) is not None:
+            yield own
         yield activity_exhibit(arm.ticks)
+        if (firm := firm_exhibit(arm.ticks)) is not None:
+            yield firm
         yield restraint_exhibit(arm.ticks, market.profile.gate)
     named = {each.name: each for each in arms}
     if PIVOTAL in named and BUDGET in named:

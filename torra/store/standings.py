@@ -32,11 +32,11 @@ PAGE: Final = 500
 
 OF_RECORD: Final = (
     "symbol", "close", "atr", "gate", "calls", "profile", "execution", "versions.rubric",
-    "versions.torra", "regime.name", "memory.session", "memory.current_markov_state",
-    "lessons.numbers.side", "lessons.numbers.mean_r",
+    "versions.torra", "regime.name", "memory.session",
+    "memory.current_markov_state", "lessons.numbers.side", "lessons.numbers.mean_r",
 )  # fmt: skip
 OF_DELIBERATION: Final = (
-    "adjustments", "debate", "reports", "failures", "flags", "panel",
+    "adjustments", "debate", "reports", "failures", "flags", "panel", "consulted",
 )  # fmt: skip
 """Parts of a tick's JSON that an observation is made of, by their path."""
 

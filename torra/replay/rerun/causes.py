@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from instance_database import Database
-from torra.replay.rerun.journal_replay import BESIDE, RECORD, Comparison
+from torra.replay.rerun.journal_replay import BESIDE, COMPANY, RECORD, Comparison
 from torra.tick.record import RULES_NAME, versions
 
 Kind = Literal[
@@ -193,6 +193,9 @@ def _heard_otherwise(found: Comparison) -> Iterator[str]:
     for stage, again in zip(then or (), now or (), strict=False):
         words = again["agents"]
         yield from (role for role, word in stage["agents"].items() if words.get(role) != word)
+    then, now = (told or {} for told in differences.get("debate.consulted", ({}, {})))
+    if then.get("report") != now.get("report") or then.get("failure") != now.get("failure"):
+        yield then.get("agent") or now.get("agent") or ""
     if "debate.ruling" in differences:
         yield "risk_gate"
     if "debate.adjustments" in differences:
@@ -204,6 +207,18 @@ def _by_agent(reports: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[st
     for report in reports:
         found.setdefault(report["agent_id"], []).append(report)
     return found
+
+
+def _company(_: Database, found: Comparison) -> str:
+    """Return what of the state by which openings were foreseen is altered; "" where nothing is."""
+    if COMPANY in found.differences:
+        leaf = _leaf(COMPANY, *found.differences[COMPANY])
+        return f"journal: {leaf.place} is {leaf.then}, and stood at {leaf.now}"
+    then, now = found.differences.get("debate.consulted", (None, None))
+    if bool(then) == bool(now) or "company" not in found.then:
+        return ""
+    asked = (told["side"] if told else "nobody" for told in (then, now))
+    return "journal: company, by which the trader was asked of {} then, of {} now".format(*asked)
 
 
 def _headline(_: Database, found: Comparison) -> str:
@@ -302,6 +317,7 @@ LOOKS: Final[tuple[tuple[Kind, Callable[[Database, Comparison], str]], ...]] = (
     ("chart", _chart),
     ("record", _question),
     ("reply", _reply),
+    ("record", _company),
     ("headline", _headline),
     ("lesson", _lesson),
     ("record", _record),

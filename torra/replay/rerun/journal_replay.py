@@ -61,6 +61,9 @@ BESIDE: Final = ("chains", "sentiment", "debate", "calls", "answer")
 `answer` is of hosted ticks alone: what the same question is answered again.
 """
 
+COMPANY: Final = "company"
+"""What openings were foreseen by: fed back from the record, and so compared with what stood."""
+
 RECORD: Final = "record"
 """Place of the difference of a tick that what is stored of it lets nobody run again."""
 
@@ -270,6 +273,8 @@ def _again(
         differences = differences_of(source, past, outcome.key.text, record, outcome.record)
     if outcome.record is not None and after is not None:
         differences |= _market(past, instance, after, steps)
+    if outcome.record is not None and (unlike := past.company_unlike()):
+        differences[COMPANY] = unlike
     if inputs.profile.altered:
         differences["profile"] = (record["profile"], inputs.profile.altered)
     return _compared(record, outcome, provider, differences)

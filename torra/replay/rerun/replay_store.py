@@ -51,6 +51,7 @@ class JournalDatabase(Database):
     _looks_under: TradingState | None
     _mark: int
     _source: Database
+    _stood: Mapping[str, Any] | None
 
     @classmethod
     def at(cls, path: Path) -> JournalDatabase:
@@ -87,6 +88,7 @@ class JournalDatabase(Database):
         `stored_at` is the real time at which it was stored.
         """
         self._source, self._told, self._clock = source, record, clock
+        self._stood = None
         clock.set(parse(record["now"]))
         instance, before = record["instance"], record["before"]
         with self.transaction():
@@ -166,8 +168,22 @@ class JournalDatabase(Database):
         told = self._told.get("company")
         if told is None:
             return found
+        self._stood = found.as_dict()
         held = told["held"] and Held(*told["held"])
         return found._replace(held=held, latched=frozenset(told["latched"]))
+
+    def company_unlike(self) -> tuple[Any, Any] | None:
+        """Return what openings were foreseen by as the record has it, and what stood here instead.
+
+        None where the two are the same, and where that cannot be known: of a tick that was not the
+        first of its close, or during which a signal took a step.
+        """
+        before = self._told["before"]
+        moved = before["signal_event"] != self._told["desk"]["signal_event"]
+        if self._stood is None or "looked" in before or moved:
+            return None
+        told = self._told["company"]
+        return None if told == self._stood else (told, self._stood)
 
     # --- lessons: no tick learns here, each is told what it was told then -------------------------
 

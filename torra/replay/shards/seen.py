@@ -13,7 +13,7 @@ from agents.debate.deliberation import Deliberation
 from agents.evidence import trust
 from agents.registry import AGENTS
 from torra.clock import time_of
-from torra.desk.journal_ticks import focus_of, silent
+from torra.desk.journal_ticks import focus_of, silent, weights_of
 from torra.evaluation.observations import (
     Opinion,
     TickSeen,
@@ -66,7 +66,17 @@ def tick_seen(seen: TickResult, elapsed_ms: float) -> TickSeen:
         opinions=opinions(said),
         elapsed_ms=elapsed_ms,
         lessons_r=leaning(lessons.get("side", ""), lessons.get("mean_r")),
+        **_consulted(said),
     )
+
+
+def _consulted(said: Deliberation) -> dict[str, Any]:
+    """Return what a tick tells of the trader: nothing where it was not asked."""
+    told = said.consulted
+    if told is None:
+        return {}
+    declined = None if told.report is None else told.report.declined
+    return {"consulted": told.side, "tier": told.tier, "declined": declined}
 
 
 def opinions(said: Deliberation) -> tuple[Opinion, ...]:
@@ -87,6 +97,9 @@ def _opinion(report: AgentReport) -> Opinion:
         abstained=report.abstained,
         multiplier=1.0 if word is None else word.multiplier,
         veto=word is not None and word.veto,
+        winner=report.winner or None,
+        weights=weights_of(report.weights),
+        horizon=report.horizon or None,
     )
 
 

@@ -1,0 +1,146 @@
+"""The firm's eight seats and all that can fail in them: 256 subsets, three kinds of failure.
+
+Each is put beside the same desk at which those seats abstained: who fails lends nothing, so no
+opening may come out larger for it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from agent_config import MODES
+from agents.contracts import SIDES, AgentReport, Ask, DebateContext
+from agents.debate.deliberation import Deliberation
+from agents.debate.panel import DIRECTIONS
+from agents.registry import AGENTS, Agent
+from tests.agents.test_debate_invariants import bits, holds
+from tests.cases import cases
+from tests.doubles.scripted import (
+    FULL_FEATURES,
+    Scripted,
+    context,
+    debate,
+    judgement,
+    reporting,
+    ruling,
+    settings,
+)
+
+Scaled = Callable[..., int]
+DESK: Final = MODES["firm"].seats
+ANALYSTS: Final = frozenset(DESK[:4])
+OPINIONS: Final = frozenset(DESK[:6])
+CLOSING: Final = frozenset(DESK[6:])
+FAILURES: Final[Mapping[str, Any]] = {
+    "error": RuntimeError("500"),
+    "timeout": TimeoutError(),
+    "garbage": "I would hold here.",
+}
+SUBSETS: Final = [
+    frozenset(part) for size in range(9) for part in itertools.combinations(DESK, size)
+]
+ABOUT: Final = context(features={**FULL_FEATURES, "company.pe": 21.5})
+
+
+def saying(rng: random.Random) -> dict[str, Any]:
+    """Return what a firm says: each seat with a number and a confidence of its own."""
+
+    def a_word() -> str:
+        return rng.choice(["high", "medium", "low"])
+
+    said: dict[str, Any] = {
+        name: reporting(value=round(rng.uniform(-0.3, 0.3), 2), confidence=a_word())
+        for name in ANALYSTS
+    }
+    for name, way in SIDES.items():
+        said[name] = reporting(value=way * rng.choice([0.0, 0.05, 0.14]), confidence=a_word())
+    weights = {name: rng.choice([0.0, 0.4, 1.0]) for name in SIDES}
+    told = {"winner": rng.choice(["LONG", "SHORT", "NONE"]), "weights": weights}
+    confident = {"confidence": a_word(), **told}
+    said["research_manager"] = lambda request: judgement(request, **confident)
+    multiplier = rng.choice([1.0, 0.6])
+    said["risk_gate"] = lambda request: ruling(request, multiplier=multiplier)
+    return said
+
+
+def held(script: Mapping[str, Any], *, quiet: frozenset[str] = frozenset(), **more: Any) -> Any:
+    """Return a firm's deliberation, at whose desk the `quiet` abstain without being asked."""
+    agents = {name: _quiet(seat) if name in quiet else seat for name, seat in AGENTS.items()}
+    config = settings(mode="firm", second_look="never", **more)
+    return debate(Scripted(script), about=ABOUT, config=config, agents=agents)
+
+
+def _quiet(seat: Agent) -> Agent:
+    def analyze(context: DebateContext, ask: Ask) -> AgentReport:
+        del context, ask
+        return AgentReport.abstain(seat.role.id, "a test")
+
+    return replace(seat, analyze=analyze)
+
+
+def expected(failing: frozenset[str]) -> tuple[str, frozenset[str], frozenset[str]]:
+    """Return the source type, who failed and who was left out, as docs/debate.md has it."""
+    heard = ANALYSTS - failing
+    left_out = frozenset(SIDES) if len(heard) < 3 else frozenset[str]()
+    asked = OPINIONS - left_out
+    if not asked - failing:
+        return "L1_ONLY", asked & failing, left_out
+    failed = (asked | CLOSING) & failing
+    return "AGENT_PARTIAL" if failed or left_out else "AGENT_FIRM", failed, left_out
+
+
+def sizes(record: Deliberation) -> dict[str, float]:
+    """Return what is left of an opening's size, by side."""
+    left = 0.0 if record.veto else record.ruling.multiplier
+    return {side: left * record.conviction_for(side) for side in DIRECTIONS}
+
+
+@cases("kind", FAILURES)
+def test_any_subset_of_the_firm_may_fail(kind: str, scaled: Scaled) -> None:
+    rng, larger = random.Random(kind), 0
+    for failing in rng.sample(SUBSETS, scaled(256, 24)):
+        script = saying(rng)
+        record = held({**script, **dict.fromkeys(failing, FAILURES[kind])}, rebuttal="never")
+        source, failed, left_out = expected(failing)
+        assert (str(record.source_type), set(record.failures)) == (source, failed), failing
+        assert set(record.unasked) == left_out
+        holds(record, ABOUT.scores)
+        if source == "L1_ONLY":
+            assert sizes(record) == dict.fromkeys(DIRECTIONS, record.rule_ruling.multiplier)
+            continue
+        # Below the quorum nobody asks the researchers, so that they are quiet beside it too.
+        beside = held(script, quiet=failing | left_out, rebuttal="never")
+        assert record.debate == beside.debate, failing
+        for side, size in sizes(record).items():
+            assert size <= sizes(beside)[side], (sorted(failing), side)
+            larger += size < sizes(beside)[side]
+    assert larger, "who fails costs an opening something"
+
+
+@cases("rounds", [2, 3])
+def test_with_rebuttals_too(scaled: Scaled, rounds: int) -> None:
+    rng = random.Random(rounds)
+    for failing in rng.sample(SUBSETS, scaled(256, 12)):
+        script = saying(rng) | dict.fromkeys(failing, RuntimeError("500"))
+        record = held(script, debate_rounds=rounds)
+        source, failed, _ = expected(failing)
+        assert (str(record.source_type), set(record.failures)) == (source, failed), failing
+        assert len(record.calls) <= 14
+        holds(record, ABOUT.scores)
+
+
+def test_with_everybody_down_it_is_l1_bit_for_bit() -> None:
+    record = held(dict.fromkeys(DESK, RuntimeError("down")))
+    assert str(record.source_type) == "L1_ONLY"
+    assert bits({v: one["score"] for v, one in record.scores.items()}) == bits(ABOUT.scores)
+    assert not record.failures.keys() & CLOSING, "nobody is asked to judge what nobody said"
+
+
+def test_the_subsets_are_all_of_them() -> None:
+    assert len(set(SUBSETS)) == 256
+    told = {expected(part)[0] for part in SUBSETS}
+    assert told == {"AGENT_FIRM", "AGENT_PARTIAL", "L1_ONLY"}

@@ -1,0 +1,300 @@
+"""What no firm can break: bounds, symmetry, order, and that its words on size only take away.
+
+Manager and trader beside random analysts and cases. A manager's weights re-weigh two cases, so they
+may move a score either way, inside the bounds; its word, a decline and a latch only shrink or deny.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from agent_config import MODES
+from agent_framework import blend
+from agents.contracts import SIDES, VECTORS, WINNERS, AgentReport, SourceType
+from agents.debate.panel import DIRECTIONS, UNJUDGED, measure
+from agents.debate.synthesis import Answer, synthesise
+from agents.registry import AGENTS
+from tests.agents.test_debate_invariants import (
+    as_text,
+    bits,
+    broken,
+    confidences,
+    gates,
+    holds,
+    mostly_good,
+    scores_on_grid,
+    seats,
+)
+from tests.doubles import scripted
+from tests.doubles.scripted import FULL_FEATURES, Scripted, a_report, context, debate, settings
+from torra.config import Thresholds
+from torra.verdict.risk_engine import Held, intent
+from torra.verdict.sentiment_rules import SIDES as BOTH
+from torra.verdict.sentiment_rules import opening_stands, release_latch, verdict, veto_latch
+
+Scaled = Callable[..., int]
+FIRM: Final = MODES["firm"].seats
+FEATURES: Final = {**FULL_FEATURES, "company.pe": 20.0}
+"""Evidence for every seat."""
+
+OTHER: Final = {"LONG": "SHORT", "SHORT": "LONG", "NONE": "NONE"}
+
+weights = st.fixed_dictionaries(dict.fromkeys(SIDES, st.floats(0, 1)))
+judged = st.builds(
+    lambda winner, given, confidence, flags: AgentReport(
+        "research_manager", dict.fromkeys(VECTORS), confidence, winner=winner, weights=given,
+        flags=flags,
+    ),
+    st.sampled_from([*WINNERS]),
+    weights,
+    confidences,
+    st.sampled_from([(), ("ungrounded",)]),
+)  # fmt: skip
+judges = st.one_of(st.none(), st.just(UNJUDGED), judged)
+
+
+def cases(count: int) -> hypothesis_settings:
+    return hypothesis_settings(
+        max_examples=count, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+
+
+def desk_of(told: tuple[Mapping[str, Any], ...]) -> list[Answer]:
+    """Return the answers of analysts and cases; a case is never against its own side."""
+    found = []
+    for name, said in zip(FIRM, told, strict=False):
+        way = SIDES.get(name)
+        moves = said["adjustments"]
+        if way:
+            moves = {v: None if a is None else way * abs(a) for v, a in moves.items()}
+        found.append(Answer(AGENTS[name].role, a_report(name, **{**said, "adjustments": moves})))
+    return found
+
+
+def mirrored(answers: list[Answer]) -> list[Answer]:
+    """Return the desk of the mirrored market, in which bull and bear have changed places."""
+    other = dict(zip(SIDES, reversed(SIDES), strict=True))
+    found = []
+    for role, report in answers:
+        name = other.get(role.id, role.id)
+        moves = {v: None if a is None else -a for v, a in report.adjustments.items()}
+        turned = replace(report, agent_id=name, adjustments=moves)
+        found.append(Answer(AGENTS[name].role, turned))
+    return found
+
+
+def turned_judge(judge: AgentReport | None) -> AgentReport | None:
+    if judge is None or not judge.winner:
+        return judge
+    swapped = dict(zip(SIDES, reversed([judge.weights[name] for name in SIDES]), strict=True))
+    return replace(judge, winner=OTHER[judge.winner], weights=swapped)  # type: ignore[arg-type]
+
+
+def weighed(judge: AgentReport | None) -> Mapping[str, float]:
+    return {} if judge is None else judge.weights
+
+
+six = st.tuples(*[seats] * 6)
+
+
+def test_a_managers_weights_keep_the_bounds_the_hull_and_the_mirror(scaled: Scaled) -> None:
+    @cases(scaled(10_000))
+    @given(six, judges)
+    def check(told: Any, judge: Any) -> None:
+        answers = desk_of(told)
+        found = synthesise(answers, weighed(judge))
+        for vector in VECTORS:
+            shift = found.debate[vector] - found.analyst_avg[vector]
+            assert abs(shift) <= 0.15 + 1e-12
+            asked = [
+                synthesise(answers, dict(zip(SIDES, pair, strict=True))).debate[vector]
+                for pair in itertools.product((0.0, 1.0), repeat=2)
+            ]
+            assert min(asked) - 1e-12 <= found.debate[vector] <= max(asked) + 1e-12
+        turned = synthesise(mirrored(answers), weighed(turned_judge(judge)))
+        for vector in VECTORS:
+            assert turned.debate[vector] == -found.debate[vector]
+        assert synthesise(reversed(answers), weighed(judge)) == found
+
+    check()
+
+
+def test_a_manager_only_shrinks_an_opening_and_a_failed_one_too(scaled: Scaled) -> None:
+    met = {"less": 0, "same": 0}
+
+    @cases(scaled(10_000))
+    @given(six, judges)
+    def check(told: Any, judge: Any) -> None:
+        answers = desk_of(told)
+        alone, beside = measure(answers), measure(answers, judged=judge)
+        failed = measure(answers, judged=UNJUDGED)
+        turned = measure(mirrored(answers), judged=turned_judge(judge))
+        for side, other in (("BUY", "SELL"), ("SELL", "BUY")):
+            one, without = beside.agreement(side), alone.agreement(side)
+            assert one.conviction <= without.conviction <= without.raw
+            assert failed.agreement(side).conviction <= without.conviction
+            assert turned.agreement(other) == one
+            met["less" if one.conviction < without.conviction else "same"] += 1
+        assert measure(reversed(answers), judged=judge) == beside
+
+    check()
+    assert all(met.values())
+
+
+def test_who_fails_leaves_the_scores_of_a_desk_without_it_and_no_larger_size(
+    scaled: Scaled,
+) -> None:
+    """Against the same desk at which those abstained; the manager read them all the same."""
+
+    @cases(scaled(10_000))
+    @given(six, judges, st.sets(st.sampled_from(FIRM[:6])))
+    def check(told: Any, judge: Any, failing: set[str]) -> None:
+        answers = desk_of(told)
+        left = [one for one in answers if one.role.id not in failing]
+        quiet = [
+            one
+            if one.role.id not in failing
+            else Answer(one.role, AgentReport.abstain(one.role.id, "a test"))
+            for one in answers
+        ]
+        assert synthesise(left, weighed(judge)).debate == synthesise(quiet, weighed(judge)).debate
+        for side in DIRECTIONS:
+            fails = measure(left, failing, judged=judge).agreement(side).conviction
+            assert fails <= measure(quiet, judged=judge).agreement(side).conviction
+
+    check()
+
+
+# --- the desk -------------------------------------------------------------------------------------
+
+
+judgements = st.builds(
+    lambda winner, bull, bear, confidence: scripted.judgement(
+        winner=winner,
+        weights={"bull_researcher": bull, "bear_researcher": bear},
+        confidence=confidence,
+    ),
+    st.sampled_from([*WINNERS, "BOTH"]),
+    st.one_of(st.floats(-1, 3), st.sampled_from([1e300, -0.0, "1", None])),
+    st.floats(0, 1),
+    confidences,
+)
+
+
+def test_no_reply_to_a_firm_raises_or_leaves_the_bounds(scaled: Scaled) -> None:
+    seen: set[SourceType] = set()
+
+    @cases(scaled(10_000, 40))
+    @given(
+        scores_on_grid,
+        st.tuples(*[mostly_good] * 6),
+        st.one_of(judgements.map(as_text), judgements.map(as_text), broken),
+        gates,
+        st.sampled_from(["auto", "always", "never"]),
+    )
+    def check(l1: Any, told: Any, manager: Any, gate: Any, rebuttal: str) -> None:
+        script = dict(zip(FIRM, (*told, manager, gate), strict=True))
+        provider = Scripted(script)
+        record = debate(
+            provider,
+            about=context(scores=l1, features=FEATURES),
+            config=settings(mode="firm", provider="anthropic", rebuttal=rebuttal),
+        )
+        holds(record, l1)
+        assert len(provider.requests) == len(record.calls) <= 14
+        seen.add(record.source_type)
+
+    check()
+    assert seen >= {SourceType.AGENT_PARTIAL}
+
+
+def test_with_nobody_answering_any_l1_stands_bit_for_bit(scaled: Scaled) -> None:
+    @cases(scaled(10_000, 12))
+    @given(scores_on_grid)
+    def check(l1: Any) -> None:
+        provider = Scripted(dict.fromkeys(FIRM, RuntimeError("down")))
+        about = context(scores=l1, features=FEATURES)
+        record = debate(provider, about=about, config=settings(mode="firm"))
+        final = blend(l1, record.scores)
+        assert record.source_type is SourceType.L1_ONLY
+        assert bits({vector: final[vector]["score"] for vector in VECTORS}) == bits(l1)
+
+    check()
+
+
+# --- declines and latches -------------------------------------------------------------------------
+
+
+LIMITS: Final = Thresholds(buy=0.3, sell=0.3)
+near = st.builds(
+    lambda middle, off: round(middle + off, 8),
+    st.sampled_from((-0.4, -0.3, 0.0, 0.3, 0.4)),
+    st.floats(-0.06, 0.06),
+)
+outers = st.builds(lambda low, wide: (low, round(low + wide, 8)), near, st.floats(0, 0.1))
+consensuses = st.tuples(outers, st.floats(0, 1))
+holdings = st.sampled_from([None, None, None, Held("LONG", "FILLED"), Held("SHORT", "CLOSING")])
+vetoes = st.sampled_from([(), ("BUY",), ("SELL",), ("BUY", "SELL")])
+
+
+def openings(
+    told: Any, vetoed: tuple[str, ...], latched: Mapping[str, bool], held: Held | None
+) -> tuple[set[str], dict[str, bool]]:
+    """Return the sides on which a tick opens, and the latch after it, as a tick decides it."""
+    outer, part = told
+    said = verdict(outer[0] + part * (outer[1] - outer[0]), LIMITS)
+    before = release_latch(latched, outer, LIMITS)
+    legs = {
+        side: any(leg.kind == "open" for leg in intent(side, held, "reverse").legs) for side in BOTH
+    }
+    opens = (
+        said in legs
+        and legs[said]
+        and opening_stands(said, *outer, LIMITS)
+        and said not in vetoed
+        and not before[said]
+    )
+    after = veto_latch(before, outer, LIMITS, vetoes=vetoed, openings=legs)
+    return ({said} if opens else set()), after
+
+
+def test_a_decline_only_denies_on_this_tick_and_on_later_ones(scaled: Scaled) -> None:
+    """Scores held: whoever declines or vetoes more opens nothing that was not opened anyway."""
+    met = {"denied at once": 0, "denied later": 0}
+
+    @cases(scaled(10_000, 400))
+    @given(st.lists(st.tuples(consensuses, vetoes, holdings), min_size=1, max_size=4), vetoes)
+    def check(ticks: Any, more: tuple[str, ...]) -> None:
+        free = bound = dict.fromkeys(BOTH, False)
+        for number, (told, vetoed, held) in enumerate(ticks):
+            stricter = tuple({*vetoed, *(more if number == 0 else ())})
+            without, free = openings(told, vetoed, free, held)
+            given_more, bound = openings(told, stricter, bound, held)
+            assert given_more <= without
+            assert all(bound[side] or not free[side] for side in BOTH)
+            if given_more < without:
+                met["denied later" if number else "denied at once"] += 1
+
+    check()
+    assert all(met.values()), met
+
+
+def test_a_decline_of_one_side_does_nothing_to_the_other(scaled: Scaled) -> None:
+    @cases(scaled(10_000))
+    @given(consensuses, st.sampled_from(BOTH), holdings)
+    def check(told: Any, side: str, held: Held | None) -> None:
+        (other,) = {*BOTH} - {side}
+        none = dict.fromkeys(BOTH, False)
+        without, free = openings(told, (), none, held)
+        declined, after = openings(told, (side,), none, held)
+        assert declined == without - {side}
+        assert after[other] == free[other]
+
+    check()

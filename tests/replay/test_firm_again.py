@@ -1,0 +1,235 @@
+"""A firm's ticks run again to the bit: manager, trader and decline; what was altered is named."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agents.contracts import WINNERS, Completion, ModelUnavailable, Request
+from instance_database import Database
+from tests.doubles import scripted
+from tests.worlds import desks, journals
+from torra.replay.rerun.causes import cause
+from torra.replay.rerun.journal_replay import Comparison, replay
+
+FIRM: Final = {"mode": "firm", "second_look": "never", "escalation": {"at": 0.2}}
+COUNTS: Final = {**FIRM, "influence": "full"}
+PARTS: Final = (
+    {"thresholds": {"buy": 0.05, "sell": 0.05}, "agents": COUNTS},
+    {"execution": "approve", "agents": {**COUNTS, "escalation": {"when": "pivotal"}}},
+    {"agents": FIRM},
+    {"execution": "approve", "agents": COUNTS},
+)
+"""A firm that trades, that asks a person, that has yet to earn its influence, and that asks again.
+
+Where a person is asked nothing is held, so the trader is asked again and again.
+"""
+
+
+class Divided(journals.Moody):
+    """Moody, but its gate seldom vetoes, and its trader has moods of its own."""
+
+    TRADER: Final = {"makes": 5, "declines": 4, "garbage": 1, "timeout": 1, "error": 1}
+
+    def chance(self, request: Request) -> random.Random:
+        """Not by the prompt, which quotes marks of fences: the same in every life."""
+        values = [feature.value for feature in request.features.values()]
+        return random.Random(f"{request.role.id} {values}")
+
+    def submit(self, request: Request) -> Future[Completion]:
+        chance, kind = self.chance(request), request.role.kind
+        if kind == "gate" and chance.random() < 0.9:
+            return immediately(journals.said(scripted.ruling(request, multiplier=0.8)))
+        if kind != "trader":
+            return super().submit(request)
+        mood = chance.choices([*self.TRADER], [*self.TRADER.values()])[0]
+        if mood == "garbage":
+            return immediately(journals.said("}{"))
+        if mood in ("timeout", "error"):
+            return immediately(ModelUnavailable(mood))
+        thesis = scripted.thesis(request, decline=mood == "declines", reason_code="WEAK_CASE")
+        return immediately(journals.said(thesis))
+
+
+def immediately(answer: Completion | ModelUnavailable) -> Future[Completion]:
+    future: Future[Completion] = Future()
+    if isinstance(answer, ModelUnavailable):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
+    return future
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) -> Path:
+    """The file of a firm that lived through much."""
+    folder = tmp_path_factory.mktemp("firm")
+    journals.live(folder, scaled(500, 48), Divided(), parts=PARTS).close()
+    return folder / "torra.db"
+
+
+@pytest.fixture
+def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    shutil.copy(lived, folder / "torra.db")
+    database = desks.open_database(folder)
+    yield database
+    database.close()
+
+
+def again(source: Database, folder: Path, *keys: str) -> dict[str, Comparison]:
+    """Run these ticks again, all of them where none is named."""
+    into = desks.open_database(folder)
+    found: dict[str, Comparison] = {}
+    for item in journals.BOTH:
+        own = [key for key in keys if key.startswith(f"{item.id}|")]
+        if own or not keys:
+            found |= {one.key: one for one in replay(source, into, item.id, keys=own or None)}
+    into.close()
+    return found
+
+
+def debates(source: Database) -> dict[str, dict[str, Any]]:
+    """Return what was said on each tick, by its key."""
+    sql = (
+        "SELECT c.torra_key AS key, s.agent_deliberation AS said FROM chains c "
+        "JOIN sentiment s ON s.id = c.sentiment_id ORDER BY s.id"
+    )
+    return {row["key"]: json.loads(row["said"]) for row in source.connection().query(sql)}
+
+
+def asked(source: Database) -> dict[str, dict[str, Any]]:
+    """Return what the trader was asked and said on those ticks on which it was asked."""
+    found = debates(source).items()
+    return {key: said["consulted"] for key, said in found if "consulted" in said}
+
+
+def a_thesis(source: Database, *, declined: bool) -> str:
+    """Return the last tick whose trader answered so."""
+    answered = {key: told["report"] for key, told in asked(source).items() if told["report"]}
+    return [k for k, told in answered.items() if bool(told.get("declined")) is declined][-1]
+
+
+def alone(record: Mapping[str, Any]) -> bool:
+    """Tell whether a tick was the first of its close, and no signal took a step during it."""
+    before = record["before"]
+    return "looked" not in before and before["signal_event"] == record["desk"]["signal_event"]
+
+
+def change(database: Database, sql: str, *values: object) -> None:
+    with database.transaction():
+        assert database.connection().execute(sql, values).rowcount == 1
+
+
+def alter_reply(source: Database, key: str, role: str, **changes: Any) -> None:
+    sql = "SELECT reply FROM calls WHERE torra_key = ? AND role = ? AND status = 'ok'"
+    text = next(source.connection().query(sql, (key, role)))["reply"]
+    change(
+        source,
+        "UPDATE calls SET reply = ? WHERE torra_key = ? AND role = ? AND status = 'ok'",
+        json.dumps({**json.loads(text), **changes}), key, role,
+    )  # fmt: skip
+
+
+def alter_record(source: Database, key: str, place: str, value: object) -> None:
+    sql = "UPDATE journal SET record = json_set(record, ?, json(?)) WHERE torra_key = ?"
+    change(source, sql, place, json.dumps(value), key)
+
+
+def why(source: Database, found: Comparison) -> tuple[str, str]:
+    assert found.state == "different"
+    told = cause(source, found)
+    return told.kind, told.what
+
+
+# --- the same again -------------------------------------------------------------------------------
+
+
+def test_the_source_is_a_firm_that_lived_through_much(source: Database) -> None:
+    """Without this the replay below would prove little."""
+    told, records = debates(source), [source.journal_row(key)[0] for key in debates(source)]
+    flags = {flag.partition(":")[0] for said in told.values() for flag in said["flags"]}
+    assert flags >= {"shadow", "degraded", "no_thesis"}
+    assert {said["source_type"] for said in told.values()} >= {"AGENT_FIRM", "AGENT_PARTIAL"}
+    assert {one["tier"] for one in asked(source).values()} == {"deep", "chief"}
+    assert {record["reason"] for record in records} >= {"TRADER_DECLINED", "GATE_VETO", "VERDICT"}
+    assert any(record["company"]["held"] for record in records)
+    assert any(record["company"]["latched"] for record in records)
+    assert any(record["together"] for record in records)
+    reports = [report for said in told.values() for report in said["reports"]]
+    assert {report["winner"] for report in reports if "winner" in report} == {*WINNERS}
+
+
+def test_every_tick_of_a_firm_runs_again_to_the_same_record(
+    source: Database, tmp_path: Path, scaled: Callable[..., int]
+) -> None:
+    found = again(source, tmp_path).values()
+    assert len(found) >= scaled(500, 48)
+    assert [(one.key, dict(one.differences)) for one in found if one.state != "same"] == []
+    assert not any(one.misses for one in found)
+
+
+# --- what was altered -----------------------------------------------------------------------------
+
+
+def test_an_altered_thesis_is_named(source: Database, tmp_path: Path) -> None:
+    key = a_thesis(source, declined=True)
+    alter_reply(source, key, "trader", decline=False, reason_code="NONE")
+    told = why(source, again(source, tmp_path, key)[key])
+    assert told == ("reply", "reply of trader (round 1, attempt 1)")
+
+
+def test_an_altered_judgement_is_named(source: Database, tmp_path: Path) -> None:
+    key = next(
+        key
+        for key, said in reversed(debates(source).items())
+        if any(one.get("winner") for one in said["reports"])
+    )
+    weights = {"bull_researcher": 0.123, "bear_researcher": 0.456}
+    alter_reply(source, key, "research_manager", weights=weights)
+    kind, what = why(source, again(source, tmp_path, key)[key])
+    assert (kind, what.partition(" (")[0]) == ("reply", "reply of research_manager")
+
+
+def test_an_altered_state_is_named(source: Database, tmp_path: Path) -> None:
+    """Also on a tick whose trader would not have been asked anyway."""
+    records = {key: source.journal_row(key)[0] for key in debates(source)}
+    first, *_, last = [key for key, record in records.items() if alone(record)]
+    for key, place, value in ((first, "held", ["LONG", "FILLED"]), (last, "latched", ["X"])):
+        alter_record(source, key, f"$.company.{place}", value)
+        kind, what = why(source, again(source, tmp_path / place, key)[key])
+        assert kind == "record" and what.startswith(f"journal: company.{place}")
+
+
+def test_where_nobody_knows_what_a_tick_looked_at_the_question_that_it_let_ask_is_named(
+    source: Database, tmp_path: Path
+) -> None:
+    """So it is where another tick of its close was stored before it."""
+    key, told = list(asked(source).items())[-1]
+    alter_record(source, key, "$.company.latched", [told["side"]])
+    found = again(source, tmp_path, key)[key]
+    others = {name: pair for name, pair in found.differences.items() if name != "company"}
+    kind, what = why(source, replace(found, differences=others))
+    assert kind == "record" and what.endswith(f"asked of {told['side']} then, of nobody now")
+
+
+def test_an_altered_escalation_is_named(source: Database, tmp_path: Path) -> None:
+    key = a_thesis(source, declined=False)
+    digest = source.journal_row(key)[0]["profile"]
+    change(
+        source,
+        "UPDATE trading_config SET profile = json_set(profile, '$.agents.escalation.at', 0.91) "
+        "WHERE id = (SELECT max(id) FROM trading_config WHERE digest = ? AND instance = ?)",
+        digest, key.partition("|")[0],
+    )  # fmt: skip
+    kind, what = why(source, again(source, tmp_path, key)[key])
+    assert kind == "setting" and what.startswith(f"the stored profile {digest} has the digest")

@@ -1,0 +1,116 @@
+"""Arms of a firm: which there are, which would be another one, and how many a report has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_config import AgentSettings
+from agents.contracts import SourceType
+from tests.cases import cases
+from tests.worlds.observed import quiet_ticks
+from torra.config import Profile
+from torra.errors import ConfigError
+from torra.evaluation.arm_tables import Compared, _gates
+from torra.evaluation.gate_value import VetoedOpening, gate_exhibit
+from torra.evaluation.observations import ArmSeen
+from torra.evaluation.wording import arm_called
+from torra.replay import arms
+from torra.replay.arms import ARMS, CONTROL, MOST_ARMS
+from torra.replay.job_kinds import USUAL_ARMS
+
+PAID = {"provider": "anthropic"}
+FIRM_ARMS = ("firm", "firm_rebuttal", "firm_escalated", "firm_no_memory", "placebo_memory_firm")
+
+
+def test_a_firm_has_its_arms_and_counts_in_all_of_them() -> None:
+    for name in FIRM_ARMS:
+        settings = ARMS[name].profile(Profile()).agents
+        assert (settings.mode, settings.influence) == ("firm", "full")
+        assert ARMS[name].whole == {SourceType.AGENT_FIRM}
+        assert settings.remembers() is (name != "firm_no_memory")
+        assert arm_called(name, FIRM_ARMS).startswith("firm desk")
+    assert ARMS["firm_rebuttal"].profile(Profile()).agents.rebuttal == "always"
+    rule = ARMS["firm_escalated"].profile(Profile()).agents.escalation
+    assert (rule.when, rule.at) == ("conviction", 0.0)
+    assert [name for name in FIRM_ARMS if ARMS[name].is_placebo] == ["placebo_memory_firm"]
+
+
+def test_arms_of_other_desks_argue_as_before() -> None:
+    assert {name for name in ARMS if name.endswith(("_rebuttal", "_escalated"))} == {
+        "firm_rebuttal", "firm_escalated"
+    }  # fmt: skip
+
+
+@cases(
+    ("name", "agents", "why"),
+    [
+        ("firm_escalated", {}, "the trader is asked of rules in either"),
+        ("firm_escalated", {"provider": "recorded"}, "the trader is asked of recorded in either"),
+        ("firm_escalated", {**PAID, "role_models": {"trader": "one"}}, "asked of one in either"),
+        ("firm_escalated", {**PAID, "escalation": {"at": 0.0}}, "every opening is asked of the"),
+        ("firm_escalated", PAID, ""),
+        ("firm_escalated", {**PAID, "escalation": {"when": "off", "at": 0.0}}, ""),
+        ("firm_rebuttal", {"rebuttal": "always"}, "always answer each other too"),
+        ("firm_rebuttal", {"debate_rounds": 2}, "always answer each other too"),
+        ("firm_rebuttal", {}, ""),
+        ("firm_rebuttal", {"rebuttal": "never"}, ""),
+        ("firm", {}, ""),
+    ],
+)
+def test_an_arm_that_would_be_another_one_is_refused_with_a_word(
+    name: str, agents: dict[str, Any], why: str
+) -> None:
+    settings = AgentSettings.model_validate(agents)
+    if not why:
+        arms.check(arms.chosen([name]), settings)
+        return
+    with pytest.raises(ConfigError, match=f"--arms {name}: .*{why}.* would be firm itself"):
+        arms.check(arms.chosen([name]), settings)
+
+
+def test_a_report_has_at_most_eight_arms() -> None:
+    eight = ["budget", "full", *FIRM_ARMS[:2], *FIRM_ARMS[3:], "placebo_shuffled"]
+    assert len(arms.chosen(eight)) == MOST_ARMS == 8
+    with pytest.raises(ConfigError, match="9 arms, and a report has at most 8, l1 among them"):
+        arms.chosen([*eight, "pivotal"])
+    assert len(arms.chosen(USUAL_ARMS.split(","))) <= MOST_ARMS
+    for group in arms.GROUPS:
+        assert len(arms.chosen([group, "budget"])) <= MOST_ARMS
+
+
+def test_lessons_by_lot_need_the_firm_that_they_are_like() -> None:
+    with pytest.raises(ConfigError, match="add firm"):
+        arms.chosen(["placebo_memory_firm", "budget"])
+
+
+# --- what a trader declined -----------------------------------------------------------------------
+
+
+def test_what_a_trader_declined_stays_with_the_words() -> None:
+    (tick,) = quiet_ticks(1, verdict="BUY", consulted="BUY", declined=True)
+    assert arms.stopped(tick)
+    for made in ({"declined": False}, {"declined": None}, {"verdict": "HOLD"}):
+        (other,) = quiet_ticks(1, **{"verdict": "BUY", "consulted": "BUY", "declined": True} | made)
+        assert not arms.stopped(other)
+
+
+def test_declines_are_a_row_of_their_own_with_their_own_alarm() -> None:
+    ticks = quiet_ticks(60, verdict="BUY", consulted="BUY", reason="TRADER_DECLINED")
+    openings = [VetoedOpening(tick.key, "BUY", -1.0, "trader") for tick in ticks]
+    openings.append(VetoedOpening(ticks[0].key, "BUY", 2.0))
+    arm = ArmSeen("firm", ticks, ())
+    found = _gates(Compared((arm,), control=CONTROL, vetoed={"firm": tuple(openings)}))
+    assert [(one.called, one.vetoed, one.net, one.alarm) for one in found] == [
+        ("firm", 1, -2.0, False), ("firm, its trader", 60, 60.0, True),
+    ]  # fmt: skip
+    told = gate_exhibit(found)
+    assert "firm, its trader: the vetoes avoided 60.0 R" in told.says
+    assert "the trader blocks" in told.says
+    assert told.figures["firm.net"] == -2.0 and told.figures["firm.trader.net"] == 60.0
+
+
+def test_a_desk_that_asks_no_trader_has_no_such_row() -> None:
+    arm = ArmSeen("full", quiet_ticks(3), ())
+    assert len(_gates(Compared((arm,), control=CONTROL, vetoed={"full": ()}))) == 1
