@@ -20,6 +20,7 @@ from pydantic import (
     StrictStr,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic_core import PydanticKnownError
 

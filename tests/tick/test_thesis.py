@@ -18,12 +18,16 @@ from torra.config import Instance, Profile, validate
 from torra.desk.schedule import Desk
 from torra.providers.prices import PriceList
 from torra.tick.ladder import consulting_tiers, tick_worst_case
+from torra.tick.thesis import Foreseen, tier_of
 from torra.tick.tick_record import UNFORESEEN
 from torra.verdict import call_policy
+from torra.verdict.order_levels import Levels
 
 ALONE = Instance(symbol="BTCUSD", timeframes=("M15",))
 FORESEEN = {"GATE_VETO", "GATE_CANNOT_OPEN", "SIZE_ZERO", "STOP_TOO_CLOSE", "BAD_NUMBER"}
 """What keeps an opening from standing that is known before the trader is asked."""
+
+LEVELS = Levels(100.0, 98.0, 104.0, 1.0)
 
 DECIDED = ("verdict", "action", "reason", "denied", "scores", "consensus", "gate", "low", "high")
 
@@ -141,6 +145,14 @@ def test_a_shared_close_is_foreseen_by_the_state_before_it(run: Run, scaled: Sca
         assert set(record["company"]) == {"held", "latched"}
 
 
+def test_an_opening_of_no_size_is_nothing_to_ask_about(run: Run) -> None:
+    nearly_shut = {**scripted.ruling(), "symbol": "BTCUSD", "multiplier": 0.0001}
+    provider = answering(agreeing, risk_gate=nearly_shut)
+    (record,) = run(provider, 1)
+    assert record["denied"] == ["SIZE_ZERO"] and not asked(record)
+    assert not provider.asked("trader")
+
+
 def test_a_desk_that_trades_nothing_asks_no_trader(run: Run) -> None:
     provider = answering(agreeing)
     records = run(provider, 3, firm(execution="off"))
@@ -229,6 +241,22 @@ def test_nobody_is_asked_about_an_opening_that_no_agent_spoke_of(run: Run) -> No
 
 
 @pytest.mark.parametrize("at", [0.0, 0.4, 0.75, 1.0])
+def test_the_border_of_the_escalation_is_the_setting_itself(at: float) -> None:
+    profile, opening = firm(agents={"escalation": {"at": at}}), Foreseen("BUY", LEVELS, 0.5)
+    for conviction in (0.0, at - 1e-8, at, at + 1e-8, 1.0):
+        tier = tier_of(profile.agents, opening, conviction, profile)
+        assert tier == ("chief" if conviction >= at else "deep"), conviction
+
+
+def test_the_border_of_a_pivotal_one_is_what_the_desk_can_move() -> None:
+    profile = firm(agents={"escalation": {"when": "pivotal"}})
+    reach = call_policy.largest_shift(profile.sentiment_weights)
+    for margin in (0.0, reach - 1e-8, reach, reach + 1e-8, 1.0):
+        tier = tier_of(profile.agents, Foreseen("SELL", LEVELS, margin), 1.0, profile)
+        assert tier == ("chief" if margin < reach else "deep"), margin
+
+
+@pytest.mark.parametrize("at", [0.4, 0.75])
 def test_the_chief_is_asked_exactly_from_the_conviction_of_the_setting(
     run: Run, at: float, scaled: Scale
 ) -> None:
