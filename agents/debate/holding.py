@@ -235,6 +235,8 @@ def _well_formed(drawn: AgentReport) -> bool:
         and isinstance(drawn.weights, Mapping)
         and type(drawn.horizon_bars) is int
         and isinstance(drawn.declined, bool)
+        and isinstance(drawn.risks, tuple | list)
+        and isinstance(drawn.falsifiers, tuple | list)
         and drawn.confidence in CONFIDENCE_WEIGHT
         and drawn.horizon in ("", *get_args(Horizon))
         and isinstance(drawn.abstained, bool)

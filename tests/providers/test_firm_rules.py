@@ -294,6 +294,14 @@ def test_nobody_wins_without_a_case_and_the_judge_says_so() -> None:
     assert read(request(MANAGER, UP_MARKET)).winner == "NONE"
 
 
+def test_a_winner_that_no_reading_backs_points_at_the_score_that_is_off() -> None:
+    high: Values = {"technical.adx14": 40.0, **{f"scores.{vector}": 0.9 for vector in VECTORS}}
+    told = judged(0.0, -0.1, -0.2, values=high)
+    assert (told.winner, told.flags) == ("SHORT", ())
+    assert [point.id for point in told.points_for] == ["scores.price_action"]
+    assert told.points_for[0].side == -1
+
+
 def test_what_a_case_grants_leaves_less_of_it() -> None:
     own = Evidence("technical.macd", 0.5)
     granted = Evidence("technical.kijun", 104.0)

@@ -26,7 +26,7 @@ from agents.contracts import RESEARCHER_BOUND, SIDES, VECTORS, AgentReport, Requ
 from agents.evidence import trust
 from agents.feature_words import sides
 from torra.providers.rules.ahead import horizon
-from torra.providers.rules.argument import Point, strongest
+from torra.providers.rules.argument import Point, of_scores, strongest
 from torra.providers.rules.opinions import level, told, value_of
 from torra.providers.rules.others import (
     LESSON_MEAN,
@@ -197,7 +197,15 @@ def _points(
         case = case_of(request, way)
         cited = {one.id for one in case.evidence} if case else set()
         ordered.append(sorted(points, key=lambda point: point.id not in cited))
-    return ordered[0][:FOR], ordered[1][:AGAINST]
+    return ordered[0][:FOR] or _of_its_numbers(request, side), ordered[1][:AGAINST]
+
+
+def _of_its_numbers(request: Request, side: int) -> list[Point]:
+    """Return the score that the winning case finds furthest off: no reading leans its way."""
+    case = case_of(request, side)
+    asked = {} if case is None else case.adjustments
+    moves = {vector: asked.get(vector) or 0.0 for vector in VECTORS}
+    return of_scores(request, moves, side)
 
 
 def _evidence(request: Request) -> list[dict[str, Any]]:
