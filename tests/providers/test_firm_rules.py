@@ -277,7 +277,7 @@ def test_outside_a_firm_nothing_of_it_is_said() -> None:
         ((0.15, 0.0, -0.2, -0.1), "NONE"),
         ((0.02, 0.0, 0.01), "NONE"),
         ((0.15, 0.0), "LONG"),
-        ((0.0, 0.0, 0.3, 0.3), "LONG"),
+        ((0.0, 0.0, 0.3, 0.3), "NONE"),
     ],
 )
 def test_a_winner_is_named_where_cases_and_analysts_clearly_agree(
