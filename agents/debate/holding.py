@@ -146,7 +146,7 @@ def _judging(drawn: AgentReport) -> AgentReport:
         raise garbage("an arbiter without a winner")
     given = {name: finite(drawn.weights.get(name, 1.0)) for name in SIDES}
     weights = {name: max(0.0, min(1.0, value)) for name, value in given.items()}
-    return _flagged(replace(drawn, weights=weights), clamped=weights != given)
+    return _flagged(replace(drawn, weights=weights, falsifiers=()), clamped=weights != given)
 
 
 def _deciding(drawn: AgentReport) -> AgentReport:
