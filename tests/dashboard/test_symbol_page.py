@@ -203,7 +203,9 @@ def test_the_page_tells_states_as_picture_table_and_words() -> None:
     assert len(pictures) == 2
     assert all("table below" in a["aria-label"] for a in pictures)
     lanes = [a["data-value"] for a in page.all("path") if a.get("class") == "lane-block"]
-    assert lanes == [*figures.STATES, *figures.VERDICTS]
+    # no trader has declined anything
+    verdicts = [name for name in figures.VERDICTS if name != "DECLINED"]
+    assert lanes == [*figures.STATES, *verdicts]
     assert "States of BTCUSD M15: newest runs first" in page.text
     moves = [row for row in page.rows if len(row) == 6 and row[0] == figures.mark("NEUTRAL").text]
     assert len(moves) == 1

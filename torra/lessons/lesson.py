@@ -86,6 +86,10 @@ class Thesis(NamedTuple):
     tier: str = ""
     declined: bool = False
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**self._asdict(), "ends": [*self.ends], "risks": [*self.risks]}
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -143,7 +147,7 @@ class Situation:
             "triage": [*self.triage],
             "strongest": [[*one] for one in self.strongest],
             "events": [*self.events],
-            **({"thesis": self.thesis._asdict()} if self.thesis else {}),
+            **({"thesis": self.thesis.as_dict()} if self.thesis else {}),
         }
 
     @classmethod
