@@ -157,6 +157,8 @@ def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value: 
         ("symbols.XAU.m.digits", ("symbols", "XAU.m", "digits")),
         ("symbols.NEW", ("symbols", "NEW")),
         ("agents.role_models.bull_researcher", ("agents", "role_models", "bull_researcher")),
+        ("agents.escalation.at", ("agents", "escalation", "at")),
+        ("agents.memory.use", ("agents", "memory", "use")),
         ("no.such.thing", ("no", "such.thing")),
     ],
 )
@@ -181,7 +183,7 @@ def test_every_setting_of_a_guarded_section_has_its_own_direction() -> None:
 
 
 LESS_IS_LOOSER = {
-    "thresholds.buy", "thresholds.sell",
+    "thresholds.buy", "thresholds.sell", "agents.escalation.at",
     "risk.cooldown_bars", "gate.min_valid_bars", "gate.event_before_minutes",
     "gate.event_after_minutes", "symbols.*.tick_value", "symbols.*.contract_size",
     "symbols.*.lot_min", "symbols.*.spread", "symbols.*.slippage", "symbols.*.stops_level",
@@ -215,6 +217,10 @@ WAYS = {
     "more": (("agents", "memory", "roles"), ["bull_researcher"], ["bear_researcher"], []),
     "notes in words": (("agents", "memory", "notes"), 1, 3, 0),
     "told of lessons": (("agents", "memory", "use"), "auto", "on", "off"),
+    "a desk": (("agents", "mode"), "full", "firm", "budget"),
+    "a rebuttal": (("agents", "rebuttal"), "auto", "always", "never"),
+    "an escalation": (("agents", "escalation", "when"), "pivotal", "conviction", "off"),
+    "conviction": (("agents", "escalation", "at"), 0.75, 0.5, 0.9),
     "calendar": (("events", "calendar"), "", "/etc/events.csv", "events.csv"),
     "path": (("news", "file"), "a.jsonl", "../b.jsonl", "b.jsonl"),
     "windows path": (("news", "file"), "a.jsonl", "\\\\host\\b", "sub\\b.jsonl"),

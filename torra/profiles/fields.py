@@ -79,6 +79,7 @@ TITLES: Final = {
     "agents": "Agents",
     "agents.role_models": "Models of single agents",
     "agents.memory": "Lessons of earlier trades",
+    "agents.escalation": "When the trader is asked of the dearest models",
     "news": "News",
     "events": "Scheduled events",
 }
@@ -179,8 +180,9 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
         if symbol and last in SymbolSpec.model_fields and rest not in values.get("symbols", {}):
             return ("symbols", symbol, last)
         return ("symbols", rest)
-    if section == "agents" and rest.startswith("role_models."):
-        return ("agents", "role_models", rest.removeprefix("role_models."))
+    inner, more, last = rest.partition(".")
+    if more and section == "agents" and isinstance(DEFAULT["agents"].get(inner), dict):
+        return (section, inner, last)
     return (section, rest)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from agent_config import MODES
 from torra.profiles.fields import ABSENT, USUAL, Place, flat, named, written
 
 Direction = (
@@ -78,6 +79,11 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "agents.provider": "free",
     "agents.quick_think_model": "free",
     "agents.deep_think_model": "free",
+    "agents.chief_think_model": "free",
+    "agents.mode": tuple(MODES),
+    "agents.rebuttal": ("never", "auto", "always"),
+    "agents.escalation.when": ("off", "pivotal", "conviction"),
+    "agents.escalation.at": "down",
     "agents.role_models.*": "free",
     "agents.fallback_model": "free",
     "agents.picture_file": "path",
@@ -94,6 +100,8 @@ a position be larger. Provider and models are guarded because they cost money; t
 the same. `agents.influence` is guarded because agents that count have a say in what is traded. The
 thresholds are guarded as the cooldown is: a lower one lets through several times the trades.
 `agents.memory` is guarded because words of a model, written long ago, reach an agent through it.
+More seats, more rounds and dearer models loosen: a mode further down in agent_config.MODES, a
+rebuttal, an escalation, and a lower conviction from which it comes.
 """
 
 MORE_TRADES: Final = ("thresholds.buy", "thresholds.sell", "gate.max_spread_atr")

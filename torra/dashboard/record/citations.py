@@ -15,7 +15,6 @@ from typing import Final, TypedDict
 from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
 from agents.contracts import VECTORS, DebateContext, Evidence, Feature, GateRuling, Role
-from agents.debate.replies import UNGROUNDED
 from agents.evidence import grounded
 from agents.feature_words import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER, TRADER
@@ -48,6 +47,9 @@ NONCE: Final = "0123456789abcdef"
 """Stand-in for the random word of a prompt: without such a word an agent is shown less."""
 
 CODE_LETTERS: Final = 2
+
+UNGROUNDED: Final = "ungrounded"
+"""Flag of a report that cites what is not so."""
 
 ORDER: Final = "order"
 """Block of the order that a trader is asked about (torra.tick.thesis)."""
