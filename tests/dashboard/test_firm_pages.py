@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 
 from agents.contracts import GateReason
+from agents.registry import SCORER
 from tests.cases import cases
 from tests.doubles.page_reader import Page, check_structure
 from tests.worlds import firm_ticks
 from tests.worlds.desk_pages import Pages
+from tests.worlds.desks import START
 from tests.worlds.hostile_texts import MARKUP
+from torra.config import Profile, validate
 from torra.dashboard.record import arithmetic, thesis, waterfall
 from torra.dashboard.record.shown import EscalationTold
+from torra.dashboard.settings import profile_form
+from torra.desk.models import report
 from torra.tick import sentence, thesis_words
 from torra.tick.tick_record import UNFORESEEN, TickRecord
 
@@ -194,3 +199,39 @@ def test_the_rule_of_an_escalation_is_that_of_the_ticks_profile() -> None:
     shown = thesis.shown(stored(), rule)
     assert shown is not None
     assert shown.tier == "escalated to the chief tier: the agents alone decided the verdict"
+
+
+def test_models_tell_the_traders_seats_and_how_often_it_was_asked(pages: Pages) -> None:
+    told = pages.json("/api/v1/models")
+    (row,) = told["traders"]
+    counted = {
+        name: row[name] for name in ("openings", "asked", "escalated", "declined", "without")
+    }
+    assert counted == {"openings": 1, "asked": 1, "escalated": 1, "declined": 0, "without": 0}
+    said = "Of 1 opening the trader was asked about 1: 1 on the chief tier (100%), 0 declined."
+    assert said in pages.text("/models")
+    paid = validate(Profile, {"agents": {"mode": "firm", "provider": "anthropic"}}, "a test")
+    asked = report.listed("anthropic", {"gold": paid})
+    assert asked["claude-opus-5-5"] == ["gold: trader, escalated"]
+    assert "gold: trader" in asked["claude-sonnet-5-5"]
+    off = validate(
+        Profile,
+        {"agents": {"mode": "firm", "provider": "anthropic", "escalation": {"when": "off"}}},
+        "a test",
+    )
+    assert "claude-opus-5-5" not in report.listed("anthropic", {"gold": off})
+    rows, _ = profile_form.voices(paid)
+    titles = [one["role"] for one in rows]
+    assert titles[-3:] == ["trader", "trader, escalated", SCORER.title]
+
+
+def test_a_trader_that_is_seldom_asked_makes_no_tick_fewer() -> None:
+    class Ledger:
+        def ledger_sums(self, *_: Any) -> list[dict[str, Any]]:
+            return [
+                {"role": "technical", "usd": 0.1, "calls": 9},
+                {"role": "trader", "usd": 0.1, "calls": 1},
+            ]
+
+    usd, ticks = report._day(Ledger(), "gold", START)  # type: ignore[arg-type]
+    assert (round(usd, 2), ticks) == (0.2, 9)

@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agents.registry import AGENTS, SCORER
+from agents.registry import AGENTS, SCORER, TRADER
 from torra.clock import TIMEFRAMES
 from torra.config import Profile, SymbolSpec
 
@@ -55,7 +55,7 @@ UNITS: Final = (
 
 NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 LONGEST_NUMBER: Final = 40
-ROLES: Final = (*AGENTS, SCORER.id)
+ROLES: Final = (*AGENTS, TRADER.role.id, SCORER.id)
 """The roles that may have a model of their own."""
 
 EXACT: Final = {
