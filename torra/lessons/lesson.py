@@ -208,6 +208,16 @@ class LessonFacts:
     profit: float | None = None
     situation: Situation | None = None
 
+    @property
+    def thesis(self) -> Thesis | None:
+        """What the trader wrote of the opening; None of a desk that asks none."""
+        return self.situation.thesis if self.situation else None
+
+    @property
+    def declined(self) -> bool:
+        """Whether it was the trader that took the opening away, and not the gate."""
+        return self.kind == "vetoed" and self.thesis is not None and self.thesis.declined
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON; `of` makes the same of it again."""
         known = {name: getattr(self, name) for name in self.__dataclass_fields__}
