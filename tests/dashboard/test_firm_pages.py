@@ -235,3 +235,28 @@ def test_a_trader_that_is_seldom_asked_makes_no_tick_fewer() -> None:
 
     usd, ticks = report._day(Ledger(), "gold", START)  # type: ignore[arg-type]
     assert (round(usd, 2), ticks) == (0.2, 9)
+
+
+def test_a_tick_on_the_terminal_tells_manager_and_thesis() -> None:
+    told = stored()
+    rows = thesis_words.rows(told.deliberation, told.flags, "M15")
+    assert rows["manager"] == (
+        f"LONG, high confidence; bear x 0.40, bull x 0.80: {firm_ticks.VERDICT}"
+    )
+    assert rows["thesis"] == (
+        "for the BUY, at most 16 bars (4 hours), escalated to the chief tier: conviction 0.96: "
+        f"{firm_ticks.CLAIM}"
+    )
+    assert rows["ends by"].startswith("a close below")
+    declined = stored("declined")
+    rows = thesis_words.rows(declined.deliberation, declined.flags, "M15")
+    assert rows["thesis"].startswith("the trader declined the BUY, as volatility is high: ")
+    assert "ends by" not in rows
+    silent = stored("silent")
+    rows = thesis_words.rows(silent.deliberation, silent.flags, "M15")
+    assert rows["thesis"] == "none, as the trader's answer could not be read"
+    alone = stored("alone", deliberation={})
+    assert thesis_words.rows(alone.deliberation, [UNFORESEEN], "M15")["thesis"].startswith(
+        "the tra"
+    )
+    assert thesis_words.rows(alone.deliberation, [], "M15") == {}

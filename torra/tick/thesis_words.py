@@ -6,12 +6,13 @@ such prose beside them cleans it. Pure functions; what is not known is "".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from agents.contracts import GateReason
 from torra.clock import duration
+from torra.tick.tick_record import UNFORESEEN, ConsultedRecord, DebateRecord
 from torra.verdict.deny_reasons import DenyReason
 
 DECLINED: Final = DenyReason.TRADER_DECLINED.value
@@ -86,6 +87,38 @@ def bars_long(bars: int | None, timeframe: str | None) -> str:
     if unit == "hour" and amount >= 48:
         amount, unit = amount / 24, "day"
     return f"{told} ({amount:.3g} {unit}{'' if amount == 1 else 's'})"
+
+
+def rows(spoken: DebateRecord, flags: Sequence[str], timeframe: str) -> dict[str, str]:
+    """Return what a manager and a trader said of a tick, for a terminal, by the name of its row."""
+    told: dict[str, str] = {}
+    if (manager := spoken.manager) is not None:
+        weights = [
+            f"{name.removesuffix('_researcher')} x {share:.2f}"
+            for name, share in manager.weights.items()
+            if share is not None
+        ]
+        head = f"{manager.winner or 'NONE'}, {manager.confidence} confidence"
+        told["manager"] = f"{'; '.join([head, ', '.join(weights)])}: {manager.said}"
+    if (asked := spoken.consulted) is not None:
+        told["thesis"] = _thesis(asked, timeframe)
+        ends = asked.report.falsifiers if asked.report and not asked.report.declined else ()
+        told |= {"ends by": "; ".join(ends)} if ends else {}
+    elif UNFORESEEN in flags:
+        told["thesis"] = UNFORESEEN_WORDS
+    return told
+
+
+def _thesis(asked: ConsultedRecord, timeframe: str) -> str:
+    said, tier = asked.report, escalated(asked.tier, asked.conviction)
+    if said is None:
+        return f"none, as {why_without(asked.failure)}"
+    if said.declined:
+        why = why_declined(said.decline_code)
+        return f"the trader declined the {asked.side}{f', as {why}' if why else ''}: {said.said}"
+    held = bars_long(said.horizon_bars, timeframe)
+    about = [f"for the {asked.side}", f"at most {held}" if held else "", tier]
+    return f"{', '.join(part for part in about if part)}: {said.said}"
 
 
 def escalated(
