@@ -141,7 +141,7 @@ def _note(record: TickRecord, *, declined: bool) -> str:
         return f"{NOT_COUNTED.capitalize()}."
     if declined:
         return "A decline stops this opening, and no other."
-    return "It gives reasons. Size, stop and target are set by code."
+    return "Code sets size, stop and target, and closes nothing on what would end it."
 
 
 def _about(asked: ConsultedRecord, record: TickRecord) -> str:
