@@ -42,7 +42,7 @@ def lesson(told: LessonFacts) -> Lesson:
     [
         ({}, "held 11 of at most 16 bars; the stop was hit"),
         ({"hours_held": 5.0, "reason": "TARGET"},
-         "held 20 of at most 16 bars, 4 more than meant; the target was hit"),
+         "held 20 bars, 4 more than meant; the target was hit"),
         ({"hours_held": 0.0}, "held less than one of at most 16 bars; the stop was hit"),
         ({"hours_held": 1.0, "reason": "BY_HAND"},
          "held 4 of at most 16 bars; a person closed it"),

@@ -164,9 +164,10 @@ def _beside(facts: LessonFacts, meant: int) -> str:
     except ValueError:
         return ""
     told = f"{held:.3g}" if held >= 1.0 else "less than one"
-    longer = f", {held - meant:.3g} more than meant" if held > meant else ""
-    why = ENDED.get(facts.reason, figures.clean(facts.reason, 40))
-    return f"held {told} of at most {meant} bars{longer}; {why}"
+    long = f"{told} bars, {held - meant:.3g} more than meant"
+    if held <= meant:
+        long = f"{told} of at most {meant} bar{'' if meant == 1 else 's'}"
+    return f"held {long}; {ENDED.get(facts.reason, figures.clean(facts.reason, 40))}"
 
 
 def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:

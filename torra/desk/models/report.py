@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
-from agent_config import GATE_ID, MODELS, TRADER_ID, VENDORS, AgentSettings, route
+from agent_config import GATE_ID, MODELS, MODES, TRADER_ID, VENDORS, AgentSettings, route
 from agents.registry import REVIEWER, seated
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso
@@ -38,6 +38,9 @@ BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))
 OPENINGS: Final = frozenset(("OPEN_BUY", "OPEN_SELL", "REVERSE"))
 ALMOST: Final = frozenset((PROPOSED, DenyReason.TRADER_DECLINED.value))
 """Actions that open, and reasons of a HOLD that would have."""
+
+WITHOUT_TRADER: Final = frozenset(row.complete for row in MODES.values() if not row.consults)
+"""Sources of ticks whose desk asks no trader."""
 
 OPENINGS_READ: Final = 200
 """Newest openings of a profile of which the trader's part is counted."""
@@ -331,7 +334,9 @@ def _trader(name: str, instances: Collection[str], database: Database | None) ->
     wanted = [
         kind.id
         for kind in kinds
-        if kind.instance in instances and (kind.action in OPENINGS or kind.reason in ALMOST)
+        if kind.instance in instances
+        and kind.source not in WITHOUT_TRADER
+        and (kind.action in OPENINGS or kind.reason in ALMOST)
     ]
     told = database.consultations(wanted, limit=OPENINGS_READ) if database and wanted else []
     return {
