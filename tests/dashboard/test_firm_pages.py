@@ -16,12 +16,14 @@ from tests.worlds.desk_pages import Pages
 from tests.worlds.desks import START
 from tests.worlds.hostile_texts import MARKUP
 from torra.config import Profile, validate
-from torra.dashboard.record import arithmetic, thesis, waterfall
-from torra.dashboard.record.shown import EscalationTold
+from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
+from torra.dashboard.record.shown import EscalationTold, ShownTick
+from torra.dashboard.screens import watched
 from torra.dashboard.settings import profile_form
 from torra.desk.models import report
-from torra.tick import sentence, thesis_words
+from torra.tick import approval, sentence, thesis_words
 from torra.tick.tick_record import UNFORESEEN, TickRecord
+from torra.trading import by_hand
 
 SCRIPT = MARKUP["script"]
 TICK = f"/symbol/{firm_ticks.INSTANCE}/{firm_ticks.TIMEFRAME}/{firm_ticks.BAR}"
@@ -260,3 +262,42 @@ def test_a_tick_on_the_terminal_tells_manager_and_thesis() -> None:
         "the tra"
     )
     assert thesis_words.rows(alone.deliberation, [], "M15") == {}
+
+
+def test_the_commands_tell_a_proposals_thesis(pages: Pages) -> None:
+    (row,) = pages.database.proposals(limit=5)
+    told = approval.told(row, approval.thesis_of(row, pages.database))
+    assert told["thesis"]["claim"] == firm_ticks.CLAIM
+    assert told["thesis"]["bars"] == 16
+    assert firm_ticks.CLAIM in by_hand._proposal_line(told)
+    assert "thesis" not in approval.told(row)
+    assert "words" not in by_hand._proposal_line(approval.told(row))
+
+
+def test_the_stages_of_a_firm_are_named_while_they_run() -> None:
+    asked = [
+        {"seq": number, "event": "agent_start", "at": "2026-01-05T10:00:00Z",
+         "payload": {"agent": agent, "phase": phase, "round": 1}}
+        for number, (agent, phase) in enumerate(
+            [("research_manager", "decision"), ("risk_gate", "decision"), ("trader", "thesis")], 1
+        )
+    ]  # fmt: skip
+    shown = watched.follow(map(watched.DebateEvent.read, asked), ["research_manager"], START)
+    where = {one["name"]: one["where"] for one in shown["agents"]}
+    assert where == {
+        "research_manager": "manager and gate",
+        "risk_gate": "manager and gate",
+        "trader": "trader, on the opening",
+    }
+    assert shown["stage"] == "trader, on the opening"
+
+
+def test_who_is_against_a_side_may_be_the_manager() -> None:
+    told = firm_ticks.record()
+    reports = [
+        {**one, "winner": "SHORT"} if one["agent_id"] == "research_manager" else one
+        for one in told["deliberation"]["reports"]
+    ]
+    record = ShownTick.read({**told, "deliberation": {**told["deliberation"], "reports": reports}})
+    assert "Research manager" in story_cards.who(record, "BUY")
+    assert "Research manager" not in story_cards.who(ShownTick.read(told), "BUY")

@@ -129,6 +129,14 @@ def test_verdicts_tell_vetoes_and_skips_apart() -> None:
     found = timelines.verdict_events(Symbol.read(data))
     assert [value for _, value in found] == ["VETO", "BUY", "skipped", "VETO"]
     assert found[0][0] == START + STEP
+    assert "DECLINED" not in timelines.verdict_lanes(found)
+
+
+def test_a_decline_has_a_lane_of_its_own_where_there_is_one() -> None:
+    tick = {"bar_time": "2026-02-13T00:00:00Z", "verdict": "BUY", "reason": "TRADER_DECLINED"}
+    found = timelines.verdict_events(Symbol.read({"timeframe": "M15", "ticks": [tick]}))
+    assert [value for _, value in found] == ["DECLINED"]
+    assert timelines.verdict_lanes(found) == figures.VERDICTS
 
 
 # --- odds of the next state ---
