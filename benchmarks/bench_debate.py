@@ -295,7 +295,7 @@ def _woken(desk: Any, name: str, begin: float, taken: dict[str, float]) -> None:
     taken[name] = time.perf_counter() - begin
 
 
-FIRM: Final = {"influence": "full", "second_look": "never"}
+FIRM: Final[dict[str, Any]] = {"influence": "full", "second_look": "never"}
 FIRMS: Final[tuple[dict[str, Any], ...]] = (
     {"calls": 7, "rebuttal": "never", "opens": False},
     {"calls": 9, "rebuttal": "always", "opens": False},
@@ -310,7 +310,11 @@ Its fundamental analyst has no numbers of the euro's, and is not asked.
 def measure(trial: bool) -> dict[str, float]:
     """Return counts, and medians over ticks."""
     some = dict.fromkeys(TICKS, TRIAL_TICKS) if trial else TICKS
-    asked = {"latency": CALL_SECONDS, "ticks": some[CALL_SECONDS], "include_news": True}
+    asked: dict[str, Any] = {
+        "latency": CALL_SECONDS,
+        "ticks": some[CALL_SECONDS],
+        "include_news": True,
+    }
     full = one_desk(**asked, calls=8, mode="full")
     firm, rebuttal, trader = (
         statistics.median(one.wall for one in one_desk(**asked, mode="firm", **FIRM, **how))

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.worlds.observed import quiet_ticks
 from torra.evaluation.agent_activity import activity
-from torra.evaluation.firm_table import firm_exhibit, firm_seen
+from torra.evaluation.firm.firm_table import firm_exhibit, firm_seen
 from torra.evaluation.observations import Opinion, as_json, tick_of
 from torra.evaluation.opinion_table import agent_ids
 
