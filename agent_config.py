@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -18,6 +18,7 @@ from pydantic import (
     ConfigDict,
     Field,
     StrictStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -534,20 +535,21 @@ class AgentSettings(Section):
             )
         return value
 
-    @model_validator(mode="after")
-    def _one_chain(self) -> Self:
-        if self.fallback_model and self.fallback_models:
+    @field_validator("fallback_models")
+    @classmethod
+    def _one_chain(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if value and info.data.get("fallback_model"):
             raise ValueError(
-                "fallback_model and fallback_models are both written: leave fallback_model out and "
-                "name in fallback_models everybody who stands in"
+                "fallback_model is written too: leave that one out, and name here everybody who "
+                "stands in"
             )
-        asked = {vendor for vendor, _ in self._first_routes()}
-        if idle := [name for name in self.fallback_models if asked == {name.partition(":")[0]}]:
+        asked = {vendor for vendor, _ in cls.model_construct(**info.data).first_routes()}
+        if idle := [name for name in value if asked == {name.partition(":")[0]}]:
             raise ValueError(
-                f"fallback_models names {idle[0]}, and every agent asks that vendor first, so that "
-                "it stands in for nobody: take it out"
+                f"every agent asks the vendor of {idle[0]} first, so that it stands in for nobody: "
+                "take it out"
             )
-        return self
+        return value
 
     def desk(self) -> tuple[str, ...]:
         """Return the ids of the agents at this desk in asking order, the gate last."""
@@ -618,7 +620,7 @@ class AgentSettings(Section):
             for vendor, model in found
         )
 
-    def _first_routes(self) -> tuple[tuple[str, str], ...]:
+    def first_routes(self) -> tuple[tuple[str, str], ...]:
         """Return every (provider, model) that is asked while nobody is down."""
         named = (*(self.model("", tier) for tier in self.tiers()), *self.role_models.values())
         return tuple(route(name, self.provider) for name in named)
@@ -631,7 +633,7 @@ class AgentSettings(Section):
     def routes(self) -> tuple[tuple[str, str], ...]:
         """Return every (provider, model) that a desk with these settings may ask."""
         spare = [found for tier in self.tiers() for found in self.fallbacks(tier)]
-        return tuple(dict.fromkeys([*self._first_routes(), *spare]))
+        return tuple(dict.fromkeys([*self.first_routes(), *spare]))
 
     def vendors(self) -> tuple[str, ...]:
         """Return every provider that a desk with these settings may ask."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from scoring_rubric import build_interpretive_prompt
 
-from .contracts import AgentReport, Ask, DebateContext, Role
+from .contracts import SIDES, AgentReport, Ask, DebateContext, Role
 from .evidence import JUDGED_EVIDENCE
 
 ROLE: Final = Role(
@@ -30,6 +30,7 @@ NO_CASE: Final = "no case was made that could be judged"
 
 def analyze(context: DebateContext, ask: Ask) -> AgentReport:
     """Return the judgement; raises ModelUnavailable when no model answers."""
-    if not any(not report.abstained for report in context.reports):
+    cases = [report for report in context.reports if report.agent_id in SIDES]
+    if all(case.abstained for case in cases):
         return AgentReport.abstain(ROLE.id, NO_CASE)
     return ask(build_interpretive_prompt(context, ROLE))

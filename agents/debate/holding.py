@@ -146,7 +146,7 @@ def _judging(drawn: AgentReport) -> AgentReport:
         raise garbage("an arbiter without a winner")
     given = {name: finite(drawn.weights.get(name, 1.0)) for name in SIDES}
     weights = {name: max(0.0, min(1.0, value)) for name, value in given.items()}
-    return _flagged(replace(drawn, weights=weights), clamped=weights != given)
+    return _flagged(replace(drawn, weights=weights, falsifiers=()), clamped=weights != given)
 
 
 def _deciding(drawn: AgentReport) -> AgentReport:
@@ -235,6 +235,8 @@ def _well_formed(drawn: AgentReport) -> bool:
         and isinstance(drawn.weights, Mapping)
         and type(drawn.horizon_bars) is int
         and isinstance(drawn.declined, bool)
+        and isinstance(drawn.risks, tuple | list)
+        and isinstance(drawn.falsifiers, tuple | list)
         and drawn.confidence in CONFIDENCE_WEIGHT
         and drawn.horizon in ("", *get_args(Horizon))
         and isinstance(drawn.abstained, bool)

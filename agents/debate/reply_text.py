@@ -93,14 +93,15 @@ def short_lines(items: tuple[str, ...]) -> tuple[str, ...]:
 
 def one_line(text: str) -> str:
     """Return a text on one line, as long as a report keeps it."""
-    return " ".join(text.split())[:LINE_KEPT]
+    return " ".join(text.split())[:LINE_KEPT].rstrip()
 
 
 def claim_of(text: str) -> str:
-    """Return a claim of at most CLAIM_WORDS words."""
+    """Return a claim of at most CLAIM_WORDS words; one that is cut stays as it is if cut again."""
     words = text.split()
-    cut = " ".join(words[:CLAIM_WORDS])[:LINE_KEPT]
-    return cut if len(words) <= CLAIM_WORDS else f"{cut.rstrip(',;:.')}…"
+    if len(words) <= CLAIM_WORDS:
+        return one_line(text)
+    return f"{' '.join(words[:CLAIM_WORDS])[: LINE_KEPT - 1].rstrip(' ,;:.')}…"
 
 
 def points_of(told: tuple[PointTold, ...]) -> tuple[Point, ...]:

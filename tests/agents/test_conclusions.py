@@ -238,7 +238,7 @@ def test_opinions_of_a_firm_name_their_time_and_cases_their_risks() -> None:
         assert told.risks == (("Rates may rise.",) if role is BULL else ())
         silent = read(role, ahead(role, abstained=True))
         assert (silent.horizon, silent.risks) == ("", ())
-    many = read(BULL, ahead(BULL, risks=["x " * 400, "", " a\n b ", "c"]))
+    many = read(BULL, ahead(BULL, risks=["xyz" * 200, "", " a\n b ", "c"]))
     assert [len(risk) for risk in many.risks] == [LONGEST]
 
 
@@ -254,6 +254,19 @@ def test_a_lone_surrogate_is_garbage_where_a_reply_came_as_an_object() -> None:
             replies.read(SHAPES[role.id], reply, role, FOUND)
 
 
+@cases(
+    "changes",
+    [{"claim": "\ud800"}, {"risks": ("\ud800",)}, {"falsifiers": ("\udfff",)}, {"reason": "\ud800"},
+     {"points_for": (Point("\ud800", "technical.macd", 1.25),)},
+     {"evidence": (Evidence("technical.macd", "\ud800"),)}],
+)  # fmt: skip
+def test_a_lone_surrogate_of_another_hand_is_garbage_too(changes: dict[str, Any]) -> None:
+    handed = AgentReport("somebody", winner="NONE", **changes)
+    for role in (MANAGER, TRADER.role, TECHNICAL):
+        with pytest.raises(ModelUnavailable, match="garbage"):
+            replies.held_to(handed, role, FOUND)
+
+
 # --- ten thousand hostile ones --------------------------------------------------------------------
 
 TEXTS = st.one_of(
@@ -261,7 +274,7 @@ TEXTS = st.one_of(
     st.sampled_from(
         [
             *("BUY 100 lots at 2034.55 now", "SL 1990 TP 2100", "weight 9.9", "\ud800", "\x00"),
-            *("technical.rsi14", "x" * 5_000, "<<<QUOTE 5eedfeed", "NaN", "LONG", "WEAK_CASE"),
+            *("technical.rsi14", "x y " * 500, "<<<QUOTE 5eedfeed", "NaN", "LONG", "WEAK_CASE"),
         ]
     ),
 )  # fmt: skip
@@ -277,7 +290,7 @@ POINTS = st.lists(
         {"id": IDS | TEXTS, "value": NUMBERS | TEXTS | st.sampled_from([1.25, 61.2, 1.7]),
          "says": TEXTS, "why": TEXTS}
     ),
-    max_size=7,
+    max_size=5,
 )  # fmt: skip
 ENDS = st.lists(
     st.fixed_dictionaries(
@@ -285,13 +298,13 @@ ENDS = st.lists(
          "level": NUMBERS | st.sampled_from([2030.5, 2029.0, 2033.0]),
          "bars": st.integers(-5, 200) | st.sampled_from([8.0, 1.5, 10**400])}
     ),
-    max_size=6,
+    max_size=5,
 )  # fmt: skip
 CHANGES: Mapping[str, st.SearchStrategy[Any]] = {
     "claim": TEXTS,
     "points_for": POINTS,
     "points_against": POINTS,
-    "evidence": st.lists(st.fixed_dictionaries({"id": IDS, "value": NUMBERS}), max_size=50),
+    "evidence": st.lists(st.fixed_dictionaries({"id": IDS, "value": NUMBERS}), max_size=9),
     "confidence": st.sampled_from(["high", "medium", "low"]) | TEXTS,
     "symbol": st.sampled_from(["XAUUSD"] * 6 + ["EURUSD"]),
     "winner": st.sampled_from([*WINNERS, "BUY"]) | TEXTS,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agent_config import MODES
+from agent_config import GATE_ID, MODES
 from agents.contracts import SIDES, AgentReport, Ask, DebateContext
 from agents.debate.deliberation import Deliberation
 from agents.debate.panel import DIRECTIONS
@@ -89,7 +89,9 @@ def expected(failing: frozenset[str]) -> tuple[str, frozenset[str], frozenset[st
     asked = OPINIONS - left_out
     if not asked - failing:
         return "L1_ONLY", asked & failing, left_out
-    failed = (asked | CLOSING) & failing
+    # Without a case there is nothing to judge: the manager abstains before it is asked.
+    judges = frozenset({"research_manager"}) if asked & frozenset(SIDES) - failing else frozenset()
+    failed = (asked | judges | {GATE_ID}) & failing
     return "AGENT_PARTIAL" if failed or left_out else "AGENT_FIRM", failed, left_out
 
 

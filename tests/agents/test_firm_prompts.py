@@ -73,12 +73,12 @@ def test_manager_and_gate_see_the_same_desk_and_not_each_other() -> None:
     provider = Scripted()
     record = debate(provider, config=CONFIG)
     assert not record.failures
-    seen = {
+    seen: dict[str, set[str]] = {
         role: {one.agent_id for one in provider.asked(role)[0].reports}
         for role in (MANAGER, "risk_gate", "bull_researcher")
     }
     assert seen[MANAGER] == seen["risk_gate"] > seen["bull_researcher"]
-    assert not {MANAGER, "risk_gate"} & {one for told in seen.values() for one in told}
+    assert not {MANAGER, "risk_gate"} & {name for told in seen.values() for name in told}
     assert {"bull_researcher", "bear_researcher"} <= seen[MANAGER]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -207,10 +207,10 @@ def at_the_firm(role: str, **changes: Any) -> DebateContext:
     Risks are for the manager and for who is asked of a trade.
     """
     about = replace(at_the_desk(picture=b"png", **changes), ahead=True)
-    horizons: tuple[Horizon | Literal[""], ...] = ("bars_16", "session", "bars_4", "")
+    times: tuple[Horizon, ...] = ("bars_16", "session", "bars_4", "days")
     analysts = tuple(
-        one if one.abstained else replace(one, horizon=horizon)
-        for one, horizon in zip(ANALYSTS, horizons, strict=True)
+        one if one.abstained else replace(one, horizon=time)
+        for one, time in zip(ANALYSTS, times, strict=True)
     )
     judged = a_report(
         "research_manager", None, winner="LONG", horizon="bars_16",

@@ -69,11 +69,11 @@ def home(folder: Path, profile: dict[str, Any], **instance: Any) -> Path:
         ({"agents": {"fallback_models": ["google"] * 4}}, "fallback_models.*3"),
         (
             {"agents": {"fallback_model": "google", "fallback_models": ["anthropic"]}},
-            "agents: fallback_model and fallback_models are both written: leave fallback_model out",
+            "agents.fallback_models: fallback_model is written too: leave that one out",
         ),
         (
             {"agents": {"provider": "google", "fallback_models": ["anthropic", "google:x"]}},
-            "names google:x, and every agent asks that vendor first",
+            "every agent asks the vendor of google:x first",
         ),
         ({"agents": {"provider": "recorded"}}, "it is for replays"),
         ({"agents": {"picture": "file", "picture_file": "chart.png"}}, "agents.picture_file"),

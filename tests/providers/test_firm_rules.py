@@ -124,7 +124,7 @@ def order(side: str, values: Values = UP_MARKET, **changes: float | str | None) 
 
 def test_what_a_firm_says_on_the_shipped_sample(scaled: Scale, record_property: Any) -> None:
     """Each reply fits its shape and stands as it was said; no id, no code, no claim twice."""
-    heard = listen("firm", scaled(2_000) if scaled.whole else 6)
+    heard = listen("firm", scaled(5_000) if scaled.whole else 6)
     seen: Counter[str] = Counter()
     claims: dict[tuple[str, ...], list[str]] = {}
     for asked, reply in heard:
@@ -158,6 +158,7 @@ def check_ahead(reply: dict[str, Any], told: AgentReport) -> None:
     assert told.horizon == reply["horizon"]
     risks = reply.get("risks", [])
     assert told.risks == tuple(risks) and len(risks) <= 2
+    assert not {f"{one['says']}, {one['why']}." for one in reply["points_against"]} & set(risks)
     for risk in risks:
         check_sentence(risk)
         assert ids_of(risk), risk
@@ -276,7 +277,7 @@ def test_outside_a_firm_nothing_of_it_is_said() -> None:
         ((0.15, 0.0, -0.2, -0.1), "NONE"),
         ((0.02, 0.0, 0.01), "NONE"),
         ((0.15, 0.0), "LONG"),
-        ((0.0, 0.0, 0.3, 0.3), "LONG"),
+        ((0.0, 0.0, 0.3, 0.3), "NONE"),
     ],
 )
 def test_a_winner_is_named_where_cases_and_analysts_clearly_agree(
@@ -291,6 +292,14 @@ def test_nobody_wins_without_a_case_and_the_judge_says_so() -> None:
     assert told.weights == {"bull_researcher": 0.0, "bear_researcher": 0.0}
     assert (told.points_for, told.points_against, told.flags) == ((), (), ())
     assert read(request(MANAGER, UP_MARKET)).winner == "NONE"
+
+
+def test_a_winner_that_no_reading_backs_points_at_the_score_that_is_off() -> None:
+    high: Values = {"technical.adx14": 40.0, **{f"scores.{vector}": 0.9 for vector in VECTORS}}
+    told = judged(0.0, -0.1, -0.2, values=high)
+    assert (told.winner, told.flags) == ("SHORT", ())
+    assert [point.id for point in told.points_for] == ["scores.price_action"]
+    assert told.points_for[0].side == -1
 
 
 def test_what_a_case_grants_leaves_less_of_it() -> None:

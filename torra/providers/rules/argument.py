@@ -103,14 +103,14 @@ def argue(
         return Argument(0, f"No side: the {title}'s {_readings(count)} {known}.")
     if side == 0:
         return Argument(0, f"No side: the {title}'s {_readings(count)} pull both ways, evenly.")
-    found = strongest(request, heard, side, base, FOR) or _of_scores(request, moves, side)
+    found = strongest(request, heard, side, base, FOR) or of_scores(request, moves, side)
     # one more than is granted: the answer may take one of them
     against = strongest(request, heard, -side, base, AGAINST + 1)
     first = _first(found, request, heard)
     claim = _claim(request, first, side)
     if _borrowed(first[0], request, heard) and claim == _claim(request, first[:1], side):
         # the agent whose subject it is may claim the same: this one speaks of its score
-        first = [*_of_scores(request, moves, side), *first]
+        first = [*of_scores(request, moves, side), *first]
         claim = _claim(request, first[:1], side)
     claim = _counted(claim, first[0], request, heard)
     found = [first[0], *(point for point in found if point is not first[0])][:FOR]
@@ -199,7 +199,7 @@ def _cited(reading: Reading, side: int, features: Mapping[str, Feature]) -> str:
     return next((name for name in names if side in sides(name, features)), reading.main)
 
 
-def _of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[Point]:
+def of_scores(request: Request, moves: Mapping[str, float], side: int) -> list[Point]:
     """Return the score that is furthest from its readings as the one point."""
     vector = max(moves, key=lambda name: side * moves[name])
     score = _score(request, vector)

@@ -7,9 +7,9 @@
     margin      strength of bull less bear + PUSH x the analysts' mean push by trust
                 + LESSONS x what similar trades came to
 
-LONG or SHORT is named where the margin reaches WINS and neither the two cases nor the analysts pull
-the other way; else NONE. A stand is the case's weight. Swap bull and bear, and turn every sign, and
-every number is the same and the winner the other.
+LONG or SHORT is named where the margin reaches WINS, that side's case is the stronger one and the
+analysts do not pull the other way; else NONE. A stand is the case's weight. Swap bull and bear, and
+turn every sign, and every number is the same and the winner the other.
 
 Pure functions; nothing raises, and no prose is read.
 """
@@ -26,8 +26,8 @@ from agents.contracts import RESEARCHER_BOUND, SIDES, VECTORS, AgentReport, Requ
 from agents.evidence import trust
 from agents.feature_words import sides
 from torra.providers.rules.ahead import horizon
-from torra.providers.rules.argument import Point, strongest
-from torra.providers.rules.opinions import level, told, value_of
+from torra.providers.rules.argument import Point, of_scores, strongest
+from torra.providers.rules.opinions import cite, level, told
 from torra.providers.rules.others import (
     LESSON_MEAN,
     case_of,
@@ -41,7 +41,6 @@ from torra.providers.rules.readings import (
     NAMED,
     Reading,
     common_readings,
-    readable,
     regime,
 )
 
@@ -53,6 +52,9 @@ LESSONS: Final = 0.25
 
 WINS: Final = 0.15
 """Margin from which a winner is named."""
+
+LEAST_APART: Final = 0.01
+"""Difference of the two cases below which neither is the stronger one."""
 
 UNBACKED: Final = 0.75
 """Share of a case that stands where no analyst that takes a side pushes its way."""
@@ -125,8 +127,8 @@ def winner(request: Request, weighed: Weighed) -> int:
     if abs(weighed.margin) < WINS:
         return 0
     side = 1 if weighed.margin > 0.0 else -1
-    against = side * weighed.apart < 0.0 or side * mean_push(request) < 0.0
-    return 0 if against else side
+    stronger = side * weighed.apart >= LEAST_APART
+    return side if stronger and side * mean_push(request) >= 0.0 else 0
 
 
 def _stands(request: Request, case: AgentReport | None, side: int) -> float:
@@ -161,27 +163,30 @@ def _asked(case: AgentReport | None, side: int) -> float:
 
 
 def _claim(request: Request, weighed: Weighed, side: int) -> str:
-    takes = sided(request)
-    if not side:
-        made = sum(value > 0.0 for value in weighed.strength.values())
-        if not made:
-            return f"No winner: neither of {len(CASES)} cases asks for more than the scores have."
-        return f"No winner: the two cases lie {abs(weighed.apart):.2f} of 1 apart{_backed(takes)}."
-    by = f"stands by {abs(weighed.apart):.2f} of 1"
-    backing = sum(one == side for one in takes)
-    backed = f", and {backing} of {len(takes)} analysts push its way" if takes else ""
-    return f"{SPOKEN[side]}: the {CASES[side]} case {by}{backed}."
+    """Return the winner, or that there is none, by how much, and how the analysts push."""
+    by, pushed = abs(weighed.apart), _pushed(sided(request))
+    if side:
+        cases = f"the {CASES[side]} case outweighs the {CASES[-side]}"
+        return f"{SPOKEN[side]}: {cases} by {by:.2f} of 1{pushed}."
+    if not any(weighed.strength.values()):
+        return f"No winner: neither of {len(CASES)} cases asks for more than the scores have."
+    if by < LEAST_APART:
+        return f"No winner: the {len(CASES)} cases weigh the same{pushed}."
+    return f"No winner: the two cases differ by {by:.2f} of 1{pushed}."
 
 
-def _backed(takes: Sequence[int]) -> str:
+def _pushed(takes: Sequence[int]) -> str:
+    """Return how those analysts push that take a side, "" for none."""
     if not takes:
         return ""
-    way = 1 if sum(takes) > 0 else -1
-    both = not sum(takes)
-    if both:
+    if not sum(takes):
         return f", and {len(takes)} analysts push both ways"
+    way = 1 if sum(takes) > 0 else -1
     backing = sum(one == way for one in takes)
-    return f", and {backing} of {len(takes)} analysts push {'up' if way > 0 else 'down'}"
+    where = "up" if way > 0 else "down"
+    if len(takes) == 1:
+        return f", and the one analyst that takes a side pushes {where}"
+    return f", and {backing} of {len(takes)} analysts push {where}"
 
 
 def _points(
@@ -197,7 +202,15 @@ def _points(
         case = case_of(request, way)
         cited = {one.id for one in case.evidence} if case else set()
         ordered.append(sorted(points, key=lambda point: point.id not in cited))
-    return ordered[0][:FOR], ordered[1][:AGAINST]
+    return ordered[0][:FOR] or _of_its_numbers(request, side), ordered[1][:AGAINST]
+
+
+def _of_its_numbers(request: Request, side: int) -> list[Point]:
+    """Return the score that the winning case finds furthest off: no reading leans its way."""
+    case = case_of(request, side)
+    asked = {} if case is None else case.adjustments
+    moves = {vector: asked.get(vector) or 0.0 for vector in VECTORS}
+    return of_scores(request, moves, side)
 
 
 def _evidence(request: Request) -> list[dict[str, Any]]:
@@ -205,9 +218,4 @@ def _evidence(request: Request) -> list[dict[str, Any]]:
     cases = (case_of(request, side) for side in CASES)
     led = (one.id for case in cases if case for one in case.evidence[:CITED])
     names = dict.fromkeys((*led, ADX, NAMED, LESSON_MEAN, *(f"scores.{name}" for name in VECTORS)))
-    values = ((name, value_of(request, name)) for name in names)
-    return [
-        {"id": name, "value": value}
-        for name, value in values
-        if value is not None and readable(value)
-    ]
+    return cite(request, names)

@@ -326,6 +326,11 @@ def _cited(
         NAMED,
         *((LESSON_MEAN,) if request.role.id in SIDES and not at_a_firm(request) else ()),
     )
+    return cite(request, names)
+
+
+def cite(request: Request, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the citations of those features that are there, each with its value."""
     cited = ((name, request.features.get(name)) for name in names)
     return [
         {"id": name, "value": feature.value}

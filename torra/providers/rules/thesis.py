@@ -22,7 +22,7 @@ from agents.arguments import AGAINST, CLAIM_WORDS, FOR
 from agents.contracts import VECTORS, WINNERS, Falsifier, GateReason, Request
 from torra.providers.rules.ahead import THESIS_RISKS, risks
 from torra.providers.rules.argument import Argument, falsifiers, strongest
-from torra.providers.rules.opinions import level, told, value_of
+from torra.providers.rules.opinions import cite, level, told
 from torra.providers.rules.others import judgement, sided
 from torra.providers.rules.readings import (
     ADX,
@@ -30,7 +30,6 @@ from torra.providers.rules.readings import (
     Reading,
     common_readings,
     number,
-    readable,
     regime,
     word,
 )
@@ -85,7 +84,7 @@ def trader(request: Request) -> dict[str, Any]:
         "decline": declines,
         "reason_code": str(reason),
         "confidence": level(number(request.features.get("order.conviction")) or 0.0, CONFIDENCE),
-        "evidence": _evidence(request, argued),
+        "evidence": cite(request, (*argued.reads(), ADX, NAMED)),
     }
 
 
@@ -149,14 +148,3 @@ def _event(request: Request) -> list[str]:
     if minutes is None or minutes >= NEAR_MINUTES:
         return []
     return [f"A scheduled event comes in {minutes:.0f} minutes."]
-
-
-def _evidence(request: Request, argued: Argument) -> list[dict[str, Any]]:
-    """Return what else its points read, and what names the regime."""
-    names = (*argued.reads(), ADX, NAMED)
-    values = ((name, value_of(request, name)) for name in names)
-    return [
-        {"id": name, "value": value}
-        for name, value in values
-        if value is not None and readable(value)
-    ]

@@ -1,0 +1,317 @@
+"""The trader is asked where an opening would stand, and only there; its answer only takes away."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_config import LEAST_CONSULT_SECONDS, AgentSettings
+from agents.contracts import VECTORS, ModelUnavailable, Request
+from tests.conftest import Scale
+from tests.doubles import scripted
+from tests.worlds import desks
+from torra.config import Instance, Profile, validate
+from torra.desk.schedule import Desk
+from torra.providers.prices import PriceList
+from torra.tick.ladder import consulting_tiers, tick_worst_case
+from torra.tick.thesis import Foreseen, tier_of
+from torra.tick.tick_record import UNFORESEEN
+from torra.verdict import call_policy
+from torra.verdict.order_levels import Levels
+
+ALONE = Instance(symbol="BTCUSD", timeframes=("M15",))
+FORESEEN = {"GATE_VETO", "GATE_CANNOT_OPEN", "SIZE_ZERO", "STOP_TOO_CLOSE", "BAD_NUMBER"}
+"""What keeps an opening from standing that is known before the trader is asked."""
+
+LEVELS = Levels(100.0, 98.0, 104.0, 1.0)
+
+DECIDED = ("verdict", "action", "reason", "denied", "scores", "consensus", "gate", "low", "high")
+
+
+def firm(**changes: Any) -> Profile:
+    """A profile that opens and closes often."""
+    agents = {"mode": "firm", "influence": "full", "timeout_seconds": 60.0}
+    values: dict[str, Any] = {
+        "thresholds": {"buy": 0.05, "sell": 0.05},
+        "risk": {"capital": 1_000_000.0, "max_signals_per_hour": 60},
+        **changes,
+        "agents": {**agents, **changes.pop("agents", {})},
+    }
+    return validate(Profile, values, "a test")
+
+
+def wild(request: Request) -> dict[str, Any]:
+    """An answer that is any, by chance, but the same to the same question."""
+    chance = random.Random(f"{request.role.id}{request.bar_time}{request.timeframe}")
+    told = scripted.honest(request)
+    if request.role.kind == "gate":
+        return told | {"multiplier": chance.random(), "veto": chance.random() < 0.2}
+    if request.role.kind == "arbiter":
+        sure = chance.choice(("high", "high", "medium", "low"))
+        return told | {"winner": chance.choice(("LONG", "SHORT", "NONE")), "confidence": sure}
+    if request.role.kind != "trader":
+        moves = {vector: chance.uniform(-0.4, 0.4) for vector in VECTORS}
+        return told | {"adjustments": moves, "confidence": chance.choice(("high", "high", "low"))}
+    return told
+
+
+def agreeing(request: Request) -> dict[str, Any]:
+    """An answer that pushes where L1 leans, surely."""
+    told = scripted.honest(request)
+    up = sum(request.scores.values()) > 0
+    if request.role.kind == "arbiter":
+        return told | {"winner": "LONG" if up else "SHORT"}
+    if request.role.kind in ("gate", "trader"):
+        return told
+    return told | {"adjustments": dict.fromkeys(VECTORS, 0.1 if up else -0.1)}
+
+
+def answering(make: Callable[[Request], Any], **own: Any) -> scripted.Scripted:
+    desk = AgentSettings(mode="firm")
+    return scripted.Scripted(dict.fromkeys((*desk.desk(), "trader"), make) | own)
+
+
+Run = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """What runs a desk over some closes and returns the records of its ticks, the first first."""
+    opened: list[Desk] = []
+
+    def run_one(
+        provider: Any, steps: int = 1, profile: Profile | None = None, instance: Instance = ALONE
+    ) -> list[dict[str, Any]]:
+        folder = tmp_path / str(len(opened))
+        folder.mkdir()
+        desk = desks.open_desk(
+            folder, (instance,), profile=profile or firm(), provider=provider, lease_seconds=36_000
+        )
+        desks.take_lease(desk, 36_000.0)
+        opened.append(desk)
+        for _ in range(steps):
+            desks.step(desk)
+        found = [desk.database.told_tick(key) for key in desk.database.journalled("BTCUSD")]
+        return [dict(record) for record in found if record is not None]
+
+    yield run_one
+    for desk in opened:
+        desk.database.close()
+
+
+def asked(record: dict[str, Any]) -> dict[str, Any]:
+    return dict(record["deliberation"].get("consulted") or {})
+
+
+def opened(record: dict[str, Any]) -> list[str]:
+    drafts = (*record["signals"], *record["proposed"])
+    return [draft["side"] for draft in drafts if draft["kind"] == "open"]
+
+
+def may_open(record: dict[str, Any]) -> bool:
+    """Tell whether an opening stood, as far as it could be known before the trader was asked."""
+    wanted = bool(opened(record)) or bool(record["denied"])
+    return wanted and not FORESEEN & set(record["denied"]) and record["verdict"] != "HOLD"
+
+
+# --- when it is asked -----------------------------------------------------------------------------
+
+
+def test_it_is_asked_exactly_where_an_opening_would_stand(run: Run, scaled: Scale) -> None:
+    """What is foreseen with the debate's scores is what the store then finds."""
+    records = run(answering(wild), scaled(600))
+    for record in records:
+        assert bool(asked(record)) == may_open(record), record["bar_time"]
+        assert UNFORESEEN not in record["flags"]
+        if asked(record):
+            assert asked(record)["side"] == record["verdict"]
+            assert asked(record)["conviction"] == pytest.approx(
+                record["deliberation"]["panel"][record["verdict"].lower()]["conviction"]
+            )
+    assert any(map(asked, records)) and not all(map(asked, records))
+
+
+def test_a_shared_close_is_foreseen_by_the_state_before_it(run: Run, scaled: Scale) -> None:
+    """What its elder did meanwhile it did not see: an opening that came of it has no thesis."""
+    provider = answering(wild)
+    records = run(provider, scaled(400, least=16), instance=desks.BTC)
+    for record in records:
+        of_the_side = asked(record).get("side") in opened(record)
+        assert (UNFORESEEN in record["flags"]) == (bool(opened(record)) and not of_the_side)
+        assert set(record["company"]) == {"held", "latched"}
+
+
+def test_an_opening_of_no_size_is_nothing_to_ask_about(run: Run) -> None:
+    nearly_shut = {**scripted.ruling(), "symbol": "BTCUSD", "multiplier": 0.0001}
+    provider = answering(agreeing, risk_gate=nearly_shut)
+    (record,) = run(provider, 1)
+    assert record["denied"] == ["SIZE_ZERO"] and not asked(record)
+    assert not provider.asked("trader")
+
+
+def test_a_desk_that_trades_nothing_asks_no_trader(run: Run) -> None:
+    provider = answering(agreeing)
+    records = run(provider, 3, firm(execution="off"))
+    assert not provider.asked("trader") and not any(map(asked, records))
+
+
+def test_an_approved_opening_has_its_thesis_too(run: Run) -> None:
+    record = run(answering(agreeing), 4, firm(execution="approve"))[0]
+    assert record["proposed"] and asked(record)["report"]["claim"]
+
+
+def test_it_is_shown_the_order_and_what_everybody_said(run: Run) -> None:
+    provider = answering(agreeing)
+    run(provider, 1)
+    (request,) = provider.asked("trader")
+    assert {"order.side", "order.entry", "order.stop", "order.target"} <= request.features.keys()
+    assert request.features["order.reward_r"].value == pytest.approx(2.0)
+    said = {report.agent_id for report in request.reports}
+    assert {"research_manager", "bull_researcher", "technical"} <= said
+    assert "risk_gate" not in said
+
+
+# --- what its answer does -------------------------------------------------------------------------
+
+
+def declining(request: Request) -> dict[str, Any]:
+    return scripted.thesis(request, decline=True, reason_code="WEAK_CASE")
+
+
+def test_a_decline_takes_the_opening_away_and_latches_on_its_side(run: Run) -> None:
+    first, *later = run(answering(agreeing, trader=declining), 4)
+    side = first["verdict"]
+    assert (first["action"], first["reason"]) == ("HOLD", "TRADER_DECLINED")
+    assert asked(first)["report"]["declined"] and not opened(first)
+    for record in later:
+        if record["verdict"] != side:
+            break
+        assert record["company"]["latched"] == [side]
+        assert record["reason"] == "GATE_VETO" and not asked(record), "a latch needs no question"
+
+
+def test_a_decline_of_a_desk_that_looks_on_takes_nothing_away(run: Run) -> None:
+    shadow = firm(agents={"influence": "shadow"})
+    (told,) = run(answering(agreeing, trader=declining), 1, shadow)
+    (plain,) = run(answering(agreeing), 1, shadow)
+    assert asked(told)["report"]["declined"] and opened(told) == opened(plain) != []
+    assert all(told[name] == plain[name] for name in DECIDED)
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (ModelUnavailable("refused"), "refused"),
+        ("no JSON", "garbage"),
+        (ModelUnavailable("error", again=None), "error"),
+    ],
+)
+def test_without_an_answer_the_same_trade_goes_without_a_thesis(
+    run: Run, answer: Any, failure: str
+) -> None:
+    (told,) = run(answering(agreeing, trader=answer), 1)
+    (plain,) = run(answering(agreeing), 1)
+    assert (asked(told)["report"], asked(told)["failure"]) == (None, failure)
+    assert f"no_thesis:{failure}" in told["deliberation"]["flags"]
+    assert opened(told) == opened(plain) != []
+    assert [one["lots"] for one in told["signals"]] == [one["lots"] for one in plain["signals"]]
+    assert all(told[name] == plain[name] for name in DECIDED)
+
+
+def test_where_too_little_time_is_left_it_is_not_asked(run: Run) -> None:
+    hurried = firm(agents={"timeout_seconds": LEAST_CONSULT_SECONDS - 0.5})
+    provider = answering(agreeing)
+    (record,) = run(provider, 1, hurried)
+    assert asked(record)["failure"] == "deadline" and opened(record)
+    assert not provider.asked("trader")
+
+
+def test_nobody_is_asked_about_an_opening_that_no_agent_spoke_of(run: Run) -> None:
+    down = ModelUnavailable("error", again=None)
+    provider = scripted.Scripted(dict.fromkeys((*AgentSettings(mode="firm").desk(),), down))
+    (record,) = run(provider, 1)
+    assert not asked(record) and not provider.asked("trader")
+
+
+# --- escalation -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [0.0, 0.4, 0.75, 1.0])
+def test_the_border_of_the_escalation_is_the_setting_itself(at: float) -> None:
+    profile, opening = firm(agents={"escalation": {"at": at}}), Foreseen("BUY", LEVELS, 0.5)
+    for conviction in (0.0, at - 1e-8, at, at + 1e-8, 1.0):
+        tier = tier_of(profile.agents, opening, conviction, profile)
+        assert tier == ("chief" if conviction >= at else "deep"), conviction
+
+
+def test_the_border_of_a_pivotal_one_is_what_the_desk_can_move() -> None:
+    profile = firm(agents={"escalation": {"when": "pivotal"}})
+    reach = call_policy.largest_shift(profile.sentiment_weights)
+    for margin in (0.0, reach - 1e-8, reach, reach + 1e-8, 1.0):
+        tier = tier_of(profile.agents, Foreseen("SELL", LEVELS, margin), 1.0, profile)
+        assert tier == ("chief" if margin < reach else "deep"), margin
+
+
+@pytest.mark.parametrize("at", [0.4, 0.75])
+def test_the_chief_is_asked_exactly_from_the_conviction_of_the_setting(
+    run: Run, at: float, scaled: Scale
+) -> None:
+    provider = answering(wild)
+    profile = firm(agents={"escalation": {"at": at}})
+    records = [one for one in run(provider, scaled(200, least=12), profile) if asked(one)]
+    for record in records:
+        assert asked(record)["tier"] == ("chief" if asked(record)["conviction"] >= at else "deep")
+    models = {request.role.tier for request in provider.asked("trader")}
+    assert models == {asked(record)["tier"] for record in records}
+
+
+def test_with_escalation_off_the_chief_is_never_asked(run: Run) -> None:
+    records = run(answering(agreeing), 4, firm(agents={"escalation": {"when": "off"}}))
+    assert {asked(record)["tier"] for record in records if asked(record)} == {"deep"}
+
+
+def test_a_pivotal_chief_is_asked_where_the_desk_alone_decides(run: Run, scaled: Scale) -> None:
+    profile = firm(agents={"escalation": {"when": "pivotal"}})
+    reach = call_policy.largest_shift(profile.sentiment_weights)
+    found = [one for one in run(answering(wild), scaled(400, least=20), profile) if asked(one)]
+    for record in found:
+        margin = abs(record["consensus"]) - 0.05
+        assert (asked(record)["tier"] == "chief") == (margin < reach)
+
+
+def test_the_worst_case_of_a_tick_has_the_trader_at_its_dearest() -> None:
+    prices = PriceList({"deep": {"input": 1, "output": 1}, "chief": {"input": 9, "output": 9}})
+    agents = AgentSettings(
+        mode="firm", provider="anthropic", deep_think_model="deep", chief_think_model="chief"
+    )
+    off = agents.model_copy(
+        update={"escalation": agents.escalation.model_copy(update={"when": "off"})}
+    )
+    assert consulting_tiers(agents) == ("deep", "chief") and consulting_tiers(off) == ("deep",)
+    dear, cheap = (tick_worst_case(prices, one, lambda _: False) for one in (agents, off))
+    assert dear > cheap
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+def test_the_thesis_is_kept_with_the_opening_for_its_lesson(tmp_path: Path) -> None:
+    desk = desks.open_desk(
+        tmp_path, (ALONE,), profile=firm(), provider=answering(agreeing), lease_seconds=36_000
+    )
+    desks.take_lease(desk, 36_000.0)
+    desks.step(desk)
+    (key,) = desk.database.journalled("BTCUSD")
+    record = desk.database.told_tick(key)
+    assert record is not None
+    (signal,) = record["signals"]
+    seen = desk.database.situation(signal["sid"])
+    assert seen is not None and seen.thesis is not None
+    assert seen.thesis.claim == record["deliberation"]["consulted"]["report"]["claim"]
+    assert (seen.thesis.bars, seen.thesis.tier) == (16, asked(dict(record))["tier"])
+    assert type(seen).of(seen.as_dict()) == seen
+    desk.database.close()
