@@ -20,6 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agent_config import MODES
 from benchmarks.rows import ALWAYS, Part, Row, at_most, ready
 from tests.doubles.vendor_line import environment
 from tests.doubles.vendor_server import ANTHROPIC, Exchange, Late, VendorServer
@@ -85,11 +86,24 @@ def vendor(latency: float) -> Iterator[dict[str, str]]:
         process.join(10)
 
 
-def profile(**agents: Any) -> Profile:
-    """Return a profile that asks the vendor and is never short of money."""
+OPENS: Final[dict[str, Any]] = {
+    "thresholds": {"buy": 0.0001, "sell": 0.0001},
+    "execution": "approve",
+    "risk": {"capital": 1e8, "exposure_cap_pct": 1e6, "max_notional_pct": 1e6},
+}
+"""Every tick would open a position, and none is held: a person is asked, and says nothing."""
+
+
+def profile(*, opens: bool | None = None, **agents: Any) -> Profile:
+    """Return a profile that asks the vendor and is never short of money.
+
+    `opens`: on every tick a position would be opened, or on none.
+    """
     values = {"provider": ANTHROPIC, "max_api_cost_per_hour": 1e6} | agents
     news = {"sources": ["file"], "file": "headlines.jsonl", "max_age_hours": 720}
-    return validate(Profile, {"agents": values, "news": news}, "a benchmark")
+    trades: dict[str, Any] = OPENS if opens else {} if opens is None else {"execution": "off"}
+    told = {"agents": values, "news": news, **trades}
+    return validate(Profile, told, "a benchmark")
 
 
 def write_headlines(folder: Path) -> None:
@@ -140,8 +154,8 @@ def desk_of(
         desk.database.close()
 
 
-def one_desk(latency: float, ticks: int, **agents: Any) -> list[Spent]:
-    """Return what ticks took that run alone."""
+def one_desk(latency: float, ticks: int, calls: int = 4, **agents: Any) -> list[Spent]:
+    """Return what ticks of so many calls took that run alone."""
     with (
         vendor(latency) as where,
         tempfile.TemporaryDirectory() as folder,
@@ -152,7 +166,7 @@ def one_desk(latency: float, ticks: int, **agents: Any) -> list[Spent]:
             wall, cpu = time.perf_counter(), time.process_time()
             desks.step(desk)
             taken.append(Spent(time.perf_counter() - wall, time.process_time() - cpu))
-            check(desk, "EURUSD", 8 if agents.get("mode") == "full" else 4)
+            check(desk, "EURUSD", calls)
         return taken[WARM:]
 
 
@@ -234,10 +248,11 @@ def close_of(item: Instance, latency: float, closes: int) -> list[float]:
 def check(desk: Any, name: str, calls: int, timeframe: str = "H1") -> None:
     """Raise when a tick was not debated by the whole desk."""
     record = desk.database.latest_tick(name, timeframe)
-    if record["source_type"] not in {"AGENT_BUDGET", "AGENT_FULL"} or record["calls"] is None:
+    whole = {row.complete for row in MODES.values()}
+    if record["source_type"] not in whole or record["calls"] is None:
         raise RuntimeError(f"{name}: {record['source_type']}, {record['deliberation']['failures']}")
     if len(record["calls"]) != calls:
-        raise RuntimeError(f"{name}: {len(record['calls'])} calls instead of {calls}")
+        raise RuntimeError(f"{name}: {[c['role_id'] for c in record['calls']]}, not {calls}")
 
 
 def crowd(latency: float, instances: int) -> list[float]:
@@ -280,10 +295,31 @@ def _woken(desk: Any, name: str, begin: float, taken: dict[str, float]) -> None:
     taken[name] = time.perf_counter() - begin
 
 
+FIRM: Final[dict[str, Any]] = {"influence": "full", "second_look": "never"}
+FIRMS: Final[tuple[dict[str, Any], ...]] = (
+    {"calls": 7, "rebuttal": "never", "opens": False},
+    {"calls": 9, "rebuttal": "always", "opens": False},
+    {"calls": 8, "rebuttal": "never", "opens": True},
+)
+"""A firm, one that answers itself, and one whose every tick would open a position.
+
+Its fundamental analyst has no numbers of the euro's, and is not asked.
+"""
+
+
 def measure(trial: bool) -> dict[str, float]:
     """Return counts, and medians over ticks."""
     some = dict.fromkeys(TICKS, TRIAL_TICKS) if trial else TICKS
-    full = one_desk(CALL_SECONDS, some[CALL_SECONDS], mode="full", include_news=True)
+    asked: dict[str, Any] = {
+        "latency": CALL_SECONDS,
+        "ticks": some[CALL_SECONDS],
+        "include_news": True,
+    }
+    full = one_desk(**asked, calls=8, mode="full")
+    firm, rebuttal, trader = (
+        statistics.median(one.wall for one in one_desk(**asked, mode="firm", **FIRM, **how))
+        for how in FIRMS
+    )
     late, quick = (one_desk(latency, some[latency]) for latency in (CALL_SECONDS, 0.0))
     closes = {
         f"close_{latency:g}_s": close_of(desks.BTC, latency, 1 if trial else count)
@@ -294,6 +330,9 @@ def measure(trial: bool) -> dict[str, float]:
     return counted() | {
         "budget_s": statistics.median(one.wall for one in late),
         "full_s": statistics.median(one.wall for one in full),
+        "firm_s": firm,
+        "rebuttal_s": rebuttal,
+        "trader_s": trader - firm,
         "zero_ms": 1e3 * statistics.median(one.wall for one in quick),
         "zero_cpu_ms": 1e3 * statistics.median(one.cpu for one in quick),
         **{name: statistics.median(seconds) for name, seconds in closes.items()},
@@ -316,6 +355,9 @@ PART: Final = Part(
         Row("characters", "characters of its prompts", target=at_most(20_000)),
         Row("budget_s", "budget tick, 1.0 s per call, wall", "{:.2f} s", at_most(3.10)),
         Row("full_s", "full desk of eight, 1.0 s per call, wall", "{:.2f} s", at_most(3.15)),
+        Row("firm_s", "firm, 1.0 s per call, wall", "{:.2f} s", at_most(3.15)),
+        Row("rebuttal_s", "firm that answers itself, so", "{:.2f} s", at_most(4.20)),
+        Row("trader_s", "what its trader adds on an opening", "{:.2f} s", at_most(1.05)),
         *(
             Row(
                 f"close_{latency:g}_s",

@@ -108,7 +108,7 @@ def test_any_subset_of_the_firm_may_fail(kind: str, scaled: Scaled) -> None:
         script = saying(rng)
         record = held({**script, **dict.fromkeys(failing, FAILURES[kind])}, rebuttal="never")
         source, failed, left_out = expected(failing)
-        assert (str(record.source_type), set(record.failures)) == (source, failed), failing
+        assert (str(record.source_type), frozenset(record.failures)) == (source, failed), failing
         assert set(record.unasked) == left_out
         holds(record, ABOUT.scores)
         if source == "L1_ONLY":
@@ -130,7 +130,7 @@ def test_with_rebuttals_too(scaled: Scaled, rounds: int) -> None:
         script = saying(rng) | dict.fromkeys(failing, RuntimeError("500"))
         record = held(script, debate_rounds=rounds)
         source, failed, _ = expected(failing)
-        assert (str(record.source_type), set(record.failures)) == (source, failed), failing
+        assert (str(record.source_type), frozenset(record.failures)) == (source, failed), failing
         assert len(record.calls) <= 14
         holds(record, ABOUT.scores)
 

@@ -80,7 +80,7 @@ def desk_of(told: tuple[Mapping[str, Any], ...]) -> list[Answer]:
 
 def mirrored(answers: list[Answer]) -> list[Answer]:
     """Return the desk of the mirrored market, in which bull and bear have changed places."""
-    other = dict(zip(SIDES, reversed(SIDES), strict=True))
+    other = dict(zip(SIDES, reversed([*SIDES]), strict=True))
     found = []
     for role, report in answers:
         name = other.get(role.id, role.id)
@@ -248,8 +248,9 @@ def openings(
     told: Any, vetoed: tuple[str, ...], latched: Mapping[str, bool], held: Held | None
 ) -> tuple[set[str], dict[str, bool]]:
     """Return the sides on which a tick opens, and the latch after it, as a tick decides it."""
-    outer, part = told
-    said = verdict(outer[0] + part * (outer[1] - outer[0]), LIMITS)
+    (low, high), part = told
+    outer = (low, high)
+    said = verdict(low + part * (high - low), LIMITS)
     before = release_latch(latched, outer, LIMITS)
     legs = {
         side: any(leg.kind == "open" for leg in intent(side, held, "reverse").legs) for side in BOTH
@@ -257,7 +258,7 @@ def openings(
     opens = (
         said in legs
         and legs[said]
-        and opening_stands(said, *outer, LIMITS)
+        and opening_stands(said, low, high, LIMITS)
         and said not in vetoed
         and not before[said]
     )

@@ -59,10 +59,14 @@ TITLES: Final = {
     "reviewer": "reviewer",
 }
 STAGES: Final = {
-    **dict.fromkeys(("technical", "sentiment", "news", "key_levels", "momentum"), "analysts"),
+    **dict.fromkeys(
+        ("technical", "sentiment", "news", "fundamental", "key_levels", "momentum"), "analysts"
+    ),
     "bull_researcher": "research",
     "bear_researcher": "research",
+    "research_manager": "decision",
     "risk_gate": "gate",
+    "trader": "thesis",
     "chart_scorer": "fallback",
     "reviewer": "review",
 }
@@ -510,14 +514,22 @@ def honest(exchange: Exchange, changes: Mapping[str, Any] | None = None) -> str:
         reply = scripted.report(evidence=cited[:2], **about)
     elif "multiplier" in properties:
         reply = scripted.ruling(**about)
+    elif "winner" in properties:
+        reply = scripted.judgement(evidence=[], **about)
+    elif "invalidation" in properties:
+        reply = scripted.thesis(evidence=[], **about)
     else:
         reply = scripted.chart() | about
     wanted = properties if exchange.schema else reply
     return json.dumps({name: reply[name] for name in reply if name in wanted} | dict(changes or {}))
 
 
+ASKED: Final = ("adjustments", "multiplier", "winner", "invalidation")
+"""Fields of which each shape of a reply has one of its own."""
+
+
 def _shape_asked(text: str) -> tuple[str, ...]:
-    return tuple(name for name in ("adjustments", "multiplier") if f'"{name}"' in text)
+    return tuple(name for name in ASKED if f'"{name}"' in text)
 
 
 def completion(exchange: Exchange, reply: Reply) -> bytes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tests.worlds.observed import quiet_ticks
 from torra.evaluation.agent_activity import activity
-from torra.evaluation.firm_table import firm_exhibit, firm_seen
+from torra.evaluation.firm.firm_table import firm_exhibit, firm_seen
 from torra.evaluation.observations import Opinion, as_json, tick_of
 from torra.evaluation.opinion_table import agent_ids
 
@@ -15,11 +16,7 @@ def judged(winner: str, bull: float = 1.0, bear: float = 0.5) -> Opinion:
     return Opinion("research_manager", "arbiter", winner=winner, weights=(bull, bear))
 
 
-TICKS = tuple(
-    replace(tick, **fields)
-    for tick, fields in zip(
-        quiet_ticks(6),
-        (
+SAID: tuple[dict[str, Any], ...] = (
             {"opinions": (judged("LONG"),), "consulted": "BUY", "tier": "deep", "declined": False},
             {"opinions": (judged("LONG", 0.5),), "consulted": "BUY", "tier": "chief",
              "declined": True},
@@ -27,10 +24,8 @@ TICKS = tuple(
             {"opinions": (judged("NONE"),)},
             {"opinions": (Opinion("research_manager", "arbiter", answered=False),)},
             {},
-        ),
-        strict=True,
-    )
 )  # fmt: skip
+TICKS = tuple(replace(tick, **told) for tick, told in zip(quiet_ticks(6), SAID, strict=True))
 
 
 def test_who_was_named_asked_and_declined_is_counted() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.cases import cases
 from tests.worlds.observed import START, plain_tick
+from torra.evaluation.firm.own_horizons import OwnHorizon, horizons_exhibit, own_horizons
 from torra.evaluation.observations import Opinion, TickSeen
-from torra.evaluation.own_horizons import OwnHorizon, horizons_exhibit, own_horizons
 
 ONE = (1.0, 1.0, 1.0, 1.0)
 

@@ -15,9 +15,9 @@ from tests.doubles import scripted
 from tests.doubles.scripted import Scripted, context, debate, reporting, settings
 from tests.worlds.observed import FIRM, START, plain_tick, random_arm, weighed
 from torra.config import Profile, Thresholds
-from torra.evaluation.convictions import conviction
 from torra.evaluation.observations import ArmSeen, TickSeen, four, side_of
 from torra.evaluation.recomposition import EXACT, BrainNumbers, Changes, recompose
+from torra.replay.recomposing import conviction, unjudged
 from torra.replay.shards.seen import opinions
 
 EAGER = Profile(thresholds=Thresholds(buy=0.25, sell=0.25))
@@ -124,7 +124,8 @@ def test_a_real_deliberation_of_a_firm_is_recomposed(manager: Any) -> None:
 def test_without_the_manager_it_is_a_desk_at_which_none_sat(manager: Any) -> None:
     _, tick = held(manager)
     _, less = held(manager, without=("research_manager",))
-    (found,) = recompose(ArmSeen("firm", (tick,), ()), Changes(arbiter=False), BRAIN).ticks
+    ticks = recompose(ArmSeen("firm", (tick,), ()), Changes(arbiter=False), BRAIN).ticks
+    (found,) = unjudged(ticks, EAGER)
     assert bare(found) == bare(less)
     assert (tick.conviction, tick.debate) != (less.conviction, less.debate)
 

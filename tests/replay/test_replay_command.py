@@ -281,7 +281,6 @@ def test_a_recomposition_names_what_it_changes(home: Path) -> None:
     [
         (["week"], "there is no replay week"),
         (["day", "--arm", "full"], "has no arm full; it has l1"),
-        (["day", "--arm", "budget", "--drop", "risk_gate"], "is no analyst of budget"),
         (["day", "--arm", "budget", "--drop", "bull_researcher,bear_researcher"], "--no-debate"),
         (["day", "--arm", "budget", "--weights", "1,2"], "--weights 1,2: write 5"),
         (
@@ -290,7 +289,7 @@ def test_a_recomposition_names_what_it_changes(home: Path) -> None:
         ),
         (["day", "--arm", "l1", "--drop", "momentum"], "no analyst of l1; it has none"),
     ],
-    ids=["replay", "arm", "researcher", "weights", "named", "none"],
+    ids=["replay", "arm", "researchers", "weights", "named", "none"],
 )
 def test_a_recomposition_that_cannot_be(words: list[str], said: str, home: Path) -> None:
     told = torra(home, "recompose", *words)

@@ -177,7 +177,10 @@ class Revising:
         return desks.sample().period()
 
 
-USUAL: Final = ({}, {"on_opposite": "close", "thresholds": {"buy": 0.3, "sell": 0.05}})
+USUAL: Final[tuple[Mapping[str, Any], ...]] = (
+    {},
+    {"on_opposite": "close", "thresholds": {"buy": 0.3, "sell": 0.05}},
+)
 """What changes in the profile of a life, one part of it after the other."""
 
 

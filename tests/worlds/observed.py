@@ -90,7 +90,7 @@ def random_report(rng: np.random.Generator, name: str, lean: float = 0.0) -> Age
 
 def _judgement(rng: np.random.Generator, name: str) -> AgentReport:
     weights = {side: float(rng.choice([0.0, 0.3, 1.0])) for side in SIDES}
-    winner = [*WINNERS][rng.choice(len(WINNERS))]
+    winner: Any = [*WINNERS][rng.choice(len(WINNERS))]
     confident: Any = ["high", "medium", "low"][rng.choice(3)]
     return AgentReport(name, dict.fromkeys(VECTORS), confident, winner=winner, weights=weights)
 

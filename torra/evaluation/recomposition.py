@@ -8,9 +8,9 @@ The words stay as they were said. So the result is exact only if no agent that s
 something else: analysts with the debate off, under the rules of the gate. Researchers, an arbiter
 and the gate's model read the analysts; if one analyst is dropped, their old words stay. Then the
 result is first-order, and `exact` and `label` say so. An arbiter is read by nobody but the trader,
-so without it the scores are exact, both cases counting in full, and so is the conviction without
-its word. Else conviction stays as recorded, and so does the memory that a desk shows its agents
-(past consensus, positions, a losing streak). What a trader declined is no score and stays as well.
+so without it the scores are exact, both cases counting in full. Conviction stays as recorded here,
+and so does the memory that a desk shows its agents (past consensus, positions, a losing streak).
+What a trader declined is no score and stays as well.
 
 Ticks on which no opinion was heard (skipped, L1 alone, the single-model fallback, a placebo) keep
 their recorded adjustments; blend, weights and thresholds apply to them too.
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import product
 from math import fsum
 from types import MappingProxyType
@@ -39,9 +38,8 @@ from agents.contracts import (
     SourceType,
 )
 from torra.config import Profile, SentimentWeights, Thresholds
-from torra.evaluation.convictions import conviction
 from torra.evaluation.intervals import Floats
-from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen, side_of
+from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen
 from torra.evaluation.opinion_table import Flags, Whole, agent_ids, opinions_of, spoke
 from torra.verdict.sentiment_rules import is_fresh
 
@@ -162,19 +160,9 @@ def recompose(arm: ArmSeen, changes: Changes, brain: BrainNumbers) -> Recomposed
         )
         for row, tick in enumerate(arm.ticks)
     )
-    if not changes.arbiter and recording.judged:
-        ticks = tuple(map(partial(_unjudged, weights=used.weights.model_dump()), ticks))
     reasons = recording.doubts(changes, moves.lost)
     label = f"first-order: {'; '.join(reasons)}" if reasons else EXACT
     return Recomposed(ticks, not reasons, label)
-
-
-def _unjudged(tick: TickSeen, weights: Mapping[str, float]) -> TickSeen:
-    """Return a tick with the conviction that its desk would have had without an arbiter."""
-    if tick.shadow:
-        return tick
-    side = side_of(tick.verdict, tick.consensus)
-    return replace(tick, conviction=conviction(tick, side, weights, arbiter=False))
 
 
 class Recording:
@@ -195,7 +183,6 @@ class Recording:
         self._voices = [_Voice(ticks, name) for name in self.analysts]
         self._sides = [_Voice(ticks, name) for name in agent_ids(ticks, "researcher")]
         self._arbiters = [_Voice(ticks, name) for name in agent_ids(ticks, "arbiter")]
-        self.judged = bool(self._arbiters)
         gates = [_Voice(ticks, name) for name in agent_ids(ticks, "gate")]
         nobody = np.zeros(len(self.ticks), dtype=bool)
         self._gate_answered = gates[0].answered if gates else nobody

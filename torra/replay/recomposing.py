@@ -13,18 +13,33 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
-from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
+from agents.contracts import (
+    ADJUSTMENT_BOUND,
+    BLEND_WEIGHT,
+    OPINIONS,
+    VECTORS,
+    WINNERS,
+    AgentReport,
+    Confidence,
+    Winner,
+)
+from agents.debate.panel import UNJUDGED, measure
+from agents.debate.synthesis import Answer
+from agents.evidence import trust
+from agents.registry import AGENTS
 from torra.clock import System, iso
 from torra.config import Profile, validate
 from torra.errors import ConfigError
 from torra.evaluation.exhibits import MOST_LETTERS
-from torra.evaluation.observations import ArmSeen, Four, TickSeen
+from torra.evaluation.observations import ArmSeen, Four, Opinion, TickSeen, side_of
+from torra.evaluation.opinion_table import spoke
 from torra.evaluation.recomposition import BrainNumbers, Changes, GateUse, Recomposed, recompose
 from torra.evaluation.wording import the_arm, upper_first
 from torra.exhibits import report, trade_file
@@ -182,6 +197,8 @@ def run(
     """
     changes = dataclasses.replace(changes, brain=BrainNumbers.of(profile))
     found = recompose(recorded, changes, BrainNumbers.of(plan.profile))
+    if not changes.arbiter:
+        found = dataclasses.replace(found, ticks=unjudged(found.ticks, profile))
     course = course_of(plan)
     words = {
         (tick.timeframe, iso(tick.bar_time)): _words(tick, changes.blend, part)
@@ -229,6 +246,66 @@ def run(
         System().real_now(),
     )
     return Recomposition(shown, found.exact, found.label, document)
+
+
+# --- conviction without an arbiter ----------------------------------------------------------------
+
+
+WORDS: Final[tuple[Confidence, ...]] = ("high", "medium", "low")
+FLAGS: Final[tuple[tuple[str, ...], ...]] = ((), ("ungrounded",))
+TOLD: Final[Mapping[float, tuple[Confidence, tuple[str, ...]]]] = {
+    trust(AgentReport("", {}, word, flags=flags)): (word, flags)
+    for word, flags in product(WORDS, FLAGS)
+}
+"""A confidence and flags that lend a report its trust."""
+
+
+def unjudged(ticks: Sequence[TickSeen], profile: Profile) -> tuple[TickSeen, ...]:
+    """Return ticks with the conviction that their desk would have had without an arbiter."""
+    weights = profile.sentiment_weights.model_dump()
+    return tuple(
+        tick
+        if tick.shadow
+        else dataclasses.replace(
+            tick,
+            conviction=conviction(
+                tick, side_of(tick.verdict, tick.consensus), weights, arbiter=False
+            ),
+        )
+        for tick in ticks
+    )
+
+
+def conviction(
+    tick: TickSeen, side: str, weights: Mapping[str, float], *, arbiter: bool = True
+) -> float:
+    """Return the share, 0 to 1, that the desk's agreement leaves of an opening BUY or SELL.
+
+    `weights` are those of the vectors in the composite. Without the `arbiter` it is as of a desk at
+    which none sits.
+    """
+    heard = [one for one in tick.opinions if one.answered and one.kind in OPINIONS]
+    failed = [one.agent_id for one in tick.opinions if not one.answered and one.kind in OPINIONS]
+    judged = _judged(tick.opinions) if arbiter else None
+    answers = [Answer(AGENTS[one.agent_id].role, _report(one)) for one in heard]
+    return measure(answers, failed, weights, judged).agreement(side).conviction
+
+
+def _judged(opinions: Iterable[Opinion]) -> AgentReport | None:
+    told = [one for one in opinions if one.kind == "arbiter"]
+    if not told:
+        return None
+    heard = [one for one in told if one.answered]
+    return _report(heard[0]) if heard else UNJUDGED
+
+
+def _report(one: Opinion) -> AgentReport:
+    if not spoke(one):
+        return AgentReport.abstain(one.agent_id, "")
+    word, flags = TOLD.get(one.trust, (WORDS[0], ()))
+    moves = dict(zip(VECTORS, one.adjustments, strict=True))
+    winner = one.winner if one.winner in WINNERS else ""
+    return AgentReport(one.agent_id, moves, word, flags=flags, winner=cast(Winner, winner))
 
 
 def _first_order(found: Recomposed) -> list[str]:

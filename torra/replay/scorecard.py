@@ -25,7 +25,8 @@ from torra.evaluation.attribution import attribution, attribution_exhibit
 from torra.evaluation.calibration import calibration, calibration_exhibit
 from torra.evaluation.criteria import Measured, Share
 from torra.evaluation.exhibits import Exhibit
-from torra.evaluation.firm_table import firm_exhibit
+from torra.evaluation.firm.firm_table import firm_exhibit
+from torra.evaluation.firm.own_horizons import horizons_exhibit
 from torra.evaluation.gate_value import GATE, TRADER, VetoedOpening
 from torra.evaluation.information import (
     by_group,
@@ -37,7 +38,6 @@ from torra.evaluation.memory_worth import memory_exhibits
 from torra.evaluation.observations import ArmSeen, TickSeen
 from torra.evaluation.opinion_table import agent_ids
 from torra.evaluation.outcomes import Outcomes, RoundTripCosts, outcomes
-from torra.evaluation.own_horizons import horizons_exhibit
 from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import Beside, random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers

@@ -109,16 +109,17 @@ def _calls(ticks: Sequence[TickSeen]) -> Iterator[Call]:
         for row, tick in enumerate(own):
             for one in tick.opinions:
                 lean = _lean(one) if one.horizon and spoke(one) else 0.0
-                end = _end(times, row, one.horizon) if one.horizon in CALLED and lean else None
+                named = one.horizon or ""
+                end = _end(times, row, named) if named in CALLED and lean else None
                 if end is not None:
                     usual = row + USUAL if row + USUAL < len(own) else None
                     hits = (_hit(own, row, at, lean) for at in (end, usual))
-                    yield Call(str(one.horizon), tick.close_time, *hits)
+                    yield Call(named, tick.close_time, *hits)
 
 
 def _lean(one: Opinion) -> float:
     if one.winner is not None:
-        return float(WINNERS.get(one.winner, 0))  # type: ignore[call-overload]
+        return float(WINNERS.get(one.winner, 0))
     return sum(f * (a or 0.0) for f, a in zip(one.focus, one.adjustments, strict=True))
 
 
