@@ -48,6 +48,10 @@ class StagePlan:
     debates: bool = False
     again: float = 0.0
 
+    def share_of(self, number: int) -> float:
+        """Return the share of one of its rounds."""
+        return self.again if number > 1 and self.again else self.share
+
 
 @dataclass(frozen=True, slots=True)
 class Mode:
@@ -95,6 +99,11 @@ class Mode:
     def shares(self) -> dict[str, float]:
         """The share of the remaining time of each stage, by its name."""
         return {stage.name: stage.share for stage in self.stages}
+
+    def share(self, name: str, number: int) -> float | None:
+        """Return the share of one round of a stage; None for a stage that it has not."""
+        found = next((stage for stage in self.stages if stage.name == name), None)
+        return None if found is None else found.share_of(number)
 
 
 THREE_STAGES: Final = (
@@ -289,10 +298,14 @@ def route(name: str, provider: str) -> tuple[str, str]:
 
 
 def row_of(seats: Iterable[str]) -> Mode:
-    """Return the row that seats exactly these agents, the first row for a desk that none seats."""
+    """Return the row that seats exactly these agents, the first row for a desk that none seats.
+
+    Who is consulted may be among them.
+    """
     sat = frozenset(seats)
     rows = MODES.values()
-    return next((row for row in rows if frozenset(row.seats) == sat), next(iter(rows)))
+    found = (row for row in rows if frozenset(row.seats) == sat - {row.consults})
+    return next(found, next(iter(rows)))
 
 
 class Section(BaseModel):

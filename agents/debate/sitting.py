@@ -83,8 +83,7 @@ class Sitting:
         if not contexts:
             return
         started = self.line.monotonic()
-        share = plan.again if number > 1 and plan.again else plan.share
-        stage = Stage(plan.name, number, self._until(share, started))
+        stage = Stage(plan.name, number, self._until(plan.share_of(number), started))
         contexts = {
             role_id: fenced(context, role_id, stage) for role_id, context in contexts.items()
         }

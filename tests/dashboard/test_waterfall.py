@@ -13,7 +13,7 @@ from agent_config import FALLBACK_SHARE, MODES
 from agents.contracts import VECTORS
 from tests.cases import cases
 from tests.conftest import Scale
-from tests.doubles.page_reader import get
+from tests.doubles.page_reader import Page, client, get
 from tests.worlds.demo_full_desk import CASES, LIMITS, FullDeskView
 from tests.worlds.demo_view import SOURCES, ScriptedView, bars
 from torra.dashboard.record import waterfall
@@ -137,7 +137,8 @@ def test_an_answer_of_a_vendor_that_stood_in_says_who_was_asked_before(
     record = record_of("whole")
     record["calls"][0]["detail"] = "anthropic: 429; google: 404"
     monkeypatch.setattr(FullDeskView, "tick", lambda *_: {**record, "limits": LIMITS})
-    words = get(f"/symbol/BTCUSD/M15/{TIMES[-1]}", "desk").text
+    asked = client("desk").get(f"/symbol/BTCUSD/M15/{TIMES[-1]}")  # not one of before
+    words = Page(asked.get_data(as_text=True)).text
     assert words.count(", after anthropic: 429; google: 404") == 1
 
 

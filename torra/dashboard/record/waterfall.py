@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, NotRequired, TypedDict
 
-from agent_config import FALLBACK_SHARE, FOCUS_WEIGHT, row_of
+from agent_config import CONSULT_SECONDS, FALLBACK_SHARE, FOCUS_WEIGHT, row_of
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS
 from agents.debate import synthesis
 from agents.registry import AGENTS
@@ -138,11 +138,15 @@ def _before(record: TickRecord) -> float:
 def _spans(record: TickRecord, before: float, deadline: float | None) -> Iterable[Span]:
     """Yield every call with its start and end and when its stage was over, in order of stages."""
     calls, stages = record.made_calls, record.deliberation.stages
-    shares = row_of(name for stage in stages for name in stage.agents).shares
+    row = row_of(name for stage in stages for name in stage.agents)
+    # What was kept for the trader is no time of the debate's.
+    kept = CONSULT_SECONDS * 1000 if record.deliberation.consulted else 0.0
+    debate = None if deadline is None or deadline <= 2 * kept else deadline - kept
     at, heard = before, False
     for stage in stages:
-        share = shares.get(str(stage.name))
-        until = _until(share, at, before, deadline, heard=heard)
+        share = row.share(str(stage.name), stage.round or 1)
+        ends_at = debate if share is not None and debate is not None else deadline
+        until = _until(share, at, before, ends_at, heard=heard)
         ends: dict[str, float] = {}
         for call in calls:
             if (call.stage, call.round) != (stage.name, stage.round):

@@ -115,7 +115,7 @@ def symbol_cells(data: Symbol) -> screens.SymbolShown:
 def help_page() -> str:
     """Explain how to read the numbers."""
     desk, behind = desk_view().desk(), state().backing
-    setups = behind.desk.setups.values() if behind else ()
+    setups = behind.desk.setups.values() if behind and behind.desk else ()
     return page(
         "help.html",
         desk,
