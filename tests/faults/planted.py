@@ -11,6 +11,7 @@ from typing import Final
 
 from tests.faults.planted_debate import DEBATE
 from tests.faults.planted_doors import DOORS
+from tests.faults.planted_firm import FIRM
 from tests.faults.planted_hosted import HOSTED
 from tests.faults.planted_lessons import LESSONS
 from tests.faults.planted_storage import STORAGE
@@ -19,6 +20,6 @@ from tests.faults.planted_trading import TRADING
 from tests.faults.planting import Fault, faults
 
 FAULTS: Final[tuple[Fault, ...]] = (
-    *faults(STORAGE, DEBATE, HOSTED, LESSONS, TRADING, TEXTS, DOORS),
+    *faults(STORAGE, DEBATE, HOSTED, LESSONS, FIRM, TRADING, TEXTS, DOORS),
 )
 """In the order of the page."""

@@ -1,0 +1,84 @@
+"""Planted faults of the firm: its manager, its trader, escalation, chain and caps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.faults.changes import At, never, replace, returns
+from tests.faults.planting import Table, fault
+
+FIRM: Final[Table] = {
+    "G1": {
+        "manager-weights": fault(
+            "a manager's weight is not cut at 1",
+            At("agents.debate.holding:_judging", replace("min(1.0, value)", "value")),
+            "test_a_weight_outside_its_range_is_clamped_and_flagged",
+        ),
+        "manager-word": fault(
+            "a manager that is not sure lowers nothing",
+            At("agents.debate.panel:_agreement", replace("min(raw, trust(judged))", "raw")),
+            "test_a_manager_only_shrinks_an_opening_and_a_failed_one_too",
+        ),
+        "manager-side": fault(
+            "a manager that names the other side costs nothing",
+            At("agents.debate.panel:_agreement", replace("1.0 if ... else cost", "cost")),
+            "test_a_manager_only_shrinks_an_opening_and_a_failed_one_too",
+        ),
+        "trader-latch": fault(
+            "a decline latches nothing",
+            At(
+                "torra.tick.decision:_review",
+                replace("sentiment_rules.SIDES if veto else (declined,)", "()"),
+            ),
+            "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
+        ),
+        "trader-unheard": fault(
+            "a decline does nothing",
+            At("torra.tick.decision:_review", replace("declined == saved.verdict", "False")),
+            "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
+        ),
+    },
+    "G2": {
+        "trader-latched": fault(
+            "the trader is asked although a veto of the side still holds",
+            At("torra.tick.thesis:foresee", replace("latched.get(side, False)", "False")),
+            "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
+        ),
+        "trader-no-size": fault(
+            "the trader is asked about an opening of no size",
+            At(
+                "torra.tick.thesis:foresee",
+                replace("not size(found, spec, profile.risk, share)", "False"),
+            ),
+            "test_an_opening_of_no_size_is_nothing_to_ask_about",
+        ),
+        "trader-late": fault(
+            "the trader is asked with no time left",
+            At("torra.tick.thesis:consulted", never("LEAST_CONSULT_SECONDS")),
+            "test_where_too_little_time_is_left_it_is_not_asked",
+        ),
+        "escalation": fault(
+            "the chief is asked from just above the conviction of the setting",
+            At(
+                "torra.tick.thesis:tier_of",
+                replace("conviction >= rule.at", "conviction > rule.at"),
+            ),
+            "test_the_border_of_the_escalation_is_the_setting_itself",
+        ),
+        "trader-free": fault(
+            "the worst case of a tick leaves the chief out",
+            At("torra.tick.ladder:consulting_tiers", replace("('deep', 'chief')", "('deep',)")),
+            "test_the_worst_case_of_a_tick_has_the_trader_at_its_dearest",
+        ),
+    },
+    "G4": {
+        "firm-company": fault(
+            "a tick that runs again foresees by the state after its close",
+            At(
+                "torra.replay.rerun.replay_store:JournalDatabase.company",
+                returns("found", "found._replace(...)"),
+            ),
+            "test_every_tick_of_a_firm_runs_again_to_the_same_record",
+        ),
+    },
+}
