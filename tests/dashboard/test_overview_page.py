@@ -90,6 +90,7 @@ SKIP = {"bar_time": "2021-12-01T10:15:00Z", "reason": "stale", "detail": ""}
         ({"stream": {"stale": True}}, ["◷ stale M15"]),
         ({"tick": {"reason": "GATE_VETO"}}, ["⊘ VETO"]),
         ({"tick": {"denied": ["GATE_VETO"]}}, ["⊘ VETO"]),
+        ({"tick": {"reason": "TRADER_DECLINED"}}, ["⊘ DECLINED"]),
         ({"stream": {"skipped": SKIP}}, ["· skipped M15"]),
         ({"stream": {"skipped": {**SKIP, "reason": "no_bar"}}}, []),
         ({"tick": {"source_type": "L1_ONLY"}}, ["◐ PARTIAL"]),

@@ -129,6 +129,14 @@ def test_verdicts_tell_vetoes_and_skips_apart() -> None:
     found = timelines.verdict_events(Symbol.read(data))
     assert [value for _, value in found] == ["VETO", "BUY", "skipped", "VETO"]
     assert found[0][0] == START + STEP
+    assert "DECLINED" not in timelines.verdict_lanes(found)
+
+
+def test_a_decline_has_a_lane_of_its_own_where_there_is_one() -> None:
+    tick = {"bar_time": "2026-02-13T00:00:00Z", "verdict": "BUY", "reason": "TRADER_DECLINED"}
+    found = timelines.verdict_events(Symbol.read({"timeframe": "M15", "ticks": [tick]}))
+    assert [value for _, value in found] == ["DECLINED"]
+    assert timelines.verdict_lanes(found) == figures.VERDICTS
 
 
 # --- odds of the next state ---
@@ -203,7 +211,9 @@ def test_the_page_tells_states_as_picture_table_and_words() -> None:
     assert len(pictures) == 2
     assert all("table below" in a["aria-label"] for a in pictures)
     lanes = [a["data-value"] for a in page.all("path") if a.get("class") == "lane-block"]
-    assert lanes == [*figures.STATES, *figures.VERDICTS]
+    # no trader has declined anything
+    verdicts = [name for name in figures.VERDICTS if name != "DECLINED"]
+    assert lanes == [*figures.STATES, *verdicts]
     assert "States of BTCUSD M15: newest runs first" in page.text
     moves = [row for row in page.rows if len(row) == 6 and row[0] == figures.mark("NEUTRAL").text]
     assert len(moves) == 1

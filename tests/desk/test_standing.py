@@ -146,6 +146,47 @@ def test_what_is_told_of_lessons_is_part_of_a_setting_that_is_told() -> None:
     assert len({fingerprint(one) for one in told}) == len(told)
 
 
+@cases(
+    ("agents", "mark"),
+    [
+        ({}, "7af43380a4ebad79"),
+        ({"mode": "full"}, "a865716371ac488a"),
+        ({"mode": "full", "debate_rounds": 2, "provider": "anthropic",
+          "fallback_model": "google"}, "576d53e6af622298"),
+        ({"active_agents": ["technical", "momentum"], "memory": {"use": "on"}},
+         "3d4cc84d052cb04b"),
+        ({"mode": "full", "escalation": {"when": "off"}}, "a865716371ac488a"),
+        ({"mode": "full", "chief_think_model": "x"}, "a865716371ac488a"),
+        ({"mode": "full", "rebuttal": "never"}, "a865716371ac488a"),
+    ],
+)  # fmt: skip
+def test_what_a_firm_may_set_leaves_the_standing_of_other_desks(
+    agents: dict[str, Any], mark: str
+) -> None:
+    """The marks are those of the program before there was a firm."""
+    told = validate(Profile, {"agents": agents}, "a test")
+    assert promotion.fingerprint(told, "rubric", "code") == mark
+
+
+def test_every_setting_of_a_firm_is_part_of_what_it_is_judged_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    changes: tuple[dict[str, Any], ...] = (
+        {}, {"rebuttal": "always"}, {"rebuttal": "never"}, {"escalation": {"when": "off"}},
+        {"escalation": {"when": "pivotal"}}, {"escalation": {"at": 0.5}},
+        {"chief_think_model": "anthropic:x"}, {"deep_think_model": "anthropic:x"},
+        {"role_models": {"trader": "anthropic:x"}},
+        {"memory": {"roles": ["bull_researcher", "bear_researcher"]}},
+    )  # fmt: skip
+    told = [validate(Profile, {"agents": {"mode": "firm", **more}}, "a test") for more in changes]
+    marks = {fingerprint(one, "rubric") for one in told}
+    assert len(marks) == len(changes)
+    monkeypatch.setattr(promotion, "FIRM_VERSION", "another")
+    promotion._fingerprint.cache_clear()
+    assert fingerprint(told[0], "rubric") not in marks
+    promotion._fingerprint.cache_clear()
+
+
 def test_a_profile_of_before_the_switch_ran_with_the_first_form_of_the_record_score() -> None:
     """What was earned under one form counts for no other."""
     before = Profile().model_dump(mode="json")

@@ -165,6 +165,8 @@ def test_what_a_person_writes_is_read_or_handed_on(name: str, text: str, value: 
             "agents.role_caps.reviewer.prompt_bytes",
             ("agents", "role_caps", "reviewer", "prompt_bytes"),
         ),
+        ("agents.escalation.at", ("agents", "escalation", "at")),
+        ("agents.memory.use", ("agents", "memory", "use")),
         ("no.such.thing", ("no", "such.thing")),
     ],
 )
@@ -189,7 +191,7 @@ def test_every_setting_of_a_guarded_section_has_its_own_direction() -> None:
 
 
 LESS_IS_LOOSER = {
-    "thresholds.buy", "thresholds.sell",
+    "thresholds.buy", "thresholds.sell", "agents.escalation.at",
     "risk.cooldown_bars", "gate.min_valid_bars", "gate.event_before_minutes",
     "gate.event_after_minutes", "symbols.*.tick_value", "symbols.*.contract_size",
     "symbols.*.lot_min", "symbols.*.spread", "symbols.*.slippage", "symbols.*.stops_level",
@@ -226,6 +228,9 @@ WAYS = {
     "told of lessons": (("agents", "memory", "use"), "auto", "on", "off"),
     "length of prompts": (CAP, 9_000, 9_001, 8_999),
     "a cap that comes or goes": (CAP, 10_000, 24_000, 2_000),
+    "a rebuttal": (("agents", "rebuttal"), "auto", "always", "never"),
+    "an escalation": (("agents", "escalation", "when"), "pivotal", "conviction", "off"),
+    "conviction": (("agents", "escalation", "at"), 0.75, 0.5, 0.9),
     "calendar": (("events", "calendar"), "", "/etc/events.csv", "events.csv"),
     "path": (("news", "file"), "a.jsonl", "../b.jsonl", "b.jsonl"),
     "windows path": (("news", "file"), "a.jsonl", "\\\\host\\b", "sub\\b.jsonl"),

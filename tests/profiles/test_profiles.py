@@ -383,7 +383,7 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
     }
     assert limits["buy"] == "above 0, at most 1"
     assert limits["debate_rounds"] == "whole number, at least 1, at most 3"
-    assert limits["mode"] == "one of `budget`, `full`"
+    assert limits["mode"] == "one of `budget`, `full`, `firm`"
     assert limits["active_agents"] == "at most 8 of them"
     assert limits["capital"] == "above 0"
 

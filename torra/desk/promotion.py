@@ -29,9 +29,10 @@ import pandas as pd
 from numpy.random import PCG64, Generator
 from pydantic import ValidationError
 
+from agent_config import TRADER_ID, AgentSettings
 from agents.registry import SCORER, seated
 from instance_database import Database
-from scoring_rubric import MEMORY_VERSION, RUBRIC_VERSION
+from scoring_rubric import FIRM_VERSION, MEMORY_VERSION, RUBRIC_VERSION
 from torra.clock import duration, parse
 from torra.config import Instance, Profile
 from torra.desk.journal_ticks import tick_of
@@ -56,8 +57,21 @@ ACTOR: Final = "promotion rule"
 NO_MATTER: Final = frozenset(("influence", "max_api_cost_per_hour", "picture_file"))
 """Settings of the agents that do not change what they say."""
 
-LATER: Final = frozenset(("role_caps", "fallback_models"))
-"""Settings of the agents that came later and say nothing until something is written."""
+FIRMS_OWN: Final = ("research_manager", TRADER_ID)
+"""Who is told lessons wherever nothing else is written, at desks that have no such seat too."""
+
+AT_WORK: Final[Mapping[str, Callable[[AgentSettings], object]]] = {
+    "memory": AgentSettings.remembers,
+    "escalation": AgentSettings.consulted,
+    "chief_think_model": AgentSettings.consulted,
+    "rebuttal": lambda agents: agents.most_rounds() != agents.debate_rounds,
+    "fallback_models": lambda agents: agents.fallback_models,
+    "role_caps": lambda agents: agents.role_caps,
+}
+"""Settings of the agents that are part of a setting only where they change something.
+
+So a setting that was judged before one of them was there keeps its standing.
+"""
 
 CODE: Final = "rules"
 """A provider whose replies come from this program: another version is another setting."""
@@ -430,21 +444,21 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
     profile = Profile.model_validate_json(told)
     agents = profile.agents
     roles = [*(seat.role for seat in seated(agents)), SCORER]
+    kept = {
+        name: value
+        for name, value in agents.model_dump(mode="json").items()
+        if name not in NO_MATTER and (name not in AT_WORK or AT_WORK[name](agents))
+    }
+    if "memory" in kept:
+        kept["memory"] |= {"roles": _readers(agents)}
     covered = {
         "rubric": rubric,
         # Of words that are told to a desk with a memory alone.
         **({"memory": MEMORY_VERSION} if agents.remembers() else {}),
         "code": code if CODE in agents.vendors() else "",
-        "models": {role.id: agents.model(role.id, role.tier) for role in roles},
-        "agents": {
-            name: value
-            for name, value in agents.model_dump(mode="json").items()
-            # What is told of lessons is no part of a setting that is told of none.
-            if name not in NO_MATTER
-            and (name != "memory" or agents.remembers())
-            # Left out while nothing is written: a setting of before them keeps its standing.
-            and (name not in LATER or value)
-        },
+        **({"firm": FIRM_VERSION} if agents.row().ahead else {}),
+        "models": {role.id: agents.model(role.id, role.tier) for role in roles} | _traders(agents),
+        "agents": kept,
         "gate": profile.gate.model_dump(),
         "weights": profile.sentiment_weights.model_dump(),
         # Left out for the first form: a setting of before the switch keeps its standing.
@@ -454,6 +468,20 @@ def _fingerprint(told: str, rubric: str, code: str) -> str:
     }
     text = json.dumps(covered, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _readers(agents: AgentSettings) -> list[str]:
+    """Return who is told lessons in words, without the firm's own where no firm is asked."""
+    asked = {*agents.desk(), agents.consulted()}
+    return [name for name in agents.memory.roles if name in asked or name not in FIRMS_OWN]
+
+
+def _traders(agents: AgentSettings) -> dict[str, str]:
+    """Return the models of a trader by tier; {} of a desk that asks none."""
+    if not agents.consulted():
+        return {}
+    tiers = [tier for tier in agents.tiers() if tier != "quick"]
+    return {f"{TRADER_ID}.{tier}": agents.model(TRADER_ID, tier) for tier in tiers}
 
 
 def _running(tick: TickSeen) -> tuple[datetime, Any]:

@@ -28,7 +28,7 @@ BAR_WIDTH: Final = 100.0
 """Width of a signed bar's coordinate system; zero lies in the middle."""
 
 STATES: Final = ("STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH")
-VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "skipped")
+VERDICTS: Final = ("BUY", "HOLD", "SELL", "VETO", "DECLINED", "skipped")
 """Lanes of a timeline, from above."""
 
 SPARK_WIDTH: Final = 120.0
@@ -60,6 +60,7 @@ MARKS: Final = {
     "SHORT": Mark("▼", "SHORT", "down"),
     "AGENT_FULL": Mark("●", "full desk", "note"),
     "AGENT_BUDGET": Mark("●", "budget desk", "note"),
+    "AGENT_FIRM": Mark("●", "the firm", "note"),
     "AGENT_CUSTOM": Mark("●", "chosen desk", "note"),
     "AGENT_PARTIAL": Mark("◐", "part of the desk", "warn"),
     "LEGACY": Mark("◐", "one model", "warn"),
@@ -70,6 +71,7 @@ MARKS: Final = {
     "HALTED": Mark("⊘", "HALTED", "alert"),
     "STANDBY": Mark("○", "STANDBY", "warn"),
     "VETO": Mark("⊘", "VETO", "alert"),
+    "DECLINED": Mark("⊘", "DECLINED", "alert"),
     "DEGRADED": Mark("◍", "DEGRADED", "warn"),
     "answered": Mark("●", "answered", "note"),
     "abstained": Mark("○", "abstained", "flat"),
@@ -94,6 +96,7 @@ MARKS: Final = {
 SOURCES: Final = {
     "AGENT_FULL": "every agent of the full desk answered or abstained",
     "AGENT_BUDGET": "every agent of the budget desk answered or abstained",
+    "AGENT_FIRM": "every agent of the firm answered or abstained",
     "AGENT_CUSTOM": "every agent that the profile names answered or abstained",
     "AGENT_PARTIAL": "some agents did not answer; the others were used",
     "LEGACY": "no agent answered; one model scored the chart instead",

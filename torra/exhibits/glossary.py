@@ -188,6 +188,32 @@ AGENTS: Final = (
     ),
 )
 
+FIRM: Final = (
+    Entry(
+        "Research manager",
+        "Reads bull and bear, says whose case is stronger, and how much each case counts.",
+        "Its weights, 0 to 1, multiply what each researcher asks for. Its word can lower the "
+        "conviction in a trade, never raise it. Of desks of the mode firm.",
+    ),
+    Entry(
+        "Weight of a case",
+        "How much of a researcher's case counts, from 0 (nothing) to 1 (all of it).",
+        "Set by the research manager. Without one both cases count in full.",
+    ),
+    Entry(
+        "Trader",
+        "Has not declined this opening. Its decline stops a trade; it makes none.",
+        "Asked alone, only where an opening would stand. A decline holds on that side like a veto.",
+    ),
+    Entry(
+        "Escalation",
+        "The trader's question went to the dearest models, of the chief tier.",
+        "When agents.escalation of the profile says so: by conviction, where the agents alone "
+        "decide the verdict, or never.",
+    ),
+    Entry("Horizon", "The time for which an agent's words are meant."),
+)
+
 ORDERS: Final = (
     Entry(
         "Gate",
@@ -246,7 +272,11 @@ CHECKS: Final = (
 )
 
 THESIS: Final = (
-    Entry("Thesis", "Whether the reason of the trade came true."),
+    Entry(
+        "Thesis",
+        "Why a trade is made and what would end it; afterwards, whether that came true.",
+        "Written by the trader of a firm, of an opening that would stand. It changes no number.",
+    ),
     Entry("Strengthened", "The position is ahead of its plan."),
     Entry("Weakened", "The position is behind, or the trade ended near where it began."),
     Entry("Falsified", "The trade lost: its reason did not come true."),
@@ -365,6 +395,7 @@ DESK: Final = (
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Scores": SCORES,
     "Agents": AGENTS,
+    "Manager and trader": FIRM,
     "Orders": ORDERS,
     "Checks of an approval": CHECKS,
     "How a trade stands": THESIS,

@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from torra.clock import iso
+from torra.clock import duration, iso
 from torra.exhibits import figures
-from torra.lessons.lesson import Lesson, LessonFacts, Words
+from torra.lessons.lesson import Lesson, LessonFacts, Thesis, Words
+from torra.tick import thesis_words
 
 RULES: Final = "rules"
 """The author of words that no model wrote."""
@@ -86,6 +87,19 @@ class FactShown:
 
 
 @dataclass(frozen=True, slots=True)
+class ThesisTold:
+    """A trader's thesis beside what came of it; `meant` says how long the trade was to take."""
+
+    claim: str
+    ends: tuple[str, ...]
+    risks: tuple[str, ...]
+    meant: str
+    who: str
+    came: str
+    declined: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WordsShown:
     """What somebody wrote of a trade; `left_out` says what code took out of it."""
 
@@ -103,20 +117,57 @@ def headline(facts: LessonFacts, currency: str = "") -> str:
     name, frame = figures.clean(facts.symbol, 40), figures.clean(facts.timeframe, 8)
     what = f"{facts.side.lower()} {name} {frame}"
     if facts.kind == "vetoed":
-        return f"Vetoed {what}: it would have come to {of_r(facts.r)}."
+        how = "Declined" if facts.declined else "Vetoed"
+        return f"{how} {what}: it would have come to {of_r(facts.r)}."
     outcome = figures.clean(facts.outcome, 20)
     return f"{what[:1].upper()}{what[1:]}: {outcome}, {_came_to(facts, currency)}."
 
 
 def verdict_on_veto(facts: LessonFacts) -> str:
-    """Return what the gate's veto was worth; "" for a trade."""
+    """Return what the gate's veto, or the trader's decline, was worth; "" for a trade."""
     if facts.kind != "vetoed":
         return ""
+    who, what = ("trader", "decline") if facts.declined else ("gate", "veto")
     if facts.outcome == "loss":
-        return f"What the gate avoided: {of_r(facts.r)}"
+        return f"What the {who} avoided: {of_r(facts.r)}"
     if facts.outcome == "win":
-        return f"What the veto cost: {of_r(facts.r)}"
-    return f"The veto changed little: {of_r(facts.r)}"
+        return f"What the {what} cost: {of_r(facts.r)}"
+    return f"The {what} changed little: {of_r(facts.r)}"
+
+
+def thesis(facts: LessonFacts) -> ThesisTold | None:
+    """Return what the trader wrote of an opening, beside what came of it; None without one."""
+    told = facts.thesis
+    return told and thesis_told(told, facts.timeframe, _beside(facts, told.bars))
+
+
+def thesis_told(told: Thesis, timeframe: str, came: str = "") -> ThesisTold:
+    """Return what the trader wrote of an opening; `came` says what came of it, "" while open."""
+    tier = f"{figures.clean(told.tier, 12)} tier" if told.tier else ""
+    return ThesisTold(
+        claim=figures.clean(told.claim, LONGEST_WORDS),
+        ends=tuple(figures.clean(one, LONGEST_WORDS) for one in told.ends),
+        risks=tuple(figures.clean(one, LONGEST_WORDS) for one in told.risks),
+        meant="" if told.declined else thesis_words.bars_long(told.bars, timeframe),
+        who=", ".join(part for part in ("Trader", tier) if part),
+        came=came,
+        declined=told.declined,
+    )
+
+
+def _beside(facts: LessonFacts, meant: int) -> str:
+    """Return what came of a trade beside how long it was meant to take."""
+    if facts.kind == "vetoed" or not meant:
+        return ""
+    try:
+        held = facts.hours_held * 3600.0 / duration(facts.timeframe).total_seconds()
+    except ValueError:
+        return ""
+    told = f"{held:.3g}" if held >= 1.0 else "less than one"
+    long = f"{told} bars, {held - meant:.3g} more than meant"
+    if held <= meant:
+        long = f"{told} of at most {meant} bar{'' if meant == 1 else 's'}"
+    return f"held {long}; {ENDED.get(facts.reason, figures.clean(facts.reason, 40))}"
 
 
 def figures_of(facts: LessonFacts, currency: str = "") -> tuple[FactShown, ...]:
@@ -216,7 +267,9 @@ def _lines(lesson: Lesson, warm_up: bool) -> list[str]:
     newest = spoken(lesson.words[-1]) if lesson.words else None
     said = [] if newest is None else [f"  {newest.author}: {_sentences(newest)}"]
     mark = "; in warm-up" if warm_up else ""
-    return [headline(facts), f"  {place}; {rest}{mark}", *said]
+    told = thesis(facts)
+    why = [] if told is None else [f"  {told.who}: {told.claim}"]
+    return [headline(facts), f"  {place}; {rest}{mark}", *why, *said]
 
 
 def whole(
@@ -231,11 +284,24 @@ def whole(
     lines = [headline(lesson.facts, currency)]
     lines += [f"{verdict_on_veto(lesson.facts)}."] if lesson.facts.kind == "vetoed" else []
     lines += ["", *(f"{one.name.ljust(width)}  {one.value}" for one in facts)]
+    lines += _thesis_lines(lesson.facts)
     for one in map(spoken, lesson.words):
         lines += ["", f"{one.author}, {one.known}{', cost ' + one.cost if one.cost else ''}"]
         lines += [f"  {part}" for part in (one.setup, one.outcome, one.rule) if part]
         lines += [f"  {one.left_out}"] if one.left_out else []
     return "\n".join([*lines, "", _told_to(ticks, warm_up=warm_up)])
+
+
+def _thesis_lines(facts: LessonFacts) -> list[str]:
+    """Return a thesis for a terminal, one thing a line; none without one."""
+    told = thesis(facts)
+    if told is None:
+        return []
+    lines = [f"{told.who} {'declined it' if told.declined else 'wrote'}: {told.claim}"]
+    lines += [f"  would end it: {one}" for one in told.ends]
+    lines += [f"  risk: {one}" for one in told.risks]
+    lines += [f"  meant for at most {told.meant}"] if told.meant else []
+    return ["", *lines, *([f"  {told.came}"] if told.came else [])]
 
 
 def _told_to(ticks: Sequence[str], *, warm_up: bool) -> str:

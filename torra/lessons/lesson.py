@@ -86,6 +86,10 @@ class Thesis(NamedTuple):
     tier: str = ""
     declined: bool = False
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**self._asdict(), "ends": [*self.ends], "risks": [*self.risks]}
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -143,7 +147,7 @@ class Situation:
             "triage": [*self.triage],
             "strongest": [[*one] for one in self.strongest],
             "events": [*self.events],
-            **({"thesis": self.thesis._asdict()} if self.thesis else {}),
+            **({"thesis": self.thesis.as_dict()} if self.thesis else {}),
         }
 
     @classmethod
@@ -203,6 +207,16 @@ class LessonFacts:
     surprise: float
     profit: float | None = None
     situation: Situation | None = None
+
+    @property
+    def thesis(self) -> Thesis | None:
+        """What the trader wrote of the opening; None of a desk that asks none."""
+        return self.situation.thesis if self.situation else None
+
+    @property
+    def declined(self) -> bool:
+        """Whether it was the trader that took the opening away, and not the gate."""
+        return self.kind == "vetoed" and self.thesis is not None and self.thesis.declined
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON; `of` makes the same of it again."""

@@ -114,7 +114,8 @@ def _setup(facts: LessonFacts) -> str:
     side = facts.side.capitalize()
     first = f"{side} {facts.symbol} {facts.timeframe}"
     if facts.kind == "vetoed":
-        first = f"The gate refused a {facts.side.lower()} of {facts.symbol} {facts.timeframe}"
+        what = f"{facts.side.lower()} of {facts.symbol} {facts.timeframe}"
+        first = f"The {_refuser(facts)} refused a {what}"
     if facts.situation is None:
         return _joined(first, ["; the market at its opening is not known"])
     return _joined(first, _market(facts, facts.situation))
@@ -165,6 +166,11 @@ def _outcome(facts: LessonFacts) -> str:
     return _joined(f"{_came(facts).capitalize()} {told}", _course(facts))
 
 
+def _refuser(facts: LessonFacts) -> str:
+    """Return who took an opening away: the gate, or the trader that declined it."""
+    return "trader" if facts.declined else "gate"
+
+
 def _came(facts: LessonFacts) -> str:
     if facts.outcome == "scratch":
         return "come to a scratch of" if facts.kind == "vetoed" else "a scratch of"
@@ -191,9 +197,9 @@ def span(hours: float) -> str:
 
 def _verdict(facts: LessonFacts) -> Iterator[str]:
     if facts.outcome == "loss":
-        yield ": the gate avoided a loss"
+        yield f": the {_refuser(facts)} avoided a loss"
     if facts.outcome == "win":
-        yield ": the gate gave up a gain"
+        yield f": the {_refuser(facts)} gave up a gain"
 
 
 def _course(facts: LessonFacts) -> Iterator[str]:

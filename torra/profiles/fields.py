@@ -83,6 +83,7 @@ TITLES: Final = {
     "agents.role_models": "Models of single agents",
     "agents.role_caps": "Caps of single agents",
     "agents.memory": "Lessons of earlier trades",
+    "agents.escalation": "When the trader is asked of the dearest models",
     "news": "News",
     "events": "Scheduled events",
 }
@@ -185,11 +186,19 @@ def place_of(values: Mapping[str, Any], name: str) -> Place:
         if symbol and last in SymbolSpec.model_fields and rest not in values.get("symbols", {}):
             return ("symbols", symbol, last)
         return ("symbols", rest)
-    if section == "agents" and rest.startswith("role_models."):
-        return ("agents", "role_models", rest.removeprefix("role_models."))
-    if section == "agents" and rest.startswith("role_caps."):
-        return ("agents", *rest.split("."))
+    if section == "agents":
+        return (section, *_within_agents(rest))
     return (section, rest)
+
+
+def _within_agents(rest: str) -> Place:
+    """Return the place of a setting of the agents: a cap of a role has three names."""
+    inner, more, last = rest.partition(".")
+    if inner == "role_caps":
+        return tuple(rest.split("."))
+    if more and isinstance(DEFAULT["agents"].get(inner), dict):
+        return (inner, last)
+    return (rest,)
 
 
 # --- how values are written -----------------------------------------------------------------------

@@ -79,6 +79,10 @@ LOOSENS: Final[Mapping[str, Direction]] = {
     "agents.provider": "free",
     "agents.quick_think_model": "free",
     "agents.deep_think_model": "free",
+    "agents.chief_think_model": "free",
+    "agents.rebuttal": ("never", "auto", "always"),
+    "agents.escalation.when": ("off", "pivotal", "conviction"),
+    "agents.escalation.at": "down",
     "agents.role_models.*": "free",
     "agents.role_caps.*.prompt_bytes": "up",
     "agents.role_caps.*.output_tokens": "up",
@@ -99,6 +103,8 @@ holds all the same. `agents.influence` is guarded because agents that count have
 traded. The thresholds are guarded as the cooldown is: a lower one lets through several times the
 trades.
 `agents.memory` is guarded because words of a model, written long ago, reach an agent through it.
+More rounds and dearer models loosen: a rebuttal, an escalation, a lower conviction from which it
+comes.
 """
 
 ROLE_CAPS: Final = ("agents", "role_caps")

@@ -54,6 +54,12 @@ TOLD: Final = (
     "JOIN sentiment s ON s.id = c.sentiment_id "
     "LEFT JOIN journal j INDEXED BY journal_told ON j.torra_key = c.torra_key"
 )
+CONSULTED: Final = (
+    "SELECT json_extract(agent_deliberation, '$.consulted.tier'), "
+    "json_extract(agent_deliberation, '$.consulted.report.declined'), "
+    "json_extract(agent_deliberation, '$.consulted.failure') FROM json_each(?) n "
+    "JOIN sentiment s ON s.id = n.value WHERE json_valid(agent_deliberation)"
+)
 WITHOUT_TICK: Final = (
     "SELECT instance, timeframe, bar_time, close_time, reason FROM ("
     "SELECT instance, timeframe, bar_time, close_time, state, reason FROM ticks "
@@ -74,6 +80,14 @@ class TickKind(NamedTuple):
     reason: str
     source: str
     ticks: int
+
+
+class Consultation(NamedTuple):
+    """What a tick asked its trader: the tier, "" where it asked none, and what came of it."""
+
+    tier: str
+    declined: bool
+    failure: str
 
 
 class TickListingStore(Store):
@@ -153,6 +167,15 @@ class TickListingStore(Store):
             found += self._tuples(OF_A_KIND, kind, begin, before[0], *before, limit)
             found = sorted(found, reverse=True)[:limit]
         return self._rows_at(found)
+
+    def consultations(self, kinds: Collection[int], *, limit: int) -> list[Consultation]:
+        """Return what the newest ticks of some kinds asked their trader, in no order."""
+        newest = self.ticks_of_kinds(kinds, limit=limit)
+        numbers = json.dumps([row["sentiment_id"] for row in newest])
+        return [
+            Consultation(str(tier or ""), bool(declined), str(failure or ""))
+            for tier, declined, failure in self._tuples(CONSULTED, numbers)
+        ]
 
     def every_tick_of_kinds(
         self, kinds: Collection[int], *, begin: str, before: Place, at_once: int

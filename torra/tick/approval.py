@@ -24,6 +24,7 @@ from instance_database import Database, TickKey
 from torra.clock import duration, iso, parse
 from torra.config import Instance, Profile
 from torra.errors import MALFORMED, ConfigError
+from torra.lessons.lesson import Thesis
 from torra.store.tick_store import TickStore
 from torra.verdict import risk_engine
 from torra.verdict.deny_reasons import ENGINE
@@ -371,7 +372,16 @@ def _unreadable(row: Mapping[str, Any]) -> ConfigError:
     )
 
 
-def told(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a proposal as plain JSON for the commands."""
+def told(row: Mapping[str, Any], thesis: Thesis | None = None) -> dict[str, Any]:
+    """Return a proposal as plain JSON for the commands, with its thesis where it has one."""
     names = ("sid", "instance", "timeframe", "verdict", "action", "price", "expires", "state")
-    return {name: row[name] for name in names} | {"created_at": iso(parse(row["created_at"]))}
+    known = {name: row[name] for name in names} | {"created_at": iso(parse(row["created_at"]))}
+    return {**known, **({"thesis": thesis.as_dict()} if thesis else {})}
+
+
+def thesis_of(row: Mapping[str, Any], database: Database) -> Thesis | None:
+    """Return what the trader wrote of a proposal's opening; None where it wrote nothing."""
+    where = (row["instance"], row["symbol"], row["timeframe"], parse(row["bar_time"]))
+    sid = signal_bridge.signal_id(*where, kind="open", side=row["verdict"])
+    seen = database.situation(sid)
+    return None if seen is None else seen.thesis

@@ -226,6 +226,8 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         source=str(debated.deliberation.source_type),
         flags=debated.deliberation.flags,
         push=debated.deliberation.panel.push,
+        trader=debated.company is not None,
+        declined=_decline_code(debated.deliberation),
     )
 
 
@@ -409,6 +411,11 @@ def _flags(result: TickResult) -> list[str]:
     """Return what is to be known of the tick as a whole; `deliberation.flags` are the debate's."""
     against = result.debated.counted.panel.agreement(result.saved.verdict).leans_against
     return [*([LEAN_AGAINST] if against else []), *([UNFORESEEN] if _unforeseen(result) else [])]
+
+
+def _decline_code(spoken: Deliberation) -> str:
+    asked = spoken.consulted
+    return asked.report.decline_code if asked and asked.report else ""
 
 
 def _unforeseen(result: TickResult) -> bool:

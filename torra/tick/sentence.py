@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from agents.contracts import SCORE_DECIMALS, SourceType
 from agents.debate.panel import DIRECTIONS
 from torra import clock
+from torra.tick import thesis_words
 from torra.tick.tick_record import (
     EXECUTION_OFF,
     HOSTED,
@@ -28,6 +29,7 @@ from torra.tick.tick_record import (
     PROPOSED,
     SHADOW,
     Composite,
+    ConsultedRecord,
     ProposedOrder,
     SignalRecord,
     TickRecord,
@@ -134,6 +136,8 @@ BELOW_ZERO: Final = re.compile(r"(?<![\w.])-(?=\d)")
 
 OTHER_CAUSE: Final = "a check objects"
 VETOED_NOW: Final = "the gate vetoes it"
+LATCHED: Final = "an earlier veto or decline still holds"
+"""The cause of a latched side at a desk whose trader may have declined it."""
 
 
 class Order(NamedTuple):
@@ -150,7 +154,8 @@ class Finished:
 
     `orders` were written, or proposed where the reason is PROPOSED. `vetoed`: the gate vetoed on
     this very tick. `flags` are the debate's. `push` is which way the agents' own words lean, None
-    where that is not told.
+    where that is not told. `trader`: the desk asks one about openings; `declined` is the code of
+    its decline.
     """
 
     symbol: str
@@ -170,6 +175,8 @@ class Finished:
     source: str = ""
     flags: Sequence[str] = ()
     push: float | None = None
+    trader: bool = False
+    declined: str = ""
 
 
 def told(record: TickRecord) -> str:
@@ -257,7 +264,14 @@ def finished(record: TickRecord) -> Finished | None:
         source=record.source_type or "",
         flags=record.deliberation.flags,
         push=record.deliberation.panel.push,
+        trader=record.company is not None,
+        declined=_code(record.deliberation.consulted),
     )
+
+
+def _code(asked: ConsultedRecord | None) -> str:
+    """Return the code of a trader's decline; "" where it declined nothing."""
+    return (asked.report.decline_code or "") if asked and asked.report else ""
 
 
 def sentence(tick: Finished) -> str:
@@ -400,8 +414,10 @@ def _cause(tick: Finished, brief: int) -> str:
     """Return why an order was denied: the first reason in words, and how many more there are."""
     first = tick.denied[0]
     said = CAUSES.get(first, OTHER_CAUSE)
-    if first == DenyReason.GATE_VETO and tick.vetoed:
-        said = VETOED_NOW
+    if first == DenyReason.GATE_VETO and (tick.vetoed or tick.trader):
+        said = VETOED_NOW if tick.vetoed else LATCHED
+    if first == DenyReason.TRADER_DECLINED and (why := thesis_words.why_declined(tick.declined)):
+        said = f"{said} ({why})"
     more = len(tick.denied) - 1
     return f"{said} (and {more} more)" if more and not brief else said
 

@@ -192,6 +192,13 @@ class ReportRecord(RecordPart):
     points_for: tuple[PointRecord, ...] = ()
     points_against: tuple[PointRecord, ...] = ()
     rebuttals: tuple[RebuttalRecord, ...] = ()
+    horizon: Word = None
+    risks: Words = ()
+    winner: Word = None
+    weights: Numbers = {}
+    horizon_bars: Whole = None
+    declined: Flag = False
+    decline_code: Word = None
 
     @property
     def said(self) -> str | None:
@@ -313,6 +320,17 @@ class PanelTold(RecordPart):
         )
 
 
+class ConsultedRecord(RecordPart):
+    """What the trader was asked of an opening, and what it said (Deliberation.consulted)."""
+
+    agent: Word = None
+    side: Word = None
+    tier: Word = None
+    conviction: Number = None
+    report: ReportRecord | None = None
+    failure: Word = None
+
+
 class DebateRecord(RecordPart):
     """The deliberation of a tick, as the sentiment row keeps it."""
 
@@ -332,6 +350,26 @@ class DebateRecord(RecordPart):
     flags: Words = ()
     cost_usd: Number = None
     elapsed_ms: Number = None
+    consulted: ConsultedRecord | None = None
+
+    @property
+    def every_report(self) -> tuple[ReportRecord, ...]:
+        """What the desk said, and after it what the trader said where it was asked."""
+        asked = self.consulted.report if self.consulted else None
+        return (*self.reports, asked) if asked else self.reports
+
+    @property
+    def silences(self) -> Mapping[str, str]:
+        """Why an agent that was asked gave no report, the trader among them."""
+        asked = self.consulted
+        if not asked or not asked.failure:
+            return self.failures
+        return {**self.failures, str(asked.agent): asked.failure}
+
+    @property
+    def manager(self) -> ReportRecord | None:
+        """The report of whoever weighed both cases; None where nobody did."""
+        return next((one for one in self.reports if one.winner or one.weights), None)
 
     @property
     def in_shadow(self) -> bool:
@@ -505,6 +543,12 @@ class LessonsTold(RecordPart):
     flags: Words = ()
 
 
+class CompanyTold(RecordPart):
+    """What openings were foreseen by at a desk that asks a trader; no record of another has it."""
+
+    latched: Words = ()
+
+
 class Skipped(RecordPart):
     """Why a tick was not run: a word and a sentence."""
 
@@ -644,6 +688,7 @@ class TickRecord(DecisionRecord):
     spreads: SpreadsTold | None = None
     outside: Outside | None = None
     lessons: LessonsTold | None = None
+    company: CompanyTold | None = None
     together: Numbers = {}
     apart: Words = ()
     skipped: Skipped | None = None

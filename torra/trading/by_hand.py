@@ -309,7 +309,7 @@ def signals(home: Path, instance: str | None = None, limit: int = ROWS) -> dict[
             "bridges": database.bridges(),
             "alarms": database.alarms(),
             "proposals": [
-                approval.told(row)
+                approval.told(row, approval.thesis_of(row, database))
                 for row in database.proposals()
                 if instance in (None, row["instance"])
             ],
@@ -471,10 +471,12 @@ def _bridge_line(row: Mapping[str, Any]) -> str:
 
 
 def _proposal_line(row: Mapping[str, Any]) -> str:
-    return (
+    said = (
         f"PROPOSAL {row['sid']} {row['action']} {row['instance']} {row['timeframe']} at "
         f"{row['price']}, until {row['expires']}: torra approve {row['sid']}"
     )
+    told = row.get("thesis")
+    return f"{said}\n  the trader's words: {told['claim']}" if told else said
 
 
 def _signal_line(row: Mapping[str, Any]) -> str:

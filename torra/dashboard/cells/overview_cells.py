@@ -69,6 +69,7 @@ PARTIAL: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
 """Source types of a tick for which some agent was asked and is missing."""
 
 VETO: Final = "GATE_VETO"
+DECLINED: Final = "TRADER_DECLINED"
 
 
 class Notice(NamedTuple):
@@ -295,6 +296,8 @@ def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
     latest = instance.latest
     if latest and VETO in (latest.reason, *latest.denied):
         yield Notice(2, figures.mark("VETO").text, "alert")
+    if latest and DECLINED in (latest.reason, *latest.denied):
+        yield Notice(2, figures.mark("DECLINED").text, "alert")
     left = [stream.timeframe for stream in instance.streams if _left_out(stream)]
     if left:
         yield Notice(3, f"· skipped {', '.join(left)}", "warn")

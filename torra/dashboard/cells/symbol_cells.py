@@ -230,7 +230,9 @@ def lanes(data: Symbol) -> dict[str, Timeline]:
     states, verdicts = timelines.state_events(data.markov), timelines.verdict_events(data)
     return {
         "states": timelines.timeline("states", states, step, figures.STATES),
-        "verdicts": timelines.timeline("verdicts", verdicts, step, figures.VERDICTS),
+        "verdicts": timelines.timeline(
+            "verdicts", verdicts, step, timelines.verdict_lanes(verdicts)
+        ),
     }
 
 

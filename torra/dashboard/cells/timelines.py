@@ -31,6 +31,8 @@ ROWS: Final = 60
 """Newest merged runs that the table lists."""
 
 VETO: Final = "GATE_VETO"
+DECLINED: Final = "TRADER_DECLINED"
+"""Reasons of ticks that have a lane of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,16 @@ def verdict_events(data: Symbol) -> list[tuple[datetime, str]]:
 
 
 def _decided(tick: ListedTick) -> str:
-    return "VETO" if VETO in (tick.reason, *tick.denied) else str(tick.verdict)
+    reasons = (tick.reason, *tick.denied)
+    if DECLINED in reasons:
+        return "DECLINED"
+    return "VETO" if VETO in reasons else str(tick.verdict)
+
+
+def verdict_lanes(events: Sequence[tuple[datetime, str]]) -> tuple[str, ...]:
+    """Return the lanes of verdicts: that of declines only where the trader declined something."""
+    declined = any(value == "DECLINED" for _, value in events)
+    return tuple(name for name in figures.VERDICTS if name != "DECLINED" or declined)
 
 
 def _places(merged: Sequence[LaneRun]) -> list[tuple[float, float]]:

@@ -8,7 +8,8 @@ record lacks is a dash with the reason; a check that lacks a number is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypedDict
+from dataclasses import replace
+from typing import Final, Literal, TypedDict, cast
 
 from agent_config import FOCUS_WEIGHT
 from agents import evidence
@@ -18,11 +19,13 @@ from agents.contracts import (
     RESEARCHER_BOUND,
     SIDES,
     VECTORS,
+    WINNERS,
     AgentReport,
+    Winner,
 )
 from agents.debate import panel, synthesis
 from agents.registry import AGENTS
-from torra.dashboard.record import agreement
+from torra.dashboard.record import agreement, thesis
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.summary import proposed
 from torra.exhibits import figures
@@ -32,6 +35,9 @@ from torra.tick.tick_record import GATE, Composite, DebateRecord, ReportRecord, 
 
 TOLERANCE: Final = 1e-6
 """A recomputed step may differ from the stored one by this much."""
+
+ARBITERS: Final = frozenset(name for name, one in AGENTS.items() if one.role.kind == "arbiter")
+"""Seats that weigh the cases and move no score."""
 
 NO_AGENT: Final = "no agent scored this vector"
 NO_DEBATE: Final = "no agent was heard"
@@ -93,7 +99,9 @@ def steps(record: TickRecord) -> list[Step]:
         ),
         _scores(
             "Debate",
-            "average + (k bull + k bear) / 2",
+            "average + (w k bull + w k bear) / 2, w by the manager"
+            if deliberation.manager
+            else "average + (k bull + k bear) / 2",
             debated.debate,
             missing=silent,
         ),
@@ -241,11 +249,11 @@ def _checks(record: TickRecord) -> Iterable[Check]:
     """Yield every step: its name, as recomputed, as stored."""
     deliberation = record.deliberation
     answers = _answers(deliberation)
-    debate = synthesis.synthesise(answers) if answers else None
+    debate = synthesis.synthesise(answers, thesis.weights(deliberation)) if answers else None
     if debate is not None and deliberation.panel:
-        # the gate is no voice of the panel: conviction does not fall with its failure
-        failed = [name for name in deliberation.failures if name != GATE]
-        agreed = panel.measure(answers, failed, vector_weights(record))
+        # neither gate nor manager is a voice of the panel: a manager that failed lowers it apart
+        failed = [name for name in deliberation.failures if name not in (GATE, *ARBITERS)]
+        agreed = panel.measure(answers, failed, vector_weights(record), _judged(deliberation))
         yield from agreement.checks(deliberation.panel, agreed)
     for vector in VECTORS:
         name = figures.title(vector).lower()
@@ -257,6 +265,17 @@ def _checks(record: TickRecord) -> Iterable[Check]:
             yield f"{step} of {name}", expected, kept
     yield "composite", _total(contributions(record).values()), record.composite
     yield "consensus", _total(shares(record).values()), record.consensus
+
+
+def _judged(deliberation: DebateRecord) -> AgentReport | None:
+    """Return a manager's report; UNJUDGED of one that failed, None where none was asked."""
+    told = deliberation.manager
+    report = None if told is None else as_report(told)
+    if told is None or report is None:
+        failed = any(name in deliberation.failures for name in ARBITERS)
+        return panel.UNJUDGED if failed else None
+    winner = cast("Winner", told.winner if told.winner in WINNERS else "")
+    return replace(report, winner=winner, weights=thesis.weights(deliberation))
 
 
 def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
@@ -278,9 +297,11 @@ def _vector_checks(record: TickRecord, vector: str) -> Iterable[Check]:
 
 
 def _answers(deliberation: DebateRecord) -> list[synthesis.Answer]:
-    """Return the stored reports with their roles; none when an author is not in the registry."""
+    """Return the stored opinions with their roles; none when an author is not in the registry."""
     answers = []
     for told in deliberation.reports:
+        if told.author in ARBITERS:
+            continue
         report, seat = as_report(told), AGENTS.get(told.author)
         if report is None or seat is None:
             # the agent of a host has no role here: a sum without it would look like a fault
@@ -291,16 +312,18 @@ def _answers(deliberation: DebateRecord) -> list[synthesis.Answer]:
 
 def _voices(deliberation: DebateRecord) -> list[Step]:
     """Return each agent's contribution to the debate, already times its trust."""
-    rows = []
+    rows, weighs = [], thesis.weights(deliberation)
     for told in deliberation.reports:
         weight, name = trust(told), told.author
-        if weight is None or told.is_gate:
+        if weight is None or told.is_gate or name in ARBITERS:
             continue
         side = name in SIDES
         bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
         scaled = {v: _scaled(told.adjustments.get(v), weight, bound) for v in VECTORS}
         note = f"k a, k {figures.plain(weight, 3)}, "
         note += f"a within ±{bound:.2f}" if side else f"f {_focus(name)}"
+        if name in weighs:
+            note += f", weight {weighs[name]:.2f}"
         rows.append(
             _scores(figures.title(name), note, scaled, "voiced", "not scored by this agent")
         )

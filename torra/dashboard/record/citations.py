@@ -17,11 +17,18 @@ from agents import risk_gate
 from agents.contracts import VECTORS, DebateContext, Evidence, Feature, GateRuling, Role
 from agents.evidence import grounded
 from agents.feature_words import FEATURES, meaning_of, name_of
-from agents.registry import AGENTS, SCORER
+from agents.registry import AGENTS, SCORER, TRADER
 from scoring_rubric import shown_features
 from torra.dashboard.record.rows import Chip, TranscriptEntry
 from torra.exhibits import figures
-from torra.tick.tick_record import GATE, Cited, DebateRecord, ReportRecord, TickRecord
+from torra.tick.tick_record import (
+    GATE,
+    Cited,
+    ConsultedRecord,
+    DebateRecord,
+    ReportRecord,
+    TickRecord,
+)
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""
@@ -40,6 +47,12 @@ NONCE: Final = "0123456789abcdef"
 """Stand-in for the random word of a prompt: without such a word an agent is shown less."""
 
 CODE_LETTERS: Final = 2
+
+UNGROUNDED: Final = "ungrounded"
+"""Flag of a report that cites what is not so."""
+
+ORDER: Final = "order"
+"""Block of the order that a trader is asked about (torra.tick.thesis)."""
 
 
 class Citer(TypedDict):
@@ -87,7 +100,7 @@ def evidence(record: TickRecord) -> dict[str, Feature]:
             found[item.id] = Feature(item.id, item.value, item.unit or "")
     if any(report.is_gate for report in record.deliberation.reports):
         found |= _of_the_gate(record.deliberation)
-    return found
+    return found | _of_the_trader(record.deliberation.consulted)
 
 
 def judge(name: str, value: str | float | None, features: Mapping[str, Feature]) -> str:
@@ -177,15 +190,16 @@ def shown_to(name: str, features: Mapping[str, Feature]) -> dict[str, Feature]:
         return {}
     context = DebateContext("", "", "", "", {}, features=features, nonce=NONCE)
     shown = shown_features(context, None if role is SCORER else role)
-    # these are among the features for the page; in the sitting only the gate was given them
-    return shown if name == GATE else {k: v for k, v in shown.items() if v.block != "gate"}
+    # these are among the features for the page; only the gate, or the trader, was given them
+    others = {"gate", ORDER} - {{GATE: "gate", TRADER.role.id: ORDER}.get(name, "")}
+    return {k: v for k, v in shown.items() if v.block not in others}
 
 
 def role_of(name: str) -> Role | None:
     """Return the role of an agent by its id, None for one that a host brought."""
     if name == SCORER.id:
         return SCORER
-    seat = AGENTS.get(name)
+    seat = TRADER if name == TRADER.role.id else AGENTS.get(name)
     return None if seat is None else seat.role
 
 
@@ -198,6 +212,20 @@ def codes(names: Sequence[str]) -> dict[str, str]:
             letters += 1
         found[name] = title[:letters]
     return found
+
+
+def _of_the_trader(asked: ConsultedRecord | None) -> dict[str, Feature]:
+    """Return what the trader was told of the order, as far as the record tells.
+
+    Its levels are not recorded: they are those that it cites, where its citations were found true.
+    """
+    if not asked:
+        return {}
+    said = asked.report
+    cited = () if said is None or UNGROUNDED in said.flags else said.evidence
+    known = {one.id: one.value for one in cited if one.id and one.id.startswith(f"{ORDER}.")}
+    known |= {f"{ORDER}.side": asked.side, f"{ORDER}.conviction": asked.conviction}
+    return {name: Feature(name, value) for name, value in known.items()}
 
 
 def _of_the_gate(deliberation: DebateRecord) -> dict[str, Feature]:

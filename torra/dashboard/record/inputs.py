@@ -41,7 +41,12 @@ LONGEST: Final = 70_000
 """Characters of a text that are looked at."""
 
 HASH: Final = re.compile(r"[0-9a-f]{64}")
-READS: Final = {"research": ("analysts",), "gate": ("analysts", "research")}
+READS: Final = {
+    "research": ("analysts",),
+    "gate": ("analysts", "research"),
+    "decision": ("analysts", "research"),
+    "thesis": ("analysts", "research", "decision"),
+}
 """Of which stages each stage is shown the reports."""
 
 
@@ -156,6 +161,7 @@ def quotations(
     rows = [
         _seen(told, features, _readers(told.author, spoke, asked))
         for told in record.deliberation.reports
+        if not told.is_gate
     ]
     for told in record.deliberation.earlier:
         others = [n for n, name in spoke.items() if name == "research" and n != told.author]

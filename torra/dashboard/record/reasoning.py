@@ -24,6 +24,7 @@ from torra.dashboard.record import (
     inputs,
     summary,
     surroundings,
+    thesis,
     transcript,
     vetoes,
     waterfall,
@@ -148,6 +149,8 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
         "pruned": bool(deliberation.calls) and not record.calls,
         "why": why(record),
         "veto": vetoes.cause(record),
+        "thesis": thesis.shown(record, record.limits.escalation),
+        "ahead": any(one["horizon"] for one in agents),
         "denied": [figures.clean(reason, 120) for reason in record.denied],
         "signals": [signal for signal in record.written if signal],
         "outcomes": _outcomes(record),
@@ -219,7 +222,7 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Transc
     `stages` are those of the transcript: each agent leads to its last entry there.
     """
     deliberation = record.deliberation
-    told = {report.author: report for report in deliberation.reports}
+    told = {report.author: report for report in deliberation.every_report}
     called: dict[str, list[StoredCall]] = {}
     for call in record.made_calls:
         called.setdefault(call.role, []).append(call)
@@ -234,6 +237,7 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Transc
             called.get(name, []),
             deliberation,
             anchor=last[figures.clean(name, 40)]["anchor"] if last else "",
+            timeframe=record.timeframe,
         )
         for name in names
     ]

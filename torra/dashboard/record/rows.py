@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypedDict
 
+from torra.dashboard.record.thesis import Judged
 from torra.exhibits.figures import BarSpan, Cell, Mark
 
 
@@ -91,6 +92,10 @@ class TranscriptVoice(TypedDict):
     falsifiers: list[str]
     why_silent: str
     ruling: RulingShown | None
+    judged: Judged | None
+    horizon: str
+    risks: list[str]
+    declined: bool
     ms: str
     cost: str
     tries: int
@@ -112,6 +117,7 @@ class StageShown(TypedDict):
     """A stage of a debate with its entries."""
 
     name: str
+    gate: bool
     title: str
     note: str
     ms: str

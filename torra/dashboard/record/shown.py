@@ -46,14 +46,25 @@ class StoredHeadline(RecordPart):
     url: Word = None
 
 
+class EscalationTold(RecordPart):
+    """By which rule a trader is asked of the dearest tier, as the tick's profile had it."""
+
+    when: Word = None
+    at: Number = None
+
+
 class TickLimits(RecordPart):
-    """The limits of a tick: its deadline, the ceiling in USD an hour, and those of an opening."""
+    """The limits of a tick: its deadline, the ceiling in USD an hour, and those of an opening.
+
+    `escalation` is the rule by which its trader was asked of the dearest tier.
+    """
 
     timeout_seconds: Number = None
     ceiling: Number = None
     capital: Number = None
     risk_per_trade_pct: Number = None
     max_notional_pct: Number = None
+    escalation: EscalationTold = EscalationTold()
 
 
 class ShownTick(TickRecord):

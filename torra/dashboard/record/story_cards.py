@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agents.contracts import WINNERS
 from torra.config import SymbolSpec
 from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
@@ -166,7 +167,12 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
         return "No agent answered." if asked else "No agent was asked."
     panel, towards = deliberation.panel, TOWARDS[side]
     leanings = panel.pushes or panel.stances
-    against = [one for one in heard if (leanings.get(one.author) or 0.0) * towards < 0.0]
+    against = [
+        one
+        for one in heard
+        if (leanings.get(one.author) or 0.0) * towards < 0.0
+        or WINNERS.get(one.winner or "", 0) * towards < 0.0
+    ]
     if not against:
         weak = any(one not in UNHEARD for one in shown)
         return f"Nobody disagreed, of {len(heard)} heard{'; they named:' if weak else '.'}"

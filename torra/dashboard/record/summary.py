@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypedDict
 
 from agent_config import MAX_REQUESTS
+from agents.debate.asking import REQUESTS_PER_AGENT
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
@@ -41,6 +42,7 @@ FLAGS: Final = {
     "fallback_failed": "the single-model scorer gave no answer either",
     "picture": "the chart could not be shown to the agents",
     "events": "the calendar may miss what comes",
+    "no_thesis": "the opening goes without a thesis",
     "memory": "lessons of earlier trades came too late, or could not be ranked",
 }
 """Meanings of the flags of a sitting, by the word before the colon."""
@@ -150,7 +152,7 @@ def summary(record: ShownTick, agents: Sequence[TranscriptVoice]) -> SummaryStri
             {"title": one["title"], "mark": one["mark"], "anchor": one["anchor"]} for one in agents
         ],
         "requests": figures.plain(len(calls), 0),
-        "most": MAX_REQUESTS,
+        "most": MAX_REQUESTS + (REQUESTS_PER_AGENT if record.company is not None else 0),
         # a second look is a repeated request too, but not because the first one failed
         "retries": figures.plain(max(0, repeated - looks), 0),
         "looks": figures.plain(looks, 0),

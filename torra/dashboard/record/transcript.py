@@ -15,12 +15,13 @@ from typing import Final, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from agents.contracts import VECTORS, Feature
+from agent_config import MODES
+from agents.contracts import OPINIONS, VECTORS, Feature
 from agents.debate.panel import measure
 from agents.debate.synthesis import Answer
 from agents.feature_words import name_of
-from agents.registry import AGENTS, SCORER
-from torra.dashboard.record import agreement, arithmetic, citations, surroundings
+from agents.registry import AGENTS, SCORER, TRADER
+from torra.dashboard.record import agreement, arithmetic, citations, surroundings, thesis
 from torra.dashboard.record.rows import (
     PointLine,
     PointList,
@@ -49,10 +50,21 @@ PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),
     "research": ("Debate", "bull and bear at once, each with the analysts' reports"),
     "gate": ("Gate", "sees every report; may only lower the multiplier or add a veto"),
+    "decision": (
+        "Manager and gate",
+        "at once: the manager weighs both cases; the gate may only lower the multiplier or add a "
+        "veto",
+    ),
+    "thesis": ("Trader", "asked alone after the debate; may write a thesis or decline the opening"),
     "fallback": ("Fallback", "nobody answered: one model scores the chart instead"),
     "": ("Agents", "no stage is recorded"),
 }
 """Title and description of each stage of a debate (agents.debate.sitting)."""
+
+DEBATING: Final = frozenset(
+    stage.name for row in MODES.values() for stage in row.stages if stage.debates
+)
+"""Stages that are held in rounds."""
 
 AGAIN: Final = "bull and bear again, each with the other's case of the round before"
 STAGES: Final = {
@@ -66,6 +78,12 @@ STAGES: Final = {
 POINTS_FOR: Final = "Why"
 REBUTTALS: Final = "On the other side's case"
 POINTS_AGAINST: Final = "What it grants"
+SCORES_NOTHING: Final = {
+    "gate": "the gate scores nothing",
+    "arbiter": "it weighs the cases and scores nothing",
+    "trader": "it writes the thesis and scores nothing",
+}
+"""Why an agent of a kind has no adjustments."""
 
 SPOKE: Final = ("answered", "abstained")
 RAW_CHARS: Final = 100_000
@@ -97,7 +115,7 @@ def conversation(
             number += 1
             place = (stage.name or "", _round(stage), name)
             said, made = kept.get(place, ReportRecord()), calls.get(place, [])
-            spoken = voice(name, said, made, deliberation, word, f"said-{number}")
+            spoken = voice(name, said, made, deliberation, word, f"said-{number}", record.timeframe)
             scored = _scored(made) if name == SCORER.id and not said else None
             entry: TranscriptEntry = {
                 **spoken,
@@ -122,16 +140,17 @@ def voice(
     deliberation: DebateRecord,
     word: str = "",
     anchor: str = "",
+    timeframe: str | None = None,
 ) -> TranscriptVoice:
     """Return what one agent said, or why it said nothing.
 
     `word` is how its stage ended for it: answered, abstained or why not; "" if that is not stored.
     """
     weight = arithmetic.trust(said)
-    failure = deliberation.failures.get(name)
+    failure = deliberation.silences.get(name)
     unasked = agreement.unasked(deliberation, name)
     state = _state(name, said, calls, failure, word)
-    missing = "the gate scores nothing" if name == GATE else "not scored"
+    missing = SCORES_NOTHING.get(_kind(name), "not scored")
     return {
         "name": figures.clean(name, 40),
         "title": figures.title(name),
@@ -139,7 +158,8 @@ def voice(
         "mark": figures.mark(state),
         "anchor": anchor,
         "confidence": figures.clean(said.confidence, 20) if weight is not None else "",
-        "trust": figures.plain(weight, 3),
+        # no trust weighs the words of one that is asked alone
+        "trust": figures.plain(None if _kind(name) == "trader" else weight, 3),
         "adjustments": [cell(said.adjustments.get(v), 3, missing if said else state)
                         for v in VECTORS],
         "reasoning": figures.clean(said.said),
@@ -152,10 +172,20 @@ def voice(
         "why_silent": _why_silent(said, calls, failure or word, state) if said or not unasked
         else unasked,
         "ruling": ruling("", said.ruling, "") if said.ruling else None,
+        "judged": thesis.judged(said),
+        "horizon": thesis.horizon(said, timeframe),
+        "risks": [figures.clean(one, 400) for one in said.risks],
+        "declined": said.declined,
         "ms": figures.plain(summed([call.elapsed_ms for call in calls]), 0),
         "cost": figures.money(summed([call.cost_usd for call in calls])),
         "tries": len(calls),
     }  # fmt: skip
+
+
+def _kind(name: str) -> str:
+    """Return the kind of an agent of this program; "" of anybody else."""
+    seat = TRADER if name == TRADER.role.id else AGENTS.get(name)
+    return seat.role.kind if seat else ""
 
 
 def _points(said: ReportRecord) -> Iterator[PointList]:
@@ -232,7 +262,7 @@ def _votes(said: ReportRecord, calls: Sequence[StoredCall]) -> list[Vote]:
 def _stance(name: str, said: ReportRecord, record: TickRecord) -> Stance | None:
     """Return which way an agent leans, by the panel's own arithmetic; None without."""
     report, seat = arithmetic.as_report(said), AGENTS.get(name)
-    if report is None or seat is None or report.abstained or seat.role.kind == "gate":
+    if report is None or seat is None or report.abstained or seat.role.kind not in OPINIONS:
         return None
     told = record.deliberation.panel
     if told.of_old:
@@ -290,7 +320,7 @@ def _stages(deliberation: DebateRecord, calls: Iterable[Place]) -> list[StageRec
         if (name, number, role) not in seated:
             stray.setdefault((name, number), {})[role] = ""
             known.add(role)
-    for report in deliberation.reports:
+    for report in deliberation.every_report:
         if report.author not in known:
             stray.setdefault(("", 1), {})[report.author] = ""
     more = [
@@ -306,7 +336,7 @@ def _kept(deliberation: DebateRecord) -> dict[Place, ReportRecord]:
     replaced stand in `earlier`, oldest first.
     """
     told: dict[str, list[ReportRecord]] = {}
-    for report in (*deliberation.earlier, *deliberation.reports):
+    for report in (*deliberation.earlier, *deliberation.every_report):
         told.setdefault(report.author, []).append(report)
     places: dict[str, list[Place]] = {name: [] for name in told}
     spoken: dict[str, bool] = {}
@@ -344,9 +374,10 @@ def _is_replaced(place: Place, kept: Iterable[Place]) -> bool:
 def _stage(stage: StageRecord, entries: list[TranscriptEntry]) -> StageShown:
     name, number = stage.name or "", _round(stage)
     title, note = PHASES.get(name, (figures.title(name), ""))
-    rounds = name == "research"
+    rounds = name in DEBATING
     return {
         "name": figures.clean(name, 20),
+        "gate": GATE in stage.agents,
         "title": f"{title}, round {number}" if rounds else title,
         "note": AGAIN if rounds and number > 1 else note,
         "ms": figures.plain(stage.ms, 0),

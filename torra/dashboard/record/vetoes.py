@@ -11,7 +11,8 @@ from typing import Final
 from agents.contracts import GateReason
 from torra.dashboard.record import surroundings
 from torra.exhibits import figures
-from torra.tick.tick_record import DecisionRecord, Gate
+from torra.tick import thesis_words
+from torra.tick.tick_record import DecisionRecord, Gate, TickRecord
 from torra.verdict.risk_engine import DenyReason
 
 MEASURED: Final = {
@@ -22,20 +23,8 @@ MEASURED: Final = {
 """The feature that each rule measures, and the sentence with its value."""
 
 IN_WORDS: Final = {
-    str(reason): words
-    for reason, words in {
-        GateReason.STALE_DATA: "the newest bar is old",
-        GateReason.THIN_DATA: "there are few bars",
-        GateReason.WIDE_SPREAD: "the spread is wide",
-        GateReason.HIGH_VOLATILITY: "volatility is high",
-        GateReason.LOSING_STREAK: "the last trades lost",
-        GateReason.OPEN_EXPOSURE: "other positions are open",
-        GateReason.DISAGREEMENT: "the agents lie far apart",
-        GateReason.SESSION_END: "the session ends soon",
-        GateReason.SCHEDULED_EVENT: "an event is near",
-        GateReason.WEAK_CASE: "the case rests on little",
-        GateReason.MODEL_JUDGEMENT: "the gate's agent judges so",
-    }.items()
+    **thesis_words.REASONS,
+    str(GateReason.MODEL_JUDGEMENT): "the gate's agent judges so",
 }
 """Why the gate cuts or vetoes, in a trader's words."""
 
@@ -50,7 +39,9 @@ def cause(record: DecisionRecord) -> str:
         return _ruled(record) if gate.rule.veto else _judged(gate)
     if str(DenyReason.GATE_VETO) in (record.reason, *record.denied):
         side = figures.clean(record.verdict, 10)
-        return f"latched by an earlier veto, which holds until {side} is out of reach"
+        asks = isinstance(record, TickRecord) and record.company is not None
+        what = "veto or decline" if asks else "veto"
+        return f"latched by an earlier {what}, which holds until {side} is out of reach"
     return ""
 
 

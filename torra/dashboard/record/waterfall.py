@@ -20,7 +20,7 @@ from agent_config import FALLBACK_SHARE, FOCUS_WEIGHT, row_of
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS
 from agents.debate import synthesis
 from agents.registry import AGENTS
-from torra.dashboard.record import arithmetic, inputs
+from torra.dashboard.record import arithmetic, inputs, thesis
 from torra.dashboard.record.rows import Tried
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
@@ -386,25 +386,34 @@ def _moves(record: TickRecord, vector: str) -> Iterable[tuple[str, float]]:
 
 
 def _shares(deliberation: DebateRecord, vector: str) -> Iterable[tuple[str, float]]:
-    """Yield each opinion's part of the debate: f k a / Σf of an analyst, k a / 2 of a side.
+    """Yield each opinion's part of the debate: f k a / Σf of an analyst, w k a / 2 of a side.
 
-    A side without the other is yielded only where its word is used alone.
+    w is a manager's weight of the case. A side without the other is yielded only where its word is
+    used alone.
     """
+    weighs = thesis.weights(deliberation)
     heard = [_vote(told, vector) for told in deliberation.reports]
     votes = [vote for vote in heard if vote is not None]
     focus = math.fsum(weight for _, weight, _, side in votes if not side)
     sides = [vote for vote in votes if vote[3]]
-    opinions = [told for told in deliberation.reports if not told.is_gate and not told.abstained]
+    opinions = [
+        told
+        for told in deliberation.reports
+        if not told.is_gate and not told.abstained and told.author not in arithmetic.ARBITERS
+    ]
     both = len(sides) == len(SIDES)
-    for who, weight, moved, side in votes:
+    for name, weight, moved, side in votes:
+        who, share = figures.title(name), weighs.get(name)
         if not side and focus:
             yield who, weight * moved / focus
+        elif side and both and share is not None:
+            yield f"{who.removesuffix(' researcher')} × {share:.2f}", share * moved / 2
         elif side and (both or len(opinions) == 1):
             yield who, moved / 2 if both else moved
 
 
 def _vote(told: ReportRecord, vector: str) -> tuple[str, float, float, bool] | None:
-    """Return agent, focus, k a, and whether it is a side; None without a vote."""
+    """Return the agent's id, focus, k a, and whether it is a side; None without a vote."""
     name, value = told.author, told.adjustments.get(vector)
     trust, seat = arithmetic.trust(told), AGENTS.get(name)
     if trust is None or value is None or seat is None or told.is_gate:
@@ -414,7 +423,7 @@ def _vote(told: ReportRecord, vector: str) -> tuple[str, float, float, bool] | N
         return None
     weight = 1.0 if side else FOCUS_WEIGHT[seat.role.focus[vector]]
     bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
-    return figures.title(name), weight, trust * synthesis.clamp(value, bound), side
+    return name, weight, trust * synthesis.clamp(value, bound), side
 
 
 def _sums(

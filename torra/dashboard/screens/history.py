@@ -10,7 +10,7 @@ stands how many ticks it would leave. The list goes on by a cursor and can be ta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +52,7 @@ ONLY_STREAMS: Final = frozenset(("instance", "timeframe"))
 """What a close without a tick has as well: it has no verdict, and nothing was done."""
 
 VETOES: Final = frozenset((DenyReason.GATE_VETO, DenyReason.GATE_CANNOT_OPEN))
+DECLINED: Final = DenyReason.TRADER_DECLINED
 DENIALS: Final = frozenset(DenyReason)
 OPENED: Final = ("OPEN_BUY", "OPEN_SELL", "REVERSE")
 WITHOUT_SOME: Final = ("AGENT_PARTIAL", "LEGACY", "L1_ONLY")
@@ -62,6 +63,7 @@ MARKS: Final[Mapping[str, tuple[str, Callable[[TickKind], bool]]]] = {
     "proposed": ("Proposed", lambda kind: kind.reason == PROPOSED),
     "changed": ("Verdict changed", lambda kind: kind.verdict != kind.l1_verdict),
     "vetoed": ("Vetoed", lambda kind: kind.reason in VETOES),
+    "declined": ("Declined", lambda kind: kind.reason == DECLINED),
     "denied": ("Denied", lambda kind: kind.reason in DENIALS),
     "degraded": ("Agents missing", lambda kind: kind.source in WITHOUT_SOME),
 }
@@ -73,7 +75,8 @@ MEANINGS: Final = {
     "changed": "ticks whose verdict is not the one of the bars alone; those on which agents "
     "changed only the size or the order are in “What agents changed”",
     "vetoed": "ticks on which the gate stopped an opening",
-    "denied": "ticks on which a check stopped an order, the gate's vetoes among them",
+    "declined": "ticks on which the trader declined an opening",
+    "denied": "ticks on which a check stopped an order, vetoes and declines among them",
     "degraded": "ticks on which some agents gave no answer, or all",
 }
 
@@ -106,6 +109,7 @@ ACTIONS: Final = {
 DECIDED: Final = {
     "AGENT_FULL": "the full desk of agents",
     "AGENT_BUDGET": "the budget desk of agents",
+    "AGENT_FIRM": "the firm of agents",
     "AGENT_CUSTOM": "the profile's own agents",
     "AGENT_PARTIAL": "some agents of the desk",
     "LEGACY": "one model in the agents' place",
@@ -358,12 +362,19 @@ def _marks(
         ticks = None
         if counts is not None:
             ticks = sum(counts[kind.id] for kind in here if not word or MARKS[word][1](kind))
+        if word == "declined" and word != asked.mark and not _any_declined(kinds):
+            continue
         found.append(
             Choice(
                 word, label, ticks, word == asked.mark, _address(only=word), MEANINGS.get(word, "")
             )
         )
     return found
+
+
+def _any_declined(kinds: Iterable[TickKind]) -> bool:
+    """Return whether the desk's trader ever declined: other desks have none."""
+    return any(kind.reason == DECLINED for kind in kinds)
 
 
 def _choices(

@@ -32,7 +32,7 @@ from torra.dashboard.record import (
     story_cards,
 )
 from torra.dashboard.record.lessons_used import LessonsUsed
-from torra.dashboard.record.shown import ShownTick, TickLimits
+from torra.dashboard.record.shown import EscalationTold, ShownTick, TickLimits
 from torra.dashboard.screens import watching
 from torra.dashboard.trade import approvals, journal, why, without_tick
 from torra.dashboard.trade.lessons import lesson_address
@@ -172,6 +172,7 @@ def limited(record: ShownTick) -> ShownTick:
         capital=applied.risk.capital,
         risk_per_trade_pct=applied.risk.risk_per_trade_pct,
         max_notional_pct=applied.risk.max_notional_pct,
+        escalation=applied.agents.escalation,
     )
     return record.model_copy(update={"limits": limits})
 
@@ -181,6 +182,7 @@ class _Agents(RecordPart):
 
     timeout_seconds: Number = None
     max_api_cost_per_hour: Number = None
+    escalation: EscalationTold = EscalationTold()
 
 
 class _Risk(RecordPart):

@@ -39,6 +39,8 @@ PHASES: Final = {
     "analysts": "analysts",
     "debate": "debate, round {}",
     "gate": "gate",
+    "decision": "manager and gate",
+    "thesis": "trader, on the opening",
     "fallback": "fallback",
 }
 

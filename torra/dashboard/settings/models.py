@@ -9,7 +9,7 @@ the scope approve, is written to the audit log and is booked in the ledger befor
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from torra.desk.models.report import (
     ModelReport,
     ModelTold,
     SpendingTold,
+    TraderTold,
     VendorTold,
     ticks_that_asked,
 )
@@ -117,6 +118,7 @@ def models() -> str:
         here=told is not None,
         vendors=[_card(row) for row in told["vendors"]] if told else [],
         spending=[_spending(row) for row in told["profiles"]] if told else [],
+        traders=_traders(told["traders"]) if told else [],
         free=told is not None and not any(row["paid"] for row in told["profiles"]),
         usual=sorted({row["provider"] for row in told["profiles"]}) if told else [],
     )
@@ -299,6 +301,12 @@ def _spending(row: SpendingTold) -> SpendingLine:
         day=f"{expected}, at most {_dollars(row['day_most_usd'])} for {row['closes']:,} closes",
         ceiling=_dollars(row["ceiling_usd"]),
     )
+
+
+def _traders(rows: Sequence[TraderTold]) -> list[tuple[str, str]]:
+    """Return each profile whose desk asks a trader, and how often it was asked."""
+    told = [(figures.clean(row["profile"], 60), model_report.trader_line(row)) for row in rows]
+    return [(name, f"{line[:1].upper()}{line[1:]}.") for name, line in told]
 
 
 def _dollars(usd: float) -> str:

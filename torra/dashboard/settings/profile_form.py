@@ -8,12 +8,14 @@ out stays as it is. Nothing is read or stored here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pydantic import JsonValue
 
-from agents.registry import REVIEWER, SCORER, seated
+from agent_config import AgentSettings
+from agents.contracts import Role
+from agents.registry import REVIEWER, SCORER, TRADER, seated
 from torra.config import Profile, SymbolSpec
 from torra.exhibits import figures
 from torra.profiles.book import Checked, SaveResult, SettingFault
@@ -312,16 +314,26 @@ def voices(profile: Profile) -> tuple[list[dict[str, str]], str]:
             "model": figures.clean(agents.model(role.id, role.tier), 120),
             "by": _decided_by(profile, role.id, role.tier),
         }
-        for role in (*roles, *beside)
+        for role in (*roles, *_traders(agents), *beside)
     ]
     return rows, ""
+
+
+def _traders(agents: AgentSettings) -> list[Role]:
+    """Return the trader's role, once for each tier that it may be asked of; [] without one."""
+    if not agents.consulted():
+        return []
+    escalated = replace(TRADER.role, tier="chief", title="trader, escalated")
+    return [TRADER.role, escalated] if "chief" in agents.tiers() else [TRADER.role]
 
 
 def _decided_by(profile: Profile, role_id: str, tier: str) -> str:
     """Return which setting names a role's model."""
     if profile.agents.role_models.get(role_id):
         return f"agents.role_models.{role_id}"
-    tiers = {"quick": "quick_think_model", "deep": "deep_think_model"}
+    tiers = {
+        "quick": "quick_think_model", "deep": "deep_think_model", "chief": "chief_think_model",
+    }  # fmt: skip
     if getattr(profile.agents, tiers[tier]):
         return f"agents.{tiers[tier]}"
     return f"the default of {profile.agents.provider}"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flask import abort, jsonify, url_for
 from flask.typing import ResponseReturnValue
@@ -25,7 +25,8 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import Waiting
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record import reading_patterns, summary
+from torra.dashboard.record import reading_patterns, summary, thesis
+from torra.dashboard.record.shown import EscalationTold
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow
@@ -141,8 +142,8 @@ def api_approvals() -> ResponseReturnValue:
         shape="approvals",
         cells=found.cells,
         version=found.version,
-        waiting=[proposals.told(row, now) for row in database.proposals(limit=WAITING_SHOWN)],
-        decided=[proposals.told(row, now) for row in database.decided_proposals(DECIDED_SHOWN)],
+        waiting=[_told(row, now) for row in database.proposals(limit=WAITING_SHOWN)],
+        decided=[_told(row, now) for row in database.decided_proposals(DECIDED_SHOWN)],
     )
 
 
@@ -171,8 +172,9 @@ def approval(sid: str) -> str:
         panel=proposals.panel(record),
         case=why.case(record, side),
         patterns=reading_patterns.on_approval(record, found.refused),
+        thesis=thesis.shown(record, _escalation(row, record)),
         sums=proposals.sums(record, row.multiplier),
-        chips=list(proposals.GROUPS),
+        chips=proposals.groups(record),
         currency=found.currency,
         over=price_lines.LINES,
         cited=price_lines.cited(record),
@@ -189,7 +191,7 @@ def api_approval(sid: str) -> ResponseReturnValue:
         shape="approval",
         cells=found.cells,
         version=found.version,
-        proposal=proposals.told(found.stored, backing().now()),
+        proposal=_told(found.stored, backing().now()),
         now=proposals.foreseen(found.preview, found.trouble),
     )
 
@@ -226,6 +228,13 @@ def row_of(record: TickRecord) -> ProposalRow | None:
 
 
 # --- details --------------------------------------------------------------------------------------
+
+
+def _told(row: dict[str, Any], now: datetime) -> dict[str, JsonValue]:
+    """Return a stored proposal as plain JSON, with what its trader wrote."""
+    from torra.tick.approval import thesis_of  # noqa: PLC0415  a page alone must not load the desk
+
+    return proposals.told(row, now, thesis_of(row, backing().database))
 
 
 def _glance(row: ProposalRow) -> Waiting:
@@ -333,7 +342,7 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
     cells |= without_agents.line(row, record, without_agents.Terms(levels, profile, spec))
     if waits:
         cells |= proposals.head(preview, trouble, DIGITS if spec is None else spec.digits)
-        cells |= {"p.left": proposals.left(_seconds_left(row))} | proposals.chips(preview)
+        cells |= {"p.left": proposals.left(_seconds_left(row))} | proposals.chips(preview, record)
     if typing:
         cells |= proposals.typed(preview)
     outcome = (preview.state, preview.reason) if preview else ("", trouble)
@@ -351,7 +360,7 @@ def _proposal(sid: str, strip: Cells) -> ShownProposal:
         version=" ".join((standing, figures.clean(row.reason, 100), *outcome, went)),
         preview=preview,
         trouble=trouble,
-        checks=proposals.every_check(preview),
+        checks=proposals.every_check(preview, record),
         typing=typing,
         channel=instance.channel if instance else "",
         currency=currency,
@@ -405,6 +414,14 @@ def _record(row: ProposalRow) -> TickRecord:
 
     key = TickKey(row.instance, row.timeframe, parse(row.bar_time))
     return TickRecord.read(backing().database.tick(key))
+
+
+def _escalation(row: ProposalRow, record: TickRecord) -> EscalationTold | None:
+    """Return by which rule the trader's tier was chosen; None where the profile has changed."""
+    profile = _terms(row)[1]
+    if profile is None or profile.digest() != record.profile:
+        return None
+    return EscalationTold.read(profile.agents.escalation.model_dump())
 
 
 def _digits(row: ProposalRow) -> int:

@@ -27,8 +27,8 @@ from torra.dashboard.view.rendering import backing, desk_view, page, state, tick
 from torra.errors import ConfigError
 from torra.exhibits import figures, lesson_words
 from torra.exhibits.figures import Mark
-from torra.exhibits.lesson_words import FactShown, WordsShown
-from torra.lessons.lesson import KINDS, Lesson, LessonFacts
+from torra.exhibits.lesson_words import FactShown, ThesisTold, WordsShown
+from torra.lessons.lesson import KINDS, Lesson, LessonFacts, Thesis
 from torra.money.open_positions import PAPER
 from torra.store.standings import WarmUps
 
@@ -55,6 +55,8 @@ FREE: Final = ("symbol", "instance", "author")
 """What it can be narrowed to by any word."""
 
 VETOED: Final = Mark("⊘", "vetoed", "warn")
+DECLINED: Final = Mark("⊘", "declined", "warn")
+"""Marks of an opening that the gate took away, or the trader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class LessonShown:
     veto: str
     facts: tuple[FactShown, ...]
     words: tuple[WordsShown, ...]
+    thesis: ThesisTold | None
     signal: str
     opened: str
     ticks: tuple[TickTold, ...]
@@ -170,11 +173,12 @@ def shown_of(found: Sequence[Lesson], behind: Backing) -> list[LessonShown]:
                 number=lesson.number,
                 address=lesson_address(lesson.number),
                 headline=lesson_words.headline(facts, money),
-                vetoed=VETOED if facts.kind == "vetoed" else None,
+                vetoed=_mark_of(facts),
                 warm_up=trade_rows.WARM_UP if _in_warm_up(facts, warmed) else None,
                 veto=lesson_words.verdict_on_veto(facts),
                 facts=lesson_words.figures_of(facts, money),
                 words=tuple(map(lesson_words.spoken, lesson.words)),
+                thesis=lesson_words.thesis(facts),
                 signal=url_for(".signal", sid=facts.sid) if signal.sid else "",
                 opened=_opened(facts),
                 ticks=tuple(map(_tick, ticks[:TICKS])),
@@ -188,6 +192,21 @@ def of_trade(sid: str) -> LessonShown | None:
     """Return the lesson of a trade; None while there is none."""
     found = backing().database.lesson(sid)
     return shown_of([found], backing())[0] if found else None
+
+
+def written_of(sid: str) -> Thesis | None:
+    """Return what the trader wrote of an opening, as it is stored; None where it wrote nothing."""
+    seen = backing().database.situation(sid)
+    return seen.thesis if seen else None
+
+
+def thesis_of(sid: str, timeframe: str) -> ThesisTold | None:
+    """Return what the trader wrote of an opening, beside what came of it; None without it."""
+    known = backing().database.lesson(sid)
+    if known:
+        return lesson_words.thesis(known.facts)
+    told = written_of(sid)
+    return told and lesson_words.thesis_told(told, timeframe)
 
 
 def lesson_address(number: int) -> str:
@@ -234,6 +253,12 @@ def _readers(agents: AgentSettings) -> list[str]:
 def _in_warm_up(facts: LessonFacts, warmed: WarmUps) -> bool:
     close = facts.bar_time + duration(facts.timeframe)
     return warmed.has(facts.instance, facts.timeframe, close)
+
+
+def _mark_of(facts: LessonFacts) -> Mark | None:
+    if facts.kind != "vetoed":
+        return None
+    return DECLINED if facts.declined else VETOED
 
 
 def _opened(facts: LessonFacts) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
+from agent_config import TRADER_ID
 from agents.contracts import ADJUSTMENT_BOUND
 from torra.clock import parse
 from torra.config import Profile, SymbolSpec
@@ -24,10 +25,12 @@ from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.record.arithmetic import DecisionStep, Step
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED
+from torra.dashboard.record.thesis import Judged
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, BarSpan, Cell, Mark, cell
+from torra.lessons.lesson import Thesis
 from torra.tick.tick_record import GATE, AgreementTold, TickRecord
 from torra.verdict.deny_reasons import DENIALS, DenyReason
 from torra.verdict.order_levels import Levels
@@ -48,9 +51,13 @@ STATES: Final = {
 SIGNS: Final = {"ok": ("✓", "note"), "failed": ("✗", "alert"), "not asked": ("·", "flat")}
 CHANGED: Final = "POSITION_CHANGED"
 
+TRADER: Final = "Trader"
+"""The chip of a desk that asks a trader."""
+
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Desk": ("TRADING_HALTED", "TRADING_REDUCING"),
     "Gate": ("GATE_VETO", "GATE_CANNOT_OPEN"),
+    TRADER: ("TRADER_DECLINED",),
     "Fresh": ("STALE_BAR", "STALE_SCORE", "DUPLICATE_SIGNAL", CHANGED),
     "Market": ("CLOCK_SKEW", "MARKET_CLOSED", "SPREAD"),
     "Price": ("PRICE_COLLAR",),
@@ -237,9 +244,14 @@ def _gone(preview: Preview) -> bool:
 # --- 2: the risk strip ----------------------------------------------------------------------------
 
 
-def chips(preview: Preview | None) -> Cells:
+def chips(preview: Preview | None, record: TickRecord) -> Cells:
     """Return a chip for each group of checks: agreed, objecting with its rules, or not asked."""
-    return {f"chip.{name}": _chip(name, rules, preview) for name, rules in GROUPS.items()}
+    return {f"chip.{name}": _chip(name, GROUPS[name], preview) for name in groups(record)}
+
+
+def groups(record: TickRecord) -> list[str]:
+    """Return the chips of a proposal: the trader's only where the desk asks one."""
+    return [name for name in GROUPS if name != TRADER or record.company is not None]
 
 
 def _chip(name: str, rules: Sequence[str], preview: Preview | None) -> Cell:
@@ -261,10 +273,12 @@ class CheckLine:
     meaning: str
 
 
-def every_check(preview: Preview | None) -> list[CheckLine]:
+def every_check(preview: Preview | None, record: TickRecord) -> list[CheckLine]:
     """Return each check with its outcome and its meaning, for the disclosure."""
-    lines = []
+    lines, asked = [], {rule for name in groups(record) for rule in GROUPS[name]}
     for rule, outcome in (preview.checks if preview else {}).items():
+        if rule in GROUPS[TRADER] and rule not in asked:
+            continue
         glyph, tone = SIGNS[outcome]
         lines.append(CheckLine(rule, Mark(glyph, outcome, tone), MEANINGS.get(rule, "")))
     return lines
@@ -335,12 +349,14 @@ class SeatLine:
     ruling: str
     silent: bool
     leans: bool
+    judged: Judged | None = None
 
 
 def panel(record: TickRecord) -> list[SeatLine]:
     """Return a row for each agent: whether it answered, its lean, its trust, one sentence."""
     stances = leanings(record.deliberation)
-    people = reasoning.people(record)
+    # the trader has a block of its own
+    people = [one for one in reasoning.people(record) if one["name"] != TRADER_ID]
     limit = SENTENCE if len(people) <= SMALL_DESK else SHORT_SENTENCE
     known = {figures.title(name): value for name, value in stances.items()}
     gate = figures.title(GATE)
@@ -371,6 +387,7 @@ def _seat(
         ruling=f"× {ruling['multiplier']}" if ruling else "",
         silent=not spoke,
         leans=spoke and stance is not None,
+        judged=person["judged"],
     )
 
 
@@ -415,8 +432,10 @@ def sums(record: TickRecord, multiplier: float | None) -> ProposalSteps:
 # --- as JSON --------------------------------------------------------------------------------------
 
 
-def told(row: Mapping[str, JsonValue], now: datetime) -> dict[str, JsonValue]:
-    """Return a stored proposal as plain JSON."""
+def told(
+    row: Mapping[str, JsonValue], now: datetime, thesis: Thesis | None = None
+) -> dict[str, JsonValue]:
+    """Return a stored proposal as plain JSON, with its thesis where it has one."""
     names = (
         "sid", "instance", "symbol", "timeframe", "bar_time", "verdict", "action", "price", "atr",
         "multiplier", "created_at", "expires", "reason", "decided_at",
@@ -424,7 +443,8 @@ def told(row: Mapping[str, JsonValue], now: datetime) -> dict[str, JsonValue]:
     found = {name: row[name] for name in names}
     state = standing(ProposalRow.read(row), now)
     # None for orders that cannot be read: the others of the list are told all the same
-    return {**found, "state": state, "drafts": json_of(row["drafts"])}
+    known = {**found, "state": state, "drafts": json_of(row["drafts"])}
+    return {**known, "thesis": thesis.as_dict()} if thesis else known
 
 
 def foreseen(preview: Preview | None, trouble: str) -> dict[str, JsonValue]:

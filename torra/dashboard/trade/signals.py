@@ -208,6 +208,7 @@ def signal(sid: str) -> str:
         headline=journal.headline(row, digits, backing().currency(row.bridge or PAPER)),
         written=backing().database.trade_note(sid),
         lesson=lessons.of_trade(sid),
+        why_made=lessons.thesis_of(sid, row.timeframe),
         over=price_lines.LINES,
         settles=row.state in SENT,
         advice=trade_rows.ADVICE["UNKNOWN"],
@@ -225,6 +226,7 @@ def api_signal(sid: str) -> ResponseReturnValue:
         events=found.events,
         closes=found.closes,
         opening=found.opening,
+        **({"thesis": told.as_dict()} if (told := lessons.written_of(sid)) else {}),
     )
 
 

@@ -8,13 +8,14 @@ worst case that is set aside before it. Nothing is asked of a vendor and nothing
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
-from agent_config import GATE_ID, MODELS, VENDORS, AgentSettings, route
-from agents.registry import REVIEWER, seated
+from agent_config import GATE_ID, MODELS, MODES, TRADER_ID, VENDORS, AgentSettings, route
+from agents.registry import REVIEWER, TRADER, seated
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
@@ -26,12 +27,24 @@ from torra.providers.vendors.addresses import key_sign
 from torra.providers.vendors.capabilities import warning
 from torra.tick.ladder import tick_worst_case
 from torra.tick.spending import HOUR
+from torra.tick.tick_record import PROPOSED
+from torra.verdict.deny_reasons import DenyReason
 
 DAY: Final = timedelta(days=1)
 DECIMALS: Final = 6
 
 BESIDE: Final = frozenset((ROLE.id, REVIEWER.id))
 """Roles that are asked beside the ticks."""
+
+OPENINGS: Final = frozenset(("OPEN_BUY", "OPEN_SELL", "REVERSE"))
+ALMOST: Final = frozenset((PROPOSED, DenyReason.TRADER_DECLINED.value))
+"""Actions that open, and reasons of a HOLD that would have."""
+
+WITHOUT_TRADER: Final = frozenset(row.complete for row in MODES.values() if not row.consults)
+"""Sources of ticks whose desk asks no trader."""
+
+OPENINGS_READ: Final = 200
+"""Newest openings of a profile of which the trader's part is counted."""
 
 TITLES: Final = {
     "anthropic": "Anthropic",
@@ -95,6 +108,21 @@ class SpendingTold(TypedDict):
     day_most_usd: float
 
 
+class TraderTold(TypedDict):
+    """How often a profile's trader was asked, of its newest `openings`, made or declined.
+
+    `escalated` were asked of the chief tier, `declined` it would not make, `without` have no answer
+    of it.
+    """
+
+    profile: str
+    openings: int
+    asked: int
+    escalated: int
+    declined: int
+    without: int
+
+
 class ModelReport(TypedDict):
     """The whole report, as `torra models --json` prints it."""
 
@@ -102,6 +130,7 @@ class ModelReport(TypedDict):
     currency: str
     vendors: list[VendorTold]
     profiles: list[SpendingTold]
+    traders: list[TraderTold]
 
 
 def report(
@@ -127,7 +156,14 @@ def report(
                   environment, now)
         for name, one in profiles.items()
     ]  # fmt: skip
-    return {"at": iso(now), "currency": "USD", "vendors": vendors, "profiles": told}
+    traders = [
+        _trader(name, {item.id for item in every if item.profile == name}, database)
+        for name, one in profiles.items()
+        if one.agents.consulted()
+    ]
+    return {
+        "at": iso(now), "currency": "USD", "vendors": vendors, "profiles": told, "traders": traders,
+    }  # fmt: skip
 
 
 def run(home: Path, environment: Mapping[str, str]) -> ModelReport:
@@ -149,7 +185,20 @@ def table(document: ModelReport) -> str:
         "\n".join(line for vendor in document["vendors"] for line in _lines(vendor))
         + "\n\n"
         + ("\n".join(spending_line(row) for row in document["profiles"]))
+        + "".join(f"\nprofile {row['profile']}: {trader_line(row)}" for row in document["traders"])
     )
+
+
+def trader_line(row: TraderTold) -> str:
+    """Return how often a trader was asked, of which tier, and what it declined, in a sentence."""
+    if not row["openings"]:
+        return "the trader was not asked yet: no opening stood"
+    of = "1 opening" if row["openings"] == 1 else f"the newest {row['openings']} openings"
+    share = f" ({row['escalated'] / row['asked']:.0%})" if row["asked"] else ""
+    parts = [f"{row['escalated']} on the chief tier{share}", f"{row['declined']} declined"]
+    if row["without"]:
+        parts.append(f"{row['without']} without its answer")
+    return f"of {of} the trader was asked about {row['asked']}: {', '.join(parts)}"
 
 
 def spending_line(row: SpendingTold) -> str:
@@ -251,6 +300,10 @@ def _routes(agents: AgentSettings) -> list[tuple[str, str]]:
         roles = [seat.role for seat in seated(agents)]
     except ValueError:
         roles = []
+    if agents.consulted():
+        roles.append(TRADER.role)
+        if "chief" in agents.tiers():
+            roles.append(replace(TRADER.role, tier="chief", title="trader, escalated"))
     if agents.memory.review == "model":
         roles.append(REVIEWER)
     told = [(role.title, agents.model(role.id, role.tier)) for role in roles]
@@ -269,6 +322,30 @@ def _by_model(
             usd, calls = found.get(key, (0.0, 0))
             found[key] = (usd + row["usd"], calls + row["calls"])
     return found
+
+
+# --- the trader ---------------------------------------------------------------------------------
+
+
+def _trader(name: str, instances: Collection[str], database: Database | None) -> TraderTold:
+    """Return how often a profile's trader was asked, of the newest openings of its instances."""
+    kinds = database.tick_kinds() if database else []
+    wanted = [
+        kind.id
+        for kind in kinds
+        if kind.instance in instances
+        and kind.source not in WITHOUT_TRADER
+        and (kind.action in OPENINGS or kind.reason in ALMOST)
+    ]
+    told = database.consultations(wanted, limit=OPENINGS_READ) if database and wanted else []
+    return {
+        "profile": name,
+        "openings": len(told),
+        "asked": sum(bool(one.tier) for one in told),
+        "escalated": sum(one.tier == "chief" for one in told),
+        "declined": sum(one.declined for one in told),
+        "without": sum(bool(one.failure) for one in told),
+    }
 
 
 # --- money ----------------------------------------------------------------------------------------
@@ -322,6 +399,8 @@ def _day(database: Database | None, profile: str, now: datetime) -> tuple[float,
     for row in rows:
         calls[row["role"]] = calls.get(row["role"], 0) + row["calls"]
     usd = math.fsum(row["usd"] for row in rows)
+    # a trader is asked where an opening would stand, and no tick hangs on it
+    calls.pop(TRADER_ID, None)
     return usd, calls.get(GATE_ID) or min(calls.values(), default=0)
 
 

@@ -40,13 +40,14 @@ from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.providers.registry import Provider
+from torra.tick import thesis_words
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.record import TickResult
 from torra.tick.sentence import told
 from torra.tick.spending import Purse
-from torra.tick.tick_record import LEAN_AGAINST, Outside, PanelTold, TickRecord
+from torra.tick.tick_record import LEAN_AGAINST, DebateRecord, Outside, PanelTold, TickRecord
 from torra.time_limit import SHARE_SECONDS
 from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
@@ -248,6 +249,8 @@ def _tick(
         "abstained": _abstained(said),
         "failures": _failures(stored),
         "flags": [*outcome.record["flags"], *said.get("flags", [])],
+        **({"consulted": said["consulted"]} if said.get("consulted") else {}),
+        "firm": thesis_words.rows(DebateRecord.read(said), outcome.record["flags"], timeframe),
     }
 
 
@@ -392,7 +395,8 @@ def document(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document that --json prints."""
     # Where no lesson was known there is none, as in the record.
     lessons = {"lessons": record["lessons"]} if record.get("lessons") else {}
-    return {key: record[key] for key in DOCUMENT_KEYS} | lessons
+    firm = {"consulted": record["consulted"]} if record.get("consulted") else {}
+    return {key: record[key] for key in DOCUMENT_KEYS} | lessons | firm
 
 
 def table(record: Mapping[str, Any]) -> str:
@@ -495,6 +499,7 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
     }
     if told := _convictions(record):
         rows["conviction"] = told
+    rows |= record.get("firm", {})
     if degraded := [flag for flag in record["flags"] if flag.startswith("degraded:")]:
         rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"
     rows |= _outside(record)

@@ -1,0 +1,303 @@
+"""Tick and approval of a firm: the thesis, who wrote it, what would end it, the manager's word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.contracts import GateReason
+from agents.registry import SCORER
+from tests.cases import cases
+from tests.doubles.page_reader import Page, check_structure
+from tests.worlds import firm_ticks
+from tests.worlds.desk_pages import Pages
+from tests.worlds.desks import START
+from tests.worlds.hostile_texts import MARKUP
+from torra.config import Profile, validate
+from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
+from torra.dashboard.record.shown import EscalationTold, ShownTick
+from torra.dashboard.screens import watched
+from torra.dashboard.settings import profile_form
+from torra.desk.models import report
+from torra.tick import approval, sentence, thesis_words
+from torra.tick.tick_record import UNFORESEEN, TickRecord
+from torra.trading import by_hand
+
+SCRIPT = MARKUP["script"]
+TICK = f"/symbol/{firm_ticks.INSTANCE}/{firm_ticks.TIMEFRAME}/{firm_ticks.BAR}"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    return firm_ticks.lived(tmp_path_factory.mktemp("firm"))
+
+
+def read(pages: Pages, address: str) -> Page:
+    return Page(pages.text(address))
+
+
+def stored(case: str = "written", **changes: Any) -> TickRecord:
+    return TickRecord.read({**firm_ticks.record(case), **changes})
+
+
+def test_a_tick_tells_its_thesis_who_wrote_it_and_what_would_end_it(pages: Pages) -> None:
+    page = read(pages, TICK)
+    check_structure(page)
+    for words in (
+        firm_ticks.CLAIM, firm_ticks.RISK, "a close below", "the last low, in the next 12 bars",
+        "at most 16 bars (4 hours)", "Trader, scripted-1, chief tier",
+        "escalated to the chief tier: conviction 0.96, from 0.75 on", "✎ written",
+    ):  # fmt: skip
+        assert words in page.text
+
+
+def test_a_tick_tells_the_managers_verdict_and_what_each_case_weighs(pages: Pages) -> None:
+    page = read(pages, TICK)
+    assert firm_ticks.VERDICT in page.text
+    assert "Bull researcher × 0.80" in page.text
+    assert "Bear researcher × 0.40" in page.text
+    assert "Manager and gate" in page.text
+    assert "Rules first" in page.text
+    assert "16 bars" in page.text
+
+
+def test_the_sums_of_a_firm_come_out_with_the_managers_weights() -> None:
+    for case in ("written", "declined", "silent", "alone"):
+        assert arithmetic.failed_checks(stored(case)) == []
+    rows = {row["name"]: row["note"] for row in arithmetic.steps(stored())}
+    assert "weight 0.80" in rows["Bull researcher"]
+    assert "Research manager" not in rows
+    assert "Trader" not in rows
+    chart = waterfall.score_charts(stored())[0]
+    names = [row["name"] for row in chart["rows"]]
+    assert "Bull × 0.80" in names
+    assert "Side left out" not in names
+    assert "Cut at a bound" not in names
+
+
+def test_without_a_manager_both_cases_count_in_full() -> None:
+    told = stored("alone")
+    assert thesis.weights(told.deliberation) == {}
+    assert "Bull researcher" in [row["name"] for row in waterfall.score_charts(told)[0]["rows"]]
+
+
+def test_a_decline_is_told_as_the_traders() -> None:
+    told = stored("declined")
+    assert told.reason == "TRADER_DECLINED"
+    assert "as the trader declined it (volatility is high):" in sentence.told(told)
+    shown = thesis.shown(told)
+    assert shown is not None
+    assert shown.mark.word == "declined"
+    assert shown.why == "The trader declined it: volatility is high."
+    assert (shown.ends, shown.bars) == ((), "")
+    assert shown.claim == firm_ticks.CLAIM
+
+
+def test_an_opening_without_a_thesis_says_why() -> None:
+    shown = thesis.shown(stored("silent"))
+    assert shown is not None
+    assert shown.mark.word == "no thesis"
+    assert shown.why == "The trader's answer could not be read."
+    for failure in ("deadline", "budget", "timeout", "something_new"):
+        why = thesis_words.why_without(failure)
+        assert why[0].islower()
+        assert "_" not in why
+    unforeseen = thesis.shown(stored(deliberation={}, flags=[UNFORESEEN]))
+    assert unforeseen is not None
+    assert unforeseen.mark.word == "not asked"
+    assert "not foreseen" in unforeseen.why
+    assert thesis.shown(stored(deliberation={}, flags=[])) is None
+
+
+def test_a_thesis_of_agents_that_look_on_says_that_it_did_not_count() -> None:
+    told = firm_ticks.record("declined")
+    shadowed = {**told["deliberation"], "flags": ["shadow"]}
+    shown = thesis.shown(stored("declined", deliberation=shadowed))
+    assert shown is not None
+    assert shown.note == "Shadow: recorded, not counted."
+
+
+@cases(
+    ("tier", "conviction", "when", "at", "says"),
+    [
+        ("chief", 0.82, "conviction", 0.75,
+         "escalated to the chief tier: conviction 0.82, from 0.75 on"),
+        ("chief", 0.5, "pivotal", 0.75,
+         "escalated to the chief tier: the agents alone decided the verdict"),
+        ("chief", 0.82, None, None, "escalated to the chief tier: conviction 0.82"),
+        ("deep", 0.6, "conviction", 0.75, "not escalated: conviction 0.60, below 0.75"),
+        ("deep", 0.6, "off", 0.75, ""),
+        ("chief", None, None, None, "escalated to the chief tier: conviction not recorded"),
+    ],
+)  # fmt: skip
+def test_an_escalation_names_its_rule(
+    tier: str, conviction: float | None, when: str | None, at: float | None, says: str
+) -> None:
+    assert thesis_words.escalated(tier, conviction, when, at) == says
+
+
+def test_every_code_of_a_decline_fits_the_ticks_sentence() -> None:
+    told = firm_ticks.record("declined")
+    for code in GateReason:
+        asked = told["deliberation"]["consulted"]
+        report = {**asked["report"], "decline_code": str(code)}
+        changed = {**told["deliberation"], "consulted": {**asked, "report": report}}
+        said = sentence.told(stored("declined", deliberation=changed, sentence=None))
+        assert "the trader declined it" in said
+        assert len(said.split()) <= sentence.MOST_WORDS
+        assert str(code) == "NONE" or str(code) not in said
+
+
+def test_a_latched_side_at_a_firm_is_not_told_as_the_gates() -> None:
+    held = {"reason": "GATE_VETO", "denied": ["GATE_VETO"], "sentence": None, "signals": []}
+    said = sentence.told(stored("declined", **held))
+    assert "as an earlier veto or decline still holds" in said
+    assert "the gate's veto" in sentence.told(stored("declined", **held, company=None))
+
+
+def test_an_approval_tells_the_thesis_and_the_managers_word(pages: Pages) -> None:
+    (row,) = pages.database.proposals(limit=5)
+    page = read(pages, f"/approvals/{row['sid']}")
+    check_structure(page)
+    for words in (
+        firm_ticks.CLAIM, firm_ticks.RISK, "What would end it", "Written by",
+        "escalated to the chief tier: conviction 0.96, from 0.75 on",
+        "Bull × 0.80, Bear × 0.40.", "✓ Trader",
+    ):  # fmt: skip
+        assert words in page.text
+    assert page.text.index(firm_ticks.CLAIM) < page.text.index("Why not")
+    told = pages.json(f"/api/v1/approvals/{row['sid']}")
+    assert told["proposal"]["thesis"]["claim"] == firm_ticks.CLAIM
+    assert told["proposal"]["thesis"]["tier"] == "chief"
+
+
+def test_what_a_trader_writes_is_text_on_every_page(tmp_path: Path) -> None:
+    def attack(request: Any) -> dict[str, Any]:
+        return firm_ticks.thesis(request, claim=f"RSI is 61 {SCRIPT}", risks=[SCRIPT])
+
+    hostile = firm_ticks.lived(tmp_path, {"trader": attack})
+    (row,) = hostile.database.proposals(limit=5)
+    for address in (TICK, f"/approvals/{row['sid']}"):
+        assert SCRIPT not in hostile.text(address)
+        assert "alert(" in hostile.text(address), "the attack stood in the answer"
+
+
+def test_a_desk_without_a_trader_has_no_thesis_anywhere(tmp_path: Path) -> None:
+    plain = {**firm_ticks.FIRM, "agents": {"mode": "budget"}}
+    pages = firm_ticks.lived(tmp_path, profile=plain)
+    (row,) = pages.database.proposals(limit=5)
+    for address in (TICK, f"/approvals/{row['sid']}"):
+        page = read(pages, address)
+        assert "Thesis" not in page.text
+        assert "Trader" not in page.text
+        assert "TRADER_DECLINED" not in page.text
+        assert "Horizon" not in page.text
+
+
+def test_the_rule_of_an_escalation_is_that_of_the_ticks_profile() -> None:
+    rule = EscalationTold.read({"when": "pivotal", "at": 0.75})
+    shown = thesis.shown(stored(), rule)
+    assert shown is not None
+    assert shown.tier == "escalated to the chief tier: the agents alone decided the verdict"
+
+
+def test_models_tell_the_traders_seats_and_how_often_it_was_asked(pages: Pages) -> None:
+    told = pages.json("/api/v1/models")
+    (row,) = told["traders"]
+    counted = {
+        name: row[name] for name in ("openings", "asked", "escalated", "declined", "without")
+    }
+    assert counted == {"openings": 1, "asked": 1, "escalated": 1, "declined": 0, "without": 0}
+    said = "Of 1 opening the trader was asked about 1: 1 on the chief tier (100%), 0 declined."
+    assert said in pages.text("/models")
+    paid = validate(Profile, {"agents": {"mode": "firm", "provider": "anthropic"}}, "a test")
+    asked = report.listed("anthropic", {"gold": paid})
+    assert asked["claude-opus-5-5"] == ["gold: trader, escalated"]
+    assert "gold: trader" in asked["claude-sonnet-5-5"]
+    off = validate(
+        Profile,
+        {"agents": {"mode": "firm", "provider": "anthropic", "escalation": {"when": "off"}}},
+        "a test",
+    )
+    assert "claude-opus-5-5" not in report.listed("anthropic", {"gold": off})
+    rows, _ = profile_form.voices(paid)
+    titles = [one["role"] for one in rows]
+    assert titles[-3:] == ["trader", "trader, escalated", SCORER.title]
+
+
+def test_a_trader_that_is_seldom_asked_makes_no_tick_fewer() -> None:
+    class Ledger:
+        def ledger_sums(self, *_: Any) -> list[dict[str, Any]]:
+            return [
+                {"role": "technical", "usd": 0.1, "calls": 9},
+                {"role": "trader", "usd": 0.1, "calls": 1},
+            ]
+
+    usd, ticks = report._day(Ledger(), "gold", START)  # type: ignore[arg-type]
+    assert (round(usd, 2), ticks) == (0.2, 9)
+
+
+def test_a_tick_on_the_terminal_tells_manager_and_thesis() -> None:
+    told = stored()
+    rows = thesis_words.rows(told.deliberation, told.flags, "M15")
+    assert rows["manager"] == (
+        f"LONG, high confidence; bear x 0.40, bull x 0.80: {firm_ticks.VERDICT}"
+    )
+    assert rows["thesis"] == (
+        "for the BUY, at most 16 bars (4 hours), escalated to the chief tier: conviction 0.96: "
+        f"{firm_ticks.CLAIM}"
+    )
+    assert rows["ends by"].startswith("a close below")
+    declined = stored("declined")
+    rows = thesis_words.rows(declined.deliberation, declined.flags, "M15")
+    assert rows["thesis"].startswith("the trader declined the BUY, as volatility is high: ")
+    assert "ends by" not in rows
+    silent = stored("silent")
+    rows = thesis_words.rows(silent.deliberation, silent.flags, "M15")
+    assert rows["thesis"] == "none, as the trader's answer could not be read"
+    alone = stored("alone", deliberation={})
+    assert thesis_words.rows(alone.deliberation, [UNFORESEEN], "M15")["thesis"].startswith(
+        "the tra"
+    )
+    assert thesis_words.rows(alone.deliberation, [], "M15") == {}
+
+
+def test_the_commands_tell_a_proposals_thesis(pages: Pages) -> None:
+    (row,) = pages.database.proposals(limit=5)
+    told = approval.told(row, approval.thesis_of(row, pages.database))
+    assert told["thesis"]["claim"] == firm_ticks.CLAIM
+    assert told["thesis"]["bars"] == 16
+    assert firm_ticks.CLAIM in by_hand._proposal_line(told)
+    assert "thesis" not in approval.told(row)
+    assert "words" not in by_hand._proposal_line(approval.told(row))
+
+
+def test_the_stages_of_a_firm_are_named_while_they_run() -> None:
+    asked = [
+        {"seq": number, "event": "agent_start", "at": "2026-01-05T10:00:00Z",
+         "payload": {"agent": agent, "phase": phase, "round": 1}}
+        for number, (agent, phase) in enumerate(
+            [("research_manager", "decision"), ("risk_gate", "decision"), ("trader", "thesis")], 1
+        )
+    ]  # fmt: skip
+    shown = watched.follow(map(watched.DebateEvent.read, asked), ["research_manager"], START)
+    where = {one["name"]: one["where"] for one in shown["agents"]}
+    assert where == {
+        "research_manager": "manager and gate",
+        "risk_gate": "manager and gate",
+        "trader": "trader, on the opening",
+    }
+    assert shown["stage"] == "trader, on the opening"
+
+
+def test_who_is_against_a_side_may_be_the_manager() -> None:
+    told = firm_ticks.record()
+    reports = [
+        {**one, "winner": "SHORT"} if one["agent_id"] == "research_manager" else one
+        for one in told["deliberation"]["reports"]
+    ]
+    record = ShownTick.read({**told, "deliberation": {**told["deliberation"], "reports": reports}})
+    assert "Research manager" in story_cards.who(record, "BUY")
+    assert "Research manager" not in story_cards.who(ShownTick.read(told), "BUY")

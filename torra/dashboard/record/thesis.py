@@ -1,0 +1,167 @@
+"""What a firm adds to a tick: the manager's verdict on both cases, and the trader's thesis.
+
+`shown` tells of an opening that the trader was asked about, declined, or could not be asked about;
+a tick without such an opening, or of a desk without a trader, has none. `judged` tells what the
+manager made of bull and bear. Words of models pass through `figures.clean`; who wrote them, on
+which tier and why stand beside them, made by code. Pure functions; nothing raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agents.contracts import WINNERS
+from torra.dashboard.record.shown import NOT_COUNTED, EscalationTold
+from torra.exhibits import figures
+from torra.exhibits.figures import Mark
+from torra.tick import thesis_words
+from torra.tick.tick_record import (
+    UNFORESEEN,
+    ConsultedRecord,
+    DebateRecord,
+    ReportRecord,
+    StoredCall,
+    TickRecord,
+)
+
+State = Literal["written", "declined", "none", "unforeseen"]
+
+MARKS: Final[Mapping[State, Mark]] = {
+    "written": Mark("✎", "written", "note"),
+    "declined": Mark("⊘", "declined", "alert"),
+    "none": Mark("○", "no thesis", "warn"),
+    "unforeseen": Mark("○", "not asked", "flat"),
+}
+"""What became of a thesis, with its mark."""
+
+NOBODY: Final = Mark("■", "neither", "flat")
+LONGEST: Final = 400
+"""Most characters of a point, an end or a risk."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThesisShown:
+    """A thesis for a page; `why` says why there is none, or why the opening was declined.
+
+    `about` is what it is about, `who` wrote it, `tier` by which rule its models were asked; `ends`
+    are closes that would end the trade, `bars` how long it is to take. `note` says how it counted.
+    """
+
+    mark: Mark
+    about: str
+    why: str
+    who: str
+    tier: str
+    claim: str = ""
+    ends: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
+    bars: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A manager's verdict: whose case it finds the stronger one, and how much each case weighs."""
+
+    winner: Mark
+    weights: tuple[tuple[str, str], ...]
+
+
+def shown(record: TickRecord, rule: EscalationTold | None = None) -> ThesisShown | None:
+    """Return the thesis of a tick's opening, or why there is none; None where none was due."""
+    asked, told = record.deliberation.consulted, rule or EscalationTold()
+    if not asked:
+        unforeseen = UNFORESEEN in record.flags
+        return _without("unforeseen", "", thesis_words.UNFORESEEN_WORDS) if unforeseen else None
+    tier = thesis_words.escalated(asked.tier, asked.conviction, told.when, told.at)
+    if not asked.report:
+        why = figures.clean(thesis_words.why_without(asked.failure), 200)
+        return _without("none", _about(asked, record), why, tier)
+    return _written(asked, asked.report, record, tier)
+
+
+def judged(said: ReportRecord) -> Judged | None:
+    """Return a manager's verdict; None of anybody else's report."""
+    winner = said.winner or ""
+    if winner not in WINNERS:
+        return None
+    mark = figures.mark(winner) if WINNERS[winner] else NOBODY
+    return Judged(
+        mark,
+        tuple(
+            (figures.title(name), f"× {figures.plain(value, 2)}")
+            for name, value in said.weights.items()
+        ),
+    )
+
+
+def horizon(said: ReportRecord, timeframe: str | None) -> str:
+    """Return the time that a report speaks for; "" where it names none."""
+    if said.horizon_bars:
+        return thesis_words.bars_long(said.horizon_bars, timeframe)
+    return thesis_words.HORIZONS.get(said.horizon or "", "")
+
+
+def weights(deliberation: DebateRecord) -> dict[str, float]:
+    """Return how much a manager lets each case weigh, 0 to 1; {} without a manager."""
+    manager = deliberation.manager
+    told = {} if manager is None else manager.weights
+    return {name: max(0.0, min(1.0, one)) for name, one in told.items() if one is not None}
+
+
+def _without(state: State, about: str, why: str, tier: str = "") -> ThesisShown:
+    return ThesisShown(MARKS[state], about, f"{why[:1].upper()}{why[1:]}.", "", tier)
+
+
+def _written(
+    asked: ConsultedRecord, said: ReportRecord, record: TickRecord, tier: str
+) -> ThesisShown:
+    declined = said.declined
+    reason = thesis_words.why_declined(said.decline_code) or "it judges so itself"
+    return ThesisShown(
+        mark=MARKS["declined" if declined else "written"],
+        about=_about(asked, record),
+        why=f"The trader declined it: {reason}." if declined else "",
+        who=_author(asked, record.made_calls),
+        tier=tier,
+        claim=figures.clean(said.said, LONGEST),
+        # of what is not made nothing can end
+        ends=() if declined else _lines(said.falsifiers),
+        risks=_lines(said.risks),
+        bars="" if declined else _meant_for(said, record.timeframe),
+        note=_note(record, declined=declined),
+    )
+
+
+def _note(record: TickRecord, *, declined: bool) -> str:
+    """Return how a thesis counted: not at all in shadow, else only where it declines."""
+    if record.deliberation.in_shadow:
+        return f"{NOT_COUNTED.capitalize()}."
+    if declined:
+        return "A decline stops this opening, and no other."
+    return "Code sets size, stop and target, and closes nothing on what would end it."
+
+
+def _about(asked: ConsultedRecord, record: TickRecord) -> str:
+    verb = {"BUY": "buying", "SELL": "selling"}.get(asked.side or "", "opening")
+    return f"{verb} {figures.clean(record.symbol, 40)}".strip()
+
+
+def _author(asked: ConsultedRecord, calls: Sequence[StoredCall]) -> str:
+    """Return who wrote a thesis: its role, the model, and the tier that was asked."""
+    own = [one for one in calls if one.role == asked.agent and one.status == "ok"]
+    model = figures.clean(own[-1].model, 60) if own else ""
+    tier = f"{figures.clean(asked.tier, 12)} tier" if asked.tier else ""
+    name = figures.title(asked.agent or "trader")
+    return ", ".join(part for part in (name, model, tier) if part)
+
+
+def _meant_for(said: ReportRecord, timeframe: str | None) -> str:
+    told = horizon(said, timeframe)
+    return f"at most {told}" if told else ""
+
+
+def _lines(told: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(figures.clean(one, LONGEST) for one in told if one)

@@ -1,0 +1,138 @@
+"""What pages, commands and the tick's sentence say alike of a manager and of a trader's thesis.
+
+Code makes these words of codes and numbers; prose of a model is never among them, and who shows
+such prose beside them cleans it. Pure functions; what is not known is "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from agents.contracts import GateReason
+from torra.clock import duration
+from torra.tick.tick_record import UNFORESEEN, ConsultedRecord, DebateRecord
+from torra.verdict.deny_reasons import DenyReason
+
+DECLINED: Final = DenyReason.TRADER_DECLINED.value
+
+REASONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        str(reason): words
+        for reason, words in {
+            GateReason.STALE_DATA: "the newest bar is old",
+            GateReason.THIN_DATA: "there are few bars",
+            GateReason.WIDE_SPREAD: "the spread is wide",
+            GateReason.HIGH_VOLATILITY: "volatility is high",
+            GateReason.LOSING_STREAK: "the last trades lost",
+            GateReason.OPEN_EXPOSURE: "other positions are open",
+            GateReason.DISAGREEMENT: "the agents lie far apart",
+            GateReason.SESSION_END: "the session ends soon",
+            GateReason.SCHEDULED_EVENT: "an event is near",
+            GateReason.WEAK_CASE: "the case rests on little",
+        }.items()
+    }
+)
+"""Why a gate cuts or vetoes, or a trader declines, in a trader's words; not where they judge so."""
+
+HORIZONS: Final[Mapping[str, str]] = MappingProxyType(
+    {"bars_4": "4 bars", "bars_16": "16 bars", "session": "the session", "days": "days"}
+)
+"""The time that a report speaks for (agents.contracts.Horizon)."""
+
+WITHOUT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "deadline": "the deadline of the tick left no time to ask the trader",
+        "budget": "the hour's ceiling left no money to ask the trader",
+        "timeout": "the trader did not answer in time",
+        "garbage": "the trader's answer could not be read",
+        "wrong_symbol": "the trader wrote about another symbol",
+        "refused": "the model of the trader refused to answer",
+        "error": "the trader could not be reached",
+        "blocked": "the trader's vendor is not asked for a while",
+        "miss": "no answer of the trader was recorded",
+        "threads_exhausted": "too many calls that never came back were still running",
+    }
+)
+"""Why an opening that the trader was to be asked about has no thesis, by its failure."""
+
+UNFORESEEN_WORDS: Final = (
+    "the trader was not asked: another timeframe of the same close changed the consensus after the "
+    "debate, so this opening was not foreseen"
+)
+
+
+def why_declined(code: str | None) -> str:
+    """Return why a trader declined, in words; "" where it names no reason but its judgement."""
+    return REASONS.get(code or "", "")
+
+
+def why_without(failure: str | None) -> str:
+    """Return why there is no thesis; a failure that is not known is named by its word."""
+    known = WITHOUT.get(failure or "")
+    return known or f"the trader gave no answer ({(failure or 'unknown').replace('_', ' ')})"
+
+
+def bars_long(bars: int | None, timeframe: str | None) -> str:
+    """Return a number of bars with the time that they take: "16 bars (4 hours)"."""
+    if not bars or bars < 0:
+        return ""
+    told = f"{bars} bar{'' if bars == 1 else 's'}"
+    try:
+        minutes = bars * duration(timeframe or "").total_seconds() / 60
+    except (KeyError, ValueError):
+        return told
+    amount, unit = (minutes, "minute") if minutes < 60 else (minutes / 60, "hour")
+    if unit == "hour" and amount >= 48:
+        amount, unit = amount / 24, "day"
+    return f"{told} ({amount:.3g} {unit}{'' if amount == 1 else 's'})"
+
+
+def rows(spoken: DebateRecord, flags: Sequence[str], timeframe: str) -> dict[str, str]:
+    """Return what a manager and a trader said of a tick, for a terminal, by the name of its row."""
+    told: dict[str, str] = {}
+    if (manager := spoken.manager) is not None:
+        weights = [
+            f"{name.removesuffix('_researcher')} x {share:.2f}"
+            for name, share in manager.weights.items()
+            if share is not None
+        ]
+        head = f"{manager.winner or 'NONE'}, {manager.confidence} confidence"
+        told["manager"] = f"{'; '.join([head, ', '.join(weights)])}: {manager.said}"
+    if (asked := spoken.consulted) is not None:
+        told["thesis"] = _thesis(asked, timeframe)
+        ends = asked.report.falsifiers if asked.report and not asked.report.declined else ()
+        told |= {"ends by": "; ".join(ends)} if ends else {}
+    elif UNFORESEEN in flags:
+        told["thesis"] = UNFORESEEN_WORDS
+    return told
+
+
+def _thesis(asked: ConsultedRecord, timeframe: str) -> str:
+    said, tier = asked.report, escalated(asked.tier, asked.conviction)
+    if said is None:
+        return f"none, as {why_without(asked.failure)}"
+    if said.declined:
+        why = why_declined(said.decline_code)
+        return f"the trader declined the {asked.side}{f', as {why}' if why else ''}: {said.said}"
+    held = bars_long(said.horizon_bars, timeframe)
+    about = [f"for the {asked.side}", f"at most {held}" if held else "", tier]
+    return f"{', '.join(part for part in about if part)}: {said.said}"
+
+
+def escalated(
+    tier: str | None, conviction: float | None, when: str | None = None, at: float | None = None
+) -> str:
+    """Return which tier of models a trader was asked of, and by which rule where that is known."""
+    known = conviction is not None and 0.0 <= conviction <= 1.0
+    sure = f"conviction {conviction:.2f}" if known else "conviction not recorded"
+    if tier == "chief":
+        why = {
+            "conviction": sure if at is None else f"{sure}, from {at:.2f} on",
+            "pivotal": "the agents alone decided the verdict",
+        }.get(when or "", sure)
+        return f"escalated to the chief tier: {why}"
+    if when == "conviction" and at is not None and known:
+        return f"not escalated: {sure}, below {at:.2f}"
+    return ""
