@@ -241,12 +241,17 @@ def check_desk(
 
 
 def _judged(sitting: Sitting) -> AgentReport | None:
-    """Return what an arbiter said; UNJUDGED of one that failed, None where there is none."""
+    """Return what an arbiter said; UNJUDGED of one that failed, None where there is none.
+
+    Where too few analysts were heard there was no debate to judge: nobody won it.
+    """
+    seats = sitting.seats("arbiter")
+    if seats and sitting.degraded:
+        return replace(UNJUDGED, winner="NONE")
     heard = sitting.heard("arbiter")
     if heard:
         return heard[0].report
-    asked = any(seat.role.id in sitting.failures for seat in sitting.seats("arbiter"))
-    return UNJUDGED if asked else None
+    return UNJUDGED if any(seat.role.id in sitting.failures for seat in seats) else None
 
 
 def _open(

@@ -13,7 +13,8 @@ Per side of an opening, BUY or SELL:
                  LEANING_SHARE of raw where the desk as a whole pushes against it
 
 Where an arbiter sits, raw is at most what its own word weighs, a low one's where it failed; one
-that names nobody, or the other side, counts as full opposition.
+that names nobody, or the other side, counts as full opposition. So does a debate that was not held
+because too few analysts were heard.
 
 An abstainer changes nothing. Who opposes, opposes more strongly or fails never makes an opening
 larger. By office one of the two researchers has no case for a side, so the surer one speaks for

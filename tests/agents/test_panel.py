@@ -25,6 +25,7 @@ from agent_framework import Fallback, undebated
 from agents.contracts import VECTORS, AgentReport, Focus, Role, SourceType
 from agents.debate.panel import APART_FROM, DIRECTIONS, NEUTRAL, Agreement, Panel, measure
 from agents.debate.synthesis import Answer, spread
+from agents.evidence import trust
 from agents.registry import AGENTS
 from tests.doubles.scripted import (
     FEATURES,
@@ -306,6 +307,52 @@ def test_a_failed_seat_never_makes_an_opening_larger(scaled: Scaled) -> None:
         for confidence in CONFIDENCE_WEIGHT:
             agreed = a_report(name, way * strength, confidence=confidence)
             assert broken <= kept([*rest, Answer(taken.role, agreed)], failed) + TINY
+
+    check()
+
+
+judgements = st.builds(
+    lambda winner, confidence, flags, abstained: AgentReport(
+        "research_manager",
+        confidence=confidence,
+        winner="" if abstained else winner,
+        flags=flags,
+        abstained=abstained,
+    ),
+    st.sampled_from(["LONG", "SHORT", "NONE", ""]),
+    st.sampled_from(["high", "medium", "low"]),
+    st.sampled_from([(), (), ("ungrounded",)]),
+    st.sampled_from([False, False, False, True]),
+)
+
+
+def test_an_arbiter_is_heard_as_the_rule_says(scaled: Scaled) -> None:
+    """Its word caps raw; one that names nobody, or the other side, counts as full opposition."""
+
+    @cases(scaled(2_000))
+    @given(desks(), failures, weights, judgements)
+    def check(
+        answers: list[Answer], failed: list[str], given: dict[str, float], told: AgentReport
+    ) -> None:
+        plain, judged = measure(answers, failed, given), measure(answers, failed, given, told)
+        assert (plain.pushes, plain.push, plain.spread) == (
+            judged.pushes,
+            judged.push,
+            judged.spread,
+        )
+        for side, way in DIRECTIONS.items():
+            was, found = plain.agreement(side), judged.agreement(side)
+            if told.abstained or not plain.pushes:
+                assert found == was
+                continue
+            raw = min(was.raw, trust(told))
+            named = {"LONG": 1, "SHORT": -1, "NONE": 0, "": way}[told.winner]
+            cost = max(was.opposition, was.dissent) if named == way else 1.0
+            kept = raw * (1.0 - OPPOSITION_COST * cost)
+            kept = min(kept, LEANING_SHARE * raw) if was.leans_against else kept
+            assert found.raw == raw
+            assert found.conviction == pytest.approx(kept, abs=TINY)
+            assert found.conviction <= was.conviction
 
     check()
 

@@ -17,12 +17,12 @@ FIRM: Final[Table] = {
         "manager-word": fault(
             "a manager that is not sure lowers nothing",
             At("agents.debate.panel:_agreement", replace("min(raw, trust(judged))", "raw")),
-            "test_a_manager_only_shrinks_an_opening_and_a_failed_one_too",
+            "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "manager-side": fault(
             "a manager that names the other side costs nothing",
             At("agents.debate.panel:_agreement", replace("1.0 if ... else cost", "cost")),
-            "test_a_manager_only_shrinks_an_opening_and_a_failed_one_too",
+            "test_an_arbiter_is_heard_as_the_rule_says",
         ),
         "trader-latch": fault(
             "a decline latches nothing",
