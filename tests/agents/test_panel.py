@@ -329,7 +329,7 @@ judgements = st.builds(
 def test_an_arbiter_is_heard_as_the_rule_says(scaled: Scaled) -> None:
     """Its word caps raw; one that names nobody, or the other side, counts as full opposition."""
 
-    @cases(scaled(2_000))
+    @cases(scaled(2_000, 200))
     @given(desks(), failures, weights, judgements)
     def check(
         answers: list[Answer], failed: list[str], given: dict[str, float], told: AgentReport
