@@ -247,7 +247,7 @@ MODELS: Final[dict[str, dict[str, str]]] = {
     "google": {
         "quick": "gemini-3.5-flash-lite",
         "deep": "gemini-3.8-flash",
-        "chief": "gemini-4-carbon",
+        "chief": "gemini-4-argon",
     },
     "openai_compatible": {"quick": "gpt-6-luna", "deep": "gpt-6.1-terra", "chief": "gpt-6.1-sol"},
 }

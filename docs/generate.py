@@ -133,8 +133,9 @@ def render_profile_docs() -> str:
 
 
 def render_default_profile() -> str:
-    """Return profiles/default.json."""
-    return Profile().model_dump_json(indent=2) + "\n"
+    """Return profiles/default.json: every default but those that go by the mode."""
+    by_mode = {name for row in MODES.values() for name in row.defaults}
+    return Profile().model_dump_json(indent=2, exclude={"agents": by_mode}) + "\n"
 
 
 def render_models_docs(by_hand: str = "\n") -> str:

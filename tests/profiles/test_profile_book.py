@@ -24,6 +24,7 @@ from torra.profiles.fields import (
     ABSENT,
     DEFAULT,
     Place,
+    along_with_mode,
     canonical,
     changed,
     flat,
@@ -642,3 +643,17 @@ def test_the_models_say_more_than_one_fault() -> None:
     with pytest.raises(ValidationError) as caught:
         Profile.model_validate({"risk": {"capital": -1}, "gate": {"losing_streak": 0}})
     assert len(caught.value.errors()) == 2
+
+
+def test_a_new_mode_brings_its_own_settings_where_a_profile_has_the_usual_ones() -> None:
+    before = json.loads(Profile().model_dump_json())
+    firm = changed(before, {("agents", "mode"): "firm"})
+    along = along_with_mode(before, firm)["agents"]
+    assert (along["influence"], along["timeout_seconds"]) == ("earned", 30.0)
+    named = along_with_mode(before, firm, [("agents", "influence")])["agents"]
+    assert (named["influence"], named["timeout_seconds"]) == ("full", 30.0)
+    shadow = changed(before, {("agents", "influence"): "shadow"})
+    kept = along_with_mode(shadow, changed(shadow, {("agents", "mode"): "firm"}))["agents"]
+    assert kept["influence"] == "shadow", "what was set stays"
+    back = along_with_mode({"agents": along}, {"agents": {**along, "mode": "budget"}})["agents"]
+    assert back == {**along, "mode": "budget"}, "nothing is loosened on the way back"

@@ -235,6 +235,7 @@ def test_nobody_is_asked_about_an_opening_that_no_agent_spoke_of(run: Run) -> No
     provider = scripted.Scripted(dict.fromkeys((*AgentSettings(mode="firm").desk(),), down))
     (record,) = run(provider, 1)
     assert not asked(record) and not provider.asked("trader")
+    assert opened(record) and UNFORESEEN not in record["flags"], "nobody was to be asked"
 
 
 # --- escalation -----------------------------------------------------------------------------------

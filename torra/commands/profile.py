@@ -272,7 +272,13 @@ def _values(book: ProfileBook, name: str) -> Mapping[str, Any]:
 
 
 def _proposal(wanted: Sequence[tuple[str, str]], unset: Sequence[str]) -> Any:
-    from torra.profiles.fields import ABSENT, changed, place_of, settings  # noqa: PLC0415
+    from torra.profiles.fields import (  # noqa: PLC0415
+        ABSENT,
+        along_with_mode,
+        changed,
+        place_of,
+        settings,
+    )
 
     def propose(values: Mapping[str, Any]) -> dict[str, Any]:
         known = {setting.name: setting for setting in settings(values)}
@@ -282,7 +288,7 @@ def _proposal(wanted: Sequence[tuple[str, str]], unset: Sequence[str]) -> Any:
             place = setting.place if setting else place_of(values, name)
             found[place] = _read(setting, text)
         found |= {place_of(values, name): ABSENT for name in unset}
-        return changed(values, found)
+        return along_with_mode(values, changed(values, found), found)
 
     return propose
 

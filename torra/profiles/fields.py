@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args, get_origin
@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agent_config import CAPS, AgentSettings
+from agent_config import CAPS, MODES, AgentSettings
 from agents.registry import AGENTS, UNSEATED
 from torra.clock import TIMEFRAMES
 from torra.config import Profile, SymbolSpec
@@ -199,6 +199,26 @@ def _within_agents(rest: str) -> Place:
     if more and isinstance(DEFAULT["agents"].get(inner), dict):
         return (inner, last)
     return (rest,)
+
+
+def along_with_mode(
+    before: Mapping[str, Any], after: dict[str, Any], named: Collection[Place] = ()
+) -> dict[str, Any]:
+    """Return values with the settings that a new mode brings where a profile has none of its own.
+
+    A setting goes along while it stands at its usual value; `named` ones are as they were asked.
+    """
+    row = MODES.get(str(after.get("agents", {}).get("mode")))
+    agents = after.get("agents", {})
+    if row is None or agents.get("mode") == before.get("agents", {}).get("mode"):
+        return after
+    brought = {
+        name: value
+        for name, value in row.defaults.items()
+        if ("agents", name) not in named
+        and agents.get(name) == before["agents"].get(name) == DEFAULT["agents"][name]
+    }
+    return {**after, "agents": {**agents, **brought}}
 
 
 # --- how values are written -----------------------------------------------------------------------

@@ -21,7 +21,6 @@ from typing import Any, Final
 import agent_framework
 from agent_config import LEAST_CONSULT_SECONDS, AgentSettings, DebateSettings
 from agents.contracts import (
-    OPINIONS,
     SCORE_DECIMALS,
     DebateContext,
     Feature,
@@ -30,10 +29,10 @@ from agents.contracts import (
     Tier,
 )
 from agents.debate.deliberation import Consulted, Deliberation
-from agents.registry import AGENTS, TRADER, Agent
+from agents.registry import TRADER, Agent
 from torra.config import Profile
 from torra.store.tick_store import Company
-from torra.tick.record import TickInputs
+from torra.tick.record import TickInputs, heard
 from torra.verdict import call_policy, sentiment_rules
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.position_size import size
@@ -132,7 +131,7 @@ def consulted(
     line: Line,
 ) -> Deliberation:
     """Return a deliberation with what the trader said of an opening."""
-    if not _opinions(spoken):
+    if not heard(spoken):
         return spoken
     side = opening.side
     conviction = spoken.conviction_for(side)
@@ -151,14 +150,6 @@ def consulted(
         on_event=line.on_event,
     )
     return _with(spoken, replace(asked, report=told.report, failure=told.failure), told)
-
-
-def _opinions(spoken: Deliberation) -> bool:
-    """Tell whether anybody at the desk gave an opinion."""
-    return any(
-        not one.abstained and (seat := AGENTS.get(one.agent_id)) and seat.role.kind in OPINIONS
-        for one in spoken.reports
-    )
 
 
 def _shown(

@@ -24,6 +24,7 @@ from torra.profiles.fields import (
     EXACT,
     TITLES,
     Setting,
+    along_with_mode,
     changed,
     flat,
     place_of,
@@ -157,7 +158,7 @@ def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
     body = given.get("settings")
     if isinstance(body, Mapping):
         typed = {place_of(values, str(name)): value for name, value in body.items()}
-        return changed(values, typed)
+        return along_with_mode(values, changed(values, typed), typed)
     known = {setting.name: setting for setting in settings(values)}
     found = {}
     for name, text in given.items():
@@ -165,7 +166,8 @@ def proposal(given: Values, values: Values) -> dict[str, JsonValue]:
             found[known[name].place] = read(known[name], str(text))
         elif name not in COMMANDS:
             found[place_of(values, name)] = str(text)
-    return changed(values, found)
+    # A form names every setting: one that it leaves as it was goes along with a new mode.
+    return along_with_mode(values, changed(values, found))
 
 
 def sections(
