@@ -734,17 +734,21 @@ def _explain(model: type[BaseModel], item: Any) -> str:
         found = "" if item["type"] == "missing" else f" (found {shown[:60]})"
         return f"{place}: {in_words(item)}{found}"
     # Keys below a name (symbols.X, instances) are not reached from the model's own fields.
-    known = [*_keys(model), *SymbolSpec.model_fields, *Instance.model_fields]
-    near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    known = {name: name for name in (*Instance.model_fields, *SymbolSpec.model_fields)}
+    known |= _keys(model)
+    key = str(item["loc"][-1])
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    # The right key in the wrong place: its whole place helps, its name alone does not.
+    hint = f"; did you mean {known[near[0]] if near[0] == key else near[0]}?" if near else ""
     return f"unknown key {place}{hint}"
 
 
-def _keys(model: type[BaseModel]) -> list[str]:
-    names: list[str] = []
+def _keys(model: type[BaseModel], prefix: str = "") -> dict[str, str]:
+    """Return the keys of a model and of its sections, each with its whole place."""
+    names: dict[str, str] = {}
     for name, field in model.model_fields.items():
-        names.append(name)
+        names.setdefault(name, f"{prefix}{name}")
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            names += _keys(inner)
+            names = {**_keys(inner, f"{prefix}{name}."), **names}
     return names
