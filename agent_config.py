@@ -175,7 +175,8 @@ MODES: Final[dict[str, Mode]] = {
         rebuttal=True,
         ahead=True,
         consults=TRADER_ID,
-        defaults={"influence": "earned", "timeout_seconds": 30.0},
+        # Without a quorum: who failed lends nothing, and who objects is heard all the same.
+        defaults={"influence": "earned", "timeout_seconds": 30.0, "quorum": 0},
     ),
 }
 """The desks, the cheapest first. Nothing else in the program compares a mode or keys on one."""
@@ -232,8 +233,9 @@ CAPS: Final[Mapping[str, tuple[int, int]]] = {
     "output_tokens": (200, 8_000),
 }
 """What `role_caps` may set for a role, from and to. A prompt that quotes no number takes some 2,000
-bytes, and the longest that is written some 10,000. A reply takes some 500 tokens; a model that
-cannot but think before it may need thousands.
+bytes, the trader's with its order up to 7,000, and the longest that is written some 10,000; a role
+whose prompt cannot be cut that far is not asked. A reply takes some 500 tokens; a model that cannot
+but think before it may need thousands.
 """
 
 MODELS: Final[dict[str, dict[str, str]]] = {

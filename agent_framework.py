@@ -60,7 +60,7 @@ from agents.contracts import (
     is_immediate,
 )
 from agents.debate.asking import ProviderLine, Stage
-from agents.debate.consulting import Consultation, consult
+from agents.debate.consulting import Consultation, consult, unasked
 from agents.debate.deliberation import Deliberation, score_chart_shape, with_bias
 from agents.debate.panel import NEUTRAL, UNJUDGED, Panel, measure, opposed, quorate
 from agents.debate.replies import scores as read_scores
@@ -75,11 +75,13 @@ __all__ = [
     "Deliberation",
     "Fallback",
     "OnEvent",
+    "as_configured",
     "blend",
     "check_desk",
     "consult",
     "deliberate",
     "run_debate",
+    "unasked",
     "undebated",
 ]
 
@@ -172,7 +174,7 @@ def deliberate(
         on_event=on_event,
         keep_for_fallback=fallback is not None,
     )
-    context, row = _as_configured(context, config.agents), config.agents.row()
+    context, row = as_configured(context, config.agents), config.agents.row()
     for stage in row.opening:
         _open(sitting, stage, context, config)
     apart = spread(sitting.heard("analyst"))
@@ -486,7 +488,7 @@ def _check_scores(context: DebateContext) -> None:
             raise ValueError(f"the L1 score {vector} is {score!r}, not a number in [-1, +1]")
 
 
-def _as_configured(context: DebateContext, settings: AgentSettings) -> DebateContext:
+def as_configured(context: DebateContext, settings: AgentSettings) -> DebateContext:
     """Return the context as the profile lets agents see it, with the four scores as evidence."""
     hidden: tuple[str, ...] = ()
     names: tuple[str, ...] = ()

@@ -102,6 +102,9 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
         raise ValueError(f"a desk has at most {MAX_AGENTS} agents with its gate, not {len(names)}")
     if len(names) == 1:
         raise ValueError(f"a desk needs an agent beside its gate; known are {', '.join(known)}")
+    judges = [name for name in names if known[name].role.kind == "arbiter"]
+    if len(judges) > 1:
+        raise ValueError(f"a desk has one arbiter at most, not {', '.join(judges)}")
     turns = {kind for stage in settings.row().stages for kind in stage.kinds}
     for name in names:
         _check(name, known[name].role)

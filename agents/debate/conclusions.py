@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ..arguments import FALSIFIERS, ending, standing
-from ..contracts import SIDES, VECTORS, AgentReport, Evidence, Falsifier, Feature, Role
+from ..contracts import (
+    SIDES,
+    VECTORS,
+    AgentReport,
+    Evidence,
+    Falsifier,
+    Feature,
+    ModelUnavailable,
+    Role,
+)
 from ..evidence import grounded
 from .holding import THESIS_RISKS, UNGROUNDED, asked_side, in_place, within_role
 from .reply_shapes import Citation, JudgementReply, ThesisReply, fitting
@@ -27,12 +36,17 @@ from .reply_text import (
     writable,
 )
 
+NO_VERDICT: Final = "no verdict"
+"""Why an arbiter abstains that says so without a reason."""
+
 
 def judgement(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Turn a reply of shape `judgement` into an arbiter's report.
 
     Raises ModelUnavailable("garbage").
     """
+    if reply.get("abstained") is True:
+        return AgentReport.abstain(role.id, NO_VERDICT)
     told = fitting(JudgementReply, reply)
     drawn = AgentReport(
         role.id,
@@ -50,6 +64,8 @@ def thesis(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
 
     What would end the trade is held to the evidence as a researcher's falsifiers are.
     """
+    if reply.get("abstained") is True:
+        raise ModelUnavailable("refused", "the trader abstains", again=None)
     told = fitting(ThesisReply, reply)
     ends = tuple(
         Falsifier(one.close, one.level, level_name(one.what), one.bars) for one in told.invalidation

@@ -38,6 +38,12 @@ class Consultation:
     flags: tuple[str, ...] = ()
 
 
+def unasked(seat: Agent, reason: str, stage: str = "thesis") -> Consultation:
+    """Return the record of an agent that was not asked, for a reason."""
+    told = {"name": stage, "round": 1, "agents": {seat.role.id: reason}, "ms": 0.0}
+    return Consultation(None, reason, stages=({**told, "status": "failed"},))
+
+
 def consult(
     seat: Agent,
     context: DebateContext,
@@ -55,7 +61,7 @@ def consult(
     Its context is shown as it is: whoever asks has put reports and features into it.
     """
     if crowded():
-        return Consultation(None, "threads_exhausted")
+        return unasked(seat, "threads_exhausted", stage)
     line = ProviderLine(
         submit,
         monotonic,

@@ -14,7 +14,7 @@ Per side of an opening, BUY or SELL:
 
 Where an arbiter sits, raw is at most what its own word weighs, a low one's where it failed; one
 that names nobody, or the other side, counts as full opposition. So does a debate that was not held
-because too few analysts were heard.
+because too few analysts were heard, also where none of them had an opinion.
 
 An abstainer changes nothing. Who opposes, opposes more strongly or fails never makes an opening
 larger. By office one of the two researchers has no case for a side, so the surer one speaks for
@@ -216,7 +216,7 @@ def _agreement(
     judged: AgentReport | None,
 ) -> Agreement:
     """Return how far the desk agrees with an opening of a side, +1 or -1."""
-    if not opinions:
+    if not opinions and judged is None:
         return IN_FULL
     opposed = sum(side * step < 0 for step in sided)
     against = sum(abs(step) for step in steps.values() if side * step < 0)
@@ -255,7 +255,8 @@ def _raw(
     if cases or any(name in SIDES for name in failed):
         # One word for the two: by their office one of them has no case.
         words.append(max(cases, default=0.0))
-    return round(fsum(words) / len(words), SCORE_DECIMALS)
+    # Nobody spoke: what is lent then is the arbiter's to say.
+    return round(fsum(words) / len(words), SCORE_DECIMALS) if opinions else 1.0
 
 
 def _disagreements(opinions: Sequence[Answer]) -> Iterable[str]:

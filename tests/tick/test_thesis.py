@@ -227,15 +227,27 @@ def test_where_too_little_time_is_left_it_is_not_asked(run: Run) -> None:
     provider = answering(agreeing)
     (record,) = run(provider, 1, hurried)
     assert asked(record)["failure"] == "deadline" and opened(record)
+    (stage,) = [one for one in record["deliberation"]["stages"] if one["name"] == "thesis"]
+    assert stage["agents"] == {"trader": "deadline"}, "a replay is told by it"
     assert not provider.asked("trader")
 
 
-def test_nobody_is_asked_about_an_opening_that_no_agent_spoke_of(run: Run) -> None:
+def test_where_all_but_the_abstaining_failed_a_decline_still_counts(run: Run) -> None:
+    """The sample has neither news nor companies: those two seats abstain, whoever is down."""
     down = ModelUnavailable("error", again=None)
-    provider = scripted.Scripted(dict.fromkeys((*AgentSettings(mode="firm").desk(),), down))
+    seats = dict.fromkeys(AgentSettings(mode="firm").desk(), down)
+    (plain,) = run(scripted.Scripted(seats), 1)
+    assert opened(plain) and asked(plain)["report"] and UNFORESEEN not in plain["flags"]
+    assert asked(plain)["conviction"] == 1.0, "nobody had an opinion: L1 stands in full"
+    (record,) = run(scripted.Scripted({**seats, "trader": declining}), 1)
+    assert record["reason"] == "TRADER_DECLINED"
+
+
+def test_a_halted_desk_asks_no_trader(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("instance_database.Database.trading_state", lambda _: "REDUCING")
+    provider = answering(agreeing)
     (record,) = run(provider, 1)
-    assert not asked(record) and not provider.asked("trader")
-    assert opened(record) and UNFORESEEN not in record["flags"], "nobody was to be asked"
+    assert "TRADING_REDUCING" in record["denied"] and not provider.asked("trader")
 
 
 # --- escalation -----------------------------------------------------------------------------------

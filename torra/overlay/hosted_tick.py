@@ -310,8 +310,12 @@ class _Alone:
             together=together, known={}, weights=profile.timeframe_weights,
         )  # fmt: skip
 
+    def trading_state(self) -> str:
+        """Return that of a desk that knows of no position: the openings are the host's."""
+        return "HALTED"
+
     def company(self, *_told: Any) -> None:
-        """Return nothing: the positions are the host's, and so are its openings."""
+        """Return nothing: the positions are the host's too."""
 
 
 def planned(question: Question, seen: TickInputs, answerers: Answerers) -> Plan:

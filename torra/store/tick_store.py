@@ -113,7 +113,7 @@ class TickStore(Brain):
         close_time: datetime,
         timeframes: Sequence[str],
         elders: Mapping[str, float],
-    ) -> Company:
+    ) -> Company | None:
         """Return what a verdict and its action hang on beside the scores of the tick itself.
 
         `elders` are the L1 composites of the longer timeframes that closed with it: they are stored

@@ -74,6 +74,10 @@ class Foresees(Protocol):
         """Return what the consensus may come to where L1 alone counts for a tick."""
         ...
 
+    def trading_state(self) -> str:
+        """Return the desk's trading state."""
+        ...
+
     def company(
         self,
         key: TickKey,
@@ -320,6 +324,8 @@ def _context(inputs: TickInputs, profile: Profile, notes: Mapping[str, str]) -> 
 
 
 def _company(inputs: TickInputs, key: TickKey, database: Foresees) -> Company | None:
+    if database.trading_state() != "ACTIVE":
+        return None  # nothing opens
     length = duration(key.timeframe)
     elders = {name: one for name, one in inputs.together.items() if duration(name) > length}
     return database.company(key, inputs.as_of, inputs.instance.timeframes, elders)

@@ -20,8 +20,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from agent_framework import Deliberation
-from agents.contracts import OPINIONS, VECTORS
-from agents.registry import AGENTS
+from agents.contracts import VECTORS
 from ath_calculator import Records, RecordScore
 from instance_database import Saved
 from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION
@@ -419,19 +418,16 @@ def _decline_code(spoken: Deliberation) -> str:
     return asked.report.decline_code if asked and asked.report else ""
 
 
-def heard(deliberation: Deliberation) -> bool:
-    """Tell whether anybody at the desk gave an opinion: else no trader is asked."""
-    return any(
-        not one.abstained and (seat := AGENTS.get(one.agent_id)) and seat.role.kind in OPINIONS
-        for one in deliberation.reports
-    )
+def answered(deliberation: Deliberation) -> bool:
+    """Tell whether anybody at the desk but the gate answered: else no trader is asked."""
+    return any(one.ruling is None for one in deliberation.reports)
 
 
 def _unforeseen(result: TickResult) -> bool:
     """Tell whether an opening is made that a trader might have been asked about, and was not."""
     debated, asked = result.debated, result.debated.deliberation.consulted
     opened = [one.side for one in (*result.action.drafts, *result.proposed) if one.kind == "open"]
-    if debated.company is None or not opened or not heard(debated.deliberation):
+    if debated.company is None or not opened or not answered(debated.deliberation):
         return False
     return asked is None or asked.side not in opened
 

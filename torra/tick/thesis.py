@@ -32,7 +32,7 @@ from agents.debate.deliberation import Consulted, Deliberation
 from agents.registry import TRADER, Agent
 from torra.config import Profile
 from torra.store.tick_store import Company
-from torra.tick.record import TickInputs, heard
+from torra.tick.record import TickInputs, answered
 from torra.verdict import call_policy, sentiment_rules
 from torra.verdict.order_levels import Levels, Side, levels
 from torra.verdict.position_size import size
@@ -131,17 +131,18 @@ def consulted(
     line: Line,
 ) -> Deliberation:
     """Return a deliberation with what the trader said of an opening."""
-    if not heard(spoken):
+    if not answered(spoken):
         return spoken
     side = opening.side
     conviction = spoken.conviction_for(side)
     tier = tier_of(config.agents, opening, conviction, profile)
     asked = Consulted(TRADER.role.id, side, tier, conviction)
     if line.deadline - line.monotonic() < LEAST_CONSULT_SECONDS:
-        return _with(spoken, replace(asked, failure="deadline"), agent_framework.Consultation(None))
+        told = agent_framework.unasked(TRADER, "deadline")
+        return _with(spoken, replace(asked, failure="deadline"), told)
     told = agent_framework.consult(
         Agent(replace(TRADER.role, tier=tier), TRADER.analyze),
-        _shown(context, spoken, opening, conviction),
+        _shown(agent_framework.as_configured(context, config.agents), spoken, opening, conviction),
         config,
         line.submit,
         monotonic=line.monotonic,

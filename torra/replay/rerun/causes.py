@@ -193,7 +193,8 @@ def _heard_otherwise(found: Comparison) -> Iterator[str]:
     for stage, again in zip(then or (), now or (), strict=False):
         words = again["agents"]
         yield from (role for role, word in stage["agents"].items() if words.get(role) != word)
-    then, now = (told or {} for told in differences.get("debate.consulted", ({}, {})))
+    asked = differences.get("debate.consulted", ({}, {}))
+    then, now = (told if isinstance(told, Mapping) else {} for told in asked)
     if then.get("report") != now.get("report") or then.get("failure") != now.get("failure"):
         yield then.get("agent") or now.get("agent") or ""
     if "debate.ruling" in differences:

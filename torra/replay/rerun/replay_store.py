@@ -162,12 +162,15 @@ class JournalDatabase(Database):
         close_time: datetime,
         timeframes: Sequence[str],
         elders: Mapping[str, float],
-    ) -> Company:
-        """Return what the tick hung on; what its close has done here already it did not see."""
-        found = super().company(key, close_time, timeframes, elders)
+    ) -> Company | None:
+        """Return what the tick hung on; what its close has done here already it did not see.
+
+        None where nothing could open then, or nobody was to be asked.
+        """
         told = self._told.get("company")
-        if told is None:
-            return found
+        found = super().company(key, close_time, timeframes, elders)
+        if told is None or found is None:
+            return None
         self._stood = found.as_dict()
         held = told["held"] and Held(*told["held"])
         return found._replace(held=held, latched=frozenset(told["latched"]))
