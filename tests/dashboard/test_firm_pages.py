@@ -16,6 +16,8 @@ from tests.worlds.desk_pages import Pages
 from tests.worlds.desks import START
 from tests.worlds.hostile_texts import MARKUP
 from torra.config import Profile, validate
+from torra.dashboard.cells import timelines
+from torra.dashboard.cells.shown import Symbol
 from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
 from torra.dashboard.record.shown import EscalationTold, ShownTick
 from torra.dashboard.screens import watched
@@ -301,3 +303,18 @@ def test_who_is_against_a_side_may_be_the_manager() -> None:
     record = ShownTick.read({**told, "deliberation": {**told["deliberation"], "reports": reports}})
     assert "Research manager" in story_cards.who(record, "BUY")
     assert "Research manager" not in story_cards.who(ShownTick.read(told), "BUY")
+
+
+def test_a_side_that_a_decline_latched_is_nowhere_told_as_the_gates(tmp_path: Path) -> None:
+    auto = {**firm_ticks.FIRM, "execution": "auto"}
+    pages = firm_ticks.lived(tmp_path, firm_ticks.declining(), steps=2, profile=auto)
+    latched = "/symbol/BTCUSD/M15/2021-11-10T10:15:00Z"
+    assert "⊘ VETO or decline holds of openings" in read(pages, latched).text
+    for address in ("/", "/history", "/symbol/BTCUSD", latched):
+        words = " ".join(read(pages, address).text.split())
+        assert "the gate's veto of this side" not in words
+        assert "an earlier veto," not in words
+        assert "a veto or decline of this side holds" in words or address != "/history"
+    told = pages.json("/api/v1/symbol/BTCUSD")
+    lanes = timelines.verdict_events(Symbol.read(told))
+    assert {value for _, value in lanes if value in ("VETO", "DECLINED")} <= {"DECLINED"}
