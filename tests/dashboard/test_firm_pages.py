@@ -22,6 +22,7 @@ from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
 from torra.dashboard.record.shown import EscalationTold, ShownTick
 from torra.dashboard.screens import watched
 from torra.dashboard.settings import profile_form
+from torra.dashboard.trade import proposals, why
 from torra.desk.models import report
 from torra.tick import approval, sentence, thesis_words
 from torra.tick.tick_record import UNFORESEEN, TickRecord
@@ -315,6 +316,77 @@ def test_a_side_that_a_decline_latched_is_nowhere_told_as_the_gates(tmp_path: Pa
         assert "the gate's veto of this side" not in words
         assert "an earlier veto," not in words
         assert "a veto or decline of this side holds" in words or address != "/history"
-    told = pages.json("/api/v1/symbol/BTCUSD")
-    lanes = timelines.verdict_events(Symbol.read(told))
-    assert {value for _, value in lanes if value in ("VETO", "DECLINED")} <= {"DECLINED"}
+
+
+def test_the_lane_of_a_latched_side_is_that_of_what_latched_it() -> None:
+    def lane(*reasons: str) -> list[str]:
+        ticks = [
+            {"bar_time": f"2026-01-05T{10 + hour}:00:00Z", "verdict": "BUY", "reason": reason}
+            for hour, reason in enumerate(reasons)
+        ]
+        events = timelines.verdict_events(Symbol.read({"timeframe": "H1", "ticks": ticks[::-1]}))
+        return [value for _, value in events]
+
+    assert lane("TRADER_DECLINED", "GATE_VETO", "GATE_VETO") == ["DECLINED"] * 3
+    assert lane("GATE_VETO", "GATE_VETO") == ["VETO"] * 2
+    assert lane("TRADER_DECLINED", "VERDICT", "GATE_VETO") == ["DECLINED", "BUY", "VETO"]
+
+
+def test_a_trader_that_was_not_heard_has_no_tick_on_an_approval(tmp_path: Path) -> None:
+    shadow = {**firm_ticks.FIRM, "agents": {**firm_ticks.FIRM["agents"], "influence": "shadow"}}
+    for script, profile, chip, mark in (
+        (firm_ticks.declining(), shadow, "· Trader: shadow, not counted", "would decline (shadow)"),
+        ({"trader": "no JSON"}, None, "· Trader: no answer", "no thesis"),
+    ):
+        pages = firm_ticks.lived(tmp_path / mark[:2], script, profile=profile)
+        (row,) = pages.database.proposals(limit=5)
+        words = read(pages, f"/approvals/{row['sid']}").text
+        assert chip in words
+        assert mark in words
+        assert "✓ Trader" not in words
+        assert "The trader declined it" not in words
+        pages.desk.close()
+    assert proposals._unheard(stored("alone", deliberation={})) == "not asked"
+    assert proposals._unheard(stored()) == ""
+
+
+@cases(
+    ("winner", "side", "says"),
+    [
+        ("NONE", "BUY", "the manager names neither"),
+        ("NONE", "SELL", "the manager names neither"),
+        ("SHORT", "BUY", "the manager names the other side"),
+        ("LONG", "BUY", ""),
+        ("LONG", "HOLD", ""),
+    ],
+)
+def test_a_manager_that_does_not_name_a_side_is_told_as_against_it(
+    winner: str, side: str, says: str
+) -> None:
+    told = firm_ticks.record()
+    reports = [
+        {**one, "winner": winner} if one["agent_id"] == "research_manager" else one
+        for one in told["deliberation"]["reports"]
+    ]
+    record = ShownTick.read({**told, "deliberation": {**told["deliberation"], "reports": reports}})
+    assert thesis.objection(record.deliberation, side) == says
+    if side in story_cards.VERBS:
+        said = [point.text for point in why.case(record, side).why_not]
+        assert any("anager names" in one for one in said) is bool(says)
+        assert any(says[1:] in one for one in said)
+        noted = proposals.conviction(record, side).note
+        assert (says or "panel split") in noted or side == "SELL"
+        assert ("Research manager" in story_cards.who(record, side)) is bool(says)
+
+
+def test_a_manager_that_names_neither_is_told_on_tick_and_approval(tmp_path: Path) -> None:
+    def neither(request: Any) -> dict[str, Any]:
+        return firm_ticks.judgement(request, winner="NONE")
+
+    pages = firm_ticks.lived(tmp_path, {"research_manager": neither})
+    (row,) = pages.database.proposals(limit=5)
+    assert "−60%, the manager names neither" in read(pages, f"/approvals/{row['sid']}").text
+    tick = read(pages, TICK).text
+    assert "Disagreed: Research manager (names neither), Bear." in tick
+    assert "down from 100 %, as the manager names neither" in tick
+    assert f"The manager names neither: {firm_ticks.VERDICT[:40]}" in tick

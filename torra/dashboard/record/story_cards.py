@@ -12,6 +12,7 @@ from typing import Final
 
 from agents.contracts import WINNERS
 from torra.config import SymbolSpec
+from torra.dashboard.record import thesis
 from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
@@ -116,7 +117,9 @@ def _sure(record: ShownTick) -> Fact:
         return Fact("Sure of it", DASH, "no agent took a side")
     kept, raw = agreed.conviction, agreed.raw
     lost = raw is not None and _percent(raw) != _percent(kept)
-    more = f"down from {_percent(raw or 0.0)} by what speaks against it" if lost else ""
+    named = thesis.objection(record.deliberation, side_of(record))
+    why = f", as {named}" if named else " by what speaks against it"
+    more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
     return Fact("Sure of it", _percent(kept), more)
 
 
@@ -171,11 +174,13 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
         one
         for one in heard
         if (leanings.get(one.author) or 0.0) * towards < 0.0
-        or WINNERS.get(one.winner or "", 0) * towards < 0.0
+        or WINNERS.get(one.winner or "", towards) != towards
     ]
     if not against:
         weak = any(one not in UNHEARD for one in shown)
         return f"Nobody disagreed, of {len(heard)} heard{'; they named:' if weak else '.'}"
+    # who judged both cases first: its word takes most off the conviction
+    against.sort(key=lambda one: not one.winner)
     named = [_on(one, towards, shown) for one in against[:NAMED]]
     rest = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
     says = "Disagreed" if record.verdict in VERBS else f"Against {VERBS[side]}"
@@ -185,6 +190,8 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
 def _on(report: ReportRecord, towards: float, shown: Sequence[str]) -> str:
     """Return an agent that disagrees, and the score on which it does so most."""
     name = figures.title(report.author.removesuffix("_researcher"))
+    if report.winner and not WINNERS.get(report.winner, 1):
+        return f"{name} (names neither)"
     if name in shown:
         return name
     worst = min(

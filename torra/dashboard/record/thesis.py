@@ -26,16 +26,19 @@ from torra.tick.tick_record import (
     TickRecord,
 )
 
-State = Literal["written", "declined", "none", "unforeseen"]
+State = Literal["written", "declined", "none", "unforeseen", "shadow", "shadow declined"]
 
 MARKS: Final[Mapping[State, Mark]] = {
     "written": Mark("✎", "written", "note"),
     "declined": Mark("⊘", "declined", "alert"),
     "none": Mark("○", "no thesis", "warn"),
     "unforeseen": Mark("○", "not asked", "flat"),
+    "shadow": Mark("✎", "written (shadow)", "flat"),
+    "shadow declined": Mark("⊘", "would decline (shadow)", "flat"),
 }
 """What became of a thesis, with its mark."""
 
+SIGNS: Final[Mapping[str, int]] = {"BUY": 1, "SELL": -1}
 NOBODY: Final = Mark("■", "neither", "flat")
 LONGEST: Final = 400
 """Most characters of a point, an end or a risk."""
@@ -97,6 +100,15 @@ def judged(said: ReportRecord) -> Judged | None:
     )
 
 
+def objection(deliberation: DebateRecord, side: str) -> str:
+    """Return how a manager objects to a side; "" where it names that side, or nobody judged."""
+    manager = deliberation.manager
+    named = WINNERS.get(manager.winner or "") if manager else None
+    if named is None or side not in SIGNS or named == SIGNS[side]:
+        return ""
+    return f"the manager names {'the other side' if named else 'neither'}"
+
+
 def horizon(said: ReportRecord, timeframe: str | None) -> str:
     """Return the time that a report speaks for; "" where it names none."""
     if said.horizon_bars:
@@ -118,12 +130,16 @@ def _without(state: State, about: str, why: str, tier: str = "") -> ThesisShown:
 def _written(
     asked: ConsultedRecord, said: ReportRecord, record: TickRecord, tier: str
 ) -> ThesisShown:
-    declined = said.declined
+    declined, shadow = said.declined, record.deliberation.in_shadow
     reason = thesis_words.why_declined(said.decline_code) or "it judges so itself"
+    verb = "would decline" if shadow else "declined"
+    state: State = "declined" if declined else "written"
+    if shadow:
+        state = "shadow declined" if declined else "shadow"
     return ThesisShown(
-        mark=MARKS["declined" if declined else "written"],
+        mark=MARKS[state],
         about=_about(asked, record),
-        why=f"The trader declined it: {reason}." if declined else "",
+        why=f"The trader {verb} it: {reason}." if declined else "",
         who=_author(asked, record.made_calls),
         tier=tier,
         claim=figures.clean(said.said, LONGEST),
