@@ -307,7 +307,8 @@ LESSONS: Final = (
     ),
     Entry(
         "Vetoed lesson",
-        "An opening that the gate took away, followed on paper to its end. No order came of it.",
+        "An opening that the gate or the trader took away, followed on paper to its end. No order "
+        "came of it.",
         "One for each stretch of vetoes of a side. It counts in no average of trades.",
     ),
     Entry(
