@@ -8,7 +8,7 @@ which tier and why stand beside them, made by code. Pure functions; nothing rais
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -22,7 +22,6 @@ from torra.tick.tick_record import (
     ConsultedRecord,
     DebateRecord,
     ReportRecord,
-    StoredCall,
     TickRecord,
 )
 
@@ -140,7 +139,7 @@ def _written(
         mark=MARKS[state],
         about=_about(asked, record),
         why=f"The trader {verb} it: {reason}." if declined else "",
-        who=_author(asked, record.made_calls),
+        who=figures.clean(thesis_words.author(asked, record.made_calls), 120),
         tier=tier,
         claim=figures.clean(said.said, LONGEST),
         # of what is not made nothing can end
@@ -163,15 +162,6 @@ def _note(record: TickRecord, *, declined: bool) -> str:
 def _about(asked: ConsultedRecord, record: TickRecord) -> str:
     verb = {"BUY": "buying", "SELL": "selling"}.get(asked.side or "", "opening")
     return f"{verb} {figures.clean(record.symbol, 40)}".strip()
-
-
-def _author(asked: ConsultedRecord, calls: Sequence[StoredCall]) -> str:
-    """Return who wrote a thesis: its role, the model, and the tier that was asked."""
-    own = [one for one in calls if one.role == asked.agent and one.status == "ok"]
-    model = figures.clean(own[-1].model, 60) if own else ""
-    tier = f"{figures.clean(asked.tier, 12)} tier" if asked.tier else ""
-    name = figures.title(asked.agent or "trader")
-    return ", ".join(part for part in (name, model, tier) if part)
 
 
 def _meant_for(said: ReportRecord, timeframe: str | None) -> str:
