@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_config import EscalationSettings
 from agents.contracts import GateReason
 from agents.registry import SCORER
 from tests.cases import cases
@@ -129,10 +130,10 @@ def test_a_thesis_of_agents_that_look_on_says_that_it_did_not_count() -> None:
          "escalated to the chief tier: conviction 0.82, from 0.75 on"),
         ("chief", 0.5, "pivotal", 0.75,
          "escalated to the chief tier: the agents alone decided the verdict"),
-        ("chief", 0.82, None, None, "escalated to the chief tier: conviction 0.82"),
+        ("chief", 0.82, None, None, "escalated to the chief tier"),
         ("deep", 0.6, "conviction", 0.75, "not escalated: conviction 0.60, below 0.75"),
         ("deep", 0.6, "off", 0.75, ""),
-        ("chief", None, None, None, "escalated to the chief tier: conviction not recorded"),
+        ("chief", None, "conviction", None, "escalated to the chief tier: conviction not recorded"),
     ],
 )  # fmt: skip
 def test_an_escalation_names_its_rule(
@@ -244,14 +245,17 @@ def test_a_trader_that_is_seldom_asked_makes_no_tick_fewer() -> None:
 
 def test_a_tick_on_the_terminal_tells_manager_and_thesis() -> None:
     told = stored()
-    rows = thesis_words.rows(told.deliberation, told.flags, "M15")
+    rule = EscalationSettings(when="pivotal")
+    rows = thesis_words.rows(told.deliberation, told.flags, "M15", rule, told.made_calls)
     assert rows["manager"] == (
         f"LONG, high confidence; bear x 0.40, bull x 0.80: {firm_ticks.VERDICT}"
     )
     assert rows["thesis"] == (
-        "for the BUY, at most 16 bars (4 hours), escalated to the chief tier: conviction 0.96: "
-        f"{firm_ticks.CLAIM}"
+        "for the BUY, at most 16 bars (4 hours), escalated to the chief tier: the agents alone "
+        f"decided the verdict: {firm_ticks.CLAIM}"
     )
+    assert rows["risks"] == firm_ticks.RISK
+    assert rows["written by"] == "Trader, scripted-1, chief tier"
     assert rows["ends by"].startswith("a close below")
     declined = stored("declined")
     rows = thesis_words.rows(declined.deliberation, declined.flags, "M15")
@@ -390,3 +394,32 @@ def test_a_manager_that_names_neither_is_told_on_tick_and_approval(tmp_path: Pat
     assert "Disagreed: Research manager (names neither), Bear." in tick
     assert "down from 100 %, as the manager names neither" in tick
     assert f"The manager names neither: {firm_ticks.VERDICT[:40]}" in tick
+
+
+def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
+    told = stored()
+    record = ShownTick.read(firm_ticks.record())
+    asked = told.deliberation.consulted
+    assert asked and asked.report
+    case = ["a close below 1.00 in the next 12 bars"]
+
+    def fact(seen: ShownTick) -> str:
+        return story_cards.facts(seen, [], [], case, None, "")[-1].value
+
+    assert fact(record) == asked.report.falsifiers[0]
+    assert fact(ShownTick.read(firm_ticks.record("declined"))) == case[0]
+    assert fact(ShownTick.read(firm_ticks.record("silent"))) == case[0]
+    assert f"Proved wrong by {asked.report.falsifiers[0]}" in " ".join(
+        read(pages, TICK).text.split()
+    )
+    (row,) = pages.database.proposals(limit=5)
+    assert read(pages, f"/approvals/{row['sid']}").text.count("a close below") == 1
+
+
+def test_what_a_declined_opening_came_to_without_agents_is_not_known() -> None:
+    declined = ShownTick.read(firm_ticks.record("declined"))
+    assert story_cards.without(declined, None)[0] == "Not known"
+    for veto, said in ((True, "No trade either"), (False, "Not known")):
+        gate = {"veto": True, "rule": {"veto": veto}}
+        held = {**firm_ticks.record("declined"), "reason": "GATE_VETO", "gate": gate}
+        assert story_cards.without(ShownTick.read(held), None)[0] == said

@@ -101,8 +101,16 @@ def facts(
         _risk(record, spec, currency, proposed),
         _evidence(cited, shown),
         _cost(record),
-        Fact("Proved wrong by", falsifiers[0] if falsifiers else DASH),
+        Fact("Proved wrong by", _refuted(record, falsifiers)),
     ]
+
+
+def _refuted(record: ShownTick, falsifiers: Sequence[str]) -> str:
+    """Return what would end a trade: the first end of a thesis that counts, else of its case."""
+    asked, ends = record.deliberation.consulted, falsifiers
+    if asked and asked.report and not (asked.report.declined or record.deliberation.in_shadow):
+        ends = [figures.clean(one, 160) for one in asked.report.falsifiers if one] or falsifiers
+    return ends[0] if ends else DASH
 
 
 def _agreed(record: ShownTick) -> AgreementTold | None:
@@ -299,6 +307,11 @@ def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str
             f"{told['came']} With agents: {told['done']} The bars alone stood at {l1}. "
             "That is this trade only.",
         )
+    judged = record.reason == DenyReason.TRADER_DECLINED or (
+        record.reason == DenyReason.GATE_VETO and not record.gate.rule.veto
+    )
+    if record.l1_verdict == record.verdict and judged:
+        return "Not known", f"The bars alone stood at {l1}, which is {alone} too."
     if record.l1_verdict == record.verdict:
         traded, kept = bool(record.written or record.proposed), record.reason == HELD
         return (
