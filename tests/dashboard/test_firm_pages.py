@@ -411,8 +411,6 @@ def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
     assert fact(ShownTick.read(firm_ticks.record("silent"))) == case[0]
     words = " ".join(read(pages, TICK).text.split())
     assert f"Proved wrong by {asked.report.falsifiers[0]}" in words
-        read(pages, TICK).text.split()
-    )
     (row,) = pages.database.proposals(limit=5)
     assert read(pages, f"/approvals/{row['sid']}").text.count("a close below") == 1
 
