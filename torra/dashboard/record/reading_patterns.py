@@ -140,8 +140,8 @@ def _of_the_agents() -> tuple[Pattern, ...]:
             f"The cleanest signal: an opening with a conviction of {ESCALATION_AT:.2f} or more.",
             "Look at size and stop, then decide.",
             _clean,
-            f"From {ESCALATION_AT:.2f} on the trader is asked at the tier of the deepest models "
-            "(chief), unless agents.escalation of the profile says otherwise.",
+            f"From {ESCALATION_AT:.2f} on the trader is asked on the chief tier, unless "
+            "agents.escalation of the profile says otherwise.",
         ),
         Pattern(
             "weak",
