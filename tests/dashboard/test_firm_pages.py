@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_config import EscalationSettings
 from agents.contracts import GateReason
 from agents.registry import SCORER
 from tests.cases import cases
@@ -16,10 +17,13 @@ from tests.worlds.desk_pages import Pages
 from tests.worlds.desks import START
 from tests.worlds.hostile_texts import MARKUP
 from torra.config import Profile, validate
+from torra.dashboard.cells import timelines
+from torra.dashboard.cells.shown import Symbol
 from torra.dashboard.record import arithmetic, story_cards, thesis, waterfall
 from torra.dashboard.record.shown import EscalationTold, ShownTick
 from torra.dashboard.screens import watched
 from torra.dashboard.settings import profile_form
+from torra.dashboard.trade import proposals, why
 from torra.desk.models import report
 from torra.tick import approval, sentence, thesis_words
 from torra.tick.tick_record import UNFORESEEN, TickRecord
@@ -126,10 +130,10 @@ def test_a_thesis_of_agents_that_look_on_says_that_it_did_not_count() -> None:
          "escalated to the chief tier: conviction 0.82, from 0.75 on"),
         ("chief", 0.5, "pivotal", 0.75,
          "escalated to the chief tier: the agents alone decided the verdict"),
-        ("chief", 0.82, None, None, "escalated to the chief tier: conviction 0.82"),
+        ("chief", 0.82, None, None, "escalated to the chief tier"),
         ("deep", 0.6, "conviction", 0.75, "not escalated: conviction 0.60, below 0.75"),
         ("deep", 0.6, "off", 0.75, ""),
-        ("chief", None, None, None, "escalated to the chief tier: conviction not recorded"),
+        ("chief", None, "conviction", None, "escalated to the chief tier: conviction not recorded"),
     ],
 )  # fmt: skip
 def test_an_escalation_names_its_rule(
@@ -210,7 +214,7 @@ def test_models_tell_the_traders_seats_and_how_often_it_was_asked(pages: Pages) 
         name: row[name] for name in ("openings", "asked", "escalated", "declined", "without")
     }
     assert counted == {"openings": 1, "asked": 1, "escalated": 1, "declined": 0, "without": 0}
-    said = "Of 1 opening the trader was asked about 1: 1 on the chief tier (100%), 0 declined."
+    said = "Of 1 opening the trader was asked about 1: 1 on the chief tier (100 %), 0 declined."
     assert said in pages.text("/models")
     paid = validate(Profile, {"agents": {"mode": "firm", "provider": "anthropic"}}, "a test")
     asked = report.listed("anthropic", {"gold": paid})
@@ -241,14 +245,17 @@ def test_a_trader_that_is_seldom_asked_makes_no_tick_fewer() -> None:
 
 def test_a_tick_on_the_terminal_tells_manager_and_thesis() -> None:
     told = stored()
-    rows = thesis_words.rows(told.deliberation, told.flags, "M15")
+    rule = EscalationSettings(when="pivotal")
+    rows = thesis_words.rows(told.deliberation, told.flags, "M15", rule, told.made_calls)
     assert rows["manager"] == (
         f"LONG, high confidence; bear x 0.40, bull x 0.80: {firm_ticks.VERDICT}"
     )
     assert rows["thesis"] == (
-        "for the BUY, at most 16 bars (4 hours), escalated to the chief tier: conviction 0.96: "
-        f"{firm_ticks.CLAIM}"
+        "for the BUY, at most 16 bars (4 hours), escalated to the chief tier: the agents alone "
+        f"decided the verdict: {firm_ticks.CLAIM}"
     )
+    assert rows["risks"] == firm_ticks.RISK
+    assert rows["written by"] == "Trader, scripted-1, chief tier"
     assert rows["ends by"].startswith("a close below")
     declined = stored("declined")
     rows = thesis_words.rows(declined.deliberation, declined.flags, "M15")
@@ -301,3 +308,117 @@ def test_who_is_against_a_side_may_be_the_manager() -> None:
     record = ShownTick.read({**told, "deliberation": {**told["deliberation"], "reports": reports}})
     assert "Research manager" in story_cards.who(record, "BUY")
     assert "Research manager" not in story_cards.who(ShownTick.read(told), "BUY")
+
+
+def test_a_side_that_a_decline_latched_is_nowhere_told_as_the_gates(tmp_path: Path) -> None:
+    auto = {**firm_ticks.FIRM, "execution": "auto"}
+    pages = firm_ticks.lived(tmp_path, firm_ticks.declining(), steps=2, profile=auto)
+    latched = "/symbol/BTCUSD/M15/2021-11-10T10:15:00Z"
+    assert "⊘ VETO or decline holds of openings" in read(pages, latched).text
+    for address in ("/", "/history", "/symbol/BTCUSD", latched):
+        words = " ".join(read(pages, address).text.split())
+        assert "the gate's veto of this side" not in words
+        assert "an earlier veto," not in words
+        assert "a veto or decline of this side holds" in words or address != "/history"
+
+
+def test_the_lane_of_a_latched_side_is_that_of_what_latched_it() -> None:
+    def lane(*reasons: str) -> list[str]:
+        ticks = [
+            {"bar_time": f"2026-01-05T{10 + hour}:00:00Z", "verdict": "BUY", "reason": reason}
+            for hour, reason in enumerate(reasons)
+        ]
+        events = timelines.verdict_events(Symbol.read({"timeframe": "H1", "ticks": ticks[::-1]}))
+        return [value for _, value in events]
+
+    assert lane("TRADER_DECLINED", "GATE_VETO", "GATE_VETO") == ["DECLINED"] * 3
+    assert lane("GATE_VETO", "GATE_VETO") == ["VETO"] * 2
+    assert lane("TRADER_DECLINED", "VERDICT", "GATE_VETO") == ["DECLINED", "BUY", "VETO"]
+
+
+def test_a_trader_that_was_not_heard_has_no_tick_on_an_approval(tmp_path: Path) -> None:
+    shadow = {**firm_ticks.FIRM, "agents": {**firm_ticks.FIRM["agents"], "influence": "shadow"}}
+    for script, profile, chip, mark in (
+        (firm_ticks.declining(), shadow, "· Trader: shadow, not counted", "would decline (shadow)"),
+        ({"trader": "no JSON"}, None, "· Trader: no answer", "no thesis"),
+    ):
+        pages = firm_ticks.lived(tmp_path / mark[:2], script, profile=profile)
+        (row,) = pages.database.proposals(limit=5)
+        words = read(pages, f"/approvals/{row['sid']}").text
+        assert chip in words
+        assert mark in words
+        assert "✓ Trader" not in words
+        assert "The trader declined it" not in words
+        pages.desk.close()
+    assert proposals._unheard(stored("alone", deliberation={})) == "not asked"
+    assert proposals._unheard(stored()) == ""
+
+
+@cases(
+    ("winner", "side", "says"),
+    [
+        ("NONE", "BUY", "the manager names neither"),
+        ("NONE", "SELL", "the manager names neither"),
+        ("SHORT", "BUY", "the manager names the other side"),
+        ("LONG", "BUY", ""),
+        ("LONG", "HOLD", ""),
+    ],
+)
+def test_a_manager_that_does_not_name_a_side_is_told_as_against_it(
+    winner: str, side: str, says: str
+) -> None:
+    told = firm_ticks.record()
+    reports = [
+        {**one, "winner": winner} if one["agent_id"] == "research_manager" else one
+        for one in told["deliberation"]["reports"]
+    ]
+    record = ShownTick.read({**told, "deliberation": {**told["deliberation"], "reports": reports}})
+    assert thesis.objection(record.deliberation, side) == says
+    if side in story_cards.VERBS:
+        said = [point.text for point in why.case(record, side).why_not]
+        assert any("anager names" in one for one in said) is bool(says)
+        assert any(says[1:] in one for one in said)
+        noted = proposals.conviction(record, side).note
+        assert (says or "panel split") in noted or side == "SELL"
+        assert ("Research manager" in story_cards.who(record, side)) is bool(says)
+
+
+def test_a_manager_that_names_neither_is_told_on_tick_and_approval(tmp_path: Path) -> None:
+    def neither(request: Any) -> dict[str, Any]:
+        return firm_ticks.judgement(request, winner="NONE")
+
+    pages = firm_ticks.lived(tmp_path, {"research_manager": neither})
+    (row,) = pages.database.proposals(limit=5)
+    assert "−60%, the manager names neither" in read(pages, f"/approvals/{row['sid']}").text
+    tick = read(pages, TICK).text
+    assert "Disagreed: Research manager (names neither), Bear." in tick
+    assert "down from 100 %, as the manager names neither" in tick
+    assert f"The manager names neither: {firm_ticks.VERDICT[:40]}" in tick
+
+
+def test_a_tick_names_one_end_of_its_trade(pages: Pages) -> None:
+    told = stored()
+    record = ShownTick.read(firm_ticks.record())
+    asked = told.deliberation.consulted
+    assert asked and asked.report
+    case = ["a close below 1.00 in the next 12 bars"]
+
+    def fact(seen: ShownTick) -> str:
+        return story_cards.facts(seen, [], [], case, None, "")[-1].value
+
+    assert fact(record) == asked.report.falsifiers[0]
+    assert fact(ShownTick.read(firm_ticks.record("declined"))) == case[0]
+    assert fact(ShownTick.read(firm_ticks.record("silent"))) == case[0]
+    words = " ".join(read(pages, TICK).text.split())
+    assert f"Proved wrong by {asked.report.falsifiers[0]}" in words
+    (row,) = pages.database.proposals(limit=5)
+    assert read(pages, f"/approvals/{row['sid']}").text.count("a close below") == 1
+
+
+def test_what_a_declined_opening_came_to_without_agents_is_not_known() -> None:
+    declined = ShownTick.read(firm_ticks.record("declined"))
+    assert story_cards.without(declined, None)[0] == "Not known"
+    for veto, said in ((True, "No trade either"), (False, "Not known")):
+        gate = {"veto": True, "rule": {"veto": veto}}
+        held = {**firm_ticks.record("declined"), "reason": "GATE_VETO", "gate": gate}
+        assert story_cards.without(ShownTick.read(held), None)[0] == said

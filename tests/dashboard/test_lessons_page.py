@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,6 +15,7 @@ from tests.doubles.page_reader import Page, check_structure
 from tests.doubles.visitors import open_app
 from tests.worlds import demo_orders, told_lessons
 from tests.worlds.demo_view import ScriptedView
+from torra.dashboard.trade import lessons
 from torra.dashboard.view.backing import Backing
 from torra.desk.schedule import Desk
 from torra.store.standings import StandingStore
@@ -192,3 +194,16 @@ def test_a_trades_page_has_its_lesson_in_facts_and_words(backing: Backing) -> No
 def test_a_trade_without_a_lesson_has_no_such_part(backing: Backing) -> None:
     told = shown(backing, "/signals/TLOST000000")
     assert "lesson" not in told.replace('href="/lessons"', "").partition("<main")[2]
+
+
+def test_every_reader_of_notes_is_named_the_trader_among_them() -> None:
+    firm = AgentSettings(mode="firm", memory=MemorySettings(use="on"))
+    assert lessons._readers(firm) == [
+        "bull_researcher", "bear_researcher", "research_manager", "trader",
+    ]  # fmt: skip
+    setup: Any = SimpleNamespace(
+        profile=SimpleNamespace(agents=firm), instance=SimpleNamespace(id="XAUUSD")
+    )
+    says = lessons._profile("gold", [setup]).says
+    assert "the bull researcher, the bear researcher, the research manager and the trader." in says
+    assert "trader" not in lessons._readers(AgentSettings(mode="full"))

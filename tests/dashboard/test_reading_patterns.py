@@ -131,6 +131,11 @@ def test_a_consensus_is_of_two_and_sure_and_the_trades_way(told: dict[str, Any],
         ({"conviction": 0.9}, "clean", False),
         ({"conviction": 0.9, "signals": [{"kind": "close"}]}, "clean", False),
         ({"conviction": 0.9, "proposed": OPEN, "denied": ["MARGIN"]}, "clean", False),
+        ({"denied": ["GATE_VETO"]}, "refused", False),
+        ({"denied": ["TRADER_DECLINED"]}, "refused", False),
+        ({"denied": ["TRADER_DECLINED", "MARGIN"]}, "refused", True),
+        ({"pushes": {"technical": 0.1, "bear_researcher": None}}, "abstained", False),
+        ({"pushes": {"technical": 0.1, "research_manager": None}}, "abstained", False),
         ({"conviction": 0.45}, "weak", False),
         ({"conviction": 0.2, "verdict": "HOLD"}, "weak", False),
         ({"rank": 25.01, "signals": OPEN}, "levels", False),
@@ -141,6 +146,12 @@ def test_a_consensus_is_of_two_and_sure_and_the_trades_way(told: dict[str, Any],
 )
 def test_a_pattern_ends_at_its_number(told: dict[str, Any], slug: str, has: bool) -> None:
     assert (slug in found(tick(**{**QUIET, **told}))) is has
+
+
+def test_the_analysts_that_had_nothing_to_read_are_named() -> None:
+    record = tick({"technical": 0.1, "news": None, "fundamental": None, "bear_researcher": None})
+    (pattern,) = reading_patterns.holding(record)
+    assert (pattern.slug, pattern.who) == ("abstained", "News, Fundamental")
 
 
 def test_what_agents_said_is_not_read_where_it_did_not_count() -> None:
@@ -192,7 +203,7 @@ def test_a_record_of_any_kind_is_read_without_an_error() -> None:
                 for bar in bars(instance, timeframe)[-12:]:
                     told = view.tick(instance, timeframe, bar["time"])
                     seen |= set(found(TickRecord.read(told)))
-    assert {"split", "abstained", "weak", "refused"} <= seen <= set(NAMES)
+    assert {"split", "abstained", "weak"} <= seen <= set(NAMES)
     for odd in (None, {}, {"skipped": {"reason": "no_bar"}}, {"verdict": 3, "regime": 1}):
         assert found(TickRecord.read(odd)) == []
 
@@ -208,7 +219,8 @@ def test_help_lists_them_and_a_tick_leads_to_those_that_hold() -> None:
     linked = [a["href"] for a in shown.all("a") if "#pattern-" in a.get("href", "")]
     told = FullDeskView().tick("BTCUSD", "M15", newest)
     expected = found(TickRecord.read(told))
-    assert "refused" in expected
+    assert "weak" in expected
+    assert "refused" not in expected, "a veto breaks no rule of the desk"
     assert [href.partition("#pattern-")[2] for href in linked] == expected
     assert {f"pattern-{slug}" for slug in expected} <= ids
     assert f"How to read it: {NAMES[expected[0]]}" in " ".join(shown.text.split())

@@ -88,6 +88,8 @@ def test_a_decline_is_the_traders_in_every_word_of_its_lesson() -> None:
         assert "The trader refused a long" in words.setup
         assert "gate" not in spoken.lower()
         assert "veto" not in spoken.lower()
+        assert "would end it" not in spoken
+        assert "the thesis" not in spoken
     gates = replace(declined, situation=RISING)
     assert "The gate refused" in rules_words(gates, gates.known_at).setup
 

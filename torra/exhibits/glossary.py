@@ -202,12 +202,12 @@ FIRM: Final = (
     ),
     Entry(
         "Trader",
-        "Has not declined this opening. Its decline stops a trade; it makes none.",
+        "Writes why an opening is made and what would end it, or declines it. It makes no trade.",
         "Asked alone, only where an opening would stand. A decline holds on that side like a veto.",
     ),
     Entry(
         "Escalation",
-        "The trader's question went to the dearest models, of the chief tier.",
+        "Whether the trader's question goes to the models of the chief tier, not the deep one.",
         "When agents.escalation of the profile says so: by conviction, where the agents alone "
         "decide the verdict, or never.",
     ),
@@ -307,7 +307,8 @@ LESSONS: Final = (
     ),
     Entry(
         "Vetoed lesson",
-        "An opening that the gate took away, followed on paper to its end. No order came of it.",
+        "An opening that the gate or the trader took away, followed on paper to its end. No order "
+        "came of it.",
         "One for each stretch of vetoes of a side. It counts in no average of trades.",
     ),
     Entry(

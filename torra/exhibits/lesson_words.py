@@ -72,7 +72,7 @@ WARM_UP: Final = "Made in warm-up, on bars from before the desk's first start."
 
 NOTHING_YET: Final = (
     "No trade has closed yet. The first that does leaves a lesson here, and so does the first "
-    "opening that the gate takes away."
+    "opening that the gate or the trader takes away."
 )
 
 
@@ -146,7 +146,8 @@ def thesis_told(told: Thesis, timeframe: str, came: str = "") -> ThesisTold:
     tier = f"{figures.clean(told.tier, 12)} tier" if told.tier else ""
     return ThesisTold(
         claim=figures.clean(told.claim, LONGEST_WORDS),
-        ends=tuple(figures.clean(one, LONGEST_WORDS) for one in told.ends),
+        # of what was not made nothing can end
+        ends=() if told.declined else tuple(figures.clean(one, LONGEST_WORDS) for one in told.ends),
         risks=tuple(figures.clean(one, LONGEST_WORDS) for one in told.risks),
         meant="" if told.declined else thesis_words.bars_long(told.bars, timeframe),
         who=", ".join(part for part in ("Trader", tier) if part),
@@ -222,9 +223,9 @@ def market(facts: LessonFacts) -> str:
 
 
 def ended(facts: LessonFacts) -> str:
-    """Return why a trade ended and what that says of its thesis."""
+    """Return why a trade ended and what that says of its thesis: of a vetoed opening nothing."""
     why = ENDED.get(facts.reason, figures.clean(facts.reason, 40))
-    thesis = EVOLUTIONS.get(facts.evolution, "")
+    thesis = "" if facts.kind == "vetoed" else EVOLUTIONS.get(facts.evolution, "")
     return ", ".join(part for part in (why, thesis) if part) or figures.DASH
 
 

@@ -125,6 +125,8 @@ BARS: Final[Mapping[str, str]] = MappingProxyType(
 WHY_HELD: Final[Mapping[str, str]] = MappingProxyType(
     {
         **CAUSES,
+        # a list does not know whether the gate or the trader latched the side
+        _R.GATE_VETO: "a veto or decline of this side holds",
         "THRESHOLD": "no threshold is reached",
         HELD: "the open position stays",
     }

@@ -8,12 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from agents.contracts import GateReason
 from torra.clock import duration
-from torra.tick.tick_record import UNFORESEEN, ConsultedRecord, DebateRecord
+from torra.tick.tick_record import UNFORESEEN, ConsultedRecord, DebateRecord, StoredCall
 from torra.verdict.deny_reasons import DenyReason
+
+
+class EscalationRule(Protocol):
+    """By which rule a trader's tier is chosen, as a profile or a record has it."""
+
+    @property
+    def when(self) -> str | None:
+        """`conviction`, `pivotal` or `off`."""
+
+    @property
+    def at(self) -> float | None:
+        """The conviction from which it is asked, under `conviction`."""
+
 
 DECLINED: Final = DenyReason.TRADER_DECLINED.value
 
@@ -89,8 +102,18 @@ def bars_long(bars: int | None, timeframe: str | None) -> str:
     return f"{told} ({amount:.3g} {unit}{'' if amount == 1 else 's'})"
 
 
-def rows(spoken: DebateRecord, flags: Sequence[str], timeframe: str) -> dict[str, str]:
-    """Return what a manager and a trader said of a tick, for a terminal, by the name of its row."""
+def rows(
+    spoken: DebateRecord,
+    flags: Sequence[str],
+    timeframe: str,
+    rule: EscalationRule | None = None,
+    calls: Sequence[StoredCall] = (),
+) -> dict[str, str]:
+    """Return what a manager and a trader said of a tick, for a terminal, by the name of its row.
+
+    `rule` is by which the trader's tier was chosen, None where it is not known; `calls` are those
+    of the tick, of which the trader's names its model.
+    """
     told: dict[str, str] = {}
     if (manager := spoken.manager) is not None:
         weights = [
@@ -101,16 +124,28 @@ def rows(spoken: DebateRecord, flags: Sequence[str], timeframe: str) -> dict[str
         head = f"{manager.winner or 'NONE'}, {manager.confidence} confidence"
         told["manager"] = f"{'; '.join([head, ', '.join(weights)])}: {manager.said}"
     if (asked := spoken.consulted) is not None:
-        told["thesis"] = _thesis(asked, timeframe)
-        ends = asked.report.falsifiers if asked.report and not asked.report.declined else ()
-        told |= {"ends by": "; ".join(ends)} if ends else {}
+        told["thesis"] = _thesis(asked, timeframe, rule)
+        if said := asked.report:
+            ends = () if said.declined else said.falsifiers
+            told |= {"ends by": "; ".join(ends)} if ends else {}
+            told |= {"risks": "; ".join(risks)} if (risks := [*filter(None, said.risks)]) else {}
+            told["written by"] = author(asked, calls)
     elif UNFORESEEN in flags:
         told["thesis"] = UNFORESEEN_WORDS
     return told
 
 
-def _thesis(asked: ConsultedRecord, timeframe: str) -> str:
-    said, tier = asked.report, escalated(asked.tier, asked.conviction)
+def author(asked: ConsultedRecord, calls: Sequence[StoredCall]) -> str:
+    """Return who wrote a thesis: its role, the model where a call names it, and its tier."""
+    own = [one.model for one in calls if one.role == asked.agent and one.status == "ok"]
+    model = " ".join(str(own[-1]).split())[:60] if own and own[-1] else ""
+    tier = f"{asked.tier} tier" if asked.tier else ""
+    return ", ".join(part for part in ("Trader", model, tier) if part)
+
+
+def _thesis(asked: ConsultedRecord, timeframe: str, rule: EscalationRule | None) -> str:
+    when, at = (rule.when, rule.at) if rule else (None, None)
+    said, tier = asked.report, escalated(asked.tier, asked.conviction, when, at)
     if said is None:
         return f"none, as {why_without(asked.failure)}"
     if said.declined:
@@ -131,8 +166,8 @@ def escalated(
         why = {
             "conviction": sure if at is None else f"{sure}, from {at:.2f} on",
             "pivotal": "the agents alone decided the verdict",
-        }.get(when or "", sure)
-        return f"escalated to the chief tier: {why}"
+        }.get(when or "", "")
+        return f"escalated to the chief tier{f': {why}' if why else ''}"
     if when == "conviction" and at is not None and known:
         return f"not escalated: {sure}, below {at:.2f}"
     return ""

@@ -191,7 +191,7 @@ def reason(latest: DecisionRecord) -> str:
     # the reason often names the denial already: it is not said twice
     more = told if not denied or denied in told else f"{told} ({denied})" if told else denied
     if veto and veto not in more:
-        more += f" {figures.mark('VETO').text} of openings: {veto}."
+        more += f" {vetoes.mark(latest).text} of openings: {veto}."
     return f"{headline(latest)} {more}".strip()
 
 

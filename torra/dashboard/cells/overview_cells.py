@@ -43,6 +43,7 @@ from torra.dashboard.cells.shown import (
     Timed,
 )
 from torra.dashboard.cells.symbol_cells import strip
+from torra.dashboard.record import vetoes
 from torra.dashboard.view.stream_reading import CHARTED
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
@@ -295,7 +296,7 @@ def _notices(instance: ShownInstance, desk: Strip) -> Iterable[Notice]:
         yield Notice(1, f"◷ stale {', '.join(stale)}", "warn")
     latest = instance.latest
     if latest and VETO in (latest.reason, *latest.denied):
-        yield Notice(2, figures.mark("VETO").text, "alert")
+        yield Notice(2, vetoes.mark(latest).text, "alert")
     if latest and DECLINED in (latest.reason, *latest.denied):
         yield Notice(2, figures.mark("DECLINED").text, "alert")
     left = [stream.timeframe for stream in instance.streams if _left_out(stream)]

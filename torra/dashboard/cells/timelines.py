@@ -127,7 +127,15 @@ def state_events(markov: ShownMarkov) -> list[tuple[datetime, str]]:
 def verdict_events(data: Symbol) -> list[tuple[datetime, str]]:
     """Return verdict, veto or skip of every close of a symbol page, oldest first."""
     step = clock.duration(data.timeframe)
-    ticks = {str(tick.bar_time): _decided(tick) for tick in data.ticks}
+    ticks: dict[str, str] = {}
+    held = ""
+    for tick in sorted(data.ticks, key=lambda one: str(one.bar_time)):
+        told = _decided(tick)
+        # a side that a decline latched is held back by it, not by the gate
+        if told == "VETO" and held == tick.verdict and not tick.gate.veto:
+            told = "DECLINED"
+        held = str(tick.verdict) if told == "DECLINED" else ""
+        ticks[str(tick.bar_time)] = told
     skips = {str(skip.bar_time): "skipped" for skip in data.skipped}
     # ticks last: a close that was skipped first and then run late counts as its tick
     return [(clock.parse(time) + step, value) for time, value in sorted({**skips, **ticks}.items())]

@@ -11,7 +11,7 @@ version, has no pattern of it, and the mirrored tick has the same patterns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agent_config import CONFIDENCE_WEIGHT, LEANING_SHARE, OPPOSITION_COST, EscalationSettings
@@ -19,8 +19,10 @@ from agents.contracts import SIDES
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.agreement import OLD_NEUTRAL
 from torra.dashboard.record.story_cards import TOWARDS, side_of
+from torra.exhibits import figures
 from torra.market.regime import PERCENTILE, QUIET_UPTO, VOLATILE_FROM
 from torra.tick.tick_record import ProposedOrder, ReportRecord, SignalRecord, TickRecord
+from torra.verdict.deny_reasons import DenyReason
 from torra.verdict.order_levels import FARTHEST_STOP_ATR, STOP_ATR, TARGET_R
 
 ESCALATION_AT: Final[float] = EscalationSettings().at
@@ -33,15 +35,22 @@ WEAK_CONVICTION: Final = 0.45
 
 NEWS: Final = "news"
 
+JUDGED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.TRADER_DECLINED.value))
+"""Reasons by which gate or trader judge an opening: it breaks no rule of the desk."""
+
 FIRM_SEAT: Final = "research_manager"
 """Seat by which a desk is a firm, with a manager and a trader."""
+
+NO_ANALYST: Final = frozenset((*SIDES, FIRM_SEAT))
+"""Agents that read the analysts' words, not a source of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """A pattern: its name, what it likely means, what to do, and whether a record has it.
 
-    `firm` is said besides where a desk seats a manager and a trader.
+    `firm` is said besides where a desk seats a manager and a trader. `who` names the agents that it
+    is about, on a tick that has it.
     """
 
     slug: str
@@ -50,6 +59,7 @@ class Pattern:
     do: str
     holds: Callable[[TickRecord], bool]
     firm: str = ""
+    who: str = ""
 
 
 def patterns() -> tuple[Pattern, ...]:
@@ -59,7 +69,14 @@ def patterns() -> tuple[Pattern, ...]:
 
 def holding(record: TickRecord) -> list[Pattern]:
     """Return the patterns of a tick; a skipped one has none."""
-    return [] if record.skipped else [one for one in patterns() if one.holds(record)]
+    if record.skipped:
+        return []
+    named = ", ".join(map(figures.title, abstained(record)))
+    return [
+        replace(one, who=named if one.slug == "abstained" else "")
+        for one in patterns()
+        if one.holds(record)
+    ]
 
 
 def on_approval(record: TickRecord, refused: Sequence[str]) -> list[Pattern]:
@@ -67,6 +84,16 @@ def on_approval(record: TickRecord, refused: Sequence[str]) -> list[Pattern]:
     if not record:
         return []
     return holding(record.model_copy(update={"denied": tuple(refused)}))
+
+
+def abstained(record: TickRecord) -> list[str]:
+    """Return the analysts that had nothing to read; of agents in shadow none."""
+    told = record.deliberation
+    return [
+        one.author
+        for one in told.reports
+        if one.abstained and not told.in_shadow and not one.is_gate and one.author not in NO_ANALYST
+    ]
 
 
 def is_firm(seats: Iterable[str]) -> bool:
@@ -113,8 +140,8 @@ def _of_the_agents() -> tuple[Pattern, ...]:
             f"The cleanest signal: an opening with a conviction of {ESCALATION_AT:.2f} or more.",
             "Look at size and stop, then decide.",
             _clean,
-            f"From {ESCALATION_AT:.2f} on the trader is asked at the tier of the deepest models "
-            "(chief), unless agents.escalation of the profile says otherwise.",
+            f"From {ESCALATION_AT:.2f} on the trader is asked on the chief tier, unless "
+            "agents.escalation of the profile says otherwise.",
         ),
         Pattern(
             "weak",
@@ -181,8 +208,7 @@ def _split(record: TickRecord) -> bool:
 
 
 def _abstained(record: TickRecord) -> bool:
-    told = record.deliberation
-    return not told.in_shadow and any(one.abstained and not one.is_gate for one in told.reports)
+    return bool(abstained(record))
 
 
 def _clean(record: TickRecord) -> bool:
@@ -196,7 +222,7 @@ def _weak(record: TickRecord) -> bool:
 
 
 def _refused(record: TickRecord) -> bool:
-    return bool(record.denied)
+    return not JUDGED.issuperset(record.denied)
 
 
 def _levels(record: TickRecord) -> bool:

@@ -149,6 +149,7 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
         "pruned": bool(deliberation.calls) and not record.calls,
         "why": why(record),
         "veto": vetoes.cause(record),
+        "veto_mark": vetoes.mark(record),
         "thesis": thesis.shown(record, record.limits.escalation),
         "ahead": any(one["horizon"] for one in agents),
         "denied": [figures.clean(reason, 120) for reason in record.denied],

@@ -47,7 +47,7 @@ class StoredHeadline(RecordPart):
 
 
 class EscalationTold(RecordPart):
-    """By which rule a trader is asked of the dearest tier, as the tick's profile had it."""
+    """By which rule a trader is asked on the chief tier, as the tick's profile had it."""
 
     when: Word = None
     at: Number = None
@@ -56,7 +56,7 @@ class EscalationTold(RecordPart):
 class TickLimits(RecordPart):
     """The limits of a tick: its deadline, the ceiling in USD an hour, and those of an opening.
 
-    `escalation` is the rule by which its trader was asked of the dearest tier.
+    `escalation` is the rule by which its trader was asked on the chief tier.
     """
 
     timeout_seconds: Number = None

@@ -12,6 +12,7 @@ from typing import Final
 
 from agents.contracts import WINNERS
 from torra.config import SymbolSpec
+from torra.dashboard.record import thesis
 from torra.dashboard.record.agreement import left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
@@ -100,8 +101,16 @@ def facts(
         _risk(record, spec, currency, proposed),
         _evidence(cited, shown),
         _cost(record),
-        Fact("Proved wrong by", falsifiers[0] if falsifiers else DASH),
+        Fact("Proved wrong by", _refuted(record, falsifiers)),
     ]
+
+
+def _refuted(record: ShownTick, falsifiers: Sequence[str]) -> str:
+    """Return what would end a trade: the first end of a thesis that counts, else of its case."""
+    asked, ends = record.deliberation.consulted, falsifiers
+    if asked and asked.report and not (asked.report.declined or record.deliberation.in_shadow):
+        ends = [figures.clean(one, 160) for one in asked.report.falsifiers if one] or falsifiers
+    return ends[0] if ends else DASH
 
 
 def _agreed(record: ShownTick) -> AgreementTold | None:
@@ -116,7 +125,9 @@ def _sure(record: ShownTick) -> Fact:
         return Fact("Sure of it", DASH, "no agent took a side")
     kept, raw = agreed.conviction, agreed.raw
     lost = raw is not None and _percent(raw) != _percent(kept)
-    more = f"down from {_percent(raw or 0.0)} by what speaks against it" if lost else ""
+    named = thesis.objection(record.deliberation, side_of(record))
+    why = f", as {named}" if named else " by what speaks against it"
+    more = f"down from {_percent(raw or 0.0)}{why}" if lost else ""
     return Fact("Sure of it", _percent(kept), more)
 
 
@@ -171,11 +182,13 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
         one
         for one in heard
         if (leanings.get(one.author) or 0.0) * towards < 0.0
-        or WINNERS.get(one.winner or "", 0) * towards < 0.0
+        or WINNERS.get(one.winner or "", towards) != towards
     ]
     if not against:
         weak = any(one not in UNHEARD for one in shown)
         return f"Nobody disagreed, of {len(heard)} heard{'; they named:' if weak else '.'}"
+    # who judged both cases first: its word takes most off the conviction
+    against.sort(key=lambda one: not one.winner)
     named = [_on(one, towards, shown) for one in against[:NAMED]]
     rest = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
     says = "Disagreed" if record.verdict in VERBS else f"Against {VERBS[side]}"
@@ -185,6 +198,8 @@ def who(record: ShownTick, side: str, shown: Sequence[str] = ()) -> str:
 def _on(report: ReportRecord, towards: float, shown: Sequence[str]) -> str:
     """Return an agent that disagrees, and the score on which it does so most."""
     name = figures.title(report.author.removesuffix("_researcher"))
+    if report.winner and not WINNERS.get(report.winner, 1):
+        return f"{name} (names neither)"
     if name in shown:
         return name
     worst = min(
@@ -292,6 +307,11 @@ def without(record: ShownTick, told: Mapping[str, str] | None) -> tuple[str, str
             f"{told['came']} With agents: {told['done']} The bars alone stood at {l1}. "
             "That is this trade only.",
         )
+    judged = record.reason == DenyReason.TRADER_DECLINED or (
+        record.reason == DenyReason.GATE_VETO and not record.gate.rule.veto
+    )
+    if record.l1_verdict == record.verdict and judged:
+        return "Not known", f"The bars alone stood at {l1}, which is {alone} too."
     if record.l1_verdict == record.verdict:
         traded, kept = bool(record.written or record.proposed), record.reason == HELD
         return (

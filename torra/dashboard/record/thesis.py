@@ -8,7 +8,7 @@ which tier and why stand beside them, made by code. Pure functions; nothing rais
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -22,20 +22,22 @@ from torra.tick.tick_record import (
     ConsultedRecord,
     DebateRecord,
     ReportRecord,
-    StoredCall,
     TickRecord,
 )
 
-State = Literal["written", "declined", "none", "unforeseen"]
+State = Literal["written", "declined", "none", "unforeseen", "shadow", "shadow declined"]
 
 MARKS: Final[Mapping[State, Mark]] = {
     "written": Mark("✎", "written", "note"),
     "declined": Mark("⊘", "declined", "alert"),
     "none": Mark("○", "no thesis", "warn"),
     "unforeseen": Mark("○", "not asked", "flat"),
+    "shadow": Mark("✎", "written (shadow)", "flat"),
+    "shadow declined": Mark("⊘", "would decline (shadow)", "flat"),
 }
 """What became of a thesis, with its mark."""
 
+SIGNS: Final[Mapping[str, int]] = {"BUY": 1, "SELL": -1}
 NOBODY: Final = Mark("■", "neither", "flat")
 LONGEST: Final = 400
 """Most characters of a point, an end or a risk."""
@@ -97,6 +99,15 @@ def judged(said: ReportRecord) -> Judged | None:
     )
 
 
+def objection(deliberation: DebateRecord, side: str) -> str:
+    """Return how a manager objects to a side; "" where it names that side, or nobody judged."""
+    manager = deliberation.manager
+    named = WINNERS.get(manager.winner or "") if manager else None
+    if named is None or side not in SIGNS or named == SIGNS[side]:
+        return ""
+    return f"the manager names {'the other side' if named else 'neither'}"
+
+
 def horizon(said: ReportRecord, timeframe: str | None) -> str:
     """Return the time that a report speaks for; "" where it names none."""
     if said.horizon_bars:
@@ -118,13 +129,17 @@ def _without(state: State, about: str, why: str, tier: str = "") -> ThesisShown:
 def _written(
     asked: ConsultedRecord, said: ReportRecord, record: TickRecord, tier: str
 ) -> ThesisShown:
-    declined = said.declined
+    declined, shadow = said.declined, record.deliberation.in_shadow
     reason = thesis_words.why_declined(said.decline_code) or "it judges so itself"
+    verb = "would decline" if shadow else "declined"
+    state: State = "declined" if declined else "written"
+    if shadow:
+        state = "shadow declined" if declined else "shadow"
     return ThesisShown(
-        mark=MARKS["declined" if declined else "written"],
+        mark=MARKS[state],
         about=_about(asked, record),
-        why=f"The trader declined it: {reason}." if declined else "",
-        who=_author(asked, record.made_calls),
+        why=f"The trader {verb} it: {reason}." if declined else "",
+        who=figures.clean(thesis_words.author(asked, record.made_calls), 120),
         tier=tier,
         claim=figures.clean(said.said, LONGEST),
         # of what is not made nothing can end
@@ -147,15 +162,6 @@ def _note(record: TickRecord, *, declined: bool) -> str:
 def _about(asked: ConsultedRecord, record: TickRecord) -> str:
     verb = {"BUY": "buying", "SELL": "selling"}.get(asked.side or "", "opening")
     return f"{verb} {figures.clean(record.symbol, 40)}".strip()
-
-
-def _author(asked: ConsultedRecord, calls: Sequence[StoredCall]) -> str:
-    """Return who wrote a thesis: its role, the model, and the tier that was asked."""
-    own = [one for one in calls if one.role == asked.agent and one.status == "ok"]
-    model = figures.clean(own[-1].model, 60) if own else ""
-    tier = f"{figures.clean(asked.tier, 12)} tier" if asked.tier else ""
-    name = figures.title(asked.agent or "trader")
-    return ", ".join(part for part in (name, model, tier) if part)
 
 
 def _meant_for(said: ReportRecord, timeframe: str | None) -> str:

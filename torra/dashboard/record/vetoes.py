@@ -11,6 +11,7 @@ from typing import Final
 from agents.contracts import GateReason
 from torra.dashboard.record import surroundings
 from torra.exhibits import figures
+from torra.exhibits.figures import Mark
 from torra.tick import thesis_words
 from torra.tick.tick_record import DecisionRecord, Gate, TickRecord
 from torra.verdict.risk_engine import DenyReason
@@ -31,6 +32,9 @@ IN_WORDS: Final = {
 RULES: Final = (*map(str, MEASURED), str(GateReason.SCHEDULED_EVENT))
 """Rules of the gate that veto (agents.risk_gate); the others lower the multiplier."""
 
+WITHOUT_TRADER: Final = frozenset(("AGENT_FULL", "AGENT_BUDGET"))
+"""Sources of ticks of desks that ask no trader."""
+
 
 def cause(record: DecisionRecord) -> str:
     """Return the rule that vetoes openings on a tick, and its reason; empty without a veto."""
@@ -39,10 +43,28 @@ def cause(record: DecisionRecord) -> str:
         return _ruled(record) if gate.rule.veto else _judged(gate)
     if str(DenyReason.GATE_VETO) in (record.reason, *record.denied):
         side = figures.clean(record.verdict, 10)
-        asks = isinstance(record, TickRecord) and record.company is not None
-        what = "veto or decline" if asks else "veto"
-        return f"latched by an earlier {what}, which holds until {side} is out of reach"
+        return f"latched by an earlier {latched(record)}, which holds until {side} is out of reach"
     return ""
+
+
+def mark(record: DecisionRecord) -> Mark:
+    """Return the mark of a tick on which openings are vetoed, or are still held back."""
+    known = figures.mark("VETO")
+    if record.gate.veto or latched(record) == "veto":
+        return known
+    return Mark(known.glyph, "VETO or decline holds", known.tone)
+
+
+def latched(record: DecisionRecord) -> str:
+    """Return what may have latched a side: at a desk that asks a trader, its decline as well.
+
+    A list has no more of a tick than its source, which says it of a desk that answered in full.
+    """
+    if isinstance(record, TickRecord):
+        asks = record.company is not None
+    else:
+        asks = record.source_type not in WITHOUT_TRADER
+    return "veto or decline" if asks else "veto"
 
 
 def _ruled(record: DecisionRecord) -> str:

@@ -74,7 +74,8 @@ MEANINGS: Final = {
     "proposed": "ticks that asked a person to approve an order",
     "changed": "ticks whose verdict is not the one of the bars alone; those on which agents "
     "changed only the size or the order are in “What agents changed”",
-    "vetoed": "ticks on which the gate stopped an opening",
+    "vetoed": "ticks on which the gate stopped an opening, or an earlier veto or decline of that "
+    "side still held",
     "declined": "ticks on which the trader declined an opening",
     "denied": "ticks on which a check stopped an order, vetoes and declines among them",
     "degraded": "ticks on which some agents gave no answer, or all",

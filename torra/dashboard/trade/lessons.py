@@ -236,7 +236,8 @@ def _profile(name: str, setups: Sequence[RunningSetup]) -> ProfileTold:
                 " Auto tells them where the mode of the desk asks for lessons; this one does not."
             )
     elif memory.notes and (roles := _readers(agents)):
-        readers = " and ".join(f"the {figures.title(role).lower()}" for role in roles)
+        *others, last = (f"the {figures.title(role).lower()}" for role in roles)
+        readers = f"{', '.join(others)} and {last}" if others else last
         most = "one note" if memory.notes == 1 else f"at most {memory.notes} notes"
         says = f"those of {names}: three numbers of similar trades, and {most} to {readers}."
     else:
@@ -245,8 +246,8 @@ def _profile(name: str, setups: Sequence[RunningSetup]) -> ProfileTold:
 
 
 def _readers(agents: AgentSettings) -> list[str]:
-    """Return the agents that read notes: of those that the profile names, whoever sits."""
-    seats = agents.desk()
+    """Return the agents that read notes: of those that the profile names, whoever is asked."""
+    seats = (*agents.desk(), agents.consulted())
     return [role for role in dict.fromkeys(agents.memory.roles) if role in seats]
 
 

@@ -25,7 +25,7 @@ from torra.dashboard.record import agreement, arithmetic, reasoning
 from torra.dashboard.record.arithmetic import DecisionStep, Step
 from torra.dashboard.record.rows import TranscriptVoice
 from torra.dashboard.record.shown import NOT_COUNTED
-from torra.dashboard.record.thesis import Judged
+from torra.dashboard.record.thesis import Judged, objection
 from torra.dashboard.trade.stored_rows import ProposalRow, SignalRow, json_of
 from torra.dashboard.trade.why import first_sentence, leanings
 from torra.exhibits import figures
@@ -208,7 +208,8 @@ def conviction(record: TickRecord, side: str) -> Conviction:
         return Conviction(DASH, f"{figures.plain(kept, 2)}, {NOT_COUNTED}")
     off = 1 - kept / raw if raw else 0.0
     # less than half a per cent would be written as 0 %
-    split = f", {figures.MINUS}{off:.0%} panel split" if off >= 0.005 else ""
+    why = f", {named}" if (named := objection(record.deliberation, side)) else " panel split"
+    split = f", {figures.MINUS}{off:.0%}{why}" if off >= 0.005 else ""
     if found.leans_against:
         split = "; agents against"
     width = round(kept * figures.BAR_WIDTH, 1)
@@ -246,7 +247,22 @@ def _gone(preview: Preview) -> bool:
 
 def chips(preview: Preview | None, record: TickRecord) -> Cells:
     """Return a chip for each group of checks: agreed, objecting with its rules, or not asked."""
-    return {f"chip.{name}": _chip(name, GROUPS[name], preview) for name in groups(record)}
+    cells = {f"chip.{name}": _chip(name, GROUPS[name], preview) for name in groups(record)}
+    why = _unheard(record)
+    if why and TRADER in groups(record):
+        glyph, tone = SIGNS["not asked"]
+        cells[f"chip.{TRADER}"] = words(f"{glyph} {TRADER}: {why}", tone, f"{why}: nothing objects")
+    return cells
+
+
+def _unheard(record: TickRecord) -> str:
+    """Return why a trader has not spoken for or against an opening; "" where its word counts."""
+    asked = record.deliberation.consulted
+    if asked is None:
+        return "not asked"
+    if record.deliberation.in_shadow:
+        return "shadow, not counted"
+    return "" if asked.report else "no answer"
 
 
 def groups(record: TickRecord) -> list[str]:
@@ -276,9 +292,10 @@ class CheckLine:
 def every_check(preview: Preview | None, record: TickRecord) -> list[CheckLine]:
     """Return each check with its outcome and its meaning, for the disclosure."""
     lines, asked = [], {rule for name in groups(record) for rule in GROUPS[name]}
-    for rule, outcome in (preview.checks if preview else {}).items():
+    for rule, found in (preview.checks if preview else {}).items():
         if rule in GROUPS[TRADER] and rule not in asked:
             continue
+        outcome = "not asked" if rule in GROUPS[TRADER] and _unheard(record) else found
         glyph, tone = SIGNS[outcome]
         lines.append(CheckLine(rule, Mark(glyph, outcome, tone), MEANINGS.get(rule, "")))
     return lines

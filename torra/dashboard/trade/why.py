@@ -16,6 +16,7 @@ from typing import Final
 from agents.feature_words import name_of
 from agents.sayings import SAYINGS
 from torra.dashboard.record import agreement, arithmetic
+from torra.dashboard.record.thesis import objection
 from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures
 from torra.tick.sentence import BELOW_ZERO
@@ -69,8 +70,9 @@ def case(record: TickRecord, side: str) -> Case:
     reports = {report.author: report for report in record.deliberation.reports}
     champion = reports.get(RESEARCHERS.get(side, ""), ReportRecord())
     towards = TOWARDS.get(side, 0)
-    spoken, gate = list(_agents(record, -towards)), list(_gate(record))
-    # One place is left for the gate where it cuts: that holds whatever the agents say.
+    spoken = list(_agents(record, -towards))
+    gate = [*_manager(record, side), *_gate(record)]
+    # Places are left for manager and gate where they cut: that holds whatever the agents say.
     places = BULLETS - len(gate)
     against = (
         *spoken[:places], *gate, *spoken[places:], *_disagreements(record),
@@ -187,6 +189,19 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
             told = plain(saying.told((value,), towards))
             name = f"{PART}{part.name}"
             yield SidePoint(BARS, f"{told[:1].upper()}{told[1:]}.", name, name_of(name))
+
+
+def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
+    """Yield that the manager does not name a side, which lowers the conviction in it."""
+    named, judge = objection(record.deliberation, side), record.deliberation.manager
+    if named and judge is not None and not record.deliberation.in_shadow:
+        said = first_sentence(judge.said, LONGEST - len(named))
+        text = (
+            f"{named[:1].upper()}{named[1:]}: {said}"
+            if said
+            else f"{named[:1].upper()}{named[1:]}."
+        )
+        yield SidePoint(short_name(judge.author), text)
 
 
 def _gate(record: TickRecord) -> Iterator[SidePoint]:

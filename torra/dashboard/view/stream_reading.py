@@ -67,7 +67,7 @@ BRIEF: Final = (
     "instance", "symbol", "timeframe", "bar_time", "as_of", "close", "scores", "l1", "ath",
     "composite", "l1_composite", "consensus", "l1_consensus", "verdict", "l1_verdict", "action",
     "reason", "denied", "source_type", "thresholds", "gate", "events", "regime",
-    "outside",
+    "outside", "company",
 )  # fmt: skip
 """Parts of a record that a glance needs as they are stored."""
 

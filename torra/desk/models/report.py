@@ -194,7 +194,7 @@ def trader_line(row: TraderTold) -> str:
     if not row["openings"]:
         return "the trader was not asked yet: no opening stood"
     of = "1 opening" if row["openings"] == 1 else f"the newest {row['openings']} openings"
-    share = f" ({row['escalated'] / row['asked']:.0%})" if row["asked"] else ""
+    share = f" ({100 * row['escalated'] / row['asked']:.0f} %)" if row["asked"] else ""
     parts = [f"{row['escalated']} on the chief tier{share}", f"{row['declined']} declined"]
     if row["without"]:
         parts.append(f"{row['without']} without its answer")

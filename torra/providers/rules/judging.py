@@ -170,8 +170,6 @@ def _claim(request: Request, weighed: Weighed, side: int) -> str:
         return f"{SPOKEN[side]}: {cases} by {by:.2f} of 1{pushed}."
     if not any(weighed.strength.values()):
         return f"No winner: neither of {len(CASES)} cases asks for more than the scores have."
-    if by < LEAST_APART:
-        return f"No winner: the {len(CASES)} cases weigh the same{pushed}."
     return f"No winner: the two cases differ by {by:.2f} of 1{pushed}."
 
 

@@ -47,7 +47,14 @@ from torra.tick.ladder import Rung, SpendingAccount
 from torra.tick.record import TickResult
 from torra.tick.sentence import told
 from torra.tick.spending import Purse
-from torra.tick.tick_record import LEAN_AGAINST, DebateRecord, Outside, PanelTold, TickRecord
+from torra.tick.tick_record import (
+    LEAN_AGAINST,
+    DebateRecord,
+    Outside,
+    PanelTold,
+    StoredCall,
+    TickRecord,
+)
 from torra.time_limit import SHARE_SECONDS
 from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
@@ -250,7 +257,13 @@ def _tick(
         "failures": _failures(stored),
         "flags": [*outcome.record["flags"], *said.get("flags", [])],
         **({"consulted": said["consulted"]} if said.get("consulted") else {}),
-        "firm": thesis_words.rows(DebateRecord.read(said), outcome.record["flags"], timeframe),
+        "firm": thesis_words.rows(
+            DebateRecord.read(said),
+            outcome.record["flags"],
+            timeframe,
+            profile.agents.escalation,
+            [*map(StoredCall.read, stored.get("calls") or ())],
+        ),
     }
 
 
