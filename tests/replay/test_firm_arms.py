@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from agent_config import AgentSettings
 from agents.contracts import SourceType
 from tests.cases import cases
 from tests.worlds.observed import quiet_ticks
-from torra.config import Profile
+from torra.commands.replay import replay
+from torra.config import ROOT, Profile
 from torra.errors import ConfigError
 from torra.evaluation.arm_tables import Compared, _gates
 from torra.evaluation.gate_value import VetoedOpening, gate_exhibit
@@ -78,6 +80,20 @@ def test_a_report_has_at_most_eight_arms() -> None:
     assert len(arms.chosen(USUAL_ARMS.split(","))) <= MOST_ARMS
     for group in arms.GROUPS:
         assert len(arms.chosen([group, "budget"])) <= MOST_ARMS
+
+
+def test_the_help_tells_the_limit() -> None:
+    (arms_option,) = [one for one in replay.params if one.name == "wanted"]
+    assert f"at most {MOST_ARMS}" in (arms_option.help or "")
+
+
+@cases("page", ["evidence.md", "replaying.md", "memory.md", "outside.md"])
+def test_the_docs_ask_for_arms_that_a_report_may_have(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    asked = re.findall(r"(?:--arms |^\$ [A-Z]+=)([a-z][a-z0-9_,]*)", text, re.MULTILINE)
+    assert asked
+    for names in asked:
+        assert arms.chosen(names.split(","))
 
 
 def test_lessons_by_lot_need_the_firm_that_they_are_like() -> None:
