@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from agent_config import AgentSettings
 from agents.contracts import SourceType
 from tests.cases import cases
+from tests.worlds.arm_trades import trade
 from tests.worlds.observed import quiet_ticks
 from torra.commands.replay import replay
 from torra.config import ROOT, Profile
@@ -122,9 +124,26 @@ def test_declines_are_a_row_of_their_own_with_their_own_alarm() -> None:
         ("firm", 1, -2.0, False), ("firm, its trader", 60, 60.0, True),
     ]  # fmt: skip
     told = gate_exhibit(found)
-    assert "firm, its trader: the vetoes avoided 60.0 R" in told.says
-    assert "the trader blocks" in told.says
+    assert "firm, its trader: the declines avoided 60.0 R" in told.says
+    assert "R a decline" in told.says and "A trader that declines as many by lot" in told.says
+    assert "100 % of signals are declined" in told.says and "the trader blocks" in told.says
     assert told.figures["firm.net"] == -2.0 and told.figures["firm.trader.net"] == 60.0
+
+
+def test_a_traders_signals_are_the_trades_that_it_was_asked_about() -> None:
+    asked, unasked = quiet_ticks(2, verdict="BUY", consulted="BUY")
+    ticks = (asked, replace(unasked, consulted=""))
+    trades = tuple(
+        trade(tick.close_time, 1.0, instance=tick.instance, timeframe=tick.timeframe)
+        for tick in ticks
+    )
+    found = _gates(
+        Compared((ArmSeen("firm", ticks, trades),), control=CONTROL, vetoed={"firm": ()})
+    )
+    assert [one.signals for one in found] == [2, 1]
+    says = gate_exhibit(found).says
+    assert "firm, its trader: the trader declined none of 1 trade that it was asked about." in says
+    assert "firm: the gate vetoed none of 2 signals." in says
 
 
 def test_a_desk_that_asks_no_trader_has_no_such_row() -> None:
