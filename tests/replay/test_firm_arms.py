@@ -17,10 +17,11 @@ from torra.commands.replay import replay
 from torra.config import ROOT, Profile
 from torra.errors import ConfigError
 from torra.evaluation.arm_tables import Compared, _gates
+from torra.evaluation.exhibits import MOST_LETTERS
 from torra.evaluation.gate_value import VetoedOpening, gate_exhibit
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import arm_called
-from torra.replay import arms
+from torra.replay import arms, reporting
 from torra.replay.arms import ARMS, CONTROL, MOST_ARMS
 from torra.replay.job_kinds import USUAL_ARMS
 
@@ -96,6 +97,15 @@ def test_the_docs_ask_for_arms_that_a_report_may_have(page: str) -> None:
     assert asked
     for names in asked:
         assert arms.chosen(names.split(","))
+
+
+def test_a_title_names_arms_whole_without_placebos_and_counts_the_rest() -> None:
+    named = ["l1", "budget", "full", *FIRM_ARMS, "placebo_shuffled"]
+    told = reporting._arms_told([ARMS[name] for name in named])
+    assert len(told) <= reporting.LONGEST_TOLD < MOST_LETTERS
+    assert told.startswith("the bars alone, the budget desk, the full desk, the firm desk, ")
+    assert told.endswith("the firm desk whose bull and bear always answer each other and 2 more")
+    assert reporting._arms_told([ARMS["l1"], ARMS["firm"]]) == "the bars alone and the firm desk"
 
 
 def test_lessons_by_lot_need_the_firm_that_they_are_like() -> None:
