@@ -88,12 +88,16 @@ abstains before any call is made; an abstention neither counts as a vote nor as 
 agent says moves a score by its bound at most, and the whole desk by 0.3 before the blend: 0.06 of
 the score that the brain gets.
 
-`budget` seats technical, bull, bear and gate; `full` seats all eight; a profile may name its own
+`budget` seats technical, bull, bear and gate. `full` seats eight: technical, sentiment, news, key
+levels, momentum, bull, bear and gate. `firm` seats technical, sentiment, news, fundamental, bull,
+bear, the research manager and the gate, and asks a trader where an opening would stand
+([debate.md](debate.md#the-firm-manager-and-trader)). A profile may name its own
 (`agents.active_agents`). Every role is given the regime (`market.regime`) and the warnings of the
 bar (`market.triage`). Analysts are asked at once, then the researchers, who also read the analysts'
-reports, then the gate, which reads all of them. Of the news agent's report the others see numbers
-and ids only, never a word. Where a profile says so, the agents that `agents.memory.roles` names are
-also told lessons of closed trades in a like market ([memory.md](memory.md)).
+reports, then the gate, which reads all of them, and the manager beside it. Of the news agent's
+report the others see numbers and ids only, never a word. Where a profile says so, the agents that
+`agents.memory.roles` names are also told lessons of closed trades in a like market
+([memory.md](memory.md)).
 """
 MAY_DO = {
     "arbiter": "no score: it weighs the two cases, 0 to 1 each, and its word may lower a size",

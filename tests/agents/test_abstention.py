@@ -88,6 +88,14 @@ def test_at_the_desk_an_abstention_asks_nobody_and_is_no_failure(role: str) -> N
     assert not [call for call in record.calls if call.role_id == role]
 
 
+def test_a_fundamental_analyst_without_its_evidence_asks_nobody_at_a_firm() -> None:
+    provider = Scripted()
+    config = settings(mode="firm", second_look="never", rebuttal="never")
+    record = debate(provider, about=context(features=FULL_FEATURES), config=config)
+    (told,) = [told for told in record.reports if told.agent_id == "fundamental"]
+    assert told.abstained and not provider.asked("fundamental") and record.failures == {}
+
+
 def test_a_news_agent_without_a_headline_costs_the_desk_nothing() -> None:
     """The scores are those of a desk that has no news agent."""
     without = tuple(role for role in DESK if role != "news")

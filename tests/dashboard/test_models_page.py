@@ -19,6 +19,7 @@ from torra.clock import System
 from torra.config import Profile
 from torra.dashboard.settings import models
 from torra.dashboard.view.backing import Backing
+from torra.desk.models import report
 from torra.store.ledger import Booking
 
 JSON = {"Accept": "application/json"}
@@ -74,6 +75,22 @@ def test_seats_prices_and_money_are_told(
     (spent,) = told["profiles"]
     assert spent["paid"] and spent["tick_usd"] is None and 0 < spent["tick_most_usd"] < 1
     assert spent["day_most_usd"] <= HOURS * spent["ceiling_usd"]
+
+
+def test_a_desk_that_the_ceiling_never_lets_run_is_told_with_who_runs_instead(
+    backing: Backing, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paying(monkeypatch, mode="full")
+    visitor = client(backing, **vendor_line.environment(server))
+    ((row,), page) = visitor.get("/api/v1/models").get_json()["profiles"], visitor.get("/models")
+    assert row["never_runs"] == "" and "never runs" not in page.text
+    paying(monkeypatch, mode="full", max_api_cost_per_hour=row["tick_most_usd"] - 0.0001)
+    told, page = visitor.get("/api/v1/models").get_json(), visitor.get("/models")
+    (row,) = told["profiles"]
+    assert f"profile paying: {row['never_runs']}" in report.table(told)
+    assert "so it never runs and the budget desk runs instead" in row["never_runs"]
+    check_structure(Page(page.text))
+    assert f"Profile paying: {row['never_runs']}." in Page(page.text).text
 
 
 def test_all_who_stand_in_are_told_and_the_reviewer_where_a_model_reviews(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from agent_config import MODES
 from tests.cases import cases
 from tests.conftest import Scale
 from tests.doubles.browser import DESK, PHONE, Site, Visit, chromium, findings, needs_browser
@@ -21,10 +22,12 @@ from tests.doubles.page_reader import Page, check_policy, check_structure
 from tests.worlds.desk_pages import Pages, open_pages
 from tests.worlds.replay_exhibits import demo_document
 from torra.clock import iso, parse
-from torra.config import ROOT
+from torra.config import ROOT, Profile
+from torra.dashboard.screens import replays
 from torra.exhibits import documents as replay_files
 from torra.exhibits import report
 from torra.exhibits.documents import Document, ReplayShelf, allowed
+from torra.replay.arms import check, chosen
 
 DOCS = (ROOT / "docs" / "replays.md").read_text(encoding="utf-8")
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", DOCS, re.DOTALL)[1])
@@ -73,6 +76,13 @@ def test_without_a_file_the_page_says_what_one_is_and_how_it_comes(pages: Pages)
     assert shown in page.text
     assert pages.json("/api/v1/replays")["replays"] == []
     pages.text("/replays/nothing", 404)
+
+
+def test_the_form_offers_every_desk_and_each_offer_may_run() -> None:
+    wanted = [arms.split(",") for arms, _ in replays.DESKS]
+    for names in wanted:
+        check(chosen(names), Profile().agents)
+    assert set(MODES) <= {name for names in wanted for name in names}
 
 
 def test_a_file_is_shown_whole(pages: Pages, put: Callable[..., Any]) -> None:

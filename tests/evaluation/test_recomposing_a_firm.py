@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from agent_framework import blend
 from agents.contracts import VECTORS
 from agents.debate.deliberation import Deliberation
@@ -15,8 +17,10 @@ from tests.doubles import scripted
 from tests.doubles.scripted import Scripted, context, debate, reporting, settings
 from tests.worlds.observed import FIRM, START, plain_tick, random_arm, weighed
 from torra.config import Profile, Thresholds
+from torra.errors import ConfigError
 from torra.evaluation.observations import ArmSeen, TickSeen, four, side_of
 from torra.evaluation.recomposition import EXACT, BrainNumbers, Changes, recompose
+from torra.replay import recomposing
 from torra.replay.recomposing import conviction, unjudged
 from torra.replay.shards.seen import opinions
 
@@ -51,10 +55,10 @@ def weights_of(tick: TickSeen) -> tuple[float, float] | None:
     ("changes", "why"),
     [
         (Changes(arbiter=False), ""),
-        (Changes(ALL - {"news"}), "the arbiter had read"),
+        (Changes(ALL - {"news"}), "the research manager had read"),
         (Changes(ALL - {"news"}, researchers=False, gate="rules"), ""),
         (Changes(researchers=False, gate="rules"), ""),
-        (Changes(researcher="bull_researcher", gate="rules"), "the arbiter had read"),
+        (Changes(researcher="bull_researcher", gate="rules"), "the research manager had read"),
         (Changes(researcher="bull_researcher", arbiter=False, gate="rules"), ""),
         (Changes(researcher="bull_researcher"), "the gate's model had read"),
     ],
@@ -62,6 +66,14 @@ def weights_of(tick: TickSeen) -> tuple[float, float] | None:
 def test_what_is_of_first_order_is_labelled_so(changes: Changes, why: str) -> None:
     found = recompose(random_arm(3, closes=20, desk=FIRM), changes, BRAIN)
     assert found.exact is (not why) and why in found.label
+
+
+def test_who_cannot_be_left_out_is_told_with_all_who_can() -> None:
+    arm = replace(random_arm(3, closes=5, desk=FIRM), name="firm")
+    with pytest.raises(ConfigError, match="trader is no analyst of firm; there are ") as told:
+        recomposing._kept(arm, frozenset(), frozenset({"trader"}))
+    for name in (*ALL, "bull_researcher", "bear_researcher", "research_manager"):
+        assert name in str(told.value)
 
 
 # --- against the debate itself --------------------------------------------------------------------

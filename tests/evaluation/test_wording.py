@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from torra.evaluation.intervals import Interval, Mean
 from torra.evaluation.wording import (
     UNKNOWN,
     interval_cell,
+    listed_within,
     percent_cell,
     share_cell,
     signed,
@@ -22,6 +24,14 @@ from torra.evaluation.wording import (
 )
 def test_a_minus_is_the_true_one(value: float | None, told: str) -> None:
     assert signed(value) == told
+
+
+@cases(
+    ("most", "told"),
+    [(16, "one, two and six"), (15, "one and 2 more"), (13, "3 in all")],
+)
+def test_names_that_do_not_fit_are_counted(most: int, told: str) -> None:
+    assert listed_within(["one", "two", "six"], most) == told
 
 
 def test_a_span_has_it_at_both_ends() -> None:

@@ -10,6 +10,8 @@ from tests import ROOT
 PAGE: Final = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
 ROW: Final = re.compile(r"^\| A(\d+) \|(.*)\|$", re.MULTILINE)
 FILE: Final = re.compile(r"`([\w/]+\.py)`")
+NAME: Final = re.compile(r"`(?:\w+\.)*(\w+)[^`/]*`")
+"""A name of a row, such as `agents.memory.roles`, by its last part."""
 
 
 def rows() -> dict[int, list[str]]:
@@ -36,3 +38,13 @@ def test_every_row_names_code_and_tests_that_are_there() -> None:
         assert all(name.startswith("tests/") for name in proofs), f"A{number}"
         for name in {*modules, *proofs}:
             assert (ROOT / name).is_file(), f"A{number} names {name}"
+
+
+def test_every_name_that_a_row_uses_occurs_in_its_tests() -> None:
+    named = 0
+    for number, (_, _, how, _, proofs) in rows().items():
+        tried = "".join((ROOT / name).read_text(encoding="utf-8") for name in FILE.findall(proofs))
+        for name in set(NAME.findall(how)) - {"py"}:
+            assert re.search(rf"\b{name}", tried), f"A{number}: none of its tests has {name}"
+            named += 1
+    assert named > 10

@@ -408,6 +408,19 @@ def test_a_missing_key_is_a_fault_where_the_desk_runs_and_else_a_warning(tmp_pat
     assert here.profile is None
 
 
+def test_a_check_warns_of_a_desk_that_the_ceiling_never_lets_run(book: ProfileBook) -> None:
+    def notes(ceiling: float, **agents: Any) -> list[str]:
+        told = {"provider": "anthropic", "max_api_cost_per_hour": ceiling} | agents
+        return [text for text in book.check("default", {"agents": told}).warnings if "runs" in text]
+
+    (note,) = notes(0.0, mode="firm")
+    assert note.startswith("a tick of the firm desk can cost ")
+    assert "more than the 0.00 that an hour may cost, so it never runs and nobody is asked" in note
+    enough = float(re.search(r"raise agents.max_api_cost_per_hour to ([\d.]+) or more", note)[1])
+    assert not notes(enough, mode="firm") and notes(enough - 0.02, mode="firm")
+    assert not notes(0.0, mode="firm", provider="rules")
+
+
 def test_a_check_warns_of_what_waits_for_the_next_start(book: ProfileBook) -> None:
     found = book.check("default", changed(DEFAULT, {("agents", "include_news"): True}))
     assert found.warnings == ("agents.include_news takes effect at the next start of the desk",)

@@ -286,6 +286,12 @@ def test_a_winner_is_named_where_cases_and_analysts_clearly_agree(
     assert judged(*given).winner == winner
 
 
+def test_cases_that_come_to_the_same_are_not_told_as_of_equal_weight() -> None:
+    told = judged(0.15, -0.15)
+    assert told.claim.startswith("No winner: the 2 cases come out even")
+    assert "weigh" not in told.claim
+
+
 def test_nobody_wins_without_a_case_and_the_judge_says_so() -> None:
     told = judged(0.0, 0.0, 0.0)
     assert told.claim.startswith("No winner: neither of 2 cases")

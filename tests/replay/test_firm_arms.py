@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,14 +11,17 @@ import pytest
 from agent_config import AgentSettings
 from agents.contracts import SourceType
 from tests.cases import cases
+from tests.worlds.arm_trades import trade
 from tests.worlds.observed import quiet_ticks
-from torra.config import Profile
+from torra.commands.replay import replay
+from torra.config import ROOT, Profile
 from torra.errors import ConfigError
 from torra.evaluation.arm_tables import Compared, _gates
+from torra.evaluation.exhibits import MOST_LETTERS
 from torra.evaluation.gate_value import VetoedOpening, gate_exhibit
 from torra.evaluation.observations import ArmSeen
 from torra.evaluation.wording import arm_called
-from torra.replay import arms
+from torra.replay import arms, reporting
 from torra.replay.arms import ARMS, CONTROL, MOST_ARMS
 from torra.replay.job_kinds import USUAL_ARMS
 
@@ -80,6 +85,29 @@ def test_a_report_has_at_most_eight_arms() -> None:
         assert len(arms.chosen([group, "budget"])) <= MOST_ARMS
 
 
+def test_the_help_tells_the_limit() -> None:
+    (arms_option,) = [one for one in replay.params if one.name == "wanted"]
+    assert f"at most {MOST_ARMS}" in (arms_option.help or "")
+
+
+@cases("page", ["evidence.md", "replaying.md", "memory.md", "outside.md"])
+def test_the_docs_ask_for_arms_that_a_report_may_have(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    asked = re.findall(r"(?:--arms |^\$ [A-Z]+=)([a-z][a-z0-9_,]*)", text, re.MULTILINE)
+    assert asked
+    for names in asked:
+        assert arms.chosen(names.split(","))
+
+
+def test_a_title_names_arms_whole_without_placebos_and_counts_the_rest() -> None:
+    named = ["l1", "budget", "full", *FIRM_ARMS, "placebo_shuffled"]
+    told = reporting._arms_told([ARMS[name] for name in named])
+    assert len(told) <= reporting.LONGEST_TOLD < MOST_LETTERS
+    assert told.startswith("the bars alone, the budget desk, the full desk, the firm desk, ")
+    assert told.endswith("the firm desk whose bull and bear always answer each other and 2 more")
+    assert reporting._arms_told([ARMS["l1"], ARMS["firm"]]) == "the bars alone and the firm desk"
+
+
 def test_lessons_by_lot_need_the_firm_that_they_are_like() -> None:
     with pytest.raises(ConfigError, match="add firm"):
         arms.chosen(["placebo_memory_firm", "budget"])
@@ -106,9 +134,26 @@ def test_declines_are_a_row_of_their_own_with_their_own_alarm() -> None:
         ("firm", 1, -2.0, False), ("firm, its trader", 60, 60.0, True),
     ]  # fmt: skip
     told = gate_exhibit(found)
-    assert "firm, its trader: the vetoes avoided 60.0 R" in told.says
-    assert "the trader blocks" in told.says
+    assert "firm, its trader: the declines avoided 60.0 R" in told.says
+    assert "R a decline" in told.says and "A trader that declines as many by lot" in told.says
+    assert "100 % of signals are declined" in told.says and "the trader blocks" in told.says
     assert told.figures["firm.net"] == -2.0 and told.figures["firm.trader.net"] == 60.0
+
+
+def test_a_traders_signals_are_the_trades_that_it_was_asked_about() -> None:
+    asked, unasked = quiet_ticks(2, verdict="BUY", consulted="BUY")
+    ticks = (asked, replace(unasked, consulted=""))
+    trades = tuple(
+        trade(tick.close_time, 1.0, instance=tick.instance, timeframe=tick.timeframe)
+        for tick in ticks
+    )
+    found = _gates(
+        Compared((ArmSeen("firm", ticks, trades),), control=CONTROL, vetoed={"firm": ()})
+    )
+    assert [one.signals for one in found] == [2, 1]
+    says = gate_exhibit(found).says
+    assert "firm, its trader: the trader declined none of 1 trade that it was asked about." in says
+    assert "firm: the gate vetoed none of 2 signals." in says
 
 
 def test_a_desk_that_asks_no_trader_has_no_such_row() -> None:

@@ -104,7 +104,7 @@ RUN: Final = (
     "wanted",
     default=USUAL_ARMS,
     show_default=True,
-    help="Who is compared: l1 (no agents), desks of agents, placebo (their words by lot).",
+    help="Who is compared, at most 8: l1 (no agents), desks, placebo (their words by lot).",
 )
 @click.option("--provider", help="Who answers for the agents: rules, recorded or a vendor.")
 @click.option("--max-cost", type=float, help="USD that a vendor may be paid for all of it.")

@@ -510,6 +510,28 @@ def _against(
     }
 
 
+def never_runs(prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]) -> str:
+    """Return why a desk never runs, which runs instead and what to change; "" where it may run.
+
+    It never does where a tick of it can cost more than the ceiling of an hour in which nothing was
+    spent. Raises ValueError for a desk that cannot be seated.
+    """
+    worst, ceiling = _worst(prices, agents, environment), agents.max_api_cost_per_hour
+    name, most = next(iter(worst.items()))
+    if most <= ceiling:
+        return ""
+    below = next(rung for rung, usd in worst.items() if usd <= ceiling)
+    instead = "nobody is asked" if below == UNASKED else f"the {below} desk runs instead"
+    remedy = ""
+    if math.isfinite(most):
+        enough = math.ceil(most * 100) / 100
+        remedy = f"raise agents.max_api_cost_per_hour to {enough:.2f} or more, or "
+    return (
+        f"a tick of the {name} desk can cost {most:.4f} USD, more than the {ceiling:.2f} that an "
+        f"hour may cost, so it never runs and {instead}: {remedy}name cheaper models"
+    )
+
+
 def _worst(
     prices: PriceList, agents: AgentSettings, environment: Mapping[str, str]
 ) -> dict[str, float]:

@@ -176,7 +176,7 @@ def _gates(compared: Compared) -> list[GateValue]:
             signals = signals_of(arm, _by(compared, arm, GATE))
             found.append(gate_value(arm.name, signals, compared.rng(arm.name, 4)))
         if any(tick.consulted for tick in arm.ticks):
-            signals = signals_of(arm, _by(compared, arm, TRADER))
+            signals = signals_of(arm, _by(compared, arm, TRADER), TRADER)
             rng = compared.rng(f"{arm.name} {TRADER}", 4)
             found.append(gate_value(arm.name, signals, rng, TRADER))
     return found

@@ -7,7 +7,8 @@ compared with two things: passed signals of like L1 consensus and volatility, an
 many signals by lot. Results are in R before commission, passed and vetoed alike.
 
 A trader's declines are a row of their own: they are an agent's word on single openings, asked after
-the gate let them pass, and have a rate of their own.
+the gate let them pass. Its signals are the trades that it was asked about, and what it declined; an
+opening that it passed and another check denied became no trade, and is in the table `firm` alone.
 
 The worth is first-order: an opening that was not vetoed would have kept later ones from being made.
 Nothing here raises: few vetoes have figures and no interval, and the sentence names the number that
@@ -55,6 +56,12 @@ Vetoer = Literal["gate", "trader"]
 GATE: Final = "gate"
 TRADER: Final = "trader"
 """Who takes an opening away."""
+
+WORDS: Final[dict[Vetoer, tuple[str, str, str]]] = {
+    GATE: ("veto", "vetoes", "vetoed"),
+    TRADER: ("decline", "declines", "declined"),
+}
+"""What each of them does to an opening: one, several (and does), done."""
 
 DRAWS: Final = 2_000
 """Random gates with which the gate is compared."""
@@ -149,18 +156,21 @@ class GateValue:
         return found is not None and (found.high < LEAST_RATE or found.low > MOST_RATE)
 
 
-def signals_of(arm: ArmSeen, vetoed: Sequence[VetoedOpening]) -> tuple[GatedSignal, ...]:
+def signals_of(
+    arm: ArmSeen, vetoed: Sequence[VetoedOpening], by: Vetoer = GATE
+) -> tuple[GatedSignal, ...]:
     """Return the arm's signals in the order of time: its trades, and the vetoed openings.
 
     A trade belongs to the tick of its timeframe at whose close it was decided; one without such a
-    tick, and a veto without its tick, cannot be matched and are left out.
+    tick, and a veto without its tick, cannot be matched and are left out. Of a trader's signals
+    those trades are left out that it was not asked about.
     """
     ticks = {tick.key: tick for tick in arm.ticks}
     at_close = {(tick.instance, tick.timeframe, tick.close_time): tick for tick in arm.ticks}
     found = []
     for trade in arm.trades:
         tick = at_close.get((trade.instance, trade.timeframe, trade.decided))
-        if tick is not None:
+        if tick is not None and (by == GATE or tick.consulted):
             found.append((tick.close_time, _signal(tick, trade.r, vetoed=False)))
     for veto in vetoed:
         tick = ticks.get(veto.key)
@@ -304,12 +314,12 @@ def _variance(one: Floats, other: Floats) -> float:
 COLUMNS: Final[Columns[GateValue]] = {
     "arm": lambda one: one.called,
     "signals": lambda one: one.signals,
-    "vetoed": lambda one: one.vetoed,
-    "veto rate": lambda one: share_cell(one.vetoed, one.signals),
+    "vetoed or declined": lambda one: one.vetoed,
+    "rate": lambda one: share_cell(one.vetoed, one.signals),
     "loss avoided, R": lambda one: rounded(one.avoided, 2),
     "gain forgone, R": lambda one: rounded(one.forgone, 2),
     "net, R": lambda one: rounded(one.net, 2),
-    "R a veto": lambda one: rounded(one.worth.mean, 3),
+    "R each": lambda one: rounded(one.worth.mean, 3),
     "95 % interval": lambda one: interval_cell(one.worth),
     "by lot, R": lambda one: rounded(one.by_lot, 2),
     "p against lot": lambda one: rounded(one.p, 4),
@@ -378,16 +388,25 @@ def _says(one: GateValue) -> str:
 
 
 def _vetoes(one: GateValue) -> str:
+    noun, several, did = WORDS[one.by]
+    if not one.signals and one.by == TRADER:
+        return "it was asked about no trade."
     if not one.vetoed:
-        return f"the {one.by} vetoed none of {count(one.signals, 'signal')}."
+        return f"the {one.by} {did} none of {_asked(one)}."
     if not one.known:
-        return f"what the {count(one.vetoed, 'vetoed signal')} would have come to is not known."
+        return f"what the {count(one.vetoed, f'{did} signal')} would have come to is not known."
     ends = interval_cell(one.worth)
     interval = f" ({ends})" if ends else ""
     return (
-        f"the vetoes avoided {one.avoided:.1f} R of loss and forwent {one.forgone:.1f} R of gain: "
-        f"{signed(one.worth.mean)} R a veto{interval}."
+        f"the {several} avoided {one.avoided:.1f} R of loss and forwent {one.forgone:.1f} R of "
+        f"gain: {signed(one.worth.mean)} R a {noun}{interval}."
     )
+
+
+def _asked(one: GateValue) -> str:
+    if one.by == GATE:
+        return count(one.signals, "signal")
+    return f"{count(one.signals, 'trade')} that it was asked about"
 
 
 def _alarm(one: GateValue) -> str:
@@ -395,15 +414,17 @@ def _alarm(one: GateValue) -> str:
         return ""
     does = "sleeps" if (one.rate or 0.0) < LEAST_RATE else "blocks"
     return (
-        f"Alarm: {percent(one.rate)} of signals are vetoed, outside of {percent(LEAST_RATE)} to "
-        f"{percent(MOST_RATE)}: the {one.by} {does}."
+        f"Alarm: {percent(one.rate)} of signals are {WORDS[one.by][2]}, outside of "
+        f"{percent(LEAST_RATE)} to {percent(MOST_RATE)}: the {one.by} {does}."
     )
 
 
 def _lot(one: GateValue) -> str:
     if one.by_lot is None:
         return ""
-    expected = f"A {one.by} that vetoes as many by lot would come to {signed(one.by_lot, 1)} R"
+    expected = (
+        f"A {one.by} that {WORDS[one.by][1]} as many by lot would come to {signed(one.by_lot, 1)} R"
+    )
     if one.p is None:
         return f"{expected}, whatever the lot."
     beyond = one.p <= 1 - LEVEL

@@ -229,7 +229,7 @@ class Recording:
         judged = _any([one.answered for one in self._arbiters], np.zeros_like(dropped))
         told = []
         if changes.arbiter and kept and bool((unread & judged).any()):
-            told.append("the arbiter had read the agents that are left out")
+            told.append("the research manager had read the agents that are left out")
         if changes.researchers and bool((dropped & argued).any()):
             told.append("the researchers had read the analysts that are left out")
         if changes.gate == "recorded" and bool((unread & self._gate_answered).any()):

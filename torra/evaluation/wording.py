@@ -42,8 +42,8 @@ ARM_WORDS: Final[Mapping[str, str]] = {
         for name, row in MODES.items()
         if row.consults
         for ending, what in (
-            (REBUTTAL, "that always answers itself"),
-            (ESCALATED, "that asks the dearest models"),
+            (REBUTTAL, "whose bull and bear always answer each other"),
+            (ESCALATED, "whose trader is always of the chief tier"),
         )
     },
     "pivotal": "budget desk, asked only where it could matter",
@@ -123,6 +123,16 @@ def listed(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def listed_within(names: Sequence[str], most: int) -> str:
+    """Return names in a row of at most `most` letters, where need be as: a, b and 3 more."""
+    for shown in range(len(names), 0, -1):
+        more = len(names) - shown
+        told = listed([*names[:shown], *([f"{more} more"] if more else [])])
+        if len(told) <= most:
+            return told
+    return f"{len(names)} in all"
 
 
 def rounded(value: float | None, digits: int) -> float | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -29,11 +30,12 @@ from torra.config import NAME, ROOT, DeskSettings, Instance, Profile, faults, re
 from torra.desk.adoption import fixed
 from torra.errors import ConfigError
 from torra.evaluation.wording import listed
-from torra.home import DESK
+from torra.home import DESK, PRICES
 from torra.profiles.fields import canonical, settings
 from torra.profiles.guard import Change, command_line, compare, loosening
 from torra.profiles.ten import called
 from torra.profiles.undoing import May, PutBack, put_back, values_after
+from torra.providers.prices import PriceList
 from torra.regular_files import lies, open_regular, read_regular
 from torra.whole_files import write_whole
 
@@ -243,10 +245,22 @@ class ProfileBook:
                 (found if self._desk_here else warnings).append(str(error))
             now = self.read(name).profile
             warnings += fixed(now, profile, users) if now else []
+        warnings += self._never_runs(profile)
         known = {item.name for item in settings(canonical(profile))}
         # Several instances may object in the same words.
         told = dict.fromkeys(found)
         return tuple(SettingFault(_named(text, known), text) for text in told), tuple(warnings)
+
+    def _never_runs(self, profile: Profile) -> list[str]:
+        """Return why the profile's desk never runs, if so; other checks tell of what is broken."""
+        from torra.desk import costs  # noqa: PLC0415  as above
+
+        environment = os.environ if self._environment is None else self._environment
+        with suppress(ConfigError, ValueError):
+            prices = PriceList.read(self.home / PRICES)
+            why = costs.never_runs(prices, profile.agents, environment)
+            return [why] if why else []
+        return []
 
     # --- changing ---------------------------------------------------------------------------------
 

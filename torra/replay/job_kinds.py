@@ -22,7 +22,7 @@ from typing import Any, Final
 from torra.clock import iso
 from torra.config import ROOT
 from torra.errors import ConfigError
-from torra.evaluation.wording import PLACEBO_WORDS, listed, the_arm
+from torra.evaluation.wording import MEANINGLESS, listed, the_arm
 from torra.exhibits.documents import allowed
 from torra.home import UPLOADS
 from torra.jobs.kinds import JobResult, Kind, Parameters, Request, Tell, by_name
@@ -91,7 +91,7 @@ def title(plan: ReplayPlan, fixed: Mapping[str, Any]) -> str:
     """Return what a replay is about: symbol, period, bars, profile and who trades."""
     timeframes = fixed["timeframes"].replace(",", ", ")
     names = [arm.name for arm in plan.arms]
-    who = listed([the_arm(name, names) for name in names if name not in PLACEBO_WORDS])
+    who = listed([the_arm(name, names) for name in names if name not in MEANINGLESS])
     return (
         f"{plan.history.symbol} {timeframes}, {fixed['from'][:10]} to {fixed['to'][:10]}; bars: "
         f"{BARS_WORDS.get(fixed['bars'], fixed['bars'].replace(',', ', '))}; profile "

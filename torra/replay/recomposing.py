@@ -150,14 +150,19 @@ def _trial(plan: ReplayPlan, arm: str, changes: Changes, profile: Profile) -> st
 
 
 def _kept(recorded: ArmSeen, keep: frozenset[str], drop: frozenset[str]) -> frozenset[str] | None:
-    """Return the analysts that are kept, None for all; raises ConfigError for a stranger."""
+    """Return the analysts that are kept, None for all; raises ConfigError for a stranger.
+
+    The message names who can be left out.
+    """
     known = {one.agent_id for tick in recorded.ticks for one in tick.opinions}
     analysts = _analysts(recorded)
     strangers = sorted((keep | drop) - analysts)
     if strangers:
         hint = "; --no-debate leaves researchers out" if strangers[0] in known else ""
         there = f"there are {', '.join(sorted(analysts))}" if analysts else "it has none"
-        raise ConfigError(f"{strangers[0]} is no analyst of {recorded.name}; {there}{hint}")
+        others = [*sorted(_of_kind(recorded, "researcher")), *_of_kind(recorded, "arbiter")]
+        also = f"; --drop also takes {', '.join(others)}" if others else ""
+        raise ConfigError(f"{strangers[0]} is no analyst of {recorded.name}; {there}{also}{hint}")
     return frozenset((keep or analysts) - drop) if keep or drop else None
 
 

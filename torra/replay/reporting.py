@@ -26,7 +26,7 @@ from torra.config import Instance, Profile, load_profile, validate
 from torra.errors import ConfigError, bounded
 from torra.evaluation.exhibits import MOST_LETTERS, Exhibit
 from torra.evaluation.observations import ArmSeen
-from torra.evaluation.wording import count, listed, the_arm
+from torra.evaluation.wording import count, listed_within, the_arm
 from torra.exhibits import report, trade_file
 from torra.exhibits.documents import MOST_SUMMARY, Document, allowed
 from torra.exhibits.outcome import outcome
@@ -51,6 +51,9 @@ from torra.replay.shards.history import History, cut, load, moment
 
 SAMPLE: Final = 60
 """Ticks from which an arm's speed is estimated."""
+
+LONGEST_TOLD: Final = 140
+"""Most letters of a title that name the arms: all of it fits in MOST_LETTERS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,4 +392,5 @@ def period(plan: ReplayPlan, seen: Sequence[ArmSeen]) -> tuple[datetime, datetim
 
 def _arms_told(found: Sequence[Arm]) -> str:
     names = [arm.name for arm in found]
-    return listed([the_arm(arm.name, names) for arm in found if not arm.placebo])[:120]
+    real = [the_arm(arm.name, names) for arm in found if not arm.is_placebo]
+    return listed_within(real, LONGEST_TOLD)

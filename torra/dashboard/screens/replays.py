@@ -36,6 +36,7 @@ from torra.replay import uploads
 DESKS: Final = (
     ("l1,budget", "the bars alone and the budget desk (four agents)"),
     ("l1,full", "the bars alone and the full desk (eight agents)"),
+    ("l1,firm", "the bars alone and the firm (eight agents and a trader)"),
     ("l1,budget,full,placebo", "L1, both desks, and answers that mean nothing (placebo)"),
     ("l1", "the bars alone: no agents"),
 )

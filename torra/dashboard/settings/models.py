@@ -119,6 +119,7 @@ def models() -> str:
         vendors=[_card(row) for row in told["vendors"]] if told else [],
         spending=[_spending(row) for row in told["profiles"]] if told else [],
         traders=_traders(told["traders"]) if told else [],
+        dear=_dear(told["profiles"]) if told else [],
         free=told is not None and not any(row["paid"] for row in told["profiles"]),
         usual=sorted({row["provider"] for row in told["profiles"]}) if told else [],
     )
@@ -307,6 +308,12 @@ def _traders(rows: Sequence[TraderTold]) -> list[tuple[str, str]]:
     """Return each profile whose desk asks a trader, and how often it was asked."""
     told = [(figures.clean(row["profile"], 60), model_report.trader_line(row)) for row in rows]
     return [(name, f"{line[:1].upper()}{line[1:]}.") for name, line in told]
+
+
+def _dear(rows: Sequence[SpendingTold]) -> list[str]:
+    """Return why desks never run, a sentence each."""
+    told = (figures.clean(line, 400) for line in model_report.ladder_lines(rows))
+    return [f"{line[:1].upper()}{line[1:]}." for line in told]
 
 
 def _dollars(usd: float) -> str:

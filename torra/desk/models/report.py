@@ -19,6 +19,7 @@ from agents.registry import REVIEWER, TRADER, seated
 from instance_database import Database, open_home
 from torra.clock import System, duration, iso
 from torra.config import Instance, Profile, load_desk
+from torra.desk import costs
 from torra.desk.models.question import ROLE, newest, profiles_of
 from torra.home import DATABASE, PRICES
 from torra.providers.prices import PriceList
@@ -91,7 +92,8 @@ class SpendingTold(TypedDict):
     """What the ticks of a profile cost: `ticks` of the last 24 hours asked a model.
 
     `tick_usd` is their mean, None without any; `tick_most_usd` what is set aside for one. A day of
-    `closes` closes is expected to cost `day_usd`, and at most `day_most_usd`.
+    `closes` closes is expected to cost `day_usd`, and at most `day_most_usd`. `never_runs` says why
+    the desk never runs and what to change, "" where it may run (torra.desk.costs).
     """
 
     profile: str
@@ -106,6 +108,7 @@ class SpendingTold(TypedDict):
     closes: int
     day_usd: float | None
     day_most_usd: float
+    never_runs: str
 
 
 class TraderTold(TypedDict):
@@ -185,6 +188,7 @@ def table(document: ModelReport) -> str:
         "\n".join(line for vendor in document["vendors"] for line in _lines(vendor))
         + "\n\n"
         + ("\n".join(spending_line(row) for row in document["profiles"]))
+        + "".join(f"\n{line}" for line in ladder_lines(document["profiles"]))
         + "".join(f"\nprofile {row['profile']}: {trader_line(row)}" for row in document["traders"])
     )
 
@@ -214,6 +218,11 @@ def spending_line(row: SpendingTold) -> str:
         f"closes {day}{row['day_most_usd']:.2f} USD at most (ceiling {row['ceiling_usd']:.2f} an "
         "hour)"
     )
+
+
+def ladder_lines(rows: Iterable[SpendingTold]) -> list[str]:
+    """Return for each profile whose desk never runs why that is, in a sentence."""
+    return [f"profile {row['profile']}: {row['never_runs']}" for row in rows if row["never_runs"]]
 
 
 def ticks_that_asked(number: int) -> str:
@@ -384,6 +393,7 @@ def _spending(
         "closes": closes,
         "day_usd": None if mean is None else round(min(mean * closes, 24 * ceiling), DECIMALS),
         "day_most_usd": round(min(most * closes, 24 * ceiling), DECIMALS),
+        "never_runs": costs.never_runs(prices, agents, environment) if most else "",
     }
 
 
