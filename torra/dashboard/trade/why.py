@@ -195,7 +195,7 @@ def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
     """Yield that the manager does not name a side, which lowers the conviction in it."""
     named, judge = objection(record.deliberation, side), record.deliberation.manager
     if named and judge is not None and not record.deliberation.in_shadow:
-        said = first_sentence(judge.said, LONGEST - len(named))
+        said = first_sentence(judge.said or "", LONGEST - len(named))
         text = (
             f"{named[:1].upper()}{named[1:]}: {said}"
             if said
