@@ -265,7 +265,8 @@ def test_a_glance_needs_no_more_of_a_record_than_is_kept(fresh: Opened) -> None:
             kept = reading.tick(row["torra_key"])
             whole = fresh.database.told_tick(row["torra_key"])
             assert kept == brief(whole)
-            assert set(BRIEF) <= set(kept)
+            # what a firm foresees openings by is in no record of another desk
+            assert set(BRIEF) - {"company"} <= set(kept)
             assert told_of(one.id, whole, link) == told_of(one.id, kept, link)
             assert len(json.dumps(kept)) < len(json.dumps(whole)) / 3
 
