@@ -295,31 +295,10 @@ def _woken(desk: Any, name: str, begin: float, taken: dict[str, float]) -> None:
     taken[name] = time.perf_counter() - begin
 
 
-FIRM: Final[dict[str, Any]] = {"influence": "full", "second_look": "never"}
-FIRMS: Final[tuple[dict[str, Any], ...]] = (
-    {"calls": 7, "rebuttal": "never", "opens": False},
-    {"calls": 9, "rebuttal": "always", "opens": False},
-    {"calls": 8, "rebuttal": "never", "opens": True},
-)
-"""A firm, one that answers itself, and one whose every tick would open a position.
-
-Its fundamental analyst has no numbers of the euro's, and is not asked.
-"""
-
-
 def measure(trial: bool) -> dict[str, float]:
     """Return counts, and medians over ticks."""
     some = dict.fromkeys(TICKS, TRIAL_TICKS) if trial else TICKS
-    asked: dict[str, Any] = {
-        "latency": CALL_SECONDS,
-        "ticks": some[CALL_SECONDS],
-        "include_news": True,
-    }
-    full = one_desk(**asked, calls=8, mode="full")
-    firm, rebuttal, trader = (
-        statistics.median(one.wall for one in one_desk(**asked, mode="firm", **FIRM, **how))
-        for how in FIRMS
-    )
+    full = one_desk(CALL_SECONDS, some[CALL_SECONDS], calls=8, mode="full", include_news=True)
     late, quick = (one_desk(latency, some[latency]) for latency in (CALL_SECONDS, 0.0))
     closes = {
         f"close_{latency:g}_s": close_of(desks.BTC, latency, 1 if trial else count)
@@ -330,9 +309,6 @@ def measure(trial: bool) -> dict[str, float]:
     return counted() | {
         "budget_s": statistics.median(one.wall for one in late),
         "full_s": statistics.median(one.wall for one in full),
-        "firm_s": firm,
-        "rebuttal_s": rebuttal,
-        "trader_s": trader - firm,
         "zero_ms": 1e3 * statistics.median(one.wall for one in quick),
         "zero_cpu_ms": 1e3 * statistics.median(one.cpu for one in quick),
         **{name: statistics.median(seconds) for name, seconds in closes.items()},
@@ -355,9 +331,6 @@ PART: Final = Part(
         Row("characters", "characters of its prompts", target=at_most(20_000)),
         Row("budget_s", "budget tick, 1.0 s per call, wall", "{:.2f} s", at_most(3.10)),
         Row("full_s", "full desk of eight, 1.0 s per call, wall", "{:.2f} s", at_most(3.15)),
-        Row("firm_s", "firm, 1.0 s per call, wall", "{:.2f} s", at_most(3.15)),
-        Row("rebuttal_s", "firm that answers itself, so", "{:.2f} s", at_most(4.20)),
-        Row("trader_s", "what its trader adds on an opening", "{:.2f} s", at_most(1.05)),
         *(
             Row(
                 f"close_{latency:g}_s",

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks.rows import Part, Row, at_least, at_most, ready
+from benchmarks.rows import Part, Row, at_least, ready
 from instance_database import Database
 from tests.worlds import desks
 from torra.clock import Simulated, System, duration
@@ -54,7 +54,6 @@ ARMS: Final = {
     "l1": Arm(None, False, 3000, 2000),
     "budget": Arm("budget", False, 600, 400),
     "full": Arm("full", False, 400, 200),
-    "firm": Arm("firm", False, 400, 100),
     "database": Arm("budget", True, 200, 100),
 }
 
@@ -74,7 +73,7 @@ def keys(count: int) -> list[TickKey]:
 
 def profile_of(arm: Arm) -> Profile:
     """Return a profile of the arm's desk that leaves a slow machine the time it needs."""
-    agents = {"mode": arm.desk or "budget", "timeout_seconds": 900, "influence": "full"}
+    agents = {"mode": arm.desk or "budget", "timeout_seconds": 900}
     weights = {TIMEFRAME: 1.0}
     return validate(Profile, {"agents": agents, "timeframe_weights": weights}, "the benchmark")
 
@@ -135,15 +134,13 @@ def run(todo: Sequence[TickKey], profile: Profile, edges: Edges) -> None:
 
 def measure(trial: bool) -> dict[str, float]:
     """Return ticks in a second of CPU time of each arm."""
-    found = {name: rate(name, TRIAL_TICKS if trial else None) for name in ARMS}
-    return found | {"firm_cpu": found["full"] / found["firm"]}
+    return {name: rate(name, TRIAL_TICKS if trial else None) for name in ARMS}
 
 
 WORDS: Final = {
     "l1": "L1 alone, null store",
     "budget": "budget desk with rules, null store",
     "full": "full desk with rules, null store",
-    "firm": "firm with rules, null store",
     "database": "budget desk with rules, whole database",
 }
 
@@ -151,12 +148,9 @@ PART: Final = Part(
     "replay",
     "Replays",
     ready(measure),
-    (
-        *(
-            Row(name, f"replay, {WORDS[name]}, ticks/s of CPU", target=at_least(arm.target))
-            for name, arm in ARMS.items()
-        ),
-        Row("firm_cpu", "CPU of a firm's tick beside a full desk's", "{:.2f}", at_most(2.0)),
+    tuple(
+        Row(name, f"replay, {WORDS[name]}, ticks/s of CPU", target=at_least(arm.target))
+        for name, arm in ARMS.items()
     ),
     "Every arm runs the very `run_tick` of a live desk over the shipped M15 bars of BTCUSD, on one "
     "core; with the null store the journal is off, as in `torra replay`. Of a full desk's tick "

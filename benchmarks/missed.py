@@ -49,9 +49,6 @@ MISSED: Final[Mapping[tuple[str, str], Missed]] = {
     ("debate", "zero_cpu_ms"): TICK_CPU,
     ("debate", "budget_s"): DISK,
     ("debate", "full_s"): DISK,
-    ("debate", "firm_s"): DISK,
-    ("debate", "rebuttal_s"): DISK,
-    ("debate", "trader_s"): DISK,
     ("process", "ready_s"): Missed(
         SDK,
         "Nothing to gain while the vendor's own SDK is used. A leaner way is the same HTTP client "
@@ -70,8 +67,6 @@ MISSED: Final[Mapping[tuple[str, str], Missed]] = {
     ("replay", "l1"): SHARED,
     ("replay", "budget"): SHARED,
     ("replay", "full"): SHARED,
-    ("replay", "firm"): SHARED,
-    ("replay", "firm_cpu"): SHARED,
     ("replay", "database"): SHARED,
     ("sweep", "bars_per_s"): SHARED,
     ("scores", "long_s"): SHARED,
