@@ -398,7 +398,7 @@ class EscalationSettings(Section):
 
     when: Literal["conviction", "pivotal", "off"] = Field(
         "conviction",
-        description="when the dearest tier is asked for the trade's thesis: where the desk's "
+        description="when the chief tier is asked for the trade's thesis: where the desk's "
         "conviction is high, where the desk alone decides the verdict, or never",
     )
     at: float = Field(

@@ -83,7 +83,7 @@ TITLES: Final = {
     "agents.role_models": "Models of single agents",
     "agents.role_caps": "Caps of single agents",
     "agents.memory": "Lessons of earlier trades",
-    "agents.escalation": "When the trader is asked of the dearest models",
+    "agents.escalation": "When the trader is asked of the chief tier",
     "news": "News",
     "events": "Scheduled events",
 }
