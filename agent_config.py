@@ -95,11 +95,6 @@ class Mode:
         """The last stage: the gate, and whoever is asked beside it."""
         return self.stages[-1]
 
-    @property
-    def shares(self) -> dict[str, float]:
-        """The share of the remaining time of each stage, by its name."""
-        return {stage.name: stage.share for stage in self.stages}
-
     def share(self, name: str, number: int) -> float | None:
         """Return the share of one round of a stage; None for a stage that it has not."""
         found = next((stage for stage in self.stages if stage.name == name), None)

@@ -23,7 +23,7 @@ from torra.tick.tick_record import DebateRecord
 
 TIMES = [bar["time"] for bar in bars("BTCUSD", "M15")]
 
-SHARES = MODES["budget"].shares
+SHARES = {stage.name: stage.share for stage in MODES["budget"].stages}
 
 
 def record_of(case):
