@@ -670,3 +670,6 @@ def test_a_new_mode_brings_its_own_settings_where_a_profile_has_the_usual_ones()
     assert kept["influence"] == "shadow", "what was set stays"
     back = along_with_mode({"agents": along}, {"agents": {**along, "mode": "budget"}})["agents"]
     assert back == {**along, "mode": "budget"}, "nothing is loosened on the way back"
+    for odd in ({}, {"agents": 5}):
+        assert along_with_mode(before, odd) == odd
+        assert along_with_mode(odd, firm) == firm

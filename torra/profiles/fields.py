@@ -208,15 +208,18 @@ def along_with_mode(
 
     A setting goes along while it stands at its usual value; `named` ones are as they were asked.
     """
-    row = MODES.get(str(after.get("agents", {}).get("mode")))
-    agents = after.get("agents", {})
-    if row is None or agents.get("mode") == before.get("agents", {}).get("mode"):
+    was, agents = before.get("agents"), after.get("agents")
+    # A broken file has no agents, and what is typed may be anything: the check says so.
+    if not isinstance(was, Mapping) or not isinstance(agents, Mapping):
+        return after
+    row = MODES.get(str(agents.get("mode")))
+    if row is None or agents.get("mode") == was.get("mode"):
         return after
     brought = {
         name: value
         for name, value in row.defaults.items()
         if ("agents", name) not in named
-        and agents.get(name) == before["agents"].get(name) == DEFAULT["agents"][name]
+        and agents.get(name) == was.get(name) == DEFAULT["agents"][name]
     }
     return {**after, "agents": {**agents, **brought}}
 
