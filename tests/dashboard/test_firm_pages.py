@@ -132,6 +132,7 @@ def test_a_thesis_of_agents_that_look_on_says_that_it_did_not_count() -> None:
          "escalated to the chief tier: the agents alone decided the verdict"),
         ("chief", 0.82, None, None, "escalated to the chief tier"),
         ("deep", 0.6, "conviction", 0.75, "not escalated: conviction 0.60, below 0.75"),
+        ("deep", 0.7496, "conviction", 0.75, "not escalated: conviction 0.7496, below 0.75"),
         ("deep", 0.6, "off", 0.75, ""),
         ("chief", None, "conviction", None, "escalated to the chief tier: conviction not recorded"),
     ],

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agents.contracts import SCORE_DECIMALS, SourceType
+from agents.contracts import SCORE_DECIMALS, GateReason, SourceType
 from agents.debate.panel import DIRECTIONS
 from torra import clock
-from torra.tick import thesis_words
 from torra.tick.tick_record import (
     EXECUTION_OFF,
     HOSTED,
@@ -66,6 +65,25 @@ CLOSED: Final[Mapping[str, str]] = MappingProxyType({"SELL": "long", "BUY": "sho
 TURNED: Final[Mapping[str, str]] = MappingProxyType({"BUY": "long", "SELL": "short"})
 SIDES: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
 """The side of a position, as the memory of a tick names it."""
+
+REASONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        str(reason): words
+        for reason, words in {
+            GateReason.STALE_DATA: "the newest bar is old",
+            GateReason.THIN_DATA: "there are few bars",
+            GateReason.WIDE_SPREAD: "the spread is wide",
+            GateReason.HIGH_VOLATILITY: "volatility is high",
+            GateReason.LOSING_STREAK: "the last trades lost",
+            GateReason.OPEN_EXPOSURE: "other positions are open",
+            GateReason.DISAGREEMENT: "the agents lie far apart",
+            GateReason.SESSION_END: "the session ends soon",
+            GateReason.SCHEDULED_EVENT: "an event is near",
+            GateReason.WEAK_CASE: "the case rests on little",
+        }.items()
+    }
+)
+"""Why a gate cuts or vetoes, or a trader declines, in a trader's words; not where they judge so."""
 
 _R = DenyReason
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
@@ -418,7 +436,7 @@ def _cause(tick: Finished, brief: int) -> str:
     said = CAUSES.get(first, OTHER_CAUSE)
     if first == DenyReason.GATE_VETO and (tick.vetoed or tick.trader):
         said = VETOED_NOW if tick.vetoed else LATCHED
-    if first == DenyReason.TRADER_DECLINED and (why := thesis_words.why_declined(tick.declined)):
+    if first == DenyReason.TRADER_DECLINED and (why := why_declined(tick.declined)):
         said = f"{said} ({why})"
     more = len(tick.denied) - 1
     return f"{said} (and {more} more)" if more and not brief else said
@@ -453,6 +471,11 @@ def _limits(tick: Finished) -> tuple[float, float] | None:
     if tick.buy is None or tick.sell is None:
         return None
     return -tick.sell, tick.buy
+
+
+def why_declined(code: str | None) -> str:
+    """Return why a trader declined, in words; "" where it names no reason but its judgement."""
+    return REASONS.get(code or "", "")
 
 
 def number(value: float, limits: Sequence[float] = ()) -> str:

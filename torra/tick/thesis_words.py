@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from agents.contracts import GateReason
 from torra.clock import duration
+from torra.tick.sentence import number, why_declined
 from torra.tick.tick_record import UNFORESEEN, ConsultedRecord, DebateRecord, StoredCall
 from torra.verdict.deny_reasons import DenyReason
 
@@ -29,25 +29,6 @@ class EscalationRule(Protocol):
 
 
 DECLINED: Final = DenyReason.TRADER_DECLINED.value
-
-REASONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        str(reason): words
-        for reason, words in {
-            GateReason.STALE_DATA: "the newest bar is old",
-            GateReason.THIN_DATA: "there are few bars",
-            GateReason.WIDE_SPREAD: "the spread is wide",
-            GateReason.HIGH_VOLATILITY: "volatility is high",
-            GateReason.LOSING_STREAK: "the last trades lost",
-            GateReason.OPEN_EXPOSURE: "other positions are open",
-            GateReason.DISAGREEMENT: "the agents lie far apart",
-            GateReason.SESSION_END: "the session ends soon",
-            GateReason.SCHEDULED_EVENT: "an event is near",
-            GateReason.WEAK_CASE: "the case rests on little",
-        }.items()
-    }
-)
-"""Why a gate cuts or vetoes, or a trader declines, in a trader's words; not where they judge so."""
 
 HORIZONS: Final[Mapping[str, str]] = MappingProxyType(
     {"bars_4": "4 bars", "bars_16": "16 bars", "session": "the session", "days": "days"}
@@ -70,15 +51,12 @@ WITHOUT: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Why an opening that the trader was to be asked about has no thesis, by its failure."""
 
+UNKNOWN: Final = "conviction not recorded"
+
 UNFORESEEN_WORDS: Final = (
     "the trader was not asked: another timeframe of the same close changed the consensus after the "
     "debate, so this opening was not foreseen"
 )
-
-
-def why_declined(code: str | None) -> str:
-    """Return why a trader declined, in words; "" where it names no reason but its judgement."""
-    return REASONS.get(code or "", "")
 
 
 def why_without(failure: str | None) -> str:
@@ -160,14 +138,20 @@ def escalated(
     tier: str | None, conviction: float | None, when: str | None = None, at: float | None = None
 ) -> str:
     """Return which tier of models a trader was asked of, and by which rule where that is known."""
-    known = conviction is not None and 0.0 <= conviction <= 1.0
-    sure = f"conviction {conviction:.2f}" if known else "conviction not recorded"
+    known = conviction if conviction is not None and 0.0 <= conviction <= 1.0 else None
+    # With as many decimals as it takes to see on which side of the border it lies.
+    sure = UNKNOWN if known is None else f"conviction {_plain(known, at or 0.0)}"
+    border = "" if at is None else _plain(at, at)
     if tier == "chief":
         why = {
-            "conviction": sure if at is None else f"{sure}, from {at:.2f} on",
+            "conviction": sure if at is None else f"{sure}, from {border} on",
             "pivotal": "the agents alone decided the verdict",
         }.get(when or "", "")
         return f"escalated to the chief tier{f': {why}' if why else ''}"
-    if when == "conviction" and at is not None and known:
-        return f"not escalated: {sure}, below {at:.2f}"
+    if when == "conviction" and at is not None and known is not None:
+        return f"not escalated: {sure}, below {border}"
     return ""
+
+
+def _plain(value: float, beside: float) -> str:
+    return number(value, (beside,)).removeprefix("+")

@@ -16,7 +16,7 @@ from agents.contracts import WINNERS
 from torra.dashboard.record.shown import NOT_COUNTED, EscalationTold
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.tick import thesis_words
+from torra.tick import sentence, thesis_words
 from torra.tick.tick_record import (
     UNFORESEEN,
     ConsultedRecord,
@@ -130,7 +130,7 @@ def _written(
     asked: ConsultedRecord, said: ReportRecord, record: TickRecord, tier: str
 ) -> ThesisShown:
     declined, shadow = said.declined, record.deliberation.in_shadow
-    reason = thesis_words.why_declined(said.decline_code) or "it judges so itself"
+    reason = sentence.why_declined(said.decline_code) or "it judges so itself"
     verb = "would decline" if shadow else "declined"
     state: State = "declined" if declined else "written"
     if shadow:

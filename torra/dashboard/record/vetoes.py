@@ -12,7 +12,7 @@ from agents.contracts import GateReason
 from torra.dashboard.record import surroundings
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.tick import thesis_words
+from torra.tick import sentence
 from torra.tick.tick_record import DecisionRecord, Gate, TickRecord
 from torra.verdict.risk_engine import DenyReason
 
@@ -24,7 +24,7 @@ MEASURED: Final = {
 """The feature that each rule measures, and the sentence with its value."""
 
 IN_WORDS: Final = {
-    **thesis_words.REASONS,
+    **sentence.REASONS,
     str(GateReason.MODEL_JUDGEMENT): "the gate's agent judges so",
 }
 """Why the gate cuts or vetoes, in a trader's words."""

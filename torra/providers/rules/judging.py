@@ -167,12 +167,12 @@ def _claim(request: Request, weighed: Weighed, side: int) -> str:
     by, pushed = abs(weighed.apart), _pushed(sided(request))
     if side:
         cases = f"the {CASES[side]} case leads the {CASES[-side]}"
-        return f"{SPOKEN[side]}: {cases} by {by:.2f} of 1{pushed}."
+        return f"{SPOKEN[side]}: {cases} by {100 * by:.0f} points of 100{pushed}."
     if not any(weighed.strength.values()):
         return f"No winner: neither of {len(CASES)} cases asks for more than the scores have."
     if by < LEAST_APART:
         return f"No winner: the {len(CASES)} cases come out even{pushed}."
-    return f"No winner: the two cases differ by {by:.2f} of 1{pushed}."
+    return f"No winner: the two cases differ by {100 * by:.0f} points of 100{pushed}."
 
 
 def _pushed(takes: Sequence[int]) -> str:
