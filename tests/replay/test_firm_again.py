@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -78,12 +77,8 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
 
 @pytest.fixture
 def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
-    folder = tmp_path / "source"
-    folder.mkdir()
-    shutil.copy(lived, folder / "torra.db")
-    database = desks.open_database(folder)
-    yield database
-    database.close()
+    with journals.copied(lived, tmp_path / "source") as database:
+        yield database
 
 
 def again(source: Database, folder: Path, *keys: str) -> dict[str, Comparison]:

@@ -57,12 +57,8 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
 
 @pytest.fixture
 def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
-    folder = tmp_path / "source"
-    folder.mkdir()
-    shutil.copy(lived, folder / "torra.db")
-    database = desks.open_database(folder)
-    yield database
-    database.close()
+    with journals.copied(lived, tmp_path / "source") as database:
+        yield database
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -47,12 +46,8 @@ def lived(tmp_path_factory: pytest.TempPathFactory, scaled: Callable[..., int]) 
 
 @pytest.fixture
 def source(lived: Path, tmp_path: Path) -> Iterator[Database]:
-    folder = tmp_path / "source"
-    folder.mkdir()
-    shutil.copy(lived, folder / "torra.db")
-    database = desks.open_database(folder)
-    yield database
-    database.close()
+    with journals.copied(lived, tmp_path / "source") as database:
+        yield database
 
 
 def told(database: Database) -> int:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -233,6 +234,16 @@ def _step(desk: Desk, feed: Revising, number: int, *, plain: bool) -> int:
         feed.missing = set()  # now it is there, and a newer tick has been run
         done += [outcome for name in desk.setups for outcome in desk.wake(name)]
     return sum(outcome.state == "done" for outcome in done)
+
+
+@contextmanager
+def copied(file: Path, folder: Path) -> Iterator[Database]:
+    """Open a copy of a desk's file, so that a test may alter what it holds."""
+    folder.mkdir()
+    shutil.copy(file, folder / "torra.db")
+    database = desks.open_database(folder)
+    yield database
+    database.close()
 
 
 def lines(source: Database, folder: Path, limit: int | None = None) -> Iterator[Comparison]:
