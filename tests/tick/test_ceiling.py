@@ -12,9 +12,10 @@ import heapq
 import random
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
@@ -31,10 +32,12 @@ from agents.contracts import (
     GateRuling,
     ModelUnavailable,
     Request,
+    Role,
     SourceType,
+    Tier,
 )
 from agents.debate.deliberation import Deliberation
-from agents.registry import AGENTS, REVIEWER
+from agents.registry import AGENTS, REVIEWER, TRADER, UNSEATED
 from instance_database import Database, TickKey
 from torra.desk.memory import reviews
 from torra.desk.memory.reviews import (
@@ -161,19 +164,22 @@ class World:
     # --- what happens to the desk ---------------------------------------------------------------
 
     def _settings(self) -> AgentSettings:
-        first, second = self.chance.choices(MODELS, k=2)
-        asked = {first.partition(":")[0], second.partition(":")[0]}
+        first, second, third = self.chance.choices(MODELS, k=3)
+        asked = {name.partition(":")[0] for name in (first, second, third)}
         chain = self.chance.sample(SPARES, self.chance.choice([0, 0, 1, 2, 3]))
         settings = AgentSettings(
+            mode="firm",
             provider="anthropic",
             quick_think_model=first,
             deep_think_model=second,
+            chief_think_model=third,
             fallback_models=[name for name in chain if asked != {name.partition(":")[0]}],
         )
         return self._with_ceiling(settings)
 
     def _with_ceiling(self, settings: AgentSettings) -> AgentSettings:
-        dear = max(worst_case(PRICES, settings, is_local, bound) for bound in bounds_of(settings))
+        every = (*bounds_of(settings), *trader_bounds(settings, "deep"))
+        dear = max(worst_case(PRICES, settings, is_local, bound) for bound in every)
         ceiling = self.chance.choice([0.0, 1.0, 2.0, 4.0, 9.0]) * (dear or 0.01)
         ceiling *= self.chance.uniform(0.9, 1.3)
         return settings.model_copy(update={"max_api_cost_per_hour": ceiling})
@@ -245,7 +251,9 @@ class Tick:
         # A profile's ceiling is shared by the desk and by other scorers on its home.
         host = world.chance.choice(["", "host:scorer:"])
         self.key = TickKey(f"{host}{symbol}-{next(world.number)}", "M1", world.now())
-        self.stages = iter([("analysts", 1), ("research", 1), ("research", 2), ("gate", 1)])
+        debate = [("analysts", 1), ("research", 1), ("research", 2)]
+        firm = [*debate, ("decision", 1), ("thesis", 1)]
+        self.stages = iter(firm if world.chance.random() < 0.5 else [*debate, ("gate", 1)])
         self.stale: list[Request] = []
         self.purse = Purse(
             world.database,
@@ -273,8 +281,11 @@ class Tick:
             self.purse.settled(NOTHING)
             self._refused(self.stale)
             return
-        kind = {"analysts": "analyst", "research": "researcher", "gate": "gate"}[stage]
-        bounds = bounds_of(self.settings, kind, number)
+        bounds = (
+            trader_bounds(self.settings, chance.choice(["deep", "chief"]))
+            if stage == "thesis"
+            else bounds_of(self.settings, KINDS[stage], number)
+        )
         try:
             granted = self.purse.reserve(stage, bounds)
         except StoreUnavailable:
@@ -445,22 +456,40 @@ class Review(Tick):
         self.purse.paid()
 
 
+KINDS: Final = {
+    "analysts": ("analyst",),
+    "research": ("researcher",),
+    "gate": ("gate",),
+    "decision": ("arbiter", "gate"),
+}
+
+
 def bounds_of(
-    settings: AgentSettings, kind: str | None = None, number: int = 1
+    settings: AgentSettings, kinds: Sequence[str] = (), number: int = 1
 ) -> tuple[CallBound, ...]:
+    roles = (seat.role for seat in AGENTS.values())
     return tuple(
-        CallBound(
-            role_id=role.id,
-            model=settings.model(role.id, role.tier),
-            prompt_bytes=BYTES,
-            output_tokens=OUTPUT,
-            requests=2,
-            round=number,
-            tier=role.tier,
-        )
-        for role in (seat.role for seat in AGENTS.values())
-        if kind in (None, role.kind)
+        bound_of(settings, role, number) for role in roles if not kinds or role.kind in kinds
     )
+
+
+def trader_bounds(settings: AgentSettings, tier: Tier) -> tuple[CallBound, ...]:
+    return (bound_of(settings, replace(TRADER.role, tier=tier), 1),)
+
+
+def bound_of(settings: AgentSettings, role: Role, number: int) -> CallBound:
+    return CallBound(
+        role_id=role.id,
+        model=settings.model(role.id, role.tier),
+        prompt_bytes=BYTES,
+        output_tokens=OUTPUT,
+        requests=2,
+        round=number,
+        tier=role.tier,
+    )
+
+
+ROLES: Final = {role.id: role for role in (*UNSEATED, *(seat.role for seat in AGENTS.values()))}
 
 
 def cancel(future: Future[Completion]) -> None:
@@ -469,7 +498,7 @@ def cancel(future: Future[Completion]) -> None:
 
 def asking(bound: CallBound, attempt: int) -> Request:
     return Request(
-        role=REVIEWER if bound.role_id == REVIEWER.id else AGENTS[bound.role_id].role,
+        role=replace(ROLES[bound.role_id], tier=bound.tier),
         round=bound.round,
         attempt=attempt,
         symbol="BTCUSD",
@@ -488,7 +517,8 @@ def asking(bound: CallBound, attempt: int) -> Request:
 
 
 def asking_again(request: Request) -> Request:
-    bound = CallBound(request.role.id, request.model, BYTES, OUTPUT, 2, request.round)
+    tier = request.role.tier
+    bound = CallBound(request.role.id, request.model, BYTES, OUTPUT, 2, request.round, tier=tier)
     return asking(bound, 2)
 
 
