@@ -222,6 +222,16 @@ def test_without_an_answer_the_same_trade_goes_without_a_thesis(
     assert all(told[name] == plain[name] for name in DECIDED)
 
 
+def test_a_trader_that_never_answers_ends_with_the_deadline(run: Run) -> None:
+    hurried = firm(agents={"timeout_seconds": LEAST_CONSULT_SECONDS + 0.3})
+    provider = answering(agreeing, trader=scripted.NEVER)
+    (record,) = run(provider, 1, hurried)
+    assert len(provider.asked("trader")) == 1, "a time-out is not asked again"
+    assert asked(record)["failure"] == "timeout" and opened(record)
+    (call,) = [one for one in record["deliberation"]["calls"] if one["role_id"] == "trader"]
+    assert call["status"] == "timeout"
+
+
 def test_where_too_little_time_is_left_it_is_not_asked(run: Run) -> None:
     hurried = firm(agents={"timeout_seconds": LEAST_CONSULT_SECONDS - 0.5})
     provider = answering(agreeing)
