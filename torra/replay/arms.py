@@ -23,9 +23,8 @@ twin `*_no_memory`, and `placebo_memory` (`placebo_memory_firm` of a firm) is to
 of the same age, drawn by lot. Where one of these runs, the other arms remember.
 
 Every desk that consults a trader has an arm in which bull and bear always answer each other, and
-one whose every opening is asked of the dearest models. An arm that would be another one by
-construction is refused, and so are more than MOST_ARMS: each more costs all others some of their
-power.
+one whose trader is always of the chief tier. An arm that would be another one by construction is
+refused, and so are more than MOST_ARMS: each more costs all others some of their power.
 """
 
 from __future__ import annotations
@@ -155,7 +154,7 @@ CUSTOM: Final = frozenset({SourceType.AGENT_CUSTOM})
 ARGUED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     wording.REBUTTAL: ("bull and bear always answer each other", {"rebuttal": "always"}),
     wording.ESCALATED: (
-        "every opening is asked of the dearest models",
+        "every opening is asked of the chief tier",
         {"escalation": EscalationSettings(when="conviction", at=0.0)},
     ),
 }
@@ -336,7 +335,7 @@ def _same(arm: Arm, like: Arm, agents: AgentSettings) -> str:
     if chief == deep:
         return f"the trader is asked of {deep} in either"
     return (
-        "there every opening is asked of the dearest models too"
+        "there every opening is asked of the chief tier too"
         if own.escalation == other.escalation
         else ""
     )

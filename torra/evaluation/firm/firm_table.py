@@ -73,7 +73,7 @@ def firm_exhibit(ticks: Sequence[TickSeen]) -> Exhibit | None:
         ("manager failed, ticks", found.failed),
         ("openings that the trader was asked about", found.asked),
         ("of these declined", share_cell(found.declined, found.asked)),
-        ("of these asked of the dearest models", share_cell(found.chief, found.asked)),
+        ("of these asked of the chief tier", share_cell(found.chief, found.asked)),
         ("of these without an answer", share_cell(found.unanswered, found.asked)),
     ]
     return Exhibit(
@@ -105,7 +105,7 @@ def _says(found: FirmSeen) -> str:
         return f"{told} The trader was asked about no opening.".strip()
     said = (
         f"The trader was asked about {count(found.asked, 'opening')}, declined "
-        f"{percent(_part(found.declined, found.asked))} and was asked of the dearest models on "
+        f"{percent(_part(found.declined, found.asked))} and was asked of the chief tier on "
         f"{percent(_part(found.chief, found.asked))}."
     )
     few = "" if found.asked >= LEAST else f" That is few: shares take about {LEAST} openings."
