@@ -106,6 +106,16 @@ MAY_DO = {
 }
 """What an agent may do that has no score."""
 
+ABSTAINS = {
+    "arbiter": "when neither bull nor bear was heard: there is nothing to judge",
+    "gate": "never",
+    "trader": "never",
+}
+"""When an agent abstains that needs no evidence of its own."""
+
+ESCALATED = {"trader": ", or chief_think_model where `escalation` says so"}
+"""By which model else a kind of agent may be asked."""
+
 KINDS = {
     "analyst": "Analysts",
     "researcher": "Researchers",
@@ -248,8 +258,8 @@ def _agent(role: Role) -> str:
         "its task": RUBRICS[role.id].task,
         "it may move": said,
         "it reads": ", ".join(f"`{name}`" for name in role.evidence),
-        "it abstains": f"when none of {needs} has a value" if needs else "never",
-        "its model": f"{role.tier}_think_model{picture}",
+        "it abstains": f"when none of {needs} has a value" if needs else ABSTAINS[role.kind],
+        "its model": f"{role.tier}_think_model{picture}{ESCALATED.get(role.kind, '')}",
     }
     listed = "".join(f"- {name}: {text}\n" for name, text in lines.items())
     return f"### `{role.id}`, the {role.title}\n\n{listed}"

@@ -11,6 +11,7 @@ from agents.evidence import missing, with_scores
 from agents.registry import AGENTS
 from tests.cases import cases
 from tests.doubles.scripted import FULL_FEATURES, Scripted, context, debate, settings
+from torra.config import ROOT
 from torra.evidence.news_digest import NewsStatus
 
 DESK = MODES["full"].seats
@@ -94,6 +95,15 @@ def test_a_fundamental_analyst_without_its_evidence_asks_nobody_at_a_firm() -> N
     record = debate(provider, about=context(features=FULL_FEATURES), config=config)
     (told,) = [told for told in record.reports if told.agent_id == "fundamental"]
     assert told.abstained and not provider.asked("fundamental") and record.failures == {}
+
+
+@cases("role", [name for name, agent in AGENTS.items() if not agent.role.needs])
+def test_the_docs_say_never_only_of_whom_never_abstains(role: str) -> None:
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    told = page.partition(f"### `{role}`")[2].partition("it abstains: ")[2].splitlines()[0]
+    asked: list[Any] = []
+    AGENTS[role].analyze(context(features=dict.fromkeys(FULL_FEATURES)), asked.append)
+    assert (told == "never") is bool(asked), told
 
 
 def test_a_news_agent_without_a_headline_costs_the_desk_nothing() -> None:

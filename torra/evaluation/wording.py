@@ -30,7 +30,7 @@ FORGETFUL: Final = "_no_memory"
 
 REBUTTAL: Final = "_rebuttal"
 ESCALATED: Final = "_escalated"
-"""Ends of the names of arms that always answer, and that always ask the chief tier."""
+"""Ends of the names of arms that always answer, and whose trader is always of the chief tier."""
 
 ARM_WORDS: Final[Mapping[str, str]] = {
     CONTROL: "bars alone",

@@ -23,9 +23,8 @@ twin `*_no_memory`, and `placebo_memory` (`placebo_memory_firm` of a firm) is to
 of the same age, drawn by lot. Where one of these runs, the other arms remember.
 
 Every desk that consults a trader has an arm in which bull and bear always answer each other, and
-one whose every opening is asked of the chief tier. An arm that would be another one by
-construction is refused, and so are more than MOST_ARMS: each more costs all others some of their
-power.
+one whose trader is always of the chief tier. An arm that would be another one by construction is
+refused, and so are more than MOST_ARMS: each more costs all others some of their power.
 """
 
 from __future__ import annotations
