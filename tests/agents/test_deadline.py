@@ -366,19 +366,3 @@ def test_the_process_exits_while_calls_hang(how: str, tries: Tries) -> None:
         assert source == "L1_ONLY"
         with attempt:
             assert took <= 2.0
-
-
-CPU_LIMIT = 0.006
-"""CPU seconds of a tick of four agents with a provider that answers at once."""
-
-
-def test_a_tick_of_four_agents_is_cheap() -> None:
-    about = context(features={f"technical.extra{n}": float(n) for n in range(60)})
-    debate(Scripted(), about=about)
-    costs = []
-    for _ in range(5):
-        started = time.process_time()
-        for _ in range(10):
-            debate(Scripted(), about=about)
-        costs.append((time.process_time() - started) / 10)
-    assert min(costs) <= CPU_LIMIT

@@ -929,16 +929,6 @@ def test_the_registry_opens_what_this_version_has() -> None:
             open_provider(AgentSettings(provider=name))
 
 
-def test_an_answer_is_quick() -> None:
-    asked = [request(role, MARKET, reports=TRUSTED) for role in (TECHNICAL, BULL, GATE, SCORER)]
-    times = []
-    for item in asked * 30:
-        start = time.perf_counter()
-        PROVIDER.submit(item)
-        times.append(time.perf_counter() - start)
-    assert sorted(times)[len(times) // 2] < 0.005
-
-
 # --- at the desk, on real bars --------------------------------------------------------------------
 
 
