@@ -31,6 +31,16 @@ TRADER_ID: Final = "trader"
 """Who is asked alone, where an opening would stand; it has no seat at a desk."""
 
 
+READER_ID: Final = "regime_reader"
+"""Who says of a swarm's market what kind it is, beside the code's word."""
+
+JUDGE_ID: Final = "judge"
+"""Who decides of what a swarm's experts say."""
+
+EXPERTS: Final = ("liquidity", "microstructure", "macro", "geometry")
+"""The swarm's experts; a desk that seats one of them has their evidence worked out."""
+
+
 @dataclass(frozen=True, slots=True)
 class StagePlan:
     """Agents that are asked at once: those of these `kinds` (agents.contracts.Kind).
@@ -67,8 +77,10 @@ class Mode:
     `memory.use: auto` tells the desk of earlier trades. `rebuttal` says whether `rebuttal: auto`
     has bull and bear answer each other where it is worth a round. `ahead` says whether reports name
     the time that they speak for and the risks that they grant. `consults` names the role that is
-    asked alone where an opening would stand, "" for none. `defaults` are settings of a profile that
-    has none of its own.
+    asked alone where an opening would stand, "" for none. `weighs` says whether the regime decides
+    how much the word of each expert counts (`TRUST`). `officer` says whether the risk officer's
+    rows and the regime's budget count beside the gate's rules. `defaults` are settings of a profile
+    that has none of its own.
     """
 
     seats: tuple[str, ...]
@@ -83,6 +95,8 @@ class Mode:
     rebuttal: bool = False
     ahead: bool = False
     consults: str = ""
+    weighs: bool = False
+    officer: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -173,6 +187,22 @@ MODES: Final[dict[str, Mode]] = {
         # Without a quorum: who failed lends nothing, and who objects is heard all the same.
         defaults={"influence": "earned", "timeout_seconds": 30.0, "quorum": 0},
     ),
+    "swarm": Mode(
+        seats=(READER_ID, *EXPERTS, JUDGE_ID, GATE_ID),
+        stages=(
+            StagePlan("experts", ("reader", "analyst"), 0.45),
+            StagePlan("judgement", ("judge",), 0.50, sees=("reader", "analyst")),
+            StagePlan("gate", ("gate",), 0.60, sees=("reader", "analyst", "judge")),
+        ),
+        below="budget",
+        complete="AGENT_SWARM",
+        says="four experts and a reader of the regime at once, the judge, the gate",
+        rung="the whole swarm is asked",
+        memory=True,
+        weighs=True,
+        officer=True,
+        defaults={"influence": "earned", "quorum": 0},
+    ),
 }
 """The desks, the cheapest first. Nothing else in the program compares a mode or keys on one."""
 
@@ -180,6 +210,44 @@ if TYPE_CHECKING:
     ModeName = str
 else:  # a profile may name every row, and no other
     ModeName = Literal[tuple(MODES)]
+
+TRUST_FLOOR: Final = 0.25
+"""Least that the word of an expert counts beside the others: nobody is silenced."""
+
+FIRST_OTHERS: Final = 0.8
+"""What is left of the others' weight where the reader has one expert go first, which then has 1."""
+
+HIERARCHY: Final[Mapping[str, Mapping[str, float]]] = {
+    "short": {"microstructure": 1.0, "liquidity": 0.8, "macro": 0.6, "geometry": 0.4},
+    "long": {"macro": 1.0, "liquidity": 0.8, "geometry": 0.6, "microstructure": 0.4},
+}
+"""Whose word counts how much on short bars, up to an hour, and on long ones (document 003, its
+conviction hierarchy of swing and position). Priors, to be judged by the arm `swarm_flat`.
+"""
+
+LONG_FROM: Final = frozenset({"H4", "D1", "W1", "MN1"})
+"""Timeframes of long bars."""
+
+TRUST: Final[Mapping[str, Mapping[str, float]]] = {
+    "trend_up": {"microstructure": 0.8, "liquidity": 0.8, "macro": 1.0, "geometry": 1.0},
+    "trend_down": {"microstructure": 0.8, "liquidity": 0.8, "macro": 1.0, "geometry": 1.0},
+    "range": {"microstructure": 0.8, "liquidity": 1.0, "macro": 0.8, "geometry": 1.0},
+    "quiet": {"microstructure": 0.8, "liquidity": 0.8, "macro": 0.8, "geometry": 0.8},
+    "volatile": {"microstructure": 1.0, "liquidity": 1.0, "macro": 0.8, "geometry": 0.4},
+}
+"""The trust directive: what the regime makes of the hierarchy, as a factor of it."""
+
+REGIME_BUDGET: Final[Mapping[str, float]] = {
+    "trend_up": 1.0,
+    "trend_down": 1.0,
+    "range": 0.7,
+    "quiet": 0.6,
+    "volatile": 0.4,
+}
+"""Share of an opening's size that each regime leaves where a risk officer sits."""
+
+THIN_CONVICTION: Final = 0.5
+"""Most conviction that a swarm has of which fewer than two experts spoke."""
 
 MAX_AGENTS: Final = 8
 MAX_REQUESTS: Final = 14
@@ -350,6 +418,32 @@ class GateSettings(Section):
         15.0, ge=0, le=1_440, description="veto: a high-impact event was this recently or later"
     )
 
+    panic_percentile: float = Field(
+        95.0,
+        ge=0,
+        le=100,
+        description="risk officer: VIX or DVOL at this rank or above is panic",
+    )
+    panic_multiplier: float = Field(
+        0.5, ge=0, le=1, description="risk officer: multiplier in such a panic"
+    )
+    crowded_percentile: float = Field(
+        95.0,
+        ge=50,
+        le=100,
+        description="risk officer: funding at this rank of its past or above vetoes a BUY, at 100 "
+        "less it or below a SELL",
+    )
+    liquidations_percentile: float = Field(
+        99.0, ge=0, le=100, description="risk officer: liquidations at this rank or above"
+    )
+    liquidations_multiplier: float = Field(
+        0.5, ge=0, le=1, description="risk officer: multiplier among so many liquidations"
+    )
+    exhaustion_multiplier: float = Field(
+        0.8, ge=0, le=1, description="risk officer: multiplier at a bar that shows exhaustion"
+    )
+
 
 HASHED: Final = "hashed"
 """The embedder that needs no file: words and trigrams, hashed (torra.lessons.hashed)."""
@@ -367,7 +461,7 @@ class MemorySettings(Section):
         "so)",
     )
     roles: tuple[str, ...] = Field(
-        ("bull_researcher", "bear_researcher", "research_manager", TRADER_ID),
+        ("bull_researcher", "bear_researcher", "research_manager", JUDGE_ID, TRADER_ID),
         strict=False,
         max_length=MAX_AGENTS,
         description="agents by name that are told lessons in words, quoted",
@@ -499,6 +593,30 @@ class AgentSettings(Section):
     memory: MemorySettings = Field(
         MemorySettings(), description="lessons of closed trades (docs/memory.md)"
     )
+    gate_call: Literal["always", "openings"] = Field(
+        "always",
+        description="when the gate's model is asked; openings: only where a position can open, its "
+        "rules stand always",
+    )
+    judge_hold: Literal["size", "veto"] = Field(
+        "size",
+        description="what a judge that takes no side does to an opening: lessens its size, or "
+        "vetoes it",
+    )
+    judge_close: Literal["off", "propose"] = Field(
+        "propose",
+        description="whether a close that the judge asks for is proposed to a person",
+    )
+    trust: Literal["prior", "flat", "earned"] = Field(
+        "prior",
+        description="whose word counts how much in a swarm: by regime as tabled, all alike, or by what "
+        "each expert was worth in its regime (docs/agents.md)",
+    )
+    standing: Literal["off", "on"] = Field(
+        "off",
+        description="whether the swarm is told how often each of it was right, and the judge's "
+        "chances are held to what came of them",
+    )
     picture: Literal["off", "rendered", "file"] = Field(
         "off",
         description="whether a role may see the chart: drawn here (extra chart), or MT5's own file",
@@ -584,6 +702,10 @@ class AgentSettings(Section):
         """Return who is asked alone where an opening would stand, "" for nobody."""
         return self.row().consults
 
+    def seats_experts(self) -> bool:
+        """Tell whether the evidence of the swarm's experts is to be worked out."""
+        return any(name in EXPERTS for name in self.desk())
+
     def looks_again(self) -> bool:
         """Tell whether a doubtful report is to be looked at a second time."""
         auto = self.row().second_look and not self.active_agents
@@ -658,9 +780,11 @@ class DebateSettings(Section):
     """What `deliberate` is configured with: the agents, the gate's numbers, the vectors' weights.
 
     `weights` says how much each vector weighs in the composite, for the panel's arithmetic alone;
-    without any they weigh equally much.
+    without any they weigh equally much. `officer`: the risk officer's rows and the regime's budget
+    count, also while a cheaper desk stands in.
     """
 
     agents: AgentSettings = AgentSettings()
     gate: GateSettings = GateSettings()
     weights: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = {}
+    officer: bool = False

@@ -30,11 +30,16 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from agent_config import EXPERTS
 from agents.contracts import (
     ADJUSTMENT_BOUND,
+    ANOMALIES,
     EVENT_CLASSES,
+    NO_ANOMALY,
     OPINIONS,
     ORDINALS,
+    PATTERNS,
+    REGIMES,
     VECTORS,
     AgentReport,
     DebateContext,
@@ -72,8 +77,14 @@ AHEAD: Final[Mapping[Shape, Shape]] = {
 FIRM_SHAPES: Final = frozenset({*AHEAD.values(), "judgement", "thesis"})
 """Shapes of reply that only a firm asks for."""
 
+SWARM_SHAPES: Final[frozenset[Shape]] = frozenset({"regime", "finding", "geometry", "decision"})
+"""Shapes of reply that only a swarm asks for."""
+
 LEARNT: Final = "lessons."
 """How the ids of what earlier trades came to begin: who scores a chart alone is not told."""
+
+FOR_EXPERTS: Final = ("liquidity.", "micro.", "geometry.", "board.", "stakes.", "standing.")
+"""Blocks of evidence that only a swarm has: who scores a chart alone is not shown them."""
 
 PARTS: Final = "component."
 ITEM: Final = "news.item"
@@ -191,6 +202,13 @@ _POINTS: Final = (
 _GROUNDED: Final = (
     '"confidence": "high"|"medium"|"low", "evidence": [other {"id": id, "value": value}]'
 )
+_FOUND: Final = ', "anomaly": a word of your task, "bias": "UP"|"DOWN"|"NEUTRAL"'
+
+
+def _words(words: Iterable[str]) -> str:
+    return "|".join(f'"{word}"' for word in words)
+
+
 _ORDINALS: Final = ", ".join(
     f'"{name}": {least} to {most}' for name, (least, most) in ORDINALS.items()
 )
@@ -216,6 +234,21 @@ REPLIES: Final[Mapping[Shape, str]] = {
     + ', "weights": {"bull_researcher": 0 to 1, "bear_researcher": 0 to 1}, '
     + _GROUNDED
     + _HORIZON,
+    "regime": '{"symbol": as given, "regime": ' + _words(REGIMES) + ', "budget_pct": 0 to 100, '
+    f'"first": {_words((*EXPERTS, NO_ANOMALY))}, "bias": "UP"|"DOWN"|"NEUTRAL", '
+    + _POINTS
+    + ", "
+    + _GROUNDED
+    + "}",
+    "finding": _REPORT + _FOUND + _HORIZON,
+    "geometry": _REPORT
+    + _FOUND
+    + f', "pattern": {_words((*PATTERNS, NO_ANOMALY))}, "levels": [up to 4 prices, as listed]'
+    + _HORIZON,
+    "decision": _REPORT + ', "side": "LONG"|"SHORT"|"NONE", "counter": what speaks most against '
+    'your side, one number, up to 25 words, "falsifiers": [up to 3 closes yet to come that would '
+    'prove the counter: {"close": "above"|"below", "level", "what": its name, "bars"}], '
+    '"win_share": 0 to 1, "close": true|false' + _HORIZON,
     "thesis": '{"symbol": as given, ' + _POINTS + ', "invalidation": [up to 3 closes yet to come '
     'that end the trade: {"close": "above"|"below", "level", "what": its name, "bars"}], "risks": '
     '[up to 3, a sentence each], "horizon_bars": 1 to 96, "decline": true|false, "reason_code": '
@@ -276,6 +309,9 @@ LISTED: Final = "Evidence:"
 JUDGED: Final = "{agent}: winner {winner}, {weights}; confidence {confidence}{flags}"
 SPEAKS_FOR: Final = "  speaks for {horizon}"
 AT_RISK: Final = "risk: {risk}"
+READ: Final = "{agent}: regime {regime}, budget {budget}, first {first}, {bias}{flags}"
+FOUND: Final = "  finds {found}"
+DECIDED: Final = "  side {side}, win share {share}"
 MISSING: Final = "({count} numbers from beside the chart are left out: no room)"
 LEFT_OUT: Final = (
     *("derivs.", "positioning.", "cot.", "flow.", "spread."),
@@ -320,6 +356,11 @@ RESEARCHER_ANSWER: Final = (
     "The {other} researcher has spoken: meet its strongest point in rebuttals, by its id; weaken "
     "it with a cited number, or grant it in your numbers."
 )
+
+
+def _anomaly(expert: str) -> str:
+    words = ", ".join((*ANOMALIES[expert], NO_ANOMALY))
+    return f"anomaly is one of {words}; none is the usual answer. "
 
 
 def _researcher(lean: str, way: str, sign: str, *, counter: tuple[str, str, str]) -> Rubric:
@@ -419,6 +460,75 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
         ),
         shape="judgement",
     ),
+    "regime_reader": Rubric(
+        title="reader of the regime",
+        task=(
+            "Say what kind of market this is and how much of an opening it deserves. market.regime "
+            "is what code measured: name another only where cited evidence shows that it has "
+            "turned. budget_pct is the share of an opening's size, 100 where nothing speaks for "
+            "less; it can only lower what the regime leaves. first is the expert whose evidence "
+            "says most in such a market, none where none stands out. You score nothing and take "
+            "no trade; points for lean to your bias."
+        ),
+        shape="regime",
+    ),
+    "liquidity": Rubric(
+        title="liquidity expert",
+        task=(
+            "Read where orders were taken and where they rest: sweeps of swing highs and lows, "
+            "pools of equal ones, volume's average price and most traded price, effort beside "
+            "result, delta where ticks were counted. A sweep that closes back inside leans the "
+            "other way; a pool draws price until it is taken. "
+            + _anomaly("liquidity")
+            + ANALYST_TASK
+        ),
+        shape="finding",
+    ),
+    "microstructure": Rubric(
+        title="microstructure expert",
+        task=(
+            "Read what it costs to trade now and who presses: the spread beside its own hour, "
+            "ticks and their direction, the order book where there is one. A spread that jumps, or "
+            "a lot that slips, says that the market is thin: then trust a move less, whichever way "
+            "it goes. " + _anomaly("microstructure") + ANALYST_TASK
+        ),
+        shape="finding",
+    ),
+    "macro": Rubric(
+        title="macro and options expert",
+        task=(
+            "Read what other markets say of this one: companions and how they moved with it, "
+            "yields, the dollar, VIX, positions, funding, options. A change says more than a "
+            "level; one that moves against this market while they move together is a divergence. "
+            "What is not listed is not known: say so. " + _anomaly("macro") + ANALYST_TASK
+        ),
+        shape="finding",
+    ),
+    "geometry": Rubric(
+        title="chart geometry expert",
+        task=(
+            "Read the shape of the chart: channel and place in it, compression, double tops and "
+            "bottoms and their neckline, retracements, the most traded price. Name a pattern only "
+            "where geometry.pattern.NAME is 1, a level only where geometry.level lists it; a "
+            "pattern that is not completed is a maybe. " + _anomaly("geometry") + ANALYST_TASK
+        ),
+        shape="geometry",
+    ),
+    "judge": Rubric(
+        title="judge",
+        task=(
+            "Decide of what the experts say. board lines are code's: who leans where, who "
+            "conflicts and what would settle it. side is where the evidence as a whole points, "
+            "NONE where it does not; most ticks have none. win_share is the chance that a trade of "
+            "your side reaches its target before its stop: stakes.reward_r to 1, so that below "
+            "stakes.break_even it loses money; do not flatter it. Argue against yourself: counter "
+            "is the best case against your side, points_against cite it, falsifiers are closes "
+            "that would prove it; without them your word counts for little. close true only where "
+            "an open position of memory.position should end now; a person decides that. You set "
+            "no size, price or stop. " + ANALYST_TASK
+        ),
+        shape="decision",
+    ),
     "trader": Rubric(
         title="trader",
         task=(
@@ -461,7 +571,7 @@ RUBRICS: Final[Mapping[str, Rubric]] = {
 }
 
 
-ELSEWHERE: Final = frozenset({REVIEW, *FIRM_SHAPES})
+ELSEWHERE: Final = frozenset({REVIEW, *FIRM_SHAPES, *SWARM_SHAPES})
 """Shapes of reply whose words have a version of their own."""
 
 
@@ -522,6 +632,13 @@ FIRM_VERSION: Final[str] = _version(
     *((name, rubric) for name, rubric in RUBRICS.items() if rubric.shape in FIRM_SHAPES),
 )
 """The same of what only a firm is asked."""
+
+SWARM_VERSION: Final[str] = _version(
+    *(DECIDED, READ, FOUND, SPEAKS_FOR),
+    *((shape, reply) for shape, reply in REPLIES.items() if shape in SWARM_SHAPES),
+    *((name, rubric) for name, rubric in RUBRICS.items() if rubric.shape in SWARM_SHAPES),
+)
+"""The same of what only a swarm is asked."""
 
 
 def build_interpretive_prompt(context: DebateContext, role: Role | None = None) -> Prompt:
@@ -599,7 +716,9 @@ def shown_features(context: DebateContext, role: Role | None = None) -> dict[str
         if (feature := features[name]).value is not None
         and (feature.id == name or feature.block not in UNSHOWN)
         and not (role is None and name.startswith(ITEM))
-        and not (name.startswith(LEARNT) and (role is None or role.kind == "scorer"))
+        and not (
+            name.startswith((LEARNT, *FOR_EXPERTS)) and (role is None or role.kind == "scorer")
+        )
         and (strangers or type(feature.value) is float or not _is_strangers(feature))
     }
 
@@ -648,6 +767,13 @@ def visible(report: AgentReport, context: DebateContext) -> AgentReport:
         else (),
         winner=report.winner,
         weights=report.weights,
+        bias=report.bias,
+        anomaly=report.anomaly,
+        pattern=report.pattern,
+        regime=report.regime,
+        budget=report.budget,
+        first=report.first,
+        win_share=report.win_share,
     )
 
 
@@ -682,7 +808,7 @@ def _is_strangers(feature: Feature) -> bool:
 def _own_lines(rubric: Rubric, role: Role | None) -> Iterator[str]:
     yield SEAT.format(title=rubric.title)
     yield rubric.task
-    if rubric.shape in ARGUED or rubric.shape in AHEAD.values():
+    if rubric.shape in ARGUED or rubric.shape in AHEAD.values() or rubric.shape in SWARM_SHAPES:
         yield ARGUMENT
     if role is not None and (role.kind == "scorer" or role.kind in OPINIONS):
         yield _bound(role)
@@ -838,7 +964,16 @@ def _report_block(
         yield SILENT.format(agent=report.agent_id)
         return
     flags = f" [{', '.join(report.flags)}]" if report.flags else ""
-    if report.winner:
+    if report.regime:
+        yield READ.format(
+            agent=report.agent_id,
+            regime=report.regime,
+            budget=f"{report.budget:.2f}" if report.budget is not None else UNSCORED,
+            first=report.first or NO_ANOMALY,
+            bias=report.bias,
+            flags=flags,
+        )
+    elif report.weights:
         yield JUDGED.format(
             agent=report.agent_id,
             winner=report.winner,
@@ -853,6 +988,12 @@ def _report_block(
             confidence=report.confidence,
             flags=flags,
         )
+    if report.win_share is not None:
+        yield DECIDED.format(
+            side=report.winner, share=f"{report.win_share:.{ADJUSTMENT_DECIMALS}f}"
+        )
+    if found := [word for word in (report.anomaly, report.pattern) if word]:
+        yield FOUND.format(found=", ".join(found))
     if report.horizon:
         yield SPEAKS_FOR.format(horizon=report.horizon)
     if report.evidence:

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 from .texts.lazy_text import texts
 
@@ -81,15 +81,73 @@ Shape = Literal[
     "news_ahead",
     "judgement",
     "thesis",
+    "regime",
+    "finding",
+    "geometry",
+    "decision",
 ]
 Tier = Literal["quick", "deep", "chief"]
 Focus = Literal["primary", "secondary"]
-Kind = Literal["analyst", "researcher", "arbiter", "gate", "scorer", "reviewer", "trader"]
+Kind = Literal[
+    "analyst",
+    "researcher",
+    "reader",
+    "judge",
+    "arbiter",
+    "gate",
+    "scorer",
+    "reviewer",
+    "trader",
+]
+Bias = Literal["UP", "DOWN", "NEUTRAL"]
+RegimeName = Literal["trend_up", "trend_down", "range", "volatile", "quiet"]
 Winner = Literal["LONG", "SHORT", "NONE"]
 Horizon = Literal["bars_4", "bars_16", "session", "days"]
 
-OPINIONS: Final[frozenset[Kind]] = frozenset(("analyst", "researcher"))
+OPINIONS: Final[frozenset[Kind]] = frozenset(("analyst", "researcher", "judge"))
 """Kinds of agents whose words move scores."""
+
+REGIMES: Final[tuple[RegimeName, ...]] = get_args(RegimeName)
+"""Kinds of market that a reader may name: the code's own (document 003 has the same five)."""
+
+BIASES: Final[Mapping[str, int]] = MappingProxyType({"UP": 1, "DOWN": -1, "NEUTRAL": 0})
+"""Which way an expert or a reader leans in a word."""
+
+NO_ANOMALY: Final = "none"
+ANOMALIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "liquidity": ("whale_cvd_divergence", "stop_sweep"),
+        "microstructure": ("imbalance", "fragile", "fake_wall"),
+        "macro": ("options_panic", "macro_divergence"),
+        "geometry": (
+            "geometric_trap",
+            "fake_breakout",
+            "exhaustion_top",
+            "capitulation_bottom",
+            "clean_breakout",
+            "accumulation_range",
+        ),
+    }
+)
+"""What each expert may call odd, beside `none` (document 003; its liquidation hunting is a sweep of
+stops here, which bars can show).
+"""
+
+PATTERNS: Final = (
+    "head_shoulders",
+    "inverse_head_shoulders",
+    "double_top",
+    "double_bottom",
+    "bull_flag",
+    "bear_flag",
+    "ascending_triangle",
+    "descending_triangle",
+    "rising_wedge",
+    "falling_wedge",
+)
+"""Patterns that the geometry expert may name, of those that code found in the bars
+(`geometry.pattern.NAME` is 1).
+"""
 
 WINNERS: Final[Mapping[str, int]] = MappingProxyType({"LONG": 1, "SHORT": -1, "NONE": 0})
 """Whom an arbiter may name, and which way that is."""
@@ -133,6 +191,7 @@ class SourceType(StrEnum):
     AGENT_FULL = "AGENT_FULL"
     AGENT_BUDGET = "AGENT_BUDGET"
     AGENT_FIRM = "AGENT_FIRM"
+    AGENT_SWARM = "AGENT_SWARM"
     AGENT_CUSTOM = "AGENT_CUSTOM"
     AGENT_PARTIAL = "AGENT_PARTIAL"
     AGENT_SKIPPED = "AGENT_SKIPPED"
@@ -155,6 +214,20 @@ class GateReason(StrEnum):
     SCHEDULED_EVENT = "SCHEDULED_EVENT"
     WEAK_CASE = "WEAK_CASE"
     MODEL_JUDGEMENT = "MODEL_JUDGEMENT"
+
+
+class OfficerReason(StrEnum):
+    """Why the risk officer's rows, or the judge, lowered a multiplier or vetoed an opening.
+
+    Apart from `GateReason`, which a gate's model may name.
+    """
+
+    MACRO_PANIC = "MACRO_PANIC"
+    LIQUIDATIONS = "LIQUIDATIONS"
+    EXHAUSTION = "EXHAUSTION"
+    CROWDED = "CROWDED"
+    NEGATIVE_EV = "NEGATIVE_EV"
+    JUDGE_HOLD = "JUDGE_HOLD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +294,20 @@ class Falsifier(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GateRuling:
-    """What the gate decided: a multiplier in [0, 1] and a veto of openings, with reason codes."""
+    """What the gate decided: a multiplier in [0, 1] and a veto of openings, with reason codes.
+
+    `veto_sides` are the sides, BUY or SELL, on which alone openings are vetoed.
+    """
 
     multiplier: float = 1.0
     veto: bool = False
     reasons: tuple[str, ...] = ()
     detail: str = ""
+    veto_sides: tuple[str, ...] = ()
+
+    def vetoes(self, side: str) -> bool:
+        """Tell whether an opening of a side, BUY or SELL, may not be made."""
+        return self.veto or side in self.veto_sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +325,12 @@ class AgentReport:
     `horizon` and `risks` are what a firm's opinions say of the time ahead. An arbiter's report has
     a `winner` and `weights` in [0, 1], by researcher. A trader's has `horizon_bars`, and `declined`
     with a `decline_code` where it would not make the opening; its `falsifiers` end the trade.
+
+    An expert's has a `bias`, the `anomaly` and `pattern` that it names, "" for none, and `levels`,
+    the ids of computed levels (geometry.level.N) that it names. A reader's has a `regime`, a
+    `bias`, a `budget` in [0, 1] and the expert that goes `first`, "" for none. A judge's has a
+    `winner`, the side that it takes, a `counter` that speaks against it with the `falsifiers` that
+    would prove it, a `win_share` in [0, 1], and `close` where it would end an open position.
     """
 
     agent_id: str
@@ -269,6 +356,16 @@ class AgentReport:
     horizon_bars: int = 0
     declined: bool = False
     decline_code: str = ""
+    bias: Bias | Literal[""] = ""
+    anomaly: str = ""
+    pattern: str = ""
+    levels: tuple[str, ...] = ()
+    regime: str = ""
+    budget: float | None = None
+    first: str = ""
+    counter: str = ""
+    win_share: float | None = None
+    close: bool = False
 
     @property
     def said(self) -> str:
@@ -340,7 +437,8 @@ class Prompt:
     `shape` names the reply that is expected: an analyst's report, a researcher's case (a report
     with rebuttals and falsifiers), the news agent's report (with ordinals), a gate's ruling, a
     scorer's scores, a reviewer's words on a closed trade, an arbiter's judgement, a trader's
-    thesis. The first three `ahead` are those of today with a horizon, and a case with its risks.
+    thesis. The first three `ahead` are those of today with a horizon, and a case with its risks. A
+    swarm's are a reader's regime, an expert's finding, that of geometry, a judge's decision.
     """
 
     system: str

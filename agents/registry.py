@@ -17,9 +17,15 @@ from . import (
     bear_researcher,
     bull_researcher,
     fundamental_agent,
+    geometry_agent,
+    judge_agent,
     key_levels_agent,
+    liquidity_agent,
+    macro_agent,
+    microstructure_agent,
     momentum_agent,
     news_agent,
+    regime_reader,
     research_manager,
     risk_gate,
     sentiment_agent,
@@ -51,6 +57,12 @@ AGENTS: Final[Mapping[str, Agent]] = {
         bull_researcher,
         bear_researcher,
         research_manager,
+        regime_reader,
+        liquidity_agent,
+        microstructure_agent,
+        macro_agent,
+        geometry_agent,
+        judge_agent,
         risk_gate,
     )
 }
@@ -102,9 +114,12 @@ def seated(settings: AgentSettings, agents: Mapping[str, Agent] | None = None) -
         raise ValueError(f"a desk has at most {MAX_AGENTS} agents with its gate, not {len(names)}")
     if len(names) == 1:
         raise ValueError(f"a desk needs an agent beside its gate; known are {', '.join(known)}")
-    judges = [name for name in names if known[name].role.kind == "arbiter"]
+    judges = [name for name in names if known[name].role.kind in ("arbiter", "judge")]
     if len(judges) > 1:
-        raise ValueError(f"a desk has one arbiter at most, not {', '.join(judges)}")
+        raise ValueError(f"a desk has one arbiter or judge at most, not {', '.join(judges)}")
+    readers = [name for name in names if known[name].role.kind == "reader"]
+    if len(readers) > 1:
+        raise ValueError(f"a desk has one reader of the regime at most, not {', '.join(readers)}")
     turns = {kind for stage in settings.row().stages for kind in stage.kinds}
     for name in names:
         _check(name, known[name].role)

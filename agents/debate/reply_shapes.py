@@ -21,7 +21,15 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from ..contracts import Confidence, GateReason, Horizon, ModelUnavailable, Winner
+from ..contracts import (
+    Bias,
+    Confidence,
+    GateReason,
+    Horizon,
+    ModelUnavailable,
+    RegimeName,
+    Winner,
+)
 
 # Strict models take no string for an enum and no list for a tuple, and JSON has only those.
 Reason = Annotated[GateReason, Field(strict=False)]
@@ -96,6 +104,7 @@ Cited = Annotated[tuple[Citation, ...], Field(strict=False), FailFast()]
 Points = Annotated[tuple[PointTold, ...], Field(strict=False), FailFast()]
 Rebuttals = Annotated[tuple[RebuttalTold, ...], Field(strict=False), FailFast()]
 Falsifiers = Annotated[tuple[FalsifierTold, ...], Field(strict=False), FailFast()]
+Numbers = Annotated[tuple[float, ...], Field(strict=False), FailFast()]
 
 
 class Ordinals(Reply):
@@ -194,6 +203,41 @@ class ThesisReply(_Argued):
     reason_code: Reason
     confidence: Confidence
     evidence: Cited
+
+
+class RegimeReply(_Argued):
+    """The reply of a reader of the regime."""
+
+    regime: RegimeName
+    budget_pct: float
+    first: str
+    bias: Bias
+    confidence: Confidence
+    evidence: Cited
+
+
+class FindingReply(ReportAheadReply):
+    """The reply of an expert: a report, what it calls odd, which way it leans."""
+
+    anomaly: str
+    bias: Bias
+
+
+class GeometryReply(FindingReply):
+    """The reply of the chart expert: a finding, the pattern and the levels that it names."""
+
+    pattern: str
+    levels: Numbers
+
+
+class DecisionReply(ReportAheadReply):
+    """The reply of a judge: a report, its side, and what speaks against that."""
+
+    side: Winner
+    counter: str
+    falsifiers: Falsifiers
+    win_share: float
+    close: bool
 
 
 class OldReport(Opinion):
@@ -327,5 +371,9 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "news_ahead": _schema(NewsAheadReply),
     "judgement": _schema(JudgementReply),
     "thesis": _schema(ThesisReply),
+    "regime": _schema(RegimeReply),
+    "finding": _schema(FindingReply),
+    "geometry": _schema(GeometryReply),
+    "decision": _schema(DecisionReply),
 }
 """JSON schema of each shape of reply."""
