@@ -137,6 +137,13 @@ LESSONS: Final[Mapping[str, Kind]] = {
 }
 """Features of earlier trades in a like market, by their names in Recalled.numbers."""
 
+STAKES: Final[Mapping[str, Kind]] = {
+    "reward_r": Kind("R", 2),
+    "cost_r": Kind("R", 4),
+    "break_even": PART,
+}
+"""Features of what an opening stakes."""
+
 BULLISH: Final = ("BULLISH", "STRONG_BULLISH")
 BEARISH: Final = ("BEARISH", "STRONG_BEARISH")
 FUNDAMENTALS: Final[Mapping[str, Kind]] = {
@@ -386,6 +393,14 @@ def with_lessons(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
     return replace(bundle, features=features)
 
 
+def with_stakes(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
+    """Return the evidence with what an opening stakes (torra.verdict.order_levels.stakes)."""
+    if not isinstance(bundle.features, LazyFeatures):
+        return bundle
+    features = bundle.features.with_block("stakes", lambda: _stakes(numbers))
+    return replace(bundle, features=features)
+
+
 def plain(value: Any, decimals: int) -> Value:
     """Return a number with so many decimals, a word as it is, None for what is not finite."""
     if value is None or isinstance(value, str):
@@ -631,6 +646,11 @@ def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
 def _lessons(numbers: Mapping[str, Value]) -> Found:
     for name, kind in LESSONS.items():
         yield f"lessons.{name}", numbers.get(name), kind
+
+
+def _stakes(numbers: Mapping[str, Value]) -> Found:
+    for name, kind in STAKES.items():
+        yield f"stakes.{name}", numbers.get(name), kind
 
 
 def _host(numbers: Mapping[str, float]) -> Found:

@@ -7,7 +7,7 @@ close. Bars that cannot be used raise DataUnavailable; a store that fails raises
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -28,7 +28,7 @@ from torra.lessons.recall import Recalled
 from torra.tick import paper, vetoed
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
-from torra.verdict import sentiment_rules
+from torra.verdict import order_levels, sentiment_rules
 
 
 def look(
@@ -104,6 +104,7 @@ def look(
         spreads=spreads,
         outside=outside,
     )
+    bundle = _with_stakes(bundle, row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
     bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
     score = ath_calculator.score(
@@ -138,6 +139,17 @@ def look(
         outside=outside,
         lessons=recalled,
     )
+
+
+def _with_stakes(
+    bundle: Bundle, row: Mapping[str, float], instance: Instance, profile: Profile
+) -> Bundle:
+    """Return the evidence with what an opening stakes, where a swarm reads it."""
+    if not profile.agents.seats_experts():
+        return bundle
+    spec = profile.symbol(instance.symbol)
+    numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)
+    return feature_bundle.with_stakes(bundle, numbers)
 
 
 def _recalled(

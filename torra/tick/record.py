@@ -23,7 +23,7 @@ from agent_framework import Deliberation
 from agents.contracts import VECTORS
 from ath_calculator import Records, RecordScore
 from instance_database import Saved
-from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION
+from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from torra.clock import iso, parse
 from torra.config import Instance, Profile
 from torra.evidence.feature_bundle import Bundle
@@ -180,6 +180,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "versions": {
             **versions(),
             **({"firm": FIRM_VERSION} if profile.agents.row().ahead else {}),
+            **({"swarm": SWARM_VERSION} if profile.agents.row().weighs else {}),
             **plugins.versions(_named(inputs.instance, profile)),
         },
         "bars": describe(inputs.view, inputs.revision),
