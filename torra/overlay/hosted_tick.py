@@ -208,6 +208,7 @@ def inputs(
         news=news,
         events=events,
         host=extra,
+        experts=profile.agents.seats_experts(),
         known_at=_known_at(question),
     )
     if profile.agents.seats_experts():

@@ -56,7 +56,8 @@ def look(
     beyond = vetoed.path(instance, edges.window, vetoes, as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
-    flow = _flow(key, edges, times, float(row["atr14"]))
+    experts = profile.agents.seats_experts()
+    flow = _flow(key, edges, times, float(row["atr14"]), experts=experts)
     now = edges.clock.now()
     # Before the paper bridge moves: a replay starts from this and lives through the same bars.
     before = edges.database.standing(instance.id) if edges.recorded else {}
@@ -78,7 +79,7 @@ def look(
         symbol=instance.symbol,
         price=float(row["close"]),
     )
-    spreads = edges.window.spreads(bars)
+    spreads = edges.window.spreads(bars, by_hour=experts)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
     closes = partial(edges.window.daily_closes, as_of)
@@ -103,6 +104,7 @@ def look(
         events=events,
         spreads=spreads,
         outside=outside,
+        experts=experts,
     )
     bundle = _with_stakes(bundle, row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
@@ -174,11 +176,13 @@ def _recalled(
     return recall.TOO_LATE if late else found
 
 
-def _flow(key: TickKey, edges: Edges, times: Sequence[datetime], atr: float) -> OutsideView | None:
+def _flow(
+    key: TickKey, edges: Edges, times: Sequence[datetime], atr: float, *, experts: bool
+) -> OutsideView | None:
     """Return what is known of the order flow of the tick's bars; None where nothing brings any."""
     if edges.flow is None:
         return None
     then = edges.flow(key.timeframe, times)
     if then.status == NO_FLOW.status:
         return None
-    return flow_readings.read(then, times, key.close_time, atr)
+    return flow_readings.read(then, times, key.close_time, atr, experts=experts)
