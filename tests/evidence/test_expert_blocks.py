@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from agents.feature_words import FEATURES, sides
 from technical_calculator import HISTORY, WARM_UP, score_frame
 from tests.evidence.test_feature_bundle import OPENED, bundle, last_bars, values
 from tests.worlds.price_series import mirrored, row_of, sample, walk
+from torra.config import ROOT
 from torra.evidence import expert_bars, flow_readings, geometry_readings
 from torra.evidence.geometry_readings import LEVEL_NAMES
 from torra.evidence.outside_readings import OutsideView
@@ -260,3 +262,19 @@ def test_hostile_bars_raise_nothing(case: str) -> None:
 def test_as_many_bars_are_read_as_swings_are_remembered() -> None:
     assert expert_bars.HELD == 510
     assert structure.SWING_MEMORY + structure.PIVOT_BARS < expert_bars.HELD <= HISTORY
+
+
+def test_the_docs_name_each_number_with_its_unit() -> None:
+    text = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    section = text.partition("## What the experts read")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("| `")]
+    told = {name: unit.strip() for names, unit in rows for name in re.findall("`(.+?)`", names)}
+    made = bundle(bars=last_bars(300), experts=True).features
+    units = {name: made[name].unit for name in made if name.startswith(BLOCKS)}
+    assert told == {
+        re.sub(r"(level|pattern)\..+", lambda found: PLACE[found[1]], name): unit
+        for name, unit in units.items()
+    }
+
+
+PLACE = {"level": "level.N", "pattern": "pattern.NAME"}
