@@ -95,6 +95,15 @@ def test_levels_are_computed_prices_nearest_first() -> None:
     assert len({*found} - computed) <= 1
 
 
+def test_of_two_levels_as_far_that_to_which_price_has_moved_comes_first() -> None:
+    made = bars(path(100.0, 110.0, 104.0))
+    for one, way in ((made, 1), (made.upside_down(), -1)):
+        close = float(one.close[-1])
+        found = levels(told(one, fib_382=close + 0.01, fib_618=close - 0.01))
+        # the other lies within 0.1 ATR of it
+        assert found[0] == close + way * 0.01
+
+
 def test_of_two_levels_that_are_one_the_nearer_is_named() -> None:
     made = bars(path(100.0, 110.0, 104.0))
     both = levels(told(made, fib_382=104.5, fib_500=104.55, fib_618=104.61))
