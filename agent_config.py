@@ -609,8 +609,8 @@ class AgentSettings(Section):
     )
     trust: Literal["prior", "flat", "earned"] = Field(
         "prior",
-        description="whose word counts how much in a swarm: by regime as tabled, all alike, or by what "
-        "each expert was worth in its regime (docs/agents.md)",
+        description="whose word counts how much in a swarm: by regime as tabled, all alike, or by "
+        "what each expert was worth in its regime (docs/agents.md)",
     )
     standing: Literal["off", "on"] = Field(
         "off",
@@ -787,4 +787,8 @@ class DebateSettings(Section):
     agents: AgentSettings = AgentSettings()
     gate: GateSettings = GateSettings()
     weights: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = {}
-    officer: bool = False
+    officer: bool | None = None
+
+    def has_officer(self) -> bool:
+        """Tell whether the risk officer's rows count; where nothing is set the mode says so."""
+        return self.agents.row().officer if self.officer is None else self.officer

@@ -1,6 +1,7 @@
 """The debate: `run_debate()` takes the place of a single-model `score_chart()` call.
 
     analysts (at once) -> bull || bear, 1 to 3 rounds -> (manager ||) risk gate -> synthesis
+    reader || experts (at once) -> board -> judge -> risk gate -> synthesis
 
 Which agents sit and in which stages they are asked is a row of `agent_config.MODES`; this module
 walks that row and knows no mode by name.
@@ -40,7 +41,14 @@ if Path(_agents.__file__ or "").resolve().parent != Path(__file__).resolve().par
         "installs one of the same name: uninstall it, or put Torra's folder first on sys.path"
     )
 
-from agent_config import GATE_ID, AgentSettings, DebateSettings, Mode, StagePlan
+from agent_config import (
+    GATE_ID,
+    THIN_CONVICTION,
+    AgentSettings,
+    DebateSettings,
+    Mode,
+    StagePlan,
+)
 from agents import risk_gate
 from agents.arguments import distinct
 from agents.contracts import (
@@ -60,12 +68,14 @@ from agents.contracts import (
     is_immediate,
 )
 from agents.debate.asking import ProviderLine, Stage
+from agents.debate.board import board, with_board
 from agents.debate.consulting import Consultation, consult, unasked
 from agents.debate.deliberation import Deliberation, score_chart_shape, with_bias
 from agents.debate.panel import NEUTRAL, UNJUDGED, Panel, measure, opposed, quorate
 from agents.debate.replies import scores as read_scores
 from agents.debate.sitting import OnEvent, Sitting, failure, fenced, result_of, summary
 from agents.debate.stages import Ended, crowded, run_together
+from agents.debate.swarm import directed, is_thin, ruled, with_judge
 from agents.debate.synthesis import Answer, Debate, adjust, blended, clamp, spread, synthesise
 from agents.evidence import with_scores
 from agents.registry import AGENTS, SCORER, Agent, seated
@@ -96,6 +106,8 @@ MARKOV_FEATURES: Final = ("memory.markov_state", "memory.state_duration", "memor
 HISTORY: Final = ("sentiment_trend", "trend_direction", "recent_signals")
 """Memory keys that `include_sentiment_history` shows or hides; their lists have the newest last."""
 HISTORY_FEATURES: Final = ("memory.consensus_last", "memory.trend_direction")
+NOTHING_OPENS: Final = "nothing can open"
+"""Why the gate's model was not asked."""
 QUORUM: Final = "quorum"
 """Why researchers are left out: too few analysts gave a report."""
 REFUSALS: Final = frozenset(("budget", "deadline"))
@@ -178,22 +190,26 @@ def deliberate(
     for stage in row.opening:
         _open(sitting, stage, context, config)
     apart = spread(sitting.heard("analyst"))
-    rules = risk_gate.rules(context.features, config.gate, apart)
+    told = directed(sitting, context, config)
+    rules, swarm = ruled(config, context, apart, told, sitting)
     sitting.flags += rules.flags
-    agreed = NEUTRAL
-    if not sitting.answers:
+    agreed, rule = NEUTRAL, rules.ruling
+    if not sitting.opinions():
         source, debate = _without_opinions(sitting, context, fallback)
-        ruling = rules.ruling
+        ruling = rule
     else:
-        ruling = _close(sitting, row, context, rules.ruling, apart)
+        rule = with_judge(rule, sitting, swarm, config.agents)
+        ruling = _close(sitting, config.agents, context, rule, apart)
         opinions, judged = sitting.opinions(), _judged(sitting)
-        debate = synthesise(opinions, judged.weights if judged else {})
+        debate = synthesise(opinions, judged.weights if judged else {}, told.trusted)
         # a gate that fails leaves the rules standing: it is nobody's missing opinion
         names = {seat.role.id for seat in sitting.seats(*OPINIONS)}
         failed = tuple(name for name in sitting.failures if name in names)
-        agreed = measure(opinions, failed, config.weights, judged)
+        most = THIN_CONVICTION if is_thin(sitting, row) else 1.0
+        agreed = measure(opinions, failed, config.weights, judged, told.trusted, most)
         source = _source(sitting, config.agents)
-    return _record(sitting, context, source, debate, agreed, ruling=ruling, rule=rules.ruling)
+    spoken = _record(sitting, context, source, debate, agreed, ruling=ruling, rule=rule)
+    return replace(spoken, swarm=swarm) if swarm else spoken
 
 
 def undebated(
@@ -204,7 +220,7 @@ def undebated(
 ) -> Deliberation:
     """Return the record of a tick on which no agent is asked: L1, under the rules of the gate."""
     _check_scores(context)
-    rules = risk_gate.rules(context.features, config.gate, 0.0)
+    rules, swarm = ruled(config, context, 0.0, directed(None, context, config))
     scores = score_chart_shape(context, NOTHING.debate, source_type, _summary(0, 0, rules.ruling))
     return Deliberation(
         source_type=source_type,
@@ -216,6 +232,7 @@ def undebated(
         ruling=rules.ruling,
         rule_ruling=rules.ruling,
         flags=(*flags, *rules.flags),
+        swarm=swarm,
     )
 
 
@@ -243,14 +260,14 @@ def check_desk(
 
 
 def _judged(sitting: Sitting) -> AgentReport | None:
-    """Return what an arbiter said; UNJUDGED of one that failed, None where there is none.
+    """Return what an arbiter or a judge said; UNJUDGED of one that failed, None where none sits.
 
     Where too few analysts were heard there was no debate to judge: nobody won it.
     """
-    seats = sitting.seats("arbiter")
+    seats = sitting.seats("arbiter", "judge")
     if seats and sitting.degraded:
         return replace(UNJUDGED, winner="NONE")
-    heard = sitting.heard("arbiter")
+    heard = [*sitting.heard("arbiter"), *sitting.heard("judge")]
     if heard:
         return heard[0].report
     return UNJUDGED if any(seat.role.id in sitting.failures for seat in seats) else None
@@ -262,6 +279,9 @@ def _open(
     """Ask a stage before the last; one that debates only where enough analysts were heard."""
     settings = config.agents
     if not stage.debates:
+        if "judge" in stage.kinds:
+            told = directed(sitting, context, config)
+            context = with_board(context, board(sitting.heard("analyst"), told))
         sitting.ask(stage, 1, _contexts(sitting, stage, context, settings.row()))
         return
     heard, seats = len(sitting.heard("analyst")), len(sitting.seats("analyst"))
@@ -343,13 +363,25 @@ def _round(
 
 
 def _close(
-    sitting: Sitting, row: Mode, context: DebateContext, rule: GateRuling, apart: float
+    sitting: Sitting,
+    settings: AgentSettings,
+    context: DebateContext,
+    rule: GateRuling,
+    apart: float,
 ) -> GateRuling:
     """Ask the last stage; return the stricter of the gate's model and the rules.
 
-    The gate also sees what the rules have set; who is asked beside it does not.
+    The gate also sees what the rules have set; who is asked beside it does not. Where nothing can
+    open, and the settings say so, its model is not asked and the rules stand.
     """
+    row = settings.row()
     contexts = _contexts(sitting, row.closing, context, row)
+    if settings.gate_call == "openings" and not context.pivotal:
+        now = sitting.line.monotonic()
+        sitting.note(Stage(row.closing.name, 1, now), now, "skipped", {GATE_ID: NOTHING_OPENS})
+        contexts.pop(GATE_ID)
+        sitting.ask(row.closing, 1, contexts)
+        return rule
     gate = contexts[GATE_ID]
     features = {**gate.features, **risk_gate.as_features(rule, apart, context.as_of)}
     contexts[GATE_ID] = replace(gate, features=features)

@@ -152,10 +152,12 @@ def grounded(evidence: Iterable[Evidence], features: Mapping[str, Feature]) -> b
 
 
 def trust(report: AgentReport) -> float:
-    """Return the weight of a report's word, in [0, 1]; a researcher that conceded has a low one."""
+    """Return the weight of a report's word, in [0, 1]; one that conceded has a low one."""
     word = "low" if "conceded" in report.flags else report.confidence
     weight = CONFIDENCE_WEIGHT[word]
-    return weight * UNGROUNDED_WEIGHT if "ungrounded" in report.flags else weight
+    for flag in ("ungrounded", "unfalsified"):
+        weight *= UNGROUNDED_WEIGHT if flag in report.flags else 1.0
+    return weight
 
 
 def number(features: Mapping[str, Feature], name: str) -> float | None:

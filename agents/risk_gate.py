@@ -26,6 +26,8 @@ from .contracts import (
     Role,
 )
 from .evidence import OUTSIDE, number
+from .risk_officer import NO_ROWS
+from .risk_officer import Rows as OfficerRows
 
 SHOWN_DECIMALS: Final = 4
 """Decimals with which a prompt shows the rules' numbers."""
@@ -67,11 +69,13 @@ class Rules(NamedTuple):
     """The ruling of the arithmetic, and the flags about it.
 
     `flags` are `silent:<feature>` for each missing feature that a rule needed, and `events:broken`
-    and `events:ended` where a calendar of scheduled events may miss one.
+    and `events:ended` where a calendar of scheduled events may miss one. `storm` is the factor of
+    the multiplier that volatility, and where a risk officer sits panic and liquidations, left.
     """
 
     ruling: GateRuling
     flags: tuple[str, ...]
+    storm: float = 1.0
 
 
 def analyze(context: DebateContext, ask: Ask) -> AgentReport:
@@ -79,8 +83,16 @@ def analyze(context: DebateContext, ask: Ask) -> AgentReport:
     return ask(build_interpretive_prompt(context, ROLE))
 
 
-def rules(features: Mapping[str, Feature], settings: GateSettings, spread: float) -> Rules:
-    """Rule on the evidence and on the spread of the analysts' adjustments (0 to 0.6)."""
+def rules(
+    features: Mapping[str, Feature],
+    settings: GateSettings,
+    spread: float,
+    officer: OfficerRows = NO_ROWS,
+) -> Rules:
+    """Rule on the evidence and on the spread of the analysts' adjustments (0 to 0.6).
+
+    `officer` is what the risk officer's rows come to, where one sits.
+    """
     seen = _Seen(features)
     vetoes = (
         seen.above("market.spread_atr", settings.max_spread_atr, GateReason.WIDE_SPREAD),
@@ -93,17 +105,25 @@ def rules(features: Mapping[str, Feature], settings: GateSettings, spread: float
     losing = seen.reaches("memory.losing_streak", settings.losing_streak, GateReason.LOSING_STREAK)
     exposed = seen.above("memory.open_elsewhere", 0, GateReason.OPEN_EXPOSURE)
     agreed = agreement(spread, settings)
+    # They read the same storm: the smallest factor counts, not the product.
+    storm = min(settings.volatility_multiplier if volatile else 1.0, officer.storm)
     multiplier = (
-        (settings.volatility_multiplier if volatile else 1.0)
+        storm
+        * officer.worn
         * (settings.losing_streak_multiplier if losing else 1.0)
         * (settings.exposure_multiplier if exposed else 1.0)
         * agreed
     )
     disagreeing = GateReason.DISAGREEMENT if agreed < 1.0 else None
     reasons = [str(code) for code in (*vetoes, volatile, losing, exposed, disagreeing) if code]
-    ruling = GateRuling(round(multiplier, SCORE_DECIMALS), any(vetoes), tuple(reasons))
+    ruling = GateRuling(
+        round(multiplier, SCORE_DECIMALS),
+        any(vetoes),
+        (*reasons, *officer.reasons),
+        veto_sides=officer.veto_sides,
+    )
     silent = (f"silent:{name}" for name in seen.silent)
-    return Rules(ruling, (*silent, *_unsure(features)))
+    return Rules(ruling, (*silent, *_unsure(features), *officer.flags), storm)
 
 
 def agreement(spread: float, settings: GateSettings) -> float:
@@ -149,7 +169,7 @@ def merged(rule: GateRuling, model: GateRuling | None) -> GateRuling:
         return rule
     named = [code for code in model.reasons if code != GateReason.NONE]
     reasons = dict.fromkeys((*rule.reasons, *(named or [str(GateReason.MODEL_JUDGEMENT)])))
-    return GateRuling(multiplier, veto, tuple(reasons), model.detail)
+    return GateRuling(multiplier, veto, tuple(reasons), model.detail, rule.veto_sides)
 
 
 def _near_event(features: Mapping[str, Feature], settings: GateSettings) -> GateReason | None:

@@ -1,7 +1,8 @@
-"""Replies that conclude: an arbiter's judgement of the debate, a trader's thesis of an opening.
+"""Replies that conclude: an arbiter's judgement, a trader's thesis, a reader's regime.
 
-Neither moves a score. A judgement has a winner and what each case weighs, 0 to 1; a thesis says
-what would end the trade, held to the evidence as a researcher's falsifiers are, and may decline it.
+None moves a score. A judgement has a winner and what each case weighs, 0 to 1; a thesis says what
+would end the trade, held to the evidence as a researcher's falsifiers are, and may decline it; a
+regime has a budget, 0 to 1, and who goes first.
 Whatever does not fit is ModelUnavailable("garbage").
 """
 
@@ -24,7 +25,7 @@ from ..contracts import (
 )
 from ..evidence import grounded
 from .holding import THESIS_RISKS, UNGROUNDED, asked_side, in_place, within_role
-from .reply_shapes import Citation, JudgementReply, ThesisReply, fitting
+from .reply_shapes import Citation, JudgementReply, RegimeReply, ThesisReply, fitting
 from .reply_text import (
     CITATIONS_KEPT,
     citations_of,
@@ -37,7 +38,8 @@ from .reply_text import (
 )
 
 NO_VERDICT: Final = "no verdict"
-"""Why an arbiter abstains that says so without a reason."""
+NO_READING: Final = "no reading"
+"""Why an arbiter, and a reader, abstains that says so without a reason."""
 
 
 def judgement(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
@@ -55,6 +57,24 @@ def judgement(reply: Mapping[str, Any], role: Role, features: Mapping[str, Featu
         winner=told.winner,
         weights={name: getattr(told.weights, name) for name in SIDES},
         horizon=told.horizon,
+    )
+    return _concluded(drawn, told, told.evidence, role, features)
+
+
+def regime(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Turn a reply of shape `regime` into a reader's report; raises ModelUnavailable("garbage")."""
+    if reply.get("abstained") is True:
+        return AgentReport.abstain(role.id, NO_READING)
+    told = fitting(RegimeReply, reply)
+    writable(told.first)
+    drawn = AgentReport(
+        role.id,
+        dict.fromkeys(VECTORS),
+        told.confidence,
+        regime=told.regime,
+        budget=told.budget_pct / 100.0,
+        first=told.first,
+        bias=told.bias,
     )
     return _concluded(drawn, told, told.evidence, role, features)
 
@@ -87,7 +107,7 @@ def thesis(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]
 
 def _concluded(
     drawn: AgentReport,
-    told: JudgementReply | ThesisReply,
+    told: JudgementReply | ThesisReply | RegimeReply,
     cited: tuple[Citation, ...],
     role: Role,
     features: Mapping[str, Feature],

@@ -20,6 +20,7 @@ from ..contracts import (
     SourceType,
 )
 from .panel import NEUTRAL, Panel
+from .swarm import Swarm
 from .synthesis import moved
 
 _CALL: Final = tuple(part.name for part in fields(CallRecord))
@@ -61,7 +62,8 @@ class Deliberation:
     (gated), `analyst_avg` and `debate` hold a number per vector. `reports` are those that count,
     `earlier` the cases that a later round replaced, `failures` why an agent gave no report,
     `unasked` why one was left out that could have been asked. `panel` is how far the desk agrees.
-    `consulted` is what the trader was asked and said, None where it was not asked.
+    `consulted` is what the trader was asked and said, None where it was not asked. `swarm` is what
+    regime, board and judge came to, None at a desk without a risk officer.
     """
 
     source_type: SourceType
@@ -83,11 +85,24 @@ class Deliberation:
     unasked: Mapping[str, str] = field(default_factory=dict)
     panel: Panel = NEUTRAL
     consulted: Consulted | None = None
+    swarm: Swarm | None = None
 
     @property
     def veto(self) -> bool:
         """Whether no opening may be made on these scores."""
         return self.ruling.veto
+
+    def vetoes(self, side: str) -> bool:
+        """Return whether no opening BUY or SELL may be made on these scores."""
+        return self.ruling.vetoes(side)
+
+    @property
+    def budget(self) -> float:
+        """The share, 0 to 1, that the regime leaves of an opening's size beside the multiplier.
+
+        Of a storm the smallest factor counts: what the multiplier took already is not taken twice.
+        """
+        return 1.0 if self.swarm is None else self.swarm.share
 
     @property
     def declined(self) -> str:
@@ -122,6 +137,7 @@ class Deliberation:
             "cost_usd": self.cost_usd,
             "elapsed_ms": self.elapsed_ms,
             **({"consulted": self.consulted.as_json()} if self.consulted else {}),
+            **({"swarm": self.swarm.as_json()} if self.swarm else {}),
         }
 
 
@@ -152,7 +168,9 @@ def _note(note: str, adjustment: float) -> str:
 
 
 def _ruling_json(ruling: GateRuling) -> dict[str, Any]:
-    return {**asdict(ruling), "reasons": list(ruling.reasons)}
+    told = {**asdict(ruling), "reasons": list(ruling.reasons)}
+    sides = told.pop("veto_sides")
+    return {**told, **({"veto_sides": list(sides)} if sides else {})}
 
 
 def _report_json(report: AgentReport) -> dict[str, Any]:
@@ -178,7 +196,7 @@ def _report_json(report: AgentReport) -> dict[str, Any]:
 
 
 def _ahead_json(report: AgentReport) -> dict[str, Any]:
-    """Return what only a firm's reports say: what is empty is not written."""
+    """Return what only a firm's and a swarm's reports say: what is empty is not written."""
     told = {
         "horizon": report.horizon,
         "risks": list(report.risks),
@@ -187,5 +205,15 @@ def _ahead_json(report: AgentReport) -> dict[str, Any]:
         "horizon_bars": report.horizon_bars,
         "declined": report.declined,
         "decline_code": report.decline_code,
+        "bias": report.bias,
+        "anomaly": report.anomaly,
+        "pattern": report.pattern,
+        "levels": list(report.levels),
+        "regime": report.regime,
+        "first": report.first,
+        "counter": report.counter,
+        "close": report.close,
     }
-    return {name: value for name, value in told.items() if value}
+    numbers = {"budget": report.budget, "win_share": report.win_share}
+    known = {name: value for name, value in numbers.items() if value is not None}
+    return {name: value for name, value in told.items() if value} | known

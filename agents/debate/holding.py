@@ -15,13 +15,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, get_args
 
-from agent_config import CONFIDENCE_WEIGHT
+from agent_config import CONFIDENCE_WEIGHT, EXPERTS
 
 from ..arguments import FALSIFIERS, leaning, sort
 from ..contracts import (
+    ANOMALIES,
+    BIASES,
+    EMPTY,
     HORIZON_BARS,
+    NO_ANOMALY,
     OPINIONS,
     ORDINALS,
+    PATTERNS,
+    REGIMES,
     SIDES,
     VECTORS,
     WINNERS,
@@ -34,6 +40,7 @@ from ..contracts import (
     Rebuttal,
     Role,
 )
+from ..evidence import number
 from .reply_text import claim_of, finite, garbage, one_line, within, writable
 
 CLAMPED: Final = "clamped"
@@ -43,11 +50,26 @@ UNGROUNDED: Final = "ungrounded"
 MISPLACED: Final = "misplaced"
 NO_NUMBER: Final = "no_number"
 
+INVENTED: Final = "invented"
+UNFALSIFIED: Final = "unfalsified"
+
 RISKS: Final = 2
 THESIS_RISKS: Final = 3
 """Risks that a case and a thesis keep."""
 
 RISKS_KEPT: Final[Mapping[str, int]] = {"researcher": RISKS, "trader": THESIS_RISKS}
+
+WALL_EVENTS: Final = 20.0
+"""Changes of the order book within a bar from which a wall that vanished can be told."""
+
+SEEN_BY: Final[Mapping[str, tuple[str, float]]] = {
+    "whale_cvd_divergence": ("liquidity.delta20", -1.0),
+    "fake_wall": ("flow.book_events", WALL_EVENTS),
+}
+"""Anomalies that only some numbers can show: the feature, and its least value."""
+
+PATTERN: Final = "geometry.pattern."
+"""How the ids of patterns begin; 1 where code found one."""
 
 ORDER_SIDE: Final = "order.side"
 """The feature that says which opening a trader is asked about."""
@@ -61,18 +83,29 @@ def held_to(drawn: object, role: Role, features: Mapping[str, Feature]) -> Agent
     if not isinstance(drawn, AgentReport) or not _is_proper(drawn):
         raise garbage(f"{role.id} returned no proper report but {type(drawn).__name__}")
     _all_writable(drawn)
-    held = within_role(drawn, role)
+    held = within_role(drawn, role, features)
     if held.abstained or not (held.points_for or held.points_against or held.claim):
-        return held
+        return unfalsified(held)
     told_for, told_against = (
         tuple(one._replace(says=one_line(one.says), why=one_line(one.why)) for one in told)
         for told in (held.points_for, held.points_against)
     )
-    return in_place(held, role, claim_of(held.claim), told_for, told_against, features)
+    placed = in_place(held, role, claim_of(held.claim), told_for, told_against, features)
+    return unfalsified(placed)
 
 
-def within_role(drawn: AgentReport, role: Role) -> AgentReport:
-    """Return a well-formed report within its role."""
+def unfalsified(drawn: AgentReport) -> AgentReport:
+    """Return a judge's report, flagged where it takes a side and cannot be proved wrong."""
+    takes = drawn.win_share is not None and WINNERS.get(drawn.winner, 0)
+    if not takes or (drawn.counter and drawn.points_against and drawn.falsifiers):
+        return drawn
+    return _flag(drawn, UNFALSIFIED)
+
+
+def within_role(
+    drawn: AgentReport, role: Role, features: Mapping[str, Feature] = EMPTY
+) -> AgentReport:
+    """Return a well-formed report within its role; what it names must be in the evidence."""
     adjustments: dict[str, float | None] = dict.fromkeys(VECTORS)
     flags = dict.fromkeys(drawn.flags)
     for vector in VECTORS:
@@ -86,7 +119,7 @@ def within_role(drawn: AgentReport, role: Role) -> AgentReport:
         if held != value:
             flags[CLAMPED] = None
         # By its office: a bull's word is never below 0, a bear's never above.
-        if role.kind == "researcher" and held * SIDES.get(role.id, 0) < 0:
+        if held * _own_side(drawn, role) < 0:
             held = 0.0
             flags[CONCEDED] = None
         adjustments[vector] = held
@@ -115,19 +148,28 @@ def within_role(drawn: AgentReport, role: Role) -> AgentReport:
             ordinals=ordinals,
         ),
         role,
+        features,
     )
 
 
-def _in_office(drawn: AgentReport, role: Role) -> AgentReport:
+def _own_side(drawn: AgentReport, role: Role) -> int:
+    """Return the side against which a report may not score: a researcher's office, a judge's."""
+    if role.kind == "judge":
+        return WINNERS.get(drawn.winner, 0)
+    return SIDES.get(role.id, 0) if role.kind == "researcher" else 0
+
+
+def _in_office(drawn: AgentReport, role: Role, features: Mapping[str, Feature]) -> AgentReport:
     """Return a report with what only some say, of the debate and of the time ahead, as theirs."""
     kind = "" if drawn.abstained else role.kind
+    drawn = _in_swarm(drawn, role, kind, features)
     judges, trades = kind == "arbiter", kind == "trader"
     told = (drawn.winner, drawn.weights, drawn.horizon_bars, drawn.declined, drawn.decline_code)
     if not (judges or trades or drawn.horizon or drawn.risks or any(told)):
         return drawn  # nearly every one
     bare = replace(
         drawn,
-        winner=drawn.winner if judges else "",
+        winner=drawn.winner if judges or kind == "judge" else "",
         weights=drawn.weights if judges else {},
         horizon_bars=drawn.horizon_bars if trades else 0,
         declined=drawn.declined and trades,
@@ -138,6 +180,89 @@ def _in_office(drawn: AgentReport, role: Role) -> AgentReport:
     if judges:
         return _judging(bare)
     return _deciding(bare) if trades else bare
+
+
+def _in_swarm(
+    drawn: AgentReport, role: Role, kind: str, features: Mapping[str, Feature]
+) -> AgentReport:
+    """Return a report with what only a swarm's seats say, as theirs."""
+    told = (drawn.bias, drawn.anomaly, drawn.pattern, drawn.levels, drawn.regime, drawn.first)
+    decided = (drawn.counter, drawn.close, drawn.win_share is not None, drawn.budget is not None)
+    if kind not in ("reader", "judge") and not any((*told, *decided)):
+        return drawn  # nearly every one
+    expert, reads, decides = kind == "analyst", kind == "reader", kind == "judge"
+    bare = replace(
+        drawn,
+        bias=drawn.bias if expert or reads else "",
+        anomaly=drawn.anomaly if expert else "",
+        pattern=drawn.pattern if expert else "",
+        levels=tuple(name for name in drawn.levels if name in features) if expert else (),
+        regime=drawn.regime if reads else "",
+        budget=drawn.budget if reads else None,
+        first=drawn.first if reads else "",
+        counter=one_line(drawn.counter) if decides else "",
+        win_share=drawn.win_share if decides else None,
+        close=drawn.close and decides,
+    )
+    if reads:
+        return _reading(bare)
+    return _weighing(bare) if decides else _finding(bare, role, features)
+
+
+def _reading(drawn: AgentReport) -> AgentReport:
+    """Return a reader's report with a regime, a budget in [0, 1] and an expert, or none, first."""
+    if drawn.regime not in REGIMES:
+        raise garbage("a reader without a regime")
+    told = 1.0 if drawn.budget is None else finite(drawn.budget)
+    held = replace(
+        drawn,
+        budget=max(0.0, min(1.0, told)),
+        first=drawn.first if drawn.first in EXPERTS else "",
+        bias=drawn.bias or "NEUTRAL",
+    )
+    return _flag(held, CLAMPED) if held.budget != told else held
+
+
+def _weighing(drawn: AgentReport) -> AgentReport:
+    """Return a judge's report with a side and a chance of it in [0, 1]."""
+    if drawn.winner not in WINNERS or drawn.win_share is None:
+        raise garbage("a judge without a side or a chance")
+    told = finite(drawn.win_share)
+    held = replace(
+        drawn,
+        win_share=max(0.0, min(1.0, told)),
+        falsifiers=tuple(map(one_line, drawn.falsifiers[:FALSIFIERS])),
+    )
+    return _flag(held, CLAMPED) if held.win_share != told else held
+
+
+def _finding(drawn: AgentReport, role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Return an expert's report with the anomaly and the pattern that the evidence bears out."""
+    anomaly, pattern = (
+        "" if name == NO_ANOMALY else name for name in (drawn.anomaly, drawn.pattern)
+    )
+    seen = anomaly in ANOMALIES.get(role.id, ()) and _can_be_seen(anomaly, features)
+    shown = pattern in PATTERNS and number(features, PATTERN + pattern) == 1.0
+    held = replace(
+        drawn,
+        anomaly=anomaly if seen else "",
+        pattern=pattern if shown and role.id == "geometry" else "",
+        levels=drawn.levels if role.id == "geometry" else (),
+    )
+    lost = (anomaly, pattern) != (held.anomaly, held.pattern)
+    return _flag(held, INVENTED) if lost else held
+
+
+def _can_be_seen(anomaly: str, features: Mapping[str, Feature]) -> bool:
+    if anomaly not in SEEN_BY:
+        return True
+    name, least = SEEN_BY[anomaly]
+    value = number(features, name)
+    return value is not None and value >= least
+
+
+def _flag(drawn: AgentReport, flag: str) -> AgentReport:
+    return replace(drawn, flags=tuple(dict.fromkeys((*drawn.flags, flag))))
 
 
 def _judging(drawn: AgentReport) -> AgentReport:
@@ -165,7 +290,7 @@ def _deciding(drawn: AgentReport) -> AgentReport:
 
 
 def _flagged(drawn: AgentReport, *, clamped: bool) -> AgentReport:
-    return replace(drawn, flags=tuple(dict.fromkeys((*drawn.flags, CLAMPED)))) if clamped else drawn
+    return _flag(drawn, CLAMPED) if clamped else drawn
 
 
 def in_place(
@@ -200,8 +325,10 @@ def in_place(
 
 def _side(drawn: AgentReport, role: Role, features: Mapping[str, Feature]) -> int:
     """Return the side that a held report argues for: +1, -1, or 0 for none."""
-    if role.kind == "arbiter":
+    if role.kind == "arbiter" or (role.kind == "judge" and WINNERS.get(drawn.winner)):
         return WINNERS.get(drawn.winner, 0)
+    if role.kind == "reader":
+        return BIASES.get(drawn.bias, 0)
     if role.kind == "trader":
         # Who declines argues against the opening that it was asked about.
         return asked_side(features) * (-1 if drawn.declined else 1)
@@ -226,6 +353,8 @@ def _well_formed(drawn: AgentReport) -> bool:
         *(drawn.claim, drawn.reasoning, drawn.reason),
         *(*drawn.key_points, *drawn.flags, *drawn.falsifiers, *drawn.risks),
         *(drawn.horizon, drawn.winner, drawn.decline_code),
+        *(drawn.bias, drawn.anomaly, drawn.pattern, *drawn.levels),
+        *(drawn.regime, drawn.first, drawn.counter),
     )
     points = (*drawn.points_for, *drawn.points_against)
     return (
@@ -239,6 +368,9 @@ def _well_formed(drawn: AgentReport) -> bool:
         and isinstance(drawn.falsifiers, tuple | list)
         and drawn.confidence in CONFIDENCE_WEIGHT
         and drawn.horizon in ("", *get_args(Horizon))
+        and drawn.bias in ("", *BIASES)
+        and isinstance(drawn.close, bool)
+        and isinstance(drawn.levels, tuple | list)
         and isinstance(drawn.abstained, bool)
         and all(isinstance(word, str) for word in words)
         and all(map(_is_citation, drawn.evidence))
@@ -252,6 +384,7 @@ def _all_writable(drawn: AgentReport) -> None:
     words = (
         *(drawn.claim, drawn.reasoning, drawn.reason),
         *(*drawn.key_points, *drawn.flags, *drawn.falsifiers, *drawn.risks),
+        *(drawn.counter, drawn.anomaly, drawn.pattern, drawn.first, *drawn.levels),
         *(part for one in told for part in one if isinstance(part, str)),
     )
     writable(*words)

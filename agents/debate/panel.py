@@ -1,7 +1,8 @@
 """The panel: how far the desk agrees, as arithmetic (spread, push, agreement, conviction, quorum).
 
     push         which way an opinion's own words lean: over the vectors, the weight of the vector x
-                 f k a (an analyst's) or x k a / 2 (a researcher's); the desk's is their sum
+                 f k a (an analyst's), x k a / 2 (a researcher's) or x k a (a judge's); the desk's
+                 is their sum
 
 Per side of an opening, BUY or SELL:
 
@@ -12,9 +13,9 @@ Per side of an opening, BUY or SELL:
     conviction   raw x (1 - OPPOSITION_COST x the greater of opposition and dissent), and at most
                  LEANING_SHARE of raw where the desk as a whole pushes against it
 
-Where an arbiter sits, raw is at most what its own word weighs, a low one's where it failed; one
-that names nobody, or the other side, counts as full opposition. So does a debate that was not held
-because too few analysts were heard, also where none of them had an opinion.
+Where an arbiter or a judge sits, raw is at most what its own word weighs, a low one's where it
+failed; one that names nobody, or the other side, counts as full opposition. So does a debate that
+was not held because too few analysts were heard, also where none of them had an opinion.
 
 An abstainer changes nothing. Who opposes, opposes more strongly or fails never makes an opening
 larger. By office one of the two researchers has no case for a side, so the surer one speaks for
@@ -29,7 +30,7 @@ pages only. (docs/debate.md, "Disagreement and conviction".)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import fsum
 from types import MappingProxyType
 from typing import Any, Final
@@ -130,12 +131,15 @@ def measure(
     failed: Collection[str] = (),
     weights: Mapping[str, float] = EMPTY,
     judged: AgentReport | None = None,
+    trusted: Mapping[str, float] = EMPTY,
+    most: float = 1.0,
 ) -> Panel:
     """Return the panel of the answers that count.
 
     `failed` names the opinions that were asked and gave no report; `weights` says how much each
     vector weighs in the composite (their sum does not matter; equally much without any). `judged`
-    is an arbiter's report, UNJUDGED where it was asked and gave none.
+    is an arbiter's or a judge's report, UNJUDGED where it was asked and gave none. `trusted` says
+    how much the focus of an analyst counts (agents.debate.synthesis), `most` bounds conviction.
     """
     # By id, so that the record does not depend on which model answered first.
     told = sorted(answers, key=lambda answer: answer.role.id)
@@ -143,16 +147,20 @@ def measure(
     heard = [answer for answer in told if not answer.report.abstained]
     opinions = [answer for answer in heard if answer.role.kind in OPINIONS]
     shares = _shares(weights)
-    steps = {answer.role.id: _push(answer, shares) for answer in opinions}
+    steps = {answer.role.id: _push(answer, shares, trusted) for answer in opinions}
     sided = [steps[a.role.id] for a in opinions if a.role.kind == "analyst" and steps[a.role.id]]
+    buy, sell = (
+        _bounded(_agreement(opinions, failed, steps, sided, side, judged), most)
+        for side in (DIRECTIONS["BUY"], DIRECTIONS["SELL"])
+    )
     return Panel(
         spread={v: round(apart, SCORE_DECIMALS) for v, apart in spreads(told).items()},
         pushes={name: step / STEPS for name, step in steps.items()},
         push=sum(steps.values()) / STEPS,
         sided=len(sided),
         abstained=sum(answer.report.abstained for answer in analysts),
-        buy=_agreement(opinions, failed, steps, sided, DIRECTIONS["BUY"], judged),
-        sell=_agreement(opinions, failed, steps, sided, DIRECTIONS["SELL"], judged),
+        buy=buy,
+        sell=sell,
         disagreements=tuple(_disagreements(opinions)),
         falsifiers={
             answer.role.id: answer.report.falsifiers
@@ -165,7 +173,7 @@ def measure(
 def opposed(answers: Iterable[Answer], weights: Mapping[str, float] = EMPTY) -> bool:
     """Return whether analysts push both ways."""
     shares = _shares(weights)
-    told = [_push(one, shares) for one in answers if not one.report.abstained]
+    told = [_push(one, shares, EMPTY) for one in answers if not one.report.abstained]
     return any(step > 0 for step in told) and any(step < 0 for step in told)
 
 
@@ -186,25 +194,27 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
     return {vector: weight / whole for vector, weight in given.items()}
 
 
-def _push(answer: Answer, shares: Mapping[str, float]) -> int:
+def _push(answer: Answer, shares: Mapping[str, float], trusted: Mapping[str, float]) -> int:
     """Return which way an opinion's own words lean, in steps of 1e-8.
 
     Counted in whole steps, so that sums and shares of them are exact and keep their order.
     """
     report = answer.report
     words = (
-        shares[vector] * _word(answer, vector, value)
+        shares[vector] * _word(answer, vector, value, trusted)
         for vector in VECTORS
         if (value := report.adjustments.get(vector)) is not None
     )
     return round(trust(report) * fsum(words) * STEPS)
 
 
-def _word(answer: Answer, vector: str, value: float) -> float:
+def _word(answer: Answer, vector: str, value: float, trusted: Mapping[str, float]) -> float:
     """Return an adjustment as the synthesis counts it, its trust aside."""
     if answer.role.kind == "researcher":
         return clamp(value, RESEARCHER_BOUND) / len(SIDES)
-    return FOCUS_WEIGHT[answer.role.focus[vector]] * value
+    if answer.role.kind == "judge":
+        return clamp(value, RESEARCHER_BOUND)
+    return FOCUS_WEIGHT[answer.role.focus[vector]] * trusted.get(answer.role.id, 1.0) * value
 
 
 def _agreement(
@@ -237,6 +247,10 @@ def _agreement(
     )
 
 
+def _bounded(found: Agreement, most: float) -> Agreement:
+    return found if found.conviction <= most else replace(found, conviction=most)
+
+
 def _share(part: int, whole: int) -> float:
     return round(part / whole, SCORE_DECIMALS) if whole else 0.0
 
@@ -249,7 +263,7 @@ def _raw(
     def lent(answer: Answer) -> float:
         return 0.0 if side * steps[answer.role.id] < 0 else trust(answer.report)
 
-    words = [lent(answer) for answer in opinions if answer.role.kind == "analyst"]
+    words = [lent(answer) for answer in opinions if answer.role.kind != "researcher"]
     words += [0.0 for name in failed if name not in SIDES]
     cases = [lent(answer) for answer in opinions if answer.role.kind == "researcher"]
     if cases or any(name in SIDES for name in failed):

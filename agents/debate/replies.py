@@ -34,6 +34,7 @@ from scoring_rubric import OWN_FLAGS
 
 from ..arguments import FALSIFIERS, ending, leaning, standing
 from ..contracts import (
+    EMPTY,
     ORDINALS,
     VECTORS,
     AgentReport,
@@ -47,11 +48,15 @@ from ..contracts import (
     Shape,
 )
 from ..evidence import grounded
-from .conclusions import judgement, thesis
-from .holding import RISKS, UNGROUNDED, held_to, in_place, within_role
+from .conclusions import judgement, regime, thesis
+from .findings import decided, found
+from .holding import RISKS, UNGROUNDED, held_to, in_place, unfalsified, within_role
 from .reply_shapes import (
     CaseAheadReply,
     CaseReply,
+    DecisionReply,
+    FindingReply,
+    GeometryReply,
     NewsAheadReply,
     NewsReply,
     OldCase,
@@ -121,6 +126,10 @@ def read(
         "report_ahead": report_ahead,
         "case_ahead": case_ahead,
         "news_ahead": news_ahead,
+        "regime": regime,
+        "finding": finding,
+        "geometry": geometry,
+        "decision": decision,
     }
     return readers.get(shape, report)(reply, role, features)
 
@@ -146,6 +155,24 @@ def news_ahead(
     """Turn a reply of shape `news_ahead` into a report; raises ModelUnavailable("garbage")."""
     told = fitting(NewsAheadReply, reply)
     return _ahead(_read_news(told, _argued(told, role, features), role), told.horizon)
+
+
+def finding(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Turn a reply of shape `finding` into a report; raises ModelUnavailable("garbage")."""
+    told = fitting(FindingReply, reply)
+    return _argued(told, role, features, found(told, features))
+
+
+def geometry(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Turn a reply of shape `geometry` into a report; raises ModelUnavailable("garbage")."""
+    told = fitting(GeometryReply, reply)
+    return _argued(told, role, features, found(told, features))
+
+
+def decision(reply: Mapping[str, Any], role: Role, features: Mapping[str, Feature]) -> AgentReport:
+    """Turn a reply of shape `decision` into a report; raises ModelUnavailable("garbage")."""
+    told = fitting(DecisionReply, reply)
+    return unfalsified(_argued(told, role, features, decided(told, features)))
 
 
 def case_ahead(
@@ -223,14 +250,25 @@ def _is_old(reply: Mapping[str, Any]) -> bool:
     return "claim" not in reply and "key_points" in reply
 
 
-def _argued(told: ReportReply, role: Role, features: Mapping[str, Feature]) -> AgentReport:
-    """Return the report of a reply with its argument held to the evidence."""
+def _argued(
+    told: ReportReply,
+    role: Role,
+    features: Mapping[str, Feature],
+    more: Mapping[str, Any] = EMPTY,
+) -> AgentReport:
+    """Return the report of a reply with its argument held to the evidence.
+
+    `more` is what the reply says beside a report, by the fields of a report.
+    """
     claim = claim_of(told.claim)
     given_for, given_against = points_of(told.points_for), points_of(told.points_against)
     given = (*given_for, *given_against)
     writable(claim, *(word for one in given for word in (one.says, one.why)))
     cited = (*(Evidence(one.id, one.value) for one in given), *citations_of(told.evidence))
-    drawn = within_role(_drawn(told, role, features, cited), role)
+    drawn = _drawn(told, role, features, cited)
+    if more and not drawn.abstained:
+        drawn = replace(drawn, **{**more, "flags": (*drawn.flags, *more.get("flags", ()))})
+    drawn = within_role(drawn, role, features)
     if drawn.abstained:
         return drawn
     return in_place(drawn, role, claim, given_for, given_against, features)

@@ -168,7 +168,7 @@ class Sitting:
 
     def _until(self, share: float, now: float) -> float:
         kept = 0.0
-        if self.keep_for_fallback and not self.answers:
+        if self.keep_for_fallback and not self.opinions():
             kept = FALLBACK_SHARE * max(0.0, self.deadline - self.began)
         return min(now + share * (self.deadline - now), self.deadline - kept)
 

@@ -1,21 +1,23 @@
 """Synthesis: turns reports into four adjustments. Pure arithmetic; no prompt, no clock, no failure.
 
-    f_i          focus weight of analyst i on the vector: primary 1.0, secondary 0.5
+    f_i          focus weight of analyst i on the vector: primary 1.0, secondary 0.5; in a swarm
+                 times the weight of the expert in this regime (agent_config.TRUST)
     k_i          trust of a report: confidence (high 1.0, medium 0.75, low 0.5; conceded at most
                  0.5), x 0.3 if ungrounded
     analyst_avg  sum(f_i k_i a_i) / sum(f_i) over the analysts that scored the vector, else 0
     debate       analyst_avg + (w_bull k_bull bull + w_bear k_bear bear) / 2, each side clamped to
                  +-0.15; w is an arbiter's weight of the case, in [0, 1], 1 without an arbiter
+                 analyst_avg + k_judge judge, clamped to +-0.15, where a judge sits
     adjustment   clamp(debate x multiplier, -0.3, +0.3)
 
 Trust is in the numerator only, so it shrinks an adjustment towards L1, also at a desk of one
-analyst. A weight shrinks one case beside the other, so it may move a sum either way, inside what
-the two asked for. A researcher argues its own side: an adjustment against it is 0 by the time that
-it comes here (agents.debate.replies). Abstainers and failures leave both sums. A missing side
-removes both sides, and a researcher's null is a missing side on that vector. Only when a single
-opinion answered at the whole desk is it used alone, times its trust, within its role's bound. Sums
-are exact (fsum), so the order and the names of the agents change nothing. (docs/debate.md,
-"Synthesis".)
+analyst. A weight shrinks one case beside the other, and the weights of experts one word beside the
+others, so they may move a sum either way, inside what was asked for. A researcher argues its own
+side, and a judge the side that it takes: an adjustment against it is 0 by the time that it comes
+here (agents.debate.replies). Abstainers and failures leave both sums. A missing side removes both
+sides, and a researcher's null is a missing side on that vector. Only when a single opinion answered
+at the whole desk is it used alone, times its trust, within its role's bound. Sums are exact (fsum),
+so the order and the names of the agents change nothing. (docs/debate.md, "Synthesis".)
 """
 
 from __future__ import annotations
@@ -55,16 +57,25 @@ class Debate(NamedTuple):
     debate: dict[str, float]
 
 
-def synthesise(answers: Iterable[Answer], weights: Mapping[str, float] = EMPTY) -> Debate:
-    """Reconcile the reports of analysts and researchers; abstaining ones are left out.
+def synthesise(
+    answers: Iterable[Answer],
+    weights: Mapping[str, float] = EMPTY,
+    trusted: Mapping[str, float] = EMPTY,
+) -> Debate:
+    """Reconcile the reports of analysts, researchers and a judge; abstaining ones are left out.
 
     `weights` are an arbiter's, in [0, 1], by researcher; they count where both were heard.
+    `trusted` says how much the focus of an analyst counts, in (0, 1], 1 for who is not named.
     """
     heard = [answer for answer in answers if not answer.report.abstained]
     analysts = [answer for answer in heard if answer.role.kind == "analyst"]
     sides = [answer for answer in heard if answer.role.kind == "researcher"]
-    average = {vector: _average(analysts, vector) for vector in VECTORS}
-    shift = {vector: _shift(sides, vector, weights, sole=len(heard) == 1) for vector in VECTORS}
+    judges = [answer for answer in heard if answer.role.kind == "judge"]
+    average = {vector: _average(analysts, vector, trusted) for vector in VECTORS}
+    shift = {
+        vector: _shift(sides, vector, weights, sole=len(heard) == 1) + _ruled(judges, vector)
+        for vector in VECTORS
+    }
     return Debate(average, {vector: average[vector] + shift[vector] for vector in VECTORS})
 
 
@@ -114,9 +125,9 @@ def clamp(value: float, bound: float) -> float:
     return max(-bound, min(bound, value))
 
 
-def _average(analysts: Sequence[Answer], vector: str) -> float:
+def _average(analysts: Sequence[Answer], vector: str, trusted: Mapping[str, float]) -> float:
     scored = [
-        (FOCUS_WEIGHT[role.focus[vector]], trust(report), value)
+        (FOCUS_WEIGHT[role.focus[vector]] * trusted.get(role.id, 1.0), trust(report), value)
         for role, report in analysts
         if (value := report.adjustments.get(vector)) is not None
     ]
@@ -137,6 +148,15 @@ def _shift(
     if len(words) == len(SIDES):
         return fsum(weights.get(name, 1.0) * word for name, word in words.items()) / len(SIDES)
     return next(iter(words.values())) if sole and words else 0.0
+
+
+def _ruled(judges: Sequence[Answer], vector: str) -> float:
+    """Return what a judge adds to the analysts' average of a vector."""
+    return fsum(
+        trust(report) * clamp(value, RESEARCHER_BOUND)
+        for _, report in judges
+        if (value := report.adjustments.get(vector)) is not None
+    )
 
 
 def _range(values: Sequence[float | None]) -> float:

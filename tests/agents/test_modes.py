@@ -149,7 +149,7 @@ def test_a_new_row_is_a_mode_that_a_profile_may_name(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(changed, "agent_config.py", "exec"), vars(module))
     assert module.AgentSettings(mode="short").desk() == ("technical", GATE_ID)
-    with pytest.raises(ValidationError, match="'budget', 'full', 'firm' or 'short'"):
+    with pytest.raises(ValidationError, match="'budget', 'full', 'firm', 'swarm' or 'short'"):
         module.AgentSettings(mode="shorter")
 
 

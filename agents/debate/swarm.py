@@ -1,0 +1,132 @@
+"""A swarm's arithmetic around its debate: regime, officer's rows, board, and the judge's chance.
+
+`directed` says whose word counts how much and what the regime leaves of a size, `ruled` what the
+gate's rules come to with the risk officer's rows beside them, `with_judge` what the judge vetoes.
+Without a swarm and without an officer each of them changes nothing. Pure but for the flags of the
+sitting; nothing asks, waits or fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agent_config import AgentSettings, DebateSettings, Mode
+
+from .. import risk_gate, risk_officer
+from ..contracts import SCORE_DECIMALS, DebateContext, GateRuling, OfficerReason
+from .board import Board, board
+from .directive import Directive, directive
+from .expected_value import Worth, weigh
+from .sitting import Sitting
+
+THIN: Final = "thin_swarm"
+DISPUTED: Final = "regime_disputed"
+"""Flags of a swarm of which fewer than SPOKEN_LEAST experts spoke, and of a reader that names
+another regime than the code.
+"""
+SPOKEN_LEAST: Final = 2
+"""Fewer experts make a thin swarm."""
+
+EMPTY_BOARD: Final = Board()
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """What the regime, the board and the judge's chance came to.
+
+    `storm` is the factor, 0 to 1, that volatility, panic and liquidations left of the multiplier.
+    `thin`: fewer than two experts spoke, which bounds the conviction. `worth` is None where no
+    judge took a side.
+    """
+
+    directive: Directive
+    storm: float = 1.0
+    board: Board = EMPTY_BOARD
+    worth: Worth | None = None
+    thin: bool = False
+
+    @property
+    def share(self) -> float:
+        """The share, 0 to 1, that the regime's budget leaves beside the storm's factor."""
+        budget = self.directive.budget
+        return round(min(budget, self.storm) / self.storm, SCORE_DECIMALS) if self.storm else 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "regime": self.directive.as_json(),
+            "trust": dict(self.directive.trusted),
+            "budget": self.share,
+            "storm": self.storm,
+            "board": self.board.as_json(),
+            "judgement": None if self.worth is None else self.worth.as_json(),
+            "thin": self.thin,
+        }
+
+
+def directed(sitting: Sitting | None, context: DebateContext, config: DebateSettings) -> Directive:
+    """Return whose word counts how much and what the regime leaves of a size.
+
+    Without a swarm all words count alike, and without a risk officer the size is whole.
+    """
+    row = config.agents.row()
+    heard = sitting.heard("reader") if sitting else []
+    told = directive(
+        context.features,
+        context.timeframe,
+        heard[0].report if heard else None,
+        config.agents.trust if row.weighs else "flat",
+    )
+    return told if row.weighs or config.has_officer() else Directive()
+
+
+def ruled(
+    config: DebateSettings,
+    context: DebateContext,
+    apart: float,
+    told: Directive,
+    sitting: Sitting | None = None,
+) -> tuple[risk_gate.Rules, Swarm | None]:
+    """Return what the gate's rules say, and what a swarm came to where a risk officer sits.
+
+    The officer stays while a cheaper desk stands in, and where nobody is asked.
+    """
+    if not config.has_officer():
+        return risk_gate.rules(context.features, config.gate, apart), None
+    rows = risk_officer.rows(context.features, config.gate)
+    rules = risk_gate.rules(context.features, config.gate, apart, rows)
+    if sitting is None or not config.agents.row().weighs:
+        return rules, Swarm(told, rules.storm)
+    judges = sitting.heard("judge")
+    thin = is_thin(sitting, config.agents.row())
+    sitting.flags += [THIN] if thin and sitting.opinions() else []
+    sitting.flags += [DISPUTED] if told.disputed else []
+    return rules, Swarm(
+        told,
+        rules.storm,
+        board(sitting.heard("analyst"), told),
+        weigh(judges[0].report if judges else None, context.features),
+        thin,
+    )
+
+
+def is_thin(sitting: Sitting, row: Mode) -> bool:
+    """Tell whether fewer than two experts of a swarm spoke."""
+    spoke = [one for one in sitting.heard("analyst") if not one.report.abstained]
+    return row.weighs and len(spoke) < SPOKEN_LEAST
+
+
+def with_judge(
+    rule: GateRuling, sitting: Sitting, swarm: Swarm | None, settings: AgentSettings
+) -> GateRuling:
+    """Return the ruling of the rules with what a judge vetoes: its own side, or all on a hold."""
+    judges = [one.report for one in sitting.heard("judge") if not one.report.abstained]
+    if judges and settings.judge_hold == "veto" and judges[0].winner == "NONE":
+        return replace(rule, veto=True, reasons=(*rule.reasons, str(OfficerReason.JUDGE_HOLD)))
+    worth = swarm.worth if swarm else None
+    if worth is None or not worth.vetoes:
+        return rule
+    sides = tuple(sorted({*rule.veto_sides, worth.vetoes}))
+    reasons = (*rule.reasons, str(OfficerReason.NEGATIVE_EV))
+    return replace(rule, veto_sides=sides, reasons=reasons)
