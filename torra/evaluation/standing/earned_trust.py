@@ -42,10 +42,10 @@ COALITIONS: Final = len(GROUPS)
 
 @cache
 def prior_weights(regime: str, timeframe: str) -> Mapping[str, float]:
-    """Return the tabled weight of each expert; of a regime without a row its rank alone."""
+    """Return the tabled weight of each expert (agents.debate.directive.prior)."""
     rank = HIERARCHY["long" if timeframe in LONG_FROM else "short"]
-    row = TRUST.get(regime, {})
-    return {name: max(TRUST_FLOOR, rank[name] * row.get(name, 1.0)) for name in EXPERTS}
+    row = TRUST[regime]
+    return {name: round(max(TRUST_FLOOR, rank[name] * row[name]), 8) for name in EXPERTS}
 
 
 def forecasts(stances: Sequence[float], regime: str, timeframe: str) -> list[int]:

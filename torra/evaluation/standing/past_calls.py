@@ -261,8 +261,8 @@ class Chances:
 
 
 def bin_of(said: float) -> int:
-    """Return the bin of a chance in [0, 1], by its shown decimals: 0.3 is in [0.3, 0.4)."""
-    return min(BINS - 1, max(0, int(round(said * BINS, 6))))
+    """Return the bin of a chance in [0, 1], as agents.debate.expected_value has it."""
+    return min(BINS - 1, max(0, int(said * BINS)))
 
 
 def _won(trades: Sequence[tuple[datetime, bool]], as_of: datetime) -> float | None:
