@@ -358,9 +358,11 @@ RESEARCHER_ANSWER: Final = (
 )
 
 
+ANOMALY: Final = "anomaly is one of {words}; none is the usual answer. "
+
+
 def _anomaly(expert: str) -> str:
-    words = ", ".join((*ANOMALIES[expert], NO_ANOMALY))
-    return f"anomaly is one of {words}; none is the usual answer. "
+    return ANOMALY.format(words=", ".join((*ANOMALIES[expert], NO_ANOMALY)))
 
 
 def _researcher(lean: str, way: str, sign: str, *, counter: tuple[str, str, str]) -> Rubric:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .contracts import EVENT_CLASSES, VECTORS, Feature
+from .contracts import EVENT_CLASSES, PATTERNS, VECTORS, Feature
 
 UP: Final = 1
 DOWN: Final = -1
@@ -676,6 +676,121 @@ _OTHERS: Final[Mapping[str, FeatureWords]] = {
     "gate.analyst_spread": _sideless("how far the analysts lie apart", "far", "near"),
 }  # fmt: skip
 
+_LIQUIDITY: Final[Mapping[str, FeatureWords]] = {
+    "sweep_high": _against(
+        "the sweep of a swing high", "stops above it were taken, and it closed back below",
+        "none of late",
+    ),
+    "sweep_low": FeatureWords(
+        "the sweep of a swing low", "stops below it were taken, and it closed back above",
+        "none of late", _positive,
+    ),
+    "sweep_age": _sideless("the bars since the last sweep", "long ago", "just now"),
+    "pool_above_atr": _either(
+        "the way up to the nearest pool of stops", "it is far", "it is near, and draws price",
+        _positive,
+    ),
+    "pool_below_atr": _either(
+        "the way down to the nearest pool of stops", "it is far", "it is near, and draws price",
+        _negative,
+    ),
+    "pool_above_touches": _sideless("the swing highs of that pool", "many", "there is none"),
+    "pool_below_touches": _sideless("the swing lows of that pool", "many", "there is none"),
+    "effort": _sideless(
+        "the effort beside its result", "much volume moved price little",
+        "little volume moved it far",
+    ),
+    "vwap_atr": _either(
+        "the close against its mean price by volume", "above it", "below it", _positive
+    ),
+    "poc_atr": _either(
+        "the close against the most traded price", "above it", "below it", _positive
+    ),
+    "delta20": _either(
+        "the delta of 20 bars", "more moves went up", "more moves went down", _positive
+    ),
+    "divergence": FeatureWords(
+        "the divergence of price and delta", "price fell while delta rose",
+        "price rose while delta fell", _positive,
+    ),
+}  # fmt: skip
+"""Where orders were taken and where they rest (torra.evidence.liquidity_readings)."""
+
+_MICRO: Final[Mapping[str, FeatureWords]] = {
+    "spread_percentile": _sideless(
+        "the spread's rank among those of its hour of the day", "dear for its hour",
+        "cheap for its hour",
+    ),
+    "spread_jump": _sideless(
+        "the spread against the median of its hour", "it jumped", "it is as usual"
+    ),
+    "spread_count": _sideless("the spreads known of that hour", "many", "few"),
+}  # fmt: skip
+"""What it costs to trade, for the hour (torra.evidence.micro_readings)."""
+
+_FOUND: Final = ("code found it", "it is not there")
+_PATTERNS: Final[Mapping[str, Lean]] = {
+    **dict.fromkeys(
+        (
+            *("head_shoulders", "double_top", "bear_flag", "descending_triangle"),
+            "rising_wedge",
+        ),
+        _negative,
+    ),
+    **dict.fromkeys(
+        (
+            *("inverse_head_shoulders", "double_bottom", "bull_flag", "ascending_triangle"),
+            "falling_wedge",
+        ),
+        _positive,
+    ),
+}
+"""Which way each pattern leans where it is found."""
+
+_GEOMETRY: Final[Mapping[str, FeatureWords]] = {
+    "channel_slope_atr": FeatureWords(
+        "the slope of the channel", "it rises", "it falls", _positive
+    ),
+    "channel_r2": _sideless("how well the channel fits (R²)", "price keeps to it", "it does not"),
+    "channel_place": _either(
+        "the place in the channel", "near its upper line", "near its lower line", _from(0.5)
+    ),
+    "compression": _sideless(
+        "the range of 20 bars beside that of 100", "it has widened", "it is compressed"
+    ),
+    "double_top_gap_atr": _sideless(
+        "the gap of the two last swing highs", "they differ", "they are equal"
+    ),
+    "double_bottom_gap_atr": _sideless(
+        "the gap of the two last swing lows", "they differ", "they are equal"
+    ),
+    "neckline_atr": FeatureWords(
+        "the close against the neckline", "above it", "below it", _positive
+    ),
+    "fib_nearest": _sideless("the nearest retracement", "", ""),
+    "fib_distance_atr": FeatureWords(
+        "the close against that retracement", "above it", "below it", _positive
+    ),
+    **{
+        f"level.{number}": _either(
+            f"computed level {number}", "it lies above the close", "it lies below the close",
+            _LEVEL,
+        )
+        for number in range(1, 9)
+    },
+    **{
+        f"pattern.{name}": FeatureWords(
+            f"the pattern {name.replace('_', ' ')}", *_FOUND, _PATTERNS[name],
+            falling=_PATTERNS[name] is _negative,
+        )
+        for name in PATTERNS
+    },
+    "pattern_done": _sideless(
+        "whether a pattern is completed", "a close beyond its line", "not yet"
+    ),
+}  # fmt: skip
+"""The shape of the chart (torra.evidence.geometry_readings)."""
+
 FEATURES: Final[Mapping[str, FeatureWords]] = {
     # A score is what an analyst measures its evidence by: it may be too high or too low.
     **{
@@ -691,6 +806,9 @@ FEATURES: Final[Mapping[str, FeatureWords]] = {
     **{f"technical.{name}": words for name, words in _TECHNICAL.items()},
     **_OTHERS,
     **_OUTSIDE,
+    **{f"liquidity.{name}": words for name, words in _LIQUIDITY.items()},
+    **{f"micro.{name}": words for name, words in _MICRO.items()},
+    **{f"geometry.{name}": words for name, words in _GEOMETRY.items()},
 }
 """Every feature of a bundle, by id; the features of single headlines are not among them."""
 

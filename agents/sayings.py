@@ -27,6 +27,7 @@ _PAIRS: Final = (
     ("rising", "falling"), ("rose", "fell"), ("buyers", "sellers"), ("high", "low"),
     ("highs", "lows"), ("upper", "lower"), ("bullish", "bearish"), ("support", "resistance"),
     ("floor", "ceiling"), ("strength", "weakness"), ("good", "bad"), ("+DI", "−DI"),
+    ("top", "bottom"), ("rise", "fall"),
 )  # fmt: skip
 _SWAPPED: Final = {a: b for one, other in _PAIRS for a, b in ((one, other), (other, one))}
 _WORD: Final = re.compile(r"[+−]?[A-Za-z]+")
@@ -180,6 +181,85 @@ def _above(what: str, other: str, why: str, line_name: str = "") -> Saying:
         f"{what} is {{n}} above {other}", why, _gap, _ATR, line=1, line_name=line_name or other,
     )  # fmt: skip
 
+
+def _shape(half: str, number: float) -> Saying:
+    return Saying(half, "and buyers build on such shapes", _fixed(number), "{:.0f}")
+
+
+_DOUBLE: Final = _shape("{n} lows at one price form a double bottom", 2.0)
+_HEAD: Final = _shape("{n} lows, the middle one beyond the others, form head and shoulders", 3.0)
+_FLAG: Final = _shape("price pauses between {n} lines after a rise, a flag", 2.0)
+_TRIANGLE: Final = _shape("rising lows press against {n} ceiling, a triangle", 1.0)
+_WEDGE: Final = _shape("{n} falling lines draw together, a wedge", 2.0)
+_POOL: Final = Saying(
+    "highs at one price lie {n} above, with stops behind them",
+    "and price is drawn upwards until they are taken", _size, _ATR, most=5.0,
+)  # fmt: skip
+
+_SWARM: Final[Mapping[tuple[str, ...], Saying]] = {
+    ("liquidity.sweep_low", "liquidity.sweep_high", "liquidity.sweep_age"): Saying(
+        "one of the last {n} bars took the stops below the lows and closed back above",
+        "so buyers came in behind it", lambda _low, _high, age: max(2.0, age + 1.0), "{:.0f}",
+        about=lambda low, high, _age: 0 if low >= high else 1,
+    ),
+    ("liquidity.pool_above_atr",): _POOL,
+    ("liquidity.pool_below_atr",): _POOL,
+    ("liquidity.delta20",): Saying(
+        "rising ticks lead falling ones by {n} of all in 20 bars", "so buyers push", _size,
+        "{:.0%}", least=0.02,
+    ),
+    ("liquidity.divergence", "liquidity.delta20"): Saying(
+        "price fell in 20 bars while rising ticks led by {n}", "so buyers took what came",
+        lambda _, delta: abs(delta), "{:.0%}",
+    ),
+    ("liquidity.vwap_atr",): Saying(
+        "the close is {n} above its mean price by volume", "so buyers of late are ahead",
+        _size, _ATR, "the close is {n} above its mean price by volume, stretched upwards",
+        _STRETCHED, least_faded=1.0,
+    ),
+    ("liquidity.poc_atr",): Saying(
+        "the close is {n} above the most traded price", "so buyers have left it behind",
+        _size, _ATR, "the close is {n} above the most traded price, stretched upwards",
+        "and price often returns to where most was traded", least_faded=1.0,
+    ),
+    ("liquidity.vwap_atr", "liquidity.effort"): Saying(
+        "below its mean price the bar took {n} times the usual volume for its range",
+        "so buyers absorb what comes", lambda _, effort: effort, "{:.1f}",
+    ),
+    ("flow.up_share",): Saying(
+        "{n} of the moves inside the bar went up", "so buyers press", _larger, "{:.0%}",
+        middle=0.5, least=0.02,
+    ),
+    ("flow.book_imbalance",): Saying(
+        "the order book leans upwards by {n} of its size", "so buyers wait below", _size,
+        "{:.0%}", least=0.02,
+    ),
+    ("technical.body_atr", "micro.spread_percentile"): Saying(
+        "on a usual spread the bar closed {n} above its open", "so buyers paid no more for it",
+        _size, _FINE_ATR,
+    ),
+    ("geometry.channel_slope_atr", "geometry.channel_r2"): Saying(
+        "the channel is rising by {n} a bar", "so buyers hold its slope", _size, "{:.3f} ATR"
+    ),
+    ("geometry.channel_place", "geometry.channel_r2"): Saying(
+        "the close is {n} of the way to the upper line of its channel", "so buyers lead",
+        lambda place, _: max(place, 1.0 - place), "{:.0%}",
+        "the close is {n} of the way to the upper line of its channel, stretched upwards",
+        _STRETCHED, middle=0.5, least=0.1, least_faded=0.3,
+    ),
+    **{
+        (f"geometry.pattern.{name}", "geometry.pattern_done"): saying
+        for names, saying in (
+            (("double_bottom", "double_top"), _DOUBLE),
+            (("inverse_head_shoulders", "head_shoulders"), _HEAD),
+            (("bull_flag", "bear_flag"), _FLAG),
+            (("ascending_triangle", "descending_triangle"), _TRIANGLE),
+            (("falling_wedge", "rising_wedge"), _WEDGE),
+        )
+        for name in names
+    },
+}  # fmt: skip
+"""What a swarm's experts read that nobody else does."""
 
 SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     _ids("close", "ema20", "atr14"): _above(
@@ -371,6 +451,7 @@ SAYINGS: Final[Mapping[tuple[str, ...], Saying]] = {
     _ids("macd", "macd_signal", "atr14"): Saying(
         "MACD is {n} above its signal", "so momentum turns up", _gap, _FINE_ATR
     ),
+    **_SWARM,
     **{
         # The score beside its readings, for an analyst that has nothing else to point at.
         (f"scores.{vector}",): Saying(

@@ -320,7 +320,12 @@ class Profile(Section):
     def debate(self) -> DebateSettings:
         """Return the part of the profile that the overlay reads."""
         weights = self.sentiment_weights.model_dump(exclude={"ath"})
-        return DebateSettings(agents=self.agents, gate=self.gate, weights=weights)
+        return DebateSettings(
+            agents=self.agents,
+            gate=self.gate,
+            weights=weights,
+            officer=self.agents.row().officer,
+        )
 
     def symbol(self, name: str) -> SymbolSpec:
         """Return the trading conditions of a symbol; raises ConfigError naming the remedy."""

@@ -96,6 +96,10 @@ class Deliberation:
         """Return whether no opening BUY or SELL may be made on these scores."""
         return self.ruling.vetoes(side)
 
+    def size_share(self, side: str) -> float:
+        """Return the share, 0 to 1, that gate, conviction and budget leave of an opening's size."""
+        return self.ruling.multiplier * self.conviction_for(side) * self.budget
+
     @property
     def budget(self) -> float:
         """The share, 0 to 1, that the regime leaves of an opening's size beside the multiplier.

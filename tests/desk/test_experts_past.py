@@ -1,4 +1,4 @@
-"""A desk counts its seats' calls from its own journal, beside its ticks, and tells what it knows."""
+"""A desk counts its seats' calls from its journal, beside its ticks, and tells what it knows."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from tests import ROOT
 from tests.cases import cases
 from tests.worlds.price_series import SAMPLES, mirrored, row_of, sample, walk
 from torra.market.regime import (
+    BROAD_RANGE_ATR,
+    BROAD_VOLUME,
     GAP_ATR,
     QUIET_UPTO,
     RANGE_SPIKE_ATR,
@@ -28,6 +31,7 @@ from torra.market.regime import (
     TRIAGE_FLAGS,
     VOLATILE_FROM,
     VOLUME_SPIKE,
+    Beyond,
     read,
     triage,
 )
@@ -177,7 +181,7 @@ def test_the_page_has_the_borders_of_the_code() -> None:
 
 # --- triage ---------------------------------------------------------------------------------------
 
-USUAL: Mapping[str, float | None] = {
+USUAL: Mapping[str, Any] = {
     "range_atr": 1.0,
     "volume_ratio": 1.0,
     "gap_atr": 0.0,
@@ -185,7 +189,7 @@ USUAL: Mapping[str, float | None] = {
 }
 
 
-def flags(**changes: float | None) -> tuple[str, ...]:
+def flags(**changes: Any) -> tuple[str, ...]:
     return triage(**{**USUAL, **changes})
 
 
@@ -207,10 +211,47 @@ def test_a_flag_is_set_from_its_limit_on(given_: str, limit: float, flag: str) -
 
 
 def test_flags_keep_their_order() -> None:
-    assert flags(range_atr=9.0, volume_ratio=9.0, gap_atr=-9.0, bar_age=9.0) == TRIAGE_FLAGS
+    odd: dict[str, Any] = {"range_atr": 9.0, "volume_ratio": 9.0, "gap_atr": -9.0, "bar_age": 9.0}
+    assert flags(**odd) == TRIAGE_FLAGS[:4]
+    assert flags(beyond=BROKE, **odd) == TRIAGE_FLAGS[:5]
+    assert flags(beyond=CAME_BACK, **odd) == (*TRIAGE_FLAGS[:4], "exhaustion")
+
+
+BROKE: Final = Beyond(high=12.0, low=9.0, close=11.5, swing_high=11.0, swing_low=8.0)
+CAME_BACK: Final = replace(BROKE, close=10.5)
+BROAD: Final[Mapping[str, Any]] = {"range_atr": BROAD_RANGE_ATR, "volume_ratio": BROAD_VOLUME}
+
+
+@cases(
+    ("beyond", "flag"),
+    [
+        (BROKE, ("breakout",)),
+        (CAME_BACK, ("exhaustion",)),
+        # at the swing is not beyond it
+        (replace(BROKE, close=11.0), ("exhaustion",)),
+        (replace(BROKE, high=11.0, close=11.0), ()),
+        # it was beyond the swing before this bar
+        (replace(BROKE, low=11.1), ()),
+        (replace(BROKE, swing_high=math.nan), ()),
+        (replace(BROKE, swing_low=math.nan), ("breakout",)),
+        (replace(CAME_BACK, swing_low=math.nan), ()),
+        (None, ()),
+    ],
+)
+def test_a_broad_bar_breaks_out_or_comes_back(beyond: Beyond | None, flag: tuple[str, ...]) -> None:
+    turned = beyond and upside_down(beyond)
+    assert flags(beyond=beyond, **BROAD) == flags(beyond=turned, **BROAD) == flag
+    for name, limit in BROAD.items():
+        narrow = {**BROAD, name: limit * 0.99}
+        unknown = {**BROAD, name: None}
+        assert flags(beyond=beyond, **narrow) == flags(beyond=beyond, **unknown) == ()
+
+
+def upside_down(bar: Beyond) -> Beyond:
+    return Beyond(-bar.low, -bar.high, -bar.close, -bar.swing_low, -bar.swing_high)
 
 
 @given(st.floats(0, 10), st.floats(0, 10), st.floats(-3, 3), st.floats(0, 5))
 def test_flags_are_the_same_upside_down(wide: float, volume: float, gap: float, age: float) -> None:
-    words = {"range_atr": wide, "volume_ratio": volume, "bar_age": age}
+    words: dict[str, Any] = {"range_atr": wide, "volume_ratio": volume, "bar_age": age}
     assert flags(**words, gap_atr=gap) == flags(**words, gap_atr=-gap)

@@ -26,7 +26,8 @@ warm-up.
 
 The block `spread` is of the bars' own spreads (torra.market.spreads): the last one, and the mean of
 20, in the ATR of the deciding bar. `market.spread_atr` stays the one that the profile assumes, by
-which every cost is reckoned.
+which every cost is reckoned. The blocks `liquidity`, `micro` and `geometry` are there only for a
+desk that seats a swarm's experts: a bundle of another one has not a feature more.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import COMPANIONS, OUTSIDE, POSITIONS
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
-from torra.evidence import flow_readings
+from torra.evidence import flow_readings, geometry_readings, liquidity_readings
 from torra.evidence.companion_readings import BLOCK as COMPANION
 from torra.evidence.companion_readings import kind_of_companion
+from torra.evidence.expert_bars import ExpertBars, Numbers
 from torra.evidence.news_digest import NewsStatus, NewsView
 from torra.evidence.outside_readings import BLOCKS, NO_OUTSIDE, OutsideView, kind_of
 from torra.evidence.scheduled_events import EventView
@@ -136,6 +138,13 @@ LESSONS: Final[Mapping[str, Kind]] = {
     "mean_r": Kind("R", 2),
 }
 """Features of earlier trades in a like market, by their names in Recalled.numbers."""
+
+STAKES: Final[Mapping[str, Kind]] = {
+    "reward_r": Kind("R", 2),
+    "cost_r": Kind("R", 4),
+    "break_even": PART,
+}
+"""Features of what an opening stakes."""
 
 BULLISH: Final = ("BULLISH", "STRONG_BULLISH")
 BEARISH: Final = ("BEARISH", "STRONG_BEARISH")
@@ -332,6 +341,7 @@ def build(
     known_at: datetime | None = None,
     spreads: SpreadView = NO_SPREADS,
     forecaster: Forecaster = follow_drift,
+    experts: bool = False,
 ) -> Bundle:
     """Return the evidence of the bar that opened at `bar_time`.
 
@@ -341,7 +351,8 @@ def build(
     `bars` are the bars behind the row, this one last; `news` and `events` what was known at
     `as_of`, headlines of a host at `known_at`; `outside` the outside numbers known at `as_of`. None
     of any of them: nothing is known. `spreads` is what is known of the bars' own ones, `host` has a
-    host's own numbers by name. `forecaster` makes the forecast.
+    host's own numbers by name. `forecaster` makes the forecast. The blocks of a swarm's experts are
+    there, and their flags in the triage, only for `experts`.
     """
     headlines, calendar, beside = news or NO_NEWS, events or NO_EVENTS, outside or NO_OUTSIDE
     view = BarView.of(bars) if isinstance(bars, pd.DataFrame) else bars
@@ -353,7 +364,9 @@ def build(
         "component": lambda: _components(row),
         "technical": lambda: _technical(row, price),
         "forecast": lambda: _forecast(forecaster(row, headlines)),
-        "market": lambda: _market(row, spread, bars_held, bar_age, memory, view, regime),
+        "market": lambda: _market(
+            row, spread, bars_held, bar_age, memory, view, regime, experts=experts
+        ),
         "spread": lambda: _spreads(spreads, row["atr14"], price),
         "memory": lambda: _memory(memory),
         "events": lambda: _events(calendar),
@@ -363,6 +376,7 @@ def build(
         **{block.rstrip("."): partial(_outside, block, beside) for block in OUTSIDE},
         "source": lambda: _sources(headlines, calendar, beside),
         "host": lambda: _host(host),
+        **(_of_experts(view, row, beside, spreads, price) if experts else {}),
     }
     return Bundle(
         symbol=symbol,
@@ -394,6 +408,14 @@ def with_standing(bundle: Bundle, numbers: Mapping[str, float | None]) -> Bundle
     if not numbers or not isinstance(bundle.features, LazyFeatures):
         return bundle
     features = bundle.features.with_block("standing", lambda: _standing(numbers))
+    return replace(bundle, features=features)
+
+
+def with_stakes(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
+    """Return the evidence with what an opening stakes (torra.verdict.order_levels.stakes)."""
+    if not isinstance(bundle.features, LazyFeatures):
+        return bundle
+    features = bundle.features.with_block("stakes", lambda: _stakes(numbers))
     return replace(bundle, features=features)
 
 
@@ -480,6 +502,8 @@ def _market(
     memory: Mapping[str, Any],
     bars: BarView | None,
     regime: Regime,
+    *,
+    experts: bool,
 ) -> Found:
     range_atr = _range_atr(bars, row["atr14"])
     flags = market_regime.triage(
@@ -487,6 +511,7 @@ def _market(
         volume_ratio=row["volume_ratio"],
         gap_atr=row["gap_atr"],
         bar_age=bar_age,
+        beyond=_beyond(bars, row) if experts else None,
     )
     yield "market.spread_atr", _spread_atr(spread, row["atr14"]), DISTANCE
     yield "market.valid_bars", float(bars_held), Kind(BARS, 0)
@@ -515,12 +540,62 @@ def _spreads(view: SpreadView, atr: float, price: Kind) -> Found:
     yield "spread.percentile", view.percentile, OSCILLATOR
 
 
+def _micro(view: SpreadView) -> Found:
+    hour = view.hour
+    percentile, jump, count = (
+        (None, None, None) if hour is None else (hour.percentile, hour.jump, float(hour.count))
+    )
+    yield "micro.spread_percentile", percentile, OSCILLATOR
+    yield "micro.spread_jump", jump, Kind("x", 2)
+    yield "micro.spread_count", count, Kind(BARS, 0)
+
+
 def _range_atr(bars: BarView | None, atr: float) -> float | None:
     """Return high less low of the newest bar in ATR; 0 in a market that does not move."""
     if bars is None:
         return None
     high, low = (bars.newest(name, 1)[0] for name in ("high", "low"))
     return 0.0 if atr == 0.0 else (high - low) / atr
+
+
+def _beyond(bars: BarView | None, row: Mapping[str, float]) -> market_regime.Beyond | None:
+    if bars is None:
+        return None
+    high, low = (bars.newest(name, 1)[0] for name in ("high", "low"))
+    return market_regime.Beyond(high, low, row["close"], row["swing_high"], row["swing_low"])
+
+
+def _of_experts(
+    view: BarView | None,
+    row: Mapping[str, float],
+    outside: OutsideView,
+    spreads: SpreadView,
+    price: Kind,
+) -> dict[str, Callable[[], Found]]:
+    """Return the blocks of a swarm's experts by name."""
+
+    def bars() -> ExpertBars | None:
+        return ExpertBars.of(view, row["atr14"])
+
+    delta = outside.numbers.get(flow_readings.DELTA)
+    known = None if isinstance(delta, str) else delta
+    return {
+        "liquidity": lambda: _expert(
+            "liquidity", liquidity_readings.UNITS, liquidity_readings.read(bars(), known), price
+        ),
+        "micro": lambda: _micro(spreads),
+        "geometry": lambda: _expert(
+            "geometry", geometry_readings.UNITS, geometry_readings.read(bars(), row), price
+        ),
+    }
+
+
+def _expert(
+    block: str, units: Mapping[str, tuple[str, int]], numbers: Numbers, price: Kind
+) -> Found:
+    """Yield the numbers of an expert's block; what has no unit of its own is a price."""
+    for name, value in numbers.items():
+        yield f"{block}.{name}", value, Kind(*units[name]) if name in units else price
 
 
 def _memory(memory: Mapping[str, Any]) -> Found:
@@ -647,6 +722,11 @@ def _lessons(numbers: Mapping[str, Value]) -> Found:
 def _standing(numbers: Mapping[str, float | None]) -> Found:
     for name, value in numbers.items():
         yield f"standing.{name}", value, PART
+
+
+def _stakes(numbers: Mapping[str, Value]) -> Found:
+    for name, kind in STAKES.items():
+        yield f"stakes.{name}", numbers.get(name), kind
 
 
 def _host(numbers: Mapping[str, float]) -> Found:

@@ -28,6 +28,9 @@ BLOCK: Final = "flow"
 MEAN_BARS: Final = 20
 """Bars of the mean of ticks; without a row of each of them there is no ratio."""
 
+DELTA: Final = "liquidity.delta20"
+"""Delta of these bars: evidence of the liquidity expert, and no feature of this block."""
+
 
 class FlowRow(NamedTuple):
     """What moved inside one bar; distances in units of the price, volumes in lots.
@@ -96,8 +99,25 @@ def missing(rows: Mapping[datetime, FlowRow], times: Sequence[datetime]) -> str:
     return str(NewsStatus.NOT_YET) if late else STALE
 
 
-def read(then: FlowThen, times: Sequence[datetime], close: datetime, atr: float) -> OutsideView:
-    """Return the features of the bars that opened at `times`, the last one closed at `close`."""
+def read(
+    then: FlowThen,
+    times: Sequence[datetime],
+    close: datetime,
+    atr: float,
+    *,
+    experts: bool = False,
+) -> OutsideView:
+    """Return the features of the bars that opened at `times`, the last one closed at `close`.
+
+    For `experts` the delta of those bars is among them.
+    """
+    found = _read(then, times, close, atr)
+    if not experts:
+        return found
+    return replace(found, numbers={**found.numbers, DELTA: _delta(then.rows, times)})
+
+
+def _read(then: FlowThen, times: Sequence[datetime], close: datetime, atr: float) -> OutsideView:
     row = then.rows.get(times[-1])
     if row is None:
         known = LEFT_OUT if then.status == NewsStatus.AVAILABLE else then.status
@@ -135,6 +155,13 @@ def _ratio(rows: Mapping[datetime, FlowRow], times: Sequence[datetime]) -> float
     if len(ticks) < MEAN_BARS or not sum(ticks):
         return None
     return ticks[-1] * len(ticks) / sum(ticks)
+
+
+def _delta(rows: Mapping[datetime, FlowRow], times: Sequence[datetime]) -> float | None:
+    """Return the moves up less those down as a share of both; None without a row of each bar."""
+    known = [rows[time] for time in times[-MEAN_BARS:] if time in rows]
+    up, down = sum(row.up for row in known), sum(row.down for row in known)
+    return (up - down) / (up + down) if len(known) == MEAN_BARS and up + down else None
 
 
 def _in_atr(distance: float | None, atr: float) -> float | None:

@@ -53,6 +53,12 @@ RANGE_SPIKE_ATR: Final = 2.5
 VOLUME_SPIKE: Final = 3.0
 """Volume over its average of 20 bars from which it is a spike."""
 
+BROAD_RANGE_ATR: Final = 1.5
+BROAD_VOLUME: Final = 2.0
+"""Range in ATR and volume over its average from which a bar is broad enough to break out or to
+exhaust itself (document 003: 150 % and 200 %). Both spikes at once are one bar in 500.
+"""
+
 GAP_ATR: Final = 0.5
 """Open less the close before, in ATR and either way, from which there is a gap."""
 
@@ -61,8 +67,34 @@ STALE_BARS: Final = 1.0
 at GateSettings.max_bar_age.
 """
 
-TRIAGE_FLAGS: Final = ("range_spike", "volume_spike", "gap", "stale")
-"""The flags of `triage`, in their order."""
+TRIAGE_FLAGS: Final = ("range_spike", "volume_spike", "gap", "stale", "breakout", "exhaustion")
+"""The flags of `triage`, in their order; the last two are a swarm's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """The newest bar beside the last confirmed swing high and low, in units of the price.
+
+    NaN is not known.
+    """
+
+    high: float
+    low: float
+    close: float
+    swing_high: float
+    swing_low: float
+
+    @property
+    def broke(self) -> bool:
+        """Whether the bar went through a swing: it was there, and closed beyond."""
+        up = self.low <= self.swing_high < self.close
+        return up or self.high >= self.swing_low > self.close
+
+    @property
+    def came_back(self) -> bool:
+        """Whether the bar went beyond a swing and closed between the two."""
+        went = self.high > self.swing_high or self.low < self.swing_low
+        return went and self.swing_low <= self.close <= self.swing_high
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +117,26 @@ def triage(
     volume_ratio: float | None,
     gap_atr: float | None,
     bar_age: float | None,
+    beyond: Beyond | None = None,
 ) -> tuple[str, ...]:
     """Return the flags of the newest bar, in the order of TRIAGE_FLAGS; None is not known.
 
     `range_atr` and `gap_atr` are in ATR, `volume_ratio` is over the average, `bar_age` in bars.
+    A broad bar is a `breakout` where it closed beyond a swing, and an `exhaustion` where it came
+    back; without `beyond` neither is sought.
     """
-    ratio, gap = _told(volume_ratio, DISTANCE_DECIMALS), _told(gap_atr, DISTANCE_DECIMALS)
+    wide, ratio, gap = (
+        _told(value, DISTANCE_DECIMALS) for value in (range_atr, volume_ratio, gap_atr)
+    )
     found = {
-        "range_spike": _reaches(_told(range_atr, DISTANCE_DECIMALS), RANGE_SPIKE_ATR),
+        "range_spike": _reaches(wide, RANGE_SPIKE_ATR),
         "volume_spike": _reaches(ratio, VOLUME_SPIKE),
         "gap": _reaches(None if gap is None else abs(gap), GAP_ATR),
         "stale": _reaches(_told(bar_age, PERCENTILE_DECIMALS), STALE_BARS),
     }
-    return tuple(name for name in TRIAGE_FLAGS if found[name])
+    if beyond is not None and _reaches(ratio, BROAD_VOLUME) and _reaches(wide, BROAD_RANGE_ATR):
+        found |= {"breakout": beyond.broke, "exhaustion": beyond.came_back}
+    return tuple(name for name in TRIAGE_FLAGS if found.get(name))
 
 
 def _name(

@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 PIVOT_BARS: Final = 5
 """Bars on each side that a swing must top; also the delay of its confirmation, in bars."""
 
+SPAN: Final = 2 * PIVOT_BARS + 1
+"""Bars of a swing: itself and those that it must top."""
+
 SWING_MEMORY: Final = 500
 """A swing is forgotten when its bar is more than this many bars ago."""
 
@@ -82,20 +85,26 @@ def structure(high: Array, low: Array, close: Array) -> dict[str, Array]:
 
 def swings(values: Array) -> Swings:
     """Return the newest confirmed peaks of `values` at every bar."""
-    span = 2 * PIVOT_BARS + 1
     bars = np.arange(len(values))
-    if len(values) < span:
+    if len(values) < SPAN:
         return Swings(*np.full((2, LEVEL_SWINGS, len(values)), np.nan))
-    windows = np.lib.stride_tricks.sliding_window_view(values, span)
-    # argmax names the first of equals: a peak is above the bars before it, not below those after.
-    peaks = np.flatnonzero(windows.argmax(axis=1) == PIVOT_BARS) + PIVOT_BARS
+    found = peaks(values)
     # Counted by confirmation, not by the bar itself: no row may know a peak before it is one.
-    known = np.searchsorted(peaks + PIVOT_BARS, bars, side="right")
+    known = np.searchsorted(found + PIVOT_BARS, bars, side="right")
     number = known - 1 - np.arange(LEVEL_SWINGS)[:, None]
     # The appended 0 is what the index -1 finds where there is no such peak; `seen` drops it.
-    peak = np.append(peaks, 0)[np.maximum(number, -1)]
+    peak = np.append(found, 0)[np.maximum(number, -1)]
     seen = (number >= 0) & (bars - peak <= SWING_MEMORY)
     return Swings(np.where(seen, values[peak], np.nan), np.where(seen, peak, np.nan))
+
+
+def peaks(values: Array) -> NDArray[np.intp]:
+    """Return the numbers of the bars that are peaks of `values` and confirmed by the last one."""
+    if len(values) < SPAN:
+        return np.array([], dtype=np.intp)
+    windows = np.lib.stride_tricks.sliding_window_view(values, SPAN)
+    # argmax names the first of equals: a peak is above the bars before it, not below those after.
+    return np.flatnonzero(windows.argmax(axis=1) == PIVOT_BARS) + PIVOT_BARS
 
 
 def _upside_down(found: Swings) -> Swings:

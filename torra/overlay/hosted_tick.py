@@ -40,7 +40,7 @@ from torra.tick.debate import Answerers, Plan, hold, plan
 from torra.tick.record import TickDebate, TickInputs, TickResult, describe
 from torra.tick.tick_record import HOSTED
 from torra.trading_terms import SymbolSpec
-from torra.verdict import call_policy, sentiment_rules
+from torra.verdict import call_policy, order_levels, sentiment_rules
 from torra.verdict.risk_engine import Action
 
 NEUTRAL: Final = SymbolSpec(
@@ -208,8 +208,12 @@ def inputs(
         news=news,
         events=events,
         host=extra,
+        experts=profile.agents.seats_experts(),
         known_at=_known_at(question),
     )
+    if profile.agents.seats_experts():
+        numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)
+        bundle = feature_bundle.with_stakes(bundle, numbers)
     if given.scores is not None:
         own = looked.scores
         notes = {name: f"the scorer's own score; Torra reads {own[name]:+.2f}" for name in VECTORS}

@@ -57,8 +57,8 @@ class Window(Protocol):
         """Return the highest and the lowest price of the stream so far, and since when."""
         ...
 
-    def spreads(self, bars: BarView) -> SpreadView:
-        """Return what is known of the spreads of such bars."""
+    def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
+        """Return what is known of the spreads of such bars, `by_hour` also of their hour."""
         ...
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
@@ -152,9 +152,9 @@ class LiveWindow:
             raise DataUnavailable("too_short", "no bar is stored yet")
         return found
 
-    def spreads(self, bars: BarView) -> SpreadView:
+    def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
         """Read the spreads beside the bars."""
-        return spreads.seen(bars.spreads)
+        return spreads.seen(bars.spreads, bars.times if by_hour else None)
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the feed's bars since `after`."""
@@ -247,9 +247,9 @@ class HistoryWindow:
         at = stream.position(as_of) - 1
         return Records(float(stream.highest[at]), float(stream.lowest[at]), stream.shelf.moments[0])
 
-    def spreads(self, bars: BarView) -> SpreadView:
+    def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
         """Read the spreads beside the bars."""
-        return spreads.seen(bars.spreads)
+        return spreads.seen(bars.spreads, bars.times if by_hour else None)
 
     def path(self, timeframe: str, after: datetime, as_of: datetime) -> list[Bar]:
         """Return the bars between the two moments; none of a stream that has no history."""

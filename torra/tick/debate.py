@@ -205,7 +205,10 @@ def plan(
     flags: tuple[str, ...] = ()
     agents = config.agents
     pivotal = (
-        agents.call_policy == "pivotal" or agents.rebuts() or bool(agents.consulted())
+        agents.call_policy == "pivotal"
+        or agents.gate_call == "openings"
+        or agents.rebuts()
+        or bool(agents.consulted())
     ) and _pivotal(inputs, key, profile, database)
     # Before the ladder: a tick that asks nobody costs nothing, so it leaves the rung where it is.
     if agents.call_policy == "pivotal" and not pivotal:
@@ -271,7 +274,7 @@ def hold(
     if shadow:
         # What was said is recorded as it was; an undebated desk counts in its place.
         spoken = replace(spoken, flags=(*spoken.flags, SHADOW))
-        alone = agent_framework.undebated(context, plan.config, spoken.source_type)
+        alone = agent_framework.undebated(context, _alone(plan.config), spoken.source_type)
     if behind := (*inputs.lessons.flags, *inputs.standing.flags):
         spoken = replace(spoken, flags=(*spoken.flags, *behind))
     counted = alone or spoken
@@ -284,6 +287,11 @@ def hold(
         standing_in=alone,
         company=plan.company,
     )
+
+
+def _alone(config: DebateSettings) -> DebateSettings:
+    """Return the settings of a desk that only looks on: no officer's row or budget counts."""
+    return config.model_copy(update={"officer": False})
 
 
 def _in_shadow(settings: AgentSettings, answerers: Answerers) -> bool:
@@ -368,7 +376,7 @@ def _deliberate(
     if plan.company is not None:
         counted = spoken
         if shadow:
-            counted = agent_framework.undebated(context, config, spoken.source_type)
+            counted = agent_framework.undebated(context, _alone(config), spoken.source_type)
         opening = thesis.foresee(plan.company, inputs, counted, profile, key.timeframe)
         if opening is not None:
             line = thesis.Line(

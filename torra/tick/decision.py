@@ -225,11 +225,11 @@ def _sent_before(instance: Instance, inputs: TickInputs, verdict: str, database:
 
 
 def _multiplier(debated: TickDebate, verdict: str) -> float:
-    """Return what scales the size of an opening: the gate's multiplier and the conviction."""
+    """Return what scales the size of an opening: the gate's multiplier, conviction, budget."""
     spoken = debated.counted
     if verdict not in ("BUY", "SELL"):
         return spoken.ruling.multiplier
-    return spoken.ruling.multiplier * spoken.conviction_for(verdict)
+    return spoken.size_share(verdict)
 
 
 def _propose(

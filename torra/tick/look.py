@@ -7,7 +7,7 @@ close. Bars that cannot be used raise DataUnavailable; a store that fails raises
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -30,7 +30,7 @@ from torra.lessons.recall import Recalled
 from torra.tick import paper, vetoed
 from torra.tick.edges import Edges
 from torra.tick.record import TickInputs
-from torra.verdict import sentiment_rules
+from torra.verdict import order_levels, sentiment_rules
 
 
 def look(
@@ -58,7 +58,8 @@ def look(
     beyond = vetoed.path(instance, edges.window, vetoes, as_of)
     if edges.route is not None:
         edges.route.settle(instance.id)
-    flow = _flow(key, edges, times, float(row["atr14"]))
+    experts = profile.agents.seats_experts()
+    flow = _flow(key, edges, times, float(row["atr14"]), experts=experts)
     now = edges.clock.now()
     # Before the paper bridge moves: a replay starts from this and lives through the same bars.
     before = edges.database.standing(instance.id) if edges.recorded else {}
@@ -80,7 +81,7 @@ def look(
         symbol=instance.symbol,
         price=float(row["close"]),
     )
-    spreads = edges.window.spreads(bars)
+    spreads = edges.window.spreads(bars, by_hour=experts)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
     closes = partial(edges.window.daily_closes, as_of)
@@ -105,7 +106,9 @@ def look(
         events=events,
         spreads=spreads,
         outside=outside,
+        experts=experts,
     )
+    bundle = _with_stakes(bundle, row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
     bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
     standing = _standing(key, edges, bundle, as_of, float(row["close"]))
@@ -145,6 +148,17 @@ def look(
     )
 
 
+def _with_stakes(
+    bundle: Bundle, row: Mapping[str, float], instance: Instance, profile: Profile
+) -> Bundle:
+    """Return the evidence with what an opening stakes, where a swarm reads it."""
+    if not profile.agents.seats_experts():
+        return bundle
+    spec = profile.symbol(instance.symbol)
+    numbers = order_levels.stakes(float(row["close"]), float(row["atr14"]), spec)
+    return feature_bundle.with_stakes(bundle, numbers)
+
+
 def _recalled(
     instance: Instance, profile: Profile, edges: Edges, bundle: Bundle, as_of: datetime
 ) -> Recalled:
@@ -177,11 +191,13 @@ def _standing(
     return edges.standing(asked)
 
 
-def _flow(key: TickKey, edges: Edges, times: Sequence[datetime], atr: float) -> OutsideView | None:
+def _flow(
+    key: TickKey, edges: Edges, times: Sequence[datetime], atr: float, *, experts: bool
+) -> OutsideView | None:
     """Return what is known of the order flow of the tick's bars; None where nothing brings any."""
     if edges.flow is None:
         return None
     then = edges.flow(key.timeframe, times)
     if then.status == NO_FLOW.status:
         return None
-    return flow_readings.read(then, times, key.close_time, atr)
+    return flow_readings.read(then, times, key.close_time, atr, experts=experts)

@@ -23,7 +23,7 @@ from agent_framework import Deliberation
 from agents.contracts import VECTORS
 from ath_calculator import Records, RecordScore
 from instance_database import Saved
-from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION
+from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from torra.clock import iso, parse
 from torra.config import Instance, Profile
 from torra.evaluation.standing.told import NOTHING as NOTHING_TOLD
@@ -34,7 +34,7 @@ from torra.evidence.outside_readings import OutsideView, Seen
 from torra.evidence.scheduled_events import EventView, ScheduledEvent
 from torra.lessons.recall import NOTHING, Recalled
 from torra.market.bar_view import BarView
-from torra.market.spreads import NO_SPREADS, SpreadView
+from torra.market.spreads import NO_SPREADS, HourSpread, SpreadView
 from torra.plugins import loading as plugins
 from torra.store.tick_store import Company
 from torra.tick.late_answers import LateAnswers
@@ -183,6 +183,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "versions": {
             **versions(),
             **({"firm": FIRM_VERSION} if profile.agents.row().ahead else {}),
+            **({"swarm": SWARM_VERSION} if profile.agents.row().weighs else {}),
             **plugins.versions(_named(inputs.instance, profile)),
         },
         "bars": describe(inputs.view, inputs.revision),
@@ -194,7 +195,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "regime": {"name": inputs.bundle.regime.name, "reads": dict(inputs.bundle.regime.reads)},
         "news": None if inputs.news is None else told_news(inputs.news),
         "events": None if inputs.events is None else told_events(inputs.events),
-        "spreads": None if inputs.spreads == NO_SPREADS else asdict(inputs.spreads),
+        "spreads": None if inputs.spreads == NO_SPREADS else _told_spreads(inputs.spreads),
         "outside": None if inputs.outside is None else told_outside(inputs.outside),
         # Where there are none a record has not a letter of it.
         **({"lessons": inputs.lessons.as_dict()} if inputs.lessons else {}),
@@ -309,7 +310,18 @@ def events_then(told: Mapping[str, Any]) -> EventView:
 
 def spreads_then(told: Mapping[str, Any] | None) -> SpreadView:
     """Return the view of spreads that a record holds; records of before have none."""
-    return SpreadView(**told) if told else NO_SPREADS
+    if not told:
+        return NO_SPREADS
+    hour = told.get("hour")
+    return SpreadView(**{**told, "hour": HourSpread(**hour) if hour else None})
+
+
+def _told_spreads(view: SpreadView) -> dict[str, Any]:
+    """Return a view of spreads by value; the hour only where it was asked for."""
+    told = asdict(view)
+    if view.hour is None:
+        del told["hour"]
+    return told
 
 
 def told_outside(view: OutsideView) -> dict[str, Any]:

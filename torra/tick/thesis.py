@@ -96,7 +96,7 @@ def foresee(
         return None
     spec = profile.symbol(inputs.instance.symbol)
     found = levels(side, inputs.close, inputs.atr, spec)
-    share = counted.ruling.multiplier * counted.conviction_for(side)
+    share = counted.size_share(side)
     if not isinstance(found, Levels) or not size(found, spec, profile.risk, share):
         return None
     past = {

@@ -127,6 +127,7 @@ class Ruling(RecordPart):
     veto: Flag = False
     reasons: Words = ()
     detail: Word = None
+    veto_sides: Words = ()
 
     def with_all_of(self, other: Ruling) -> Ruling:
         """Return this ruling with everything that the other one tells instead."""
@@ -199,6 +200,16 @@ class ReportRecord(RecordPart):
     horizon_bars: Whole = None
     declined: Flag = False
     decline_code: Word = None
+    bias: Word = None
+    anomaly: Word = None
+    pattern: Word = None
+    levels: Words = ()
+    regime: Word = None
+    budget: Number = None
+    first: Word = None
+    counter: Word = None
+    win_share: Number = None
+    close: Flag = False
 
     @property
     def said(self) -> str | None:
@@ -331,6 +342,84 @@ class ConsultedRecord(RecordPart):
     failure: Word = None
 
 
+class DirectiveTold(RecordPart):
+    """The regime of a swarm: the code's word, the reader's, the budget, who goes first."""
+
+    code: Word = None
+    reader: Word = None
+    budget: Number = None
+    first: Word = None
+    disputed: Flag = False
+
+
+class StandTold(RecordPart):
+    """Where an expert stands on the board."""
+
+    agent: Word = None
+    stance: Number = None
+    side: Word = None
+    trust: Number = None
+    weight: Number = None
+
+
+class SettleTold(RecordPart):
+    """What would settle a conflict: the feature to watch, and what to watch for."""
+
+    feature: Word = None
+    says: Word = None
+
+
+class ConflictTold(RecordPart):
+    """Two experts that lean opposite ways, with the facts that each cites."""
+
+    long: Word = None
+    short: Word = None
+    strength: Number = None
+    claims: dict[str, tuple[Cited, ...]] = {}
+    settle: SettleTold = SettleTold()
+
+
+class BoardTold(RecordPart):
+    """Who of the experts stands where (agents.debate.board)."""
+
+    stands: tuple[StandTold, ...] = ()
+    abstained: Words = ()
+    lean: Number = None
+    dominant: Word = None
+    surest: Word = None
+    note: Word = None
+    agreed: dict[str, Words] = {}
+    conflicts: tuple[ConflictTold, ...] = ()
+
+
+class WorthTold(RecordPart):
+    """The expected value of a judge's side, term by term (agents.debate.expected_value)."""
+
+    side: Word = None
+    said: Number = None
+    calibrated: Number = None
+    used: Number = None
+    reward_r: Number = None
+    cost_r: Number = None
+    value_r: Number = None
+    vetoes: Word = None
+
+
+class SwarmTold(RecordPart):
+    """What regime, board and judge of a swarm came to.
+
+    `budget` is what the regime leaves of a size beside the storm's factor of the multiplier.
+    """
+
+    regime: DirectiveTold = DirectiveTold()
+    trust: Numbers = {}
+    budget: Number = None
+    storm: Number = None
+    board: BoardTold = BoardTold()
+    judgement: WorthTold | None = None
+    thin: Flag = False
+
+
 class DebateRecord(RecordPart):
     """The deliberation of a tick, as the sentiment row keeps it."""
 
@@ -351,6 +440,7 @@ class DebateRecord(RecordPart):
     cost_usd: Number = None
     elapsed_ms: Number = None
     consulted: ConsultedRecord | None = None
+    swarm: SwarmTold | None = None
 
     @property
     def every_report(self) -> tuple[ReportRecord, ...]:
@@ -369,7 +459,18 @@ class DebateRecord(RecordPart):
     @property
     def manager(self) -> ReportRecord | None:
         """The report of whoever weighed both cases; None where nobody did."""
-        return next((one for one in self.reports if one.winner or one.weights), None)
+        told = (one for one in self.reports if one.weights or one.winner)
+        return next((one for one in told if one.win_share is None), None)
+
+    @property
+    def judge(self) -> ReportRecord | None:
+        """The report of whoever decided of what experts said; None where nobody did."""
+        return next((one for one in self.reports if one.win_share is not None), None)
+
+    @property
+    def reader(self) -> ReportRecord | None:
+        """The report of whoever read the regime; None where nobody did."""
+        return next((one for one in self.reports if one.regime), None)
 
     @property
     def in_shadow(self) -> bool:

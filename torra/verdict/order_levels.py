@@ -65,6 +65,25 @@ def levels(side: str, price: float, atr: float, spec: SymbolSpec) -> Levels | De
     return Levels(at_entry, at_stop, at_target, atr)
 
 
+def stakes(price: float, atr: float, spec: SymbolSpec) -> dict[str, float]:
+    """Return what an opening stakes, in units of what its stop loses (R); empty without levels.
+
+    `reward_r` is what its target gains, `cost_r` the spread and the slippage of both ends, and
+    `break_even` the chance of the target, 0 to 1, from which it gains on average.
+    """
+    found = levels("BUY", price, atr, spec)
+    if not isinstance(found, Levels):
+        return {}
+    risked = exact(found.entry) - exact(found.stop)
+    reward = (exact(found.target) - exact(found.entry)) / risked
+    cost = (exact(spec.spread) + 2 * exact(spec.slippage)) / risked
+    return {
+        "reward_r": float(reward),
+        "cost_r": float(cost),
+        "break_even": float((1 + cost) / (1 + reward)),
+    }
+
+
 def nearest_stop(spec: SymbolSpec, live_spread: float | None = None) -> Fraction:
     """Return how near a stop may be: the spread plus one tick, or plus the broker's stops level.
 

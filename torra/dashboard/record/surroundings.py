@@ -74,11 +74,17 @@ BEYOND: Final = {
 
 NEWS_NAMES: Final = ("news", "company")
 
+_BROAD: Final = (
+    f"{market_regime.BROAD_RANGE_ATR:g} ATR or more at {market_regime.BROAD_VOLUME:g} times the "
+    "usual volume"
+)
 TRIAGE: Final = {
     "range_spike": f"high less low is {market_regime.RANGE_SPIKE_ATR:g} ATR or more",
     "volume_spike": f"{market_regime.VOLUME_SPIKE:g} times the usual volume or more",
     "gap": f"it opened {market_regime.GAP_ATR:g} ATR or more from the close before",
     "stale": "a newer bar is missing",
+    "breakout": f"{_BROAD}, and it went through the last confirmed swing",
+    "exhaustion": f"{_BROAD}, and it went beyond the last confirmed swing and closed back inside",
 }
 """What each flag of the feature market.triage says of the newest bar (torra.market.regime)."""
 

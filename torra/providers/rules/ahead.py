@@ -1,8 +1,8 @@
 """What a firm's rules say of the time ahead: for how long they speak, and what they risk.
 
 `HORIZONS` is a fixed rule by seat: what money and worth say is read in days, mood and news within a
-session, oscillators in four bars. Everybody else goes by the regime: sixteen bars in a trend, four
-in a range; where the hours are late, the session that ends.
+session, oscillators and ticks in four bars. Everybody else goes by the regime: sixteen bars in a
+trend, four in a range; where the hours are late, the session that ends.
 
 A risk is what backs a case and is stretched furthest, then what speaks against it and was not
 granted, in the words of `agents.sayings`. Pure functions; nothing raises.
@@ -25,6 +25,8 @@ HORIZONS: Final[Mapping[str, Horizon]] = {
     "sentiment": "session",
     "news": "session",
     "momentum": "bars_4",
+    "microstructure": "bars_4",
+    "macro": "days",
 }
 """The time that a seat speaks for, whatever the regime."""
 
@@ -72,14 +74,15 @@ def _stretched(heard: Mapping[str, Sequence[Reading]], side: int) -> Iterator[st
     ]
     if found:
         far = max(found, key=lambda reading: abs(reading.lean))
-        saying = SAYINGS[far.reads]
+        saying = far.told
         half = saying.told(far.values, -side, fades=True)
         yield _sentence(half, saying.reason(-side, fades=True))
 
 
 def _is_stretched(reading: Reading) -> bool:
-    saying = SAYINGS.get(reading.reads)
-    return saying is not None and bool(saying.faded) and saying.fits(reading.values, fades=True)
+    if reading.own is None and reading.reads not in SAYINGS:
+        return False
+    return bool(reading.told.faded) and reading.told.fits(reading.values, fades=True)
 
 
 def _sentence(half: str, why: str) -> str:

@@ -19,7 +19,6 @@ from typing import Any, Final, Literal
 from agents.arguments import AGAINST, CLAIM_WORDS, FALSIFIERS, FOR, priced, standing
 from agents.contracts import SIDES, Falsifier, Feature, Request
 from agents.feature_words import sides
-from agents.sayings import SAYINGS
 from torra.providers.rules.others import analysts, push
 from torra.providers.rules.readings import CLOSE, Reading, number
 
@@ -182,7 +181,7 @@ def strongest(
 
 
 def _point(reading: Reading, side: int, features: Mapping[str, Feature]) -> Point:
-    saying = SAYINGS[reading.reads]
+    saying = reading.told
     fades = reading.fades and bool(saying.faded)
     half, why = (
         saying.told(reading.values, side, fades=fades),
@@ -193,7 +192,7 @@ def _point(reading: Reading, side: int, features: Mapping[str, Feature]) -> Poin
 
 def _cited(reading: Reading, side: int, features: Mapping[str, Feature]) -> str:
     """Return the feature that a point of a side rests on: what it is about, if that leans so."""
-    about = SAYINGS[reading.reads].about
+    about = reading.told.about
     main = reading.main if about is None else reading.reads[about(*reading.values)]
     names = (main, reading.main, *reading.reads)
     return next((name for name in names if side in sides(name, features)), reading.main)
@@ -335,7 +334,7 @@ def _answer(request: Request, heard: Mapping[str, Sequence[Reading]], side: int)
 
 def _own_lines(said: Argument) -> Iterator[tuple[float, str]]:
     for point in said.points_for:
-        saying = SAYINGS[point.reading.reads]
+        saying = point.reading.told
         if saying.line is not None:
             yield point.reading.values[saying.line], saying.line_name
 

@@ -76,19 +76,28 @@ def analyst(request: Request) -> Reply:
     """Read the evidence anew in its regime and say how far it stands from each score."""
     now = regime(request.features)
     role = request.role
-    heard = readings(request.features, now, _focus(request), TABLES.get(role.id))
-    overlay = role.id in OVERLAYS
+    heard = readings(request.features, now, focus(request), TABLES.get(role.id))
+    reply = opinion(request, now, heard, overlay=role.id in OVERLAYS)
+    news = role.id == "news" and not reply["abstained"]
+    return reply | ({"ordinals": ordinals(request.features)} if news else {})
+
+
+def opinion(
+    request: Request, now: TrendStrength, heard: Mapping[str, Sequence[Reading]], *, overlay: bool
+) -> Reply:
+    """Return the report of what an analyst reads; `overlay`: it lies over the scores."""
     moves = {
-        vector: _bounded(_overlaid(found, score) if overlay else _gap(found, score), role.bound)
+        vector: _bounded(
+            _overlaid(found, score) if overlay else _gap(found, score), request.role.bound
+        )
         for vector, found in heard.items()
         for score in (_score(request, vector),)
     }
     if not moves:
         return _abstention(request, now)
-    side = way(moves, role.focus)
+    side = way(moves, request.role.focus)
     said = argue(request, heard, moves, side, base=0.0 if overlay else None)
-    reply = _report(request, heard, moves, said, _agreement(heard)) | _ahead(request, now)
-    return reply | ({"ordinals": ordinals(request.features)} if role.id == "news" else {})
+    return _report(request, heard, moves, said, _agreement(heard)) | ahead(request, now)
 
 
 def researcher(request: Request, side: int) -> Reply:
@@ -98,7 +107,7 @@ def researcher(request: Request, side: int) -> Reply:
     moves, cases, given_up = {}, [], False
     firm = at_a_firm(request)
     learnt = None if firm else lessons(request)
-    for vector in _focus(request):
+    for vector in focus(request):
         found = heard.get(vector)
         if not found:
             continue
@@ -114,7 +123,7 @@ def researcher(request: Request, side: int) -> Reply:
     read = {vector: heard[vector] for vector in moves}
     said = argue(request, read, moves, side, given_up=given_up)
     confidence = _conviction(cases) if any(moves.values()) else "low"
-    reply = _report(request, read, moves, said, confidence) | _ahead(request, now)
+    reply = _report(request, read, moves, said, confidence) | ahead(request, now)
     if firm:
         reply["risks"] = risks(request, read, said, CASE_RISKS)
     return reply | {
@@ -146,7 +155,8 @@ def scorer(request: Request) -> Reply:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _focus(request: Request) -> list[str]:
+def focus(request: Request) -> list[str]:
+    """Return the vectors that a role may touch, in their order."""
     return [vector for vector in VECTORS if vector in request.role.focus]
 
 
@@ -302,12 +312,12 @@ def _abstention(request: Request, now: TrendStrength) -> Reply:
         "evidence": [],
         "flags": [],
         "abstained": True,
-        "abstain_reason": f"no readable evidence about {', '.join(_focus(request)) or 'any score'}",
-        **_ahead(request, now),
+        "abstain_reason": f"no readable evidence about {', '.join(focus(request)) or 'any score'}",
+        **ahead(request, now),
     }
 
 
-def _ahead(request: Request, now: TrendStrength) -> Reply:
+def ahead(request: Request, now: TrendStrength) -> Reply:
     """Return the time that a firm's report speaks for; nothing elsewhere."""
     return {"horizon": horizon(request, now)} if at_a_firm(request) else {}
 

@@ -1,7 +1,8 @@
 """What the rules read of the other agents' reports: numbers, trust and citations, never prose.
 
-An analyst is who is none of the others: bull and bear argue by office, the research manager and the
-trader move no score, the gate sets a size. So a desk of somebody else's analysts is read as well.
+An analyst is who is none of the others: bull and bear argue by office, the research manager, the
+reader of the regime and the trader move no score, the gate sets a size. So a desk of somebody
+else's analysts is read as well.
 
 Pure functions; nothing raises.
 """
@@ -11,14 +12,14 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from agent_config import GATE_ID, TRADER_ID
+from agent_config import GATE_ID, READER_ID, TRADER_ID
 from agents.contracts import ADJUSTMENT_BOUND, SIDES, VECTORS, AgentReport, Request
 from agents.evidence import trust
 from torra.providers.rules.readings import number
 
 MANAGER_ID: Final = "research_manager"
 
-UNSCORED: Final = frozenset({MANAGER_ID, GATE_ID, TRADER_ID})
+UNSCORED: Final = frozenset({MANAGER_ID, READER_ID, GATE_ID, TRADER_ID})
 """Who reports and moves no score."""
 
 LESSON_R: Final = 1.0

@@ -4,7 +4,8 @@ It needs no key and no network, costs nothing, and gives the same answer to the 
 reads the values of a request, never its prose. It answers in the JSON of the reply's shape, so that
 the framework parses, bounds and checks it like any model's. `opinions` (analysts, researchers,
 scorer), `judging` (research manager), `caution` (gate) and `thesis` (trader) work out what a role
-says, from the table in `readings`.
+says, from the table in `readings`. In a swarm `regime_reading`, `experts` and `deciding` (judge)
+do.
 
 The answer is there when `submit` returns. A seat that it does not know fails with ModelUnavailable
 in the future, as a model would; missing evidence makes a role abstain.
@@ -20,8 +21,12 @@ from typing import Any, Final
 from agents.contracts import SIDES, Completion, Kind, ModelUnavailable, Request, immediate
 from agents.texts.lazy_text import later
 from torra.providers.rules.caution import gate
+from torra.providers.rules.deciding import judge
+from torra.providers.rules.expert_readings import EXPERT_TABLES
+from torra.providers.rules.experts import expert
 from torra.providers.rules.judging import arbiter
 from torra.providers.rules.opinions import analyst, researcher, scorer
+from torra.providers.rules.regime_reading import reader
 from torra.providers.rules.thesis import trader
 
 NAME: Final = "rules"
@@ -57,6 +62,10 @@ def _seat(kind: Kind) -> Callable[[Request], dict[str, Any]]:
     return SEATS[kind]
 
 
+def _analyst(request: Request) -> dict[str, Any]:
+    return expert(request) if request.role.id in EXPERT_TABLES else analyst(request)
+
+
 def _advocate(request: Request) -> dict[str, Any]:
     side = SIDES.get(request.role.id)
     if side is None:
@@ -65,8 +74,10 @@ def _advocate(request: Request) -> dict[str, Any]:
 
 
 SEATS: Final[Mapping[Kind, Callable[[Request], dict[str, Any]]]] = {
-    "analyst": analyst,
+    "analyst": _analyst,
     "researcher": _advocate,
+    "reader": reader,
+    "judge": judge,
     "arbiter": arbiter,
     "gate": gate,
     "trader": trader,

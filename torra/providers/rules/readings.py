@@ -51,7 +51,8 @@ class Reader:
 
     A negative weight fades: the lean counts against itself. Where the features are not shown, the
     score's own `component` stands for them. A `sparse` reader (an event) weighs nothing while its
-    lean is 0. agents.feature_words has the words for what is read.
+    lean is 0. agents.sayings has the words for what is read; a row whose features a user named
+    brings its `own`.
     """
 
     vector: str
@@ -62,6 +63,7 @@ class Reader:
     component: str = ""
     sparse: bool = False
     words: bool = False
+    own: Saying | None = None
 
     def read(self, features: Mapping[str, Feature], regime: TrendStrength) -> Reading | None:
         """Return what this row says, or None when it has nothing to go on."""
@@ -76,8 +78,8 @@ class Reader:
         if self.sparse and lean == 0.0:
             return None
         if weight < 0.0:
-            return Reading(reads, values, -lean, -weight, fades=True)
-        return Reading(reads, values, lean, weight)
+            return Reading(reads, values, -lean, -weight, fades=True, own=self.own)
+        return Reading(reads, values, lean, weight, own=self.own)
 
     def _seen(
         self, features: Mapping[str, Feature]
@@ -111,6 +113,7 @@ class Reading(NamedTuple):
     lean: float
     weight: float
     fades: bool = False
+    own: Saying | None = None
 
     @property
     def side(self) -> int:
@@ -123,9 +126,14 @@ class Reading(NamedTuple):
         return self.reads[1] if self.reads[0] == CLOSE else self.reads[0]
 
     @property
+    def told(self) -> Saying:
+        """The words for what it read, clear or not; KeyError for what is never said."""
+        return self.own or SAYINGS[self.reads]
+
+    @property
     def saying(self) -> Saying | None:
         """The words for it; None for what is counted and not said."""
-        found = SAYINGS.get(self.reads)
+        found = self.own or SAYINGS.get(self.reads)
         return found if found is not None and found.fits(self.values, fades=self.fades) else None
 
 
@@ -171,6 +179,15 @@ def common_readings(
         # One assignment: another thread sees the old pair or the new one, never half of each.
         _last[0] = seen, found
     return found
+
+
+def mean_lean(found: Iterable[Reading]) -> float:
+    """Return the mean lean of readings by their weight, 0 without any."""
+    lean = weight = 0.0
+    for one in found:
+        lean += one.weight * one.lean
+        weight += one.weight
+    return lean / weight if weight else 0.0
 
 
 def ramp(value: float, start: float, end: float) -> float:

@@ -87,9 +87,9 @@ class Then:
         since = told["records_since"]
         return Records(float(told["ath_price"]), float(told["low_price"]), since and parse(since))
 
-    def spreads(self, bars: BarView) -> SpreadView:
+    def spreads(self, bars: BarView, *, by_hour: bool = False) -> SpreadView:
         """Return the spreads that the tick saw, whatever is stored of them now."""
-        del bars
+        del bars, by_hour
         return spreads_then(self._record.get("spreads"))
 
     def daily_closes(self, as_of: datetime, span: timedelta) -> Closes:

@@ -1,0 +1,152 @@
+"""The evidence of the chart expert: channel, compression, tops, retracements, levels and patterns.
+
+    channel_slope_atr   slope of the straight line through 100 closes, in ATR a bar
+    channel_r2          how well it fits (R²)
+    channel_place       where the close stands between the parallels that hold all highs and lows:
+                        0 at the lower one, 1 at the upper
+    compression         range of 20 bars / range of 100
+    double_top_gap_atr  how far the two newest swing highs lie apart; double_bottom_gap_atr the lows
+    neckline_atr        (close - neckline) / ATR, of the double top or bottom or the head and
+                        shoulders that was found last
+    fib_nearest         which retracement of the newest leg is nearest to the close
+    fib_distance_atr    (close - that retracement) / ATR
+    level.1 .. level.8  prices that code computed, the nearest to the close first: the newest swings
+                        on each side, both lines of the channel, retracements, neckline, most traded
+                        price; of two within 0.1 ATR the nearer one
+    pattern.NAME        1 where torra.evidence.chart_patterns finds it, else 0
+    pattern_done        1 where one that was found is completed by the close, else 0
+
+Everything is None below 210 bars, and in a market that does not move all but the patterns. Pure;
+nothing raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from agents.contracts import PATTERNS
+from torra.evidence import chart_patterns
+from torra.evidence.chart_patterns import NECKED, Pattern
+from torra.evidence.expert_bars import ExpertBars, Numbers, most_traded
+from torra.market.structure import FIBONACCI, LEVEL_SWINGS
+
+CHANNEL_BARS: Final = 100
+NARROW_BARS: Final = 20
+"""Bars whose range is held against that of the channel's."""
+
+LEVELS: Final = 8
+MERGED_ATR: Final = 0.1
+"""A level this near to a nearer one adds nothing."""
+
+LEVEL_NAMES: Final = tuple(f"level.{number}" for number in range(1, LEVELS + 1))
+PATTERN_NAMES: Final = tuple(f"pattern.{name}" for name in PATTERNS)
+
+UNITS: Final = {
+    "channel_slope_atr": ("ATR a bar", 4),
+    "channel_r2": ("of 1", 4),
+    "channel_place": ("of 1", 4),
+    "compression": ("of 1", 4),
+    "double_top_gap_atr": ("ATR", 4),
+    "double_bottom_gap_atr": ("ATR", 4),
+    "neckline_atr": ("ATR", 4),
+    "fib_nearest": ("", 0),
+    "fib_distance_atr": ("ATR", 4),
+    **dict.fromkeys((*PATTERN_NAMES, "pattern_done"), ("", 0)),
+}
+"""Unit and decimals of each number that is no price, by name."""
+
+
+class Channel(NamedTuple):
+    """A line through the closes and its parallels at the deciding bar, in units of the price.
+
+    `r2` is None where the closes are all the same.
+    """
+
+    slope: float
+    r2: float | None
+    lower: float
+    upper: float
+
+
+def read(bars: ExpertBars | None, row: Mapping[str, float]) -> Numbers:
+    """Return the numbers of the block; `row` has the retracements of the newest leg."""
+    if bars is None:
+        return dict.fromkeys((*UNITS, *LEVEL_NAMES))
+    close = float(bars.close[-1])
+    channel, found = channel_of(bars), chart_patterns.find(bars)
+    neckline = _neckline(found)
+    retracements = {name: row[name] for name in FIBONACCI if np.isfinite(row[name])}
+    nearest = min(retracements, key=lambda name: abs(close - retracements[name]), default=None)
+    width = channel.upper - channel.lower
+    known: Numbers = {
+        "channel_slope_atr": bars.in_atr(channel.slope),
+        "channel_r2": channel.r2,
+        "channel_place": (close - channel.lower) / width if width > 0.0 else None,
+        "compression": _compression(bars),
+        "double_top_gap_atr": _gap(bars),
+        "double_bottom_gap_atr": _gap(bars.upside_down()),
+        "neckline_atr": bars.in_atr(None if neckline is None else close - neckline),
+        "fib_nearest": nearest,
+        "fib_distance_atr": bars.in_atr(None if nearest is None else close - retracements[nearest]),
+    }
+    computed = (channel.lower, channel.upper, *retracements.values(), neckline, most_traded(bars))
+    levels = _nearest_levels(bars, (price for price in computed if price is not None))
+    patterns = {f"pattern.{name}": float(name in found) for name in PATTERNS}
+    done = {"pattern_done": float(any(one.done for one in found.values()))}
+    return known | levels | patterns | done
+
+
+def channel_of(bars: ExpertBars) -> Channel:
+    """Return the channel of the newest bars."""
+    high, low, close = (a[-CHANNEL_BARS:] for a in (bars.high, bars.low, bars.close))
+    steps = np.arange(len(close)) - (len(close) - 1) / 2
+    away = close - close.mean()
+    slope = float(steps @ away / (steps @ steps))
+    line = close.mean() + slope * steps
+    left = float(((close - line) ** 2).sum())
+    # The mean of equal closes may be a hair off them, and the squares of the smallest prices are 0.
+    whole = float(away @ away) if close.max() > close.min() else 0.0
+    r2 = max(0.0, 1.0 - left / whole) if whole > 0.0 else None
+    end = float(line[-1])
+    return Channel(slope, r2, end - float((line - low).max()), end + float((high - line).max()))
+
+
+def _compression(bars: ExpertBars) -> float | None:
+    narrow, wide = (
+        float(bars.high[-count:].max() - bars.low[-count:].min())
+        for count in (NARROW_BARS, CHANNEL_BARS)
+    )
+    return narrow / wide if wide > 0.0 else None
+
+
+def _gap(bars: ExpertBars) -> float | None:
+    newest = bars.peaks()[-2:]
+    if len(newest) < 2:
+        return None
+    return bars.in_atr(abs(float(bars.high[newest[0]] - bars.high[newest[1]])))
+
+
+def _neckline(found: Mapping[str, Pattern]) -> float | None:
+    """Return the neckline of the pattern whose last swing is newest; None where two are."""
+    necked = [one for name, one in found.items() if name in NECKED]
+    last = max((one.last for one in necked), default=0)
+    newest = {one.line for one in necked if one.last == last}
+    return newest.pop() if len(newest) == 1 else None
+
+
+def _nearest_levels(bars: ExpertBars, computed: Iterable[float]) -> Numbers:
+    """Return the levels by name, those of the newest swings among them; None where there is none.
+
+    None of all in a market that does not move: there every price is the same one.
+    """
+    close, kept = float(bars.close[-1]), list[float]()
+    apart = bars.in_atr(1.0) and MERGED_ATR * bars.atr
+    swings = [*bars.high[bars.peaks()[-LEVEL_SWINGS:]]]
+    swings += [*bars.low[bars.upside_down().peaks()[-LEVEL_SWINGS:]]]
+    for price in sorted(map(float, (*swings, *computed)), key=lambda price: abs(price - close)):
+        if apart and all(abs(price - other) > apart for other in kept):
+            kept.append(price)
+    return dict(zip(LEVEL_NAMES, [*kept, *[None] * LEVELS][:LEVELS], strict=True))
