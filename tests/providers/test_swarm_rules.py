@@ -55,7 +55,7 @@ SHAPE_OF: Mapping[str, Shape] = {
     JUDGE_ID: "decision",
     "geometry": "geometry",
     **dict.fromkeys(("liquidity", "microstructure", "macro"), "finding"),
-}  # type: ignore[dict-item]
+}
 HEADS = {"Up": 1, "Down": -1, "No side": 0, "Long": 1, "Short": -1}
 NUMBER = re.compile(r"\d")
 DXY = "companion.dxy."
@@ -371,7 +371,7 @@ def test_a_mirrored_market_mirrors_every_answer_and_none_has_to_be_mended(market
 
 # --- what an expert reads -------------------------------------------------------------------------
 
-RAISES: dict[str, dict[str, tuple[Values, Values]]] = {
+RAISES: Mapping[str, Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]] = {
     "liquidity": {
         "a sweep": ({"liquidity.sweep_high": 1.0, "liquidity.sweep_age": 1.0},) * 2,
         "pools": ({"liquidity.pool_below_atr": 0.25},) * 2,
