@@ -28,7 +28,7 @@ FIRM: Final[Table] = {
             "a decline latches nothing",
             At(
                 "torra.tick.decision:_review",
-                replace("sentiment_rules.SIDES if veto else (declined,)", "()"),
+                replace("ruling.vetoes(side) or side == declined", "ruling.vetoes(side)"),
             ),
             "test_a_decline_takes_the_opening_away_and_latches_on_its_side",
         ),
