@@ -84,8 +84,7 @@ def look(
     spreads = edges.window.spreads(bars, by_hour=experts)
     news = edges.news(as_of) if edges.news else None
     events = edges.events(as_of, now) if edges.events else None
-    closes = partial(edges.window.daily_closes, as_of)
-    outside = edges.outside(as_of, closes) if edges.outside else None
+    outside = _outside(edges, as_of)
     if edges.companions is not None:
         outside = beside(outside, edges.companions.known(key.timeframe, as_of, bars))
     if flow is not None:
@@ -110,9 +109,10 @@ def look(
     )
     bundle = _with_stakes(bundle, row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
-    bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
-    standing = _standing(key, edges, bundle, as_of, float(row["close"]))
-    bundle = feature_bundle.with_standing(bundle, standing.numbers)
+    standing = _standing(key, edges, bundle.regime.name, float(row["close"]))
+    bundle = feature_bundle.with_standing(
+        feature_bundle.with_lessons(bundle, recalled.numbers), standing.numbers
+    )
     score = ath_calculator.score(
         float(row["close"]),
         records.high,
@@ -181,14 +181,18 @@ def _recalled(
     return recall.TOO_LATE if late else found
 
 
-def _standing(
-    key: TickKey, edges: Edges, bundle: Bundle, as_of: datetime, close: float
-) -> StandingTold:
+def _outside(edges: Edges, as_of: datetime) -> OutsideView | None:
+    """Return the outside numbers; None where the profile does not ask for any."""
+    if edges.outside is None:
+        return None
+    return edges.outside(as_of, partial(edges.window.daily_closes, as_of))
+
+
+def _standing(key: TickKey, edges: Edges, regime: str, close: float) -> StandingTold:
     """Return what the past of the seats came to in the regime of now."""
     if edges.standing is None:
         return told.NOTHING
-    asked = told.Asked(key.instance, key.timeframe, bundle.regime.name, as_of, close)
-    return edges.standing(asked)
+    return edges.standing(told.Asked(key.instance, key.timeframe, regime, key.close_time, close))
 
 
 def _flow(
