@@ -22,6 +22,7 @@ from torra.replay.arms import Arm
 from torra.replay.rerun.causes import cause
 from torra.replay.rerun.journal_replay import Comparison, replay
 from torra.replay.runner import Course, Voice, run_arm
+from torra.replay.shards import seen
 from torra.replay.shards.arm_standing import ArmPast, past_of
 from torra.replay.shards.checkpoints import Checkpoint
 
@@ -132,8 +133,8 @@ def arm_of(bars: int, checkpoint: Checkpoint | None = None) -> tuple[ArmSeen, li
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ArmPast, "__call__", noted)
         patch.setattr(past_calls, "LEAST", 2)
-        seen = run_arm(Course.of(history), arm, settings, voice, checkpoint=checkpoint, chunk=25)
-    return seen, told
+        found = run_arm(Course.of(history), arm, settings, voice, checkpoint=checkpoint, chunk=25)
+    return found, told
 
 
 class Interrupted(Exception):
@@ -145,7 +146,7 @@ def test_an_arm_learns_from_its_own_calls_and_goes_on_from_a_checkpoint(tmp_path
     assert sum(bool(one) for one in told) > 30
     assert {name.rpartition("_")[0] for name in told[-1].numbers} >= {"win_share", "judge_hit"}
     identity = {"program": "a test"}
-    cut, tick_seen = 0, runner.tick_seen
+    cut, tick_seen = 0, seen.tick_seen
 
     def stops(*args: Any) -> Any:
         nonlocal cut
