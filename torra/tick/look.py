@@ -106,9 +106,10 @@ def look(
     )
     bundle = _with_stakes(bundle, row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
-    bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
-    standing = _standing(key, edges, bundle, as_of, float(row["close"]))
-    bundle = feature_bundle.with_standing(bundle, standing.numbers)
+    standing = _standing(key, edges, bundle.regime.name, float(row["close"]))
+    bundle = feature_bundle.with_standing(
+        feature_bundle.with_lessons(bundle, recalled.numbers), standing.numbers
+    )
     score = ath_calculator.score(
         float(row["close"]),
         records.high,
@@ -189,14 +190,11 @@ def _recalled(
     return recall.TOO_LATE if late else found
 
 
-def _standing(
-    key: TickKey, edges: Edges, bundle: Bundle, as_of: datetime, close: float
-) -> StandingTold:
+def _standing(key: TickKey, edges: Edges, regime: str, close: float) -> StandingTold:
     """Return what the past of the seats came to in the regime of now."""
     if edges.standing is None:
         return told.NOTHING
-    asked = told.Asked(key.instance, key.timeframe, bundle.regime.name, as_of, close)
-    return edges.standing(asked)
+    return edges.standing(told.Asked(key.instance, key.timeframe, regime, key.close_time, close))
 
 
 def _flow(
