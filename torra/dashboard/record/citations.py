@@ -19,8 +19,10 @@ from agents.evidence import grounded
 from agents.feature_words import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER, TRADER
 from scoring_rubric import shown_features
+from torra.dashboard.record import swarm
 from torra.dashboard.record.rows import Chip, TranscriptEntry
 from torra.exhibits import figures
+from torra.tick import swarm_words
 from torra.tick.tick_record import (
     GATE,
     Cited,
@@ -100,6 +102,7 @@ def evidence(record: TickRecord) -> dict[str, Feature]:
             found[item.id] = Feature(item.id, item.value, item.unit or "")
     if any(report.is_gate for report in record.deliberation.reports):
         found |= _of_the_gate(record.deliberation)
+    found |= swarm.features(record.deliberation.swarm)
     return found | _of_the_trader(record.deliberation.consulted)
 
 
@@ -262,7 +265,9 @@ def _chip(item: Cited, features: Mapping[str, Feature], anchors: Anchors) -> Chi
 
 def _name(feature: str) -> str:
     """Return what people call a feature; empty where the table of words does not know it."""
-    return name_of(feature) if feature in FEATURES else ""
+    if feature in FEATURES:
+        return name_of(feature)
+    return swarm_words.BOARD_FEATURES.get(feature, "")
 
 
 def _row(chip: Chip, features: Mapping[str, Feature]) -> CitedRow:

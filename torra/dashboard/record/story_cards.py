@@ -13,7 +13,7 @@ from typing import Final
 from agents.contracts import WINNERS
 from torra.config import SymbolSpec
 from torra.dashboard.record import thesis
-from torra.dashboard.record.agreement import left_of
+from torra.dashboard.record.agreement import budget_of, left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
@@ -199,7 +199,7 @@ def _on(report: ReportRecord, towards: float, shown: Sequence[str]) -> str:
     """Return an agent that disagrees, and the score on which it does so most."""
     name = figures.title(report.author.removesuffix("_researcher"))
     if report.winner and not WINNERS.get(report.winner, 1):
-        return f"{name} (names neither)"
+        return f"{name} ({'names neither' if report.win_share is None else 'takes no side'})"
     if name in shown:
         return name
     worst = min(
@@ -223,11 +223,14 @@ def _size(record: ShownTick) -> Fact:
         )
     agreed, gate = _agreed(record), record.gate.multiplier
     sure = 1.0 if agreed is None or record.deliberation.in_shadow else agreed.conviction
-    left = left_of(gate, sure)
+    budget = budget_of(record)
+    left = left_of(gate, sure, budget)
     if left is None or sure is None or left >= 1.0:
         return Fact("Size", f"{figures.plain(opening.lots, 2)} lots")
+    regime = "" if budget is None else f", budget {_percent(budget)}"
     more = (
-        f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, sure {_percent(sure)}"
+        f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, "
+        f"sure {_percent(sure)}{regime}"
     )
     return Fact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
 
@@ -244,11 +247,14 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
         return None
     found = levels(side, record.close, record.atr, spec)
     agreed = None if record.deliberation.in_shadow else _agreed(record)
-    left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction)
+    budget = budget_of(record)
+    left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction, budget)
     if not isinstance(found, Levels) or left is None:
         return None
     sure = "" if agreed is None or agreed.conviction is None else _percent(agreed.conviction)
-    why = f" (gate {_percent(record.gate.multiplier or 0.0)}, sure {sure})" if sure else ""
+    regime = "" if budget is None else f", budget {_percent(budget)}"
+    gate = _percent(record.gate.multiplier or 0.0)
+    why = f" (gate {gate}, sure {sure}{regime})" if sure else ""
     lots = smallest(spec)
     takes = (
         ("would lose {} at its stop", worth(abs(found.entry - found.stop), lots, spec)),

@@ -100,11 +100,14 @@ def judged(said: ReportRecord) -> Judged | None:
 
 
 def objection(deliberation: DebateRecord, side: str) -> str:
-    """Return how a manager objects to a side; "" where it names that side, or nobody judged."""
+    """Return how a manager or a judge objects to a side; "" where it names that side."""
     manager = deliberation.manager
-    named = WINNERS.get(manager.winner or "") if manager else None
+    decides = manager or deliberation.judge
+    named = WINNERS.get(decides.winner or "") if decides else None
     if named is None or side not in SIGNS or named == SIGNS[side]:
         return ""
+    if manager is None:
+        return f"the judge takes {'the other side' if named else 'no side'}"
     return f"the manager names {'the other side' if named else 'neither'}"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agents.contracts import WINNERS
 from agents.feature_words import name_of
 from agents.sayings import SAYINGS
 from torra.dashboard.record import agreement, arithmetic
@@ -78,6 +79,8 @@ def case(record: TickRecord, side: str) -> Case:
         *spoken[:places], *gate, *spoken[places:], *_disagreements(record),
         *_parts(record, -towards),
     )  # fmt: skip
+    if (judge := record.deliberation.judge) and WINNERS.get(judge.winner or "", 0) == towards:
+        champion = judge
     refuting = [shortened(text, 160) for text in agreement.falsifiers(champion)]
     heard, parts = list(_agents(record, towards)), list(_parts(record, towards))
     # Where the agents lean against it, L1 is who wants it.
@@ -192,8 +195,9 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
 
 
 def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
-    """Yield that the manager does not name a side, which lowers the conviction in it."""
-    named, judge = objection(record.deliberation, side), record.deliberation.manager
+    """Yield that manager or judge does not name a side, which lowers the conviction in it."""
+    spoken = record.deliberation
+    named, judge = objection(spoken, side), spoken.manager or spoken.judge
     if named and judge is not None and not record.deliberation.in_shadow:
         said = first_sentence(judge.said or "", LONGEST - len(named))
         text = (

@@ -40,7 +40,7 @@ from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.providers.registry import Provider
-from torra.tick import thesis_words
+from torra.tick import swarm_words, thesis_words
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
@@ -257,6 +257,7 @@ def _tick(
         "failures": _failures(stored),
         "flags": [*outcome.record["flags"], *said.get("flags", [])],
         **({"consulted": said["consulted"]} if said.get("consulted") else {}),
+        "swarm": swarm_words.rows(DebateRecord.read(said)),
         "firm": thesis_words.rows(
             DebateRecord.read(said),
             outcome.record["flags"],
@@ -512,6 +513,7 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
     }
     if told := _convictions(record):
         rows["conviction"] = told
+    rows |= record.get("swarm", {})
     rows |= record.get("firm", {})
     if degraded := [flag for flag in record["flags"] if flag.startswith("degraded:")]:
         rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"
