@@ -25,9 +25,9 @@ from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.record.story_cards import who
 from torra.dashboard.record.thesis import objection
 from torra.dashboard.screens import watched
-from torra.dashboard.trade import why
-from torra.tick import swarm_words
+from torra.dashboard.trade import journal, why
 from torra.tick.tick_record import TickRecord
+from torra.tick.words import swarm_words
 
 SCRIPT = MARKUP["script"]
 ENDS = "the last low, in the next 12 bars"
@@ -336,3 +336,34 @@ def test_a_swarm_of_any_record_raises_nothing() -> None:
         arithmetic.failed_checks(record)
         citations.evidence(record)
         swarm_words.rows(record.deliberation)
+
+
+def test_a_gate_that_was_not_needed_is_told_as_no_failure(tmp_path: Path) -> None:
+    agents = {**swarm_ticks.SWARM["agents"], "gate_call": "openings"}
+    nothing_opens = {"thresholds": {"buy": 0.95, "sell": 0.95}, "agents": agents}
+    pages = swarm_ticks.lived(tmp_path, profile={**swarm_ticks.SWARM, **nothing_opens})
+    text = Page(pages.text(swarm_ticks.TICK)).text
+    assert "Not asked: no need: nothing can open here, and the gate's rules stand" in text
+    assert "was not asked, as nothing can open; the rules stand" in text
+    assert "Risk gate: no need: nothing can open here" in text
+    assert "did not answer" not in text
+    assert "no call was made" not in text
+
+
+def test_an_approval_tells_what_the_swarm_came_to(pages: Pages) -> None:
+    (row,) = pages.database.proposals(limit=5)
+    page = Page(pages.text(f"/approvals/{row['sid']}"))
+    check_structure(page)
+    for words in (
+        "A range: 70 % of a size", "the judge: long, at a chance of 48 %, worth +0.40 R",
+        "no spreads, ticks or order book of this symbol are known", "× budget)",
+        ENDS,
+    ):  # fmt: skip
+        assert words in page.text, words
+
+
+def test_a_trade_tells_what_the_regime_left_of_its_size() -> None:
+    (made,) = journal._budget(ShownTick.read(swarm_ticks.record()))
+    assert (made.name, made.word) == ("Budget", "× 0.70")
+    assert made.more == "a range left 70 % of the size"
+    assert list(journal._budget(ShownTick.read(firm_ticks.record()))) == []

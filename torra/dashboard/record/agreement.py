@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Required, TypedDict
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST
+from agent_framework import NOTHING_OPENS
 from agents.contracts import ORDINALS, VECTORS
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
@@ -40,6 +41,7 @@ UNASKED: Final = {
     "quorum": "no quorum: too few analysts reported for a debate to rest on",
     "budget": "no money: the budget of the hour left none for it",
     "deadline": "no time: the deadline of the tick left none for it",
+    NOTHING_OPENS: "no need: nothing can open here, and the gate's rules stand",
 }
 """Why an agent that could have been asked was not (Deliberation.unasked)."""
 

@@ -22,7 +22,6 @@ from scoring_rubric import shown_features
 from torra.dashboard.record import swarm
 from torra.dashboard.record.rows import Chip, TranscriptEntry
 from torra.exhibits import figures
-from torra.tick import swarm_words
 from torra.tick.tick_record import (
     GATE,
     Cited,
@@ -31,6 +30,7 @@ from torra.tick.tick_record import (
     ReportRecord,
     TickRecord,
 )
+from torra.tick.words import swarm_words
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""

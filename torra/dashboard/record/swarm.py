@@ -20,7 +20,6 @@ from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH, MINUS, Cell, Mark, cell
-from torra.tick import swarm_words
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import (
     BoardTold,
@@ -33,6 +32,7 @@ from torra.tick.tick_record import (
     TickRecord,
     WorthTold,
 )
+from torra.tick.words import swarm_words
 
 LONGEST: Final = 300
 """Most characters of a claim, a counter or an end."""
@@ -186,12 +186,15 @@ def shown(record: TickRecord) -> SwarmShown | None:
 
 
 def brief(record: TickRecord) -> str:
-    """Return a swarm in one line: regime, whom it trusted, what conflicted, what was decided."""
+    """Return a swarm in one line: regime, whom it trusted, what conflicted, what was decided.
+
+    "" of another desk, and where no expert was heard.
+    """
     spoken = record.deliberation
     told = spoken.swarm
     if told is None or not told.board.stands:
         return ""
-    parts = [*_brief_market(told), *_brief_conflict(told), _brief_judge(spoken)]
+    parts = [*_brief_market(told), *_brief_conflict(told), _brief_judge(spoken, told)]
     return " · ".join(figures.clean(part, 160) for part in parts if part)
 
 
@@ -214,10 +217,16 @@ def features(told: SwarmTold | None) -> dict[str, Feature]:
     return boards.as_features(found, "")
 
 
+def why_abstained(said: ReportRecord) -> str:
+    """Return why an agent abstained, for a trader: what an expert lacks, else its own reason."""
+    lacks = LACKS.get(said.author) if LACKING.match(said.reason or "") else ""
+    return lacks or surroundings.plain_reason(said.reason)
+
+
 def finds(said: ReportRecord) -> list[tuple[str, str]]:
     """Return what only a swarm's seats say, each with its label; [] of another's report."""
     levels = ", ".join(swarm_words.feature(name) for name in said.levels)
-    side = swarm_words.LEANS.get(said.winner or "", "no side")
+    chance, side = swarm_words.percent(said.win_share), swarm_words.LEANS.get(said.winner or "")
     told = (
         ("Reads", swarm_words.market(said.regime)),
         ("Leaves of a size", swarm_words.percent(said.budget)),
@@ -225,10 +234,7 @@ def finds(said: ReportRecord) -> list[tuple[str, str]]:
         ("Finds odd", figures.title(said.anomaly or "")),
         ("Sees", figures.title(said.pattern or "")),
         ("Levels", levels),
-        (
-            "Chance that it gives",
-            "" if said.win_share is None else f"{swarm_words.percent(said.win_share)}, {side}",
-        ),
+        ("Chance that it gives", f"{chance}, {side or 'no side'}" if chance else ""),
         ("Against itself", said.counter or ""),
         ("Asks", "to end the open position" if said.close else ""),
     )
@@ -348,10 +354,8 @@ def _silence(said: ReportRecord, spoken: DebateRecord, name: str) -> Mark:
 
 
 def _why_silent(said: ReportRecord, spoken: DebateRecord, name: str) -> str:
-    if said.abstained and LACKING.match(said.reason or ""):
-        return LACKS.get(name, "") or surroundings.plain_reason(said.reason)
     if said.abstained:
-        return surroundings.plain_reason(said.reason)
+        return why_abstained(said)
     return figures.clean(spoken.failures.get(name) or spoken.unasked.get(name), 120)
 
 
@@ -499,7 +503,7 @@ def _brief_conflict(told: SwarmTold) -> Iterable[str]:
     yield swarm_words.against(one) if one else "no conflict"
 
 
-def _brief_judge(spoken: DebateRecord) -> str:
+def _brief_judge(spoken: DebateRecord, told: SwarmTold) -> str:
     said = spoken.judge
     if said is None:
         return "no judge was heard"
@@ -507,7 +511,9 @@ def _brief_judge(spoken: DebateRecord) -> str:
     if side is None:
         return "the judge takes no side"
     chance = swarm_words.percent(said.win_share)
-    return f"the judge: {side}{f', at a chance of {chance}' if chance else ''}"
+    value = told.judgement.value_r if told.judgement else None
+    worth = "" if value is None else f", worth {figures.signed(value, 2)} R"
+    return f"the judge: {side}{f', at a chance of {chance}' if chance else ''}{worth}"
 
 
 # --- words ----------------------------------------------------------------------------------------

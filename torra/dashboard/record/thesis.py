@@ -16,7 +16,7 @@ from agents.contracts import WINNERS
 from torra.dashboard.record.shown import NOT_COUNTED, EscalationTold
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.tick import sentence, thesis_words
+from torra.tick import sentence
 from torra.tick.tick_record import (
     UNFORESEEN,
     ConsultedRecord,
@@ -24,6 +24,7 @@ from torra.tick.tick_record import (
     ReportRecord,
     TickRecord,
 )
+from torra.tick.words import thesis_words
 
 State = Literal["written", "declined", "none", "unforeseen", "shadow", "shadow declined"]
 

@@ -25,7 +25,6 @@ from torra.dashboard.record import (
     agreement,
     arithmetic,
     citations,
-    surroundings,
     swarm,
     thesis,
 )
@@ -418,7 +417,9 @@ def _state(
 
 def _why_silent(said: ReportRecord, calls: Sequence[StoredCall], failure: str, state: str) -> str:
     if said or state in SPOKE:
-        return surroundings.plain_reason(said.reason) if said.abstained else ""
+        return swarm.why_abstained(said) if said.abstained else ""
+    if state == "not asked" and failure in agreement.UNASKED:
+        return agreement.UNASKED[failure]
     last = calls[-1] if calls else StoredCall()
     told = [failure or last.status, last.detail]
     words = [figures.clean(word, 300) for word in told if word]

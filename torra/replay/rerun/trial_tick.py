@@ -40,7 +40,6 @@ from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.providers.registry import Provider
-from torra.tick import swarm_words, thesis_words
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
@@ -55,6 +54,7 @@ from torra.tick.tick_record import (
     StoredCall,
     TickRecord,
 )
+from torra.tick.words import swarm_words, thesis_words
 from torra.time_limit import SHARE_SECONDS
 from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
