@@ -289,9 +289,11 @@ def test_the_transcript_tells_what_each_seat_found(pages: Pages) -> None:
 
 
 def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
-    rows = swarm_words.rows(stored().deliberation)
+    rows = swarm_words.rows(stored().deliberation, "BUY")
+    assert rows["size"] == "x 0.14 = gate 0.42 x conviction 0.47 x budget 0.70"
     assert rows["budget"] == "70 % of an opening's size"
     assert rows["trust"].startswith("liquidity 1.00, microstructure 0.64")
+    assert rows["geometry"].startswith("short -0.150, sure 1.00, counts 0.32: The geometry")
     assert rows["board"] == "long; liquidity is the surest"
     assert rows["conflict"] == (
         "liquidity (long) against chart geometry (short); would settle it: "

@@ -257,7 +257,8 @@ def _tick(
         "failures": _failures(stored),
         "flags": [*outcome.record["flags"], *said.get("flags", [])],
         **({"consulted": said["consulted"]} if said.get("consulted") else {}),
-        "swarm": swarm_words.rows(DebateRecord.read(said)),
+        **({"swarm": said["swarm"]} if said.get("swarm") else {}),
+        "swarm_told": swarm_words.rows(DebateRecord.read(said), outcome.record["verdict"]),
         "firm": thesis_words.rows(
             DebateRecord.read(said),
             outcome.record["flags"],
@@ -513,7 +514,7 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
     }
     if told := _convictions(record):
         rows["conviction"] = told
-    rows |= record.get("swarm", {})
+    rows |= record.get("swarm_told", {})
     rows |= record.get("firm", {})
     if degraded := [flag for flag in record["flags"] if flag.startswith("degraded:")]:
         rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"

@@ -43,6 +43,16 @@ MARKETS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What kind of market a regime is, in a sentence."""
 
+ROW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "liquidity": "liquidity",
+        "microstructure": "micro",
+        "macro": "macro",
+        "geometry": "geometry",
+    }
+)
+"""What the row of an expert is called in a terminal."""
+
 LEANS: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
 
 BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
@@ -179,26 +189,33 @@ def storm(told: SwarmTold) -> str:
     )
 
 
-def rows(spoken: DebateRecord) -> dict[str, str]:
-    """Return what a swarm came to, for a terminal, by the name of its row."""
+def rows(spoken: DebateRecord, verdict: str = "") -> dict[str, str]:
+    """Return what a swarm came to, for a terminal, by the name of its row.
+
+    `verdict` is the side of which the size is told, none of a HOLD.
+    """
     told = spoken.swarm
     if told is None:
         return {}
-    return {name: says for name, says in _rows(spoken, told) if says}
+    return {name: says for name, says in _rows(spoken, told, verdict) if says}
 
 
-def _rows(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
+def _rows(spoken: DebateRecord, told: SwarmTold, verdict: str) -> Iterator[tuple[str, str]]:
     yield "reader", reading(told.regime) if told.regime.code else ""
     left = budget(told.regime)
     yield "budget", "; ".join(part for part in (left, storm(told)) if part)
     yield "trust", ", ".join(f"{expert(name)} {weight:.2f}" for name, weight in trusted(told))
-    yield "experts", "; ".join(map(_stand, _heard(spoken)))
+    for one in _heard(spoken):
+        yield ROW_NAMES[one.author], _stand(one, told)
     if told.board.stands:
         yield "board", standing(told.board)
     for place, one in enumerate(told.board.conflicts, start=1):
         name = "conflict" if place == 1 else f"conflict {place}"
         yield name, f"{against(one)}; would settle it: {one.settle.says or 'not recorded'}"
     yield from _judge(spoken, told)
+    agreed = spoken.panel.agreement(verdict)
+    if agreed is not None and not spoken.in_shadow:
+        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told)
     if told.thin:
         yield "thin", "fewer than two experts spoke: conviction is 0.50 at most"
 
@@ -207,10 +224,15 @@ def _heard(spoken: DebateRecord) -> list[ReportRecord]:
     return [one for one in spoken.reports if one.agent_id in EXPERTS and not one.abstained]
 
 
-def _stand(one: ReportRecord) -> str:
+def _stand(one: ReportRecord, told: SwarmTold) -> str:
     odd = [word.replace("_", " ") for word in (one.anomaly, one.pattern) if word]
-    named = f" ({', '.join(odd)})" if odd else ""
-    return f"{expert(one.agent_id)}{named}: {one.said}"
+    named = f", sees {', '.join(odd)}" if odd else ""
+    stand = next((at for at in told.board.stands if at.agent == one.agent_id), None)
+    if stand is None or stand.stance is None:
+        return f"{one.said}{named}"
+    side, weight = LEANS.get(stand.side or "", "neither side"), told.trust.get(one.author)
+    counts = "" if weight is None else f", counts {weight:.2f}"
+    return f"{side} {stand.stance:+.3f}, sure {stand.trust or 0.0:.2f}{counts}{named}: {one.said}"
 
 
 def _judge(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
