@@ -47,7 +47,7 @@ from agents.contracts import EVENT_CLASSES, VECTORS, Feature
 from agents.evidence import COMPANIONS, OUTSIDE, POSITIONS
 from technical_calculator import COMPONENTS, INDICATORS, VectorEvidence, explain
 from torra.clock import duration, iso
-from torra.evidence import flow_readings, geometry_readings, liquidity_readings, micro_readings
+from torra.evidence import flow_readings, geometry_readings, liquidity_readings
 from torra.evidence.companion_readings import BLOCK as COMPANION
 from torra.evidence.companion_readings import kind_of_companion
 from torra.evidence.expert_bars import ExpertBars, Numbers
@@ -529,6 +529,16 @@ def _spreads(view: SpreadView, atr: float, price: Kind) -> Found:
     yield "spread.percentile", view.percentile, OSCILLATOR
 
 
+def _micro(view: SpreadView) -> Found:
+    hour = view.hour
+    percentile, jump, count = (
+        (None, None, None) if hour is None else (hour.percentile, hour.jump, float(hour.count))
+    )
+    yield "micro.spread_percentile", percentile, OSCILLATOR
+    yield "micro.spread_jump", jump, Kind("x", 2)
+    yield "micro.spread_count", count, Kind(BARS, 0)
+
+
 def _range_atr(bars: BarView | None, atr: float) -> float | None:
     """Return high less low of the newest bar in ATR; 0 in a market that does not move."""
     if bars is None:
@@ -562,9 +572,7 @@ def _of_experts(
         "liquidity": lambda: _expert(
             "liquidity", liquidity_readings.UNITS, liquidity_readings.read(bars(), known), price
         ),
-        "micro": lambda: _expert(
-            "micro", micro_readings.UNITS, micro_readings.read(spreads), price
-        ),
+        "micro": lambda: _micro(spreads),
         "geometry": lambda: _expert(
             "geometry", geometry_readings.UNITS, geometry_readings.read(bars(), row), price
         ),

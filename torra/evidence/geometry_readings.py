@@ -107,8 +107,9 @@ def channel_of(bars: ExpertBars) -> Channel:
     slope = float(steps @ away / (steps @ steps))
     line = close.mean() + slope * steps
     left = float(((close - line) ** 2).sum())
-    # Equal closes have no spread to explain; their mean may be a hair off them.
-    r2 = max(0.0, 1.0 - left / float(away @ away)) if close.max() > close.min() else None
+    # The mean of equal closes may be a hair off them, and the squares of the smallest prices are 0.
+    whole = float(away @ away) if close.max() > close.min() else 0.0
+    r2 = max(0.0, 1.0 - left / whole) if whole > 0.0 else None
     end = float(line[-1])
     return Channel(slope, r2, end - float((line - low).max()), end + float((high - line).max()))
 
