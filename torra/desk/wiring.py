@@ -28,6 +28,7 @@ from torra.chart import renderer, screenshot
 from torra.clock import SAMPLE_RATE, Clock, Scaled, System, iso, parse
 from torra.config import (
     ROOT,
+    Channel,
     DeskSettings,
     Instance,
     Profile,
@@ -182,7 +183,7 @@ def open_desk(
         check_routes(settings.instances, database)
         courier = Courier(
             database,
-            addressees(settings.instances, profiles),
+            addressees(settings.instances, profiles, settings.channels),
             partial(channels.open_bridges, folder, settings, dict(os.environ)),
             kill_switch,
             lambda: found[0].clock,
@@ -361,10 +362,16 @@ def check_routes(instances: Sequence[Instance], database: Database) -> None:
         )
 
 
-def addressees(instances: Iterable[Instance], profiles: Mapping[str, Profile]) -> list[Addressee]:
+def addressees(
+    instances: Iterable[Instance],
+    profiles: Mapping[str, Profile],
+    venues: Mapping[str, Channel],
+) -> list[Addressee]:
     """Return the instances as the courier knows them."""
     return [
-        Addressee(item, profiles[item.id], None if item.bridge == "paper" else item.channel)
+        Addressee(item, profiles[item.id], None)
+        if item.bridge == "paper"
+        else Addressee(item, profiles[item.id], item.channel, venues.get(item.channel))
         for item in instances
     ]
 

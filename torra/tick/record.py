@@ -40,6 +40,7 @@ from torra.tick.rules_version import RULES_VERSION
 from torra.tick.sentence import Finished, Order, sentence
 from torra.tick.tick_record import LEAN_AGAINST, UNFORESEEN
 from torra.verdict.risk_engine import Action, SignalDraft
+from torra.verdict.vetoed import sided
 
 RECORDED_PACKAGES: Final = ("torra", "numpy", "pandas", "pandas-ta-classic")
 """Libraries whose versions can change a score and are therefore stored with it."""
@@ -222,7 +223,8 @@ def finished(result: TickResult, profile: Profile) -> Finished:
         reason=result.action.reason,
         denied=[str(reason) for reason in result.action.denied],
         orders=orders,
-        vetoed=debated.counted.ruling.veto,
+        vetoed=debated.counted.ruling.vetoes(saved.verdict),
+        vetoed_for=sided(debated.counted.ruling, saved.verdict),
         against=LEAN_AGAINST in _flags(result),
         source=str(debated.deliberation.source_type),
         flags=debated.deliberation.flags,
@@ -410,6 +412,8 @@ def _gate(debated: TickDebate) -> dict[str, Any]:
             "multiplier": ruling.multiplier,
             "veto": ruling.veto,
             "reasons": list(ruling.reasons),
+            # Where it vetoes no side alone a record has not a letter of it.
+            **({"veto_sides": list(ruling.veto_sides)} if ruling.veto_sides else {}),
             "rule": {
                 "multiplier": rule.multiplier,
                 "veto": rule.veto,
