@@ -164,7 +164,15 @@ def test_a_judge_that_takes_no_side_has_no_value() -> None:
     assert judge is not None
     assert judge.side.word == "no side"
     assert judge.worth is None
-    assert judge.why == "It takes no side, so no trade of it is weighed."
+    assert judge.why == (
+        "It takes no side: there is no trade to weigh and nothing to prove wrong. What would "
+        "settle it: a close beyond the nearest level."
+    )
+    told_of = stored("held").deliberation
+    assert swarm.settling(told_of) == (
+        "a close beyond the nearest level", "would settle the conflict",
+    )  # fmt: skip
+    assert swarm.settling(stored().deliberation) is None
 
 
 def test_a_judge_that_gave_no_answer_is_told_as_such() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from agents.contracts import WINNERS
 from torra.config import SymbolSpec
-from torra.dashboard.record import thesis
+from torra.dashboard.record import swarm, thesis
 from torra.dashboard.record.agreement import budget_of, left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
@@ -101,8 +101,17 @@ def facts(
         _risk(record, spec, currency, proposed),
         _evidence(cited, shown),
         _cost(record),
-        Fact("Proved wrong by", _refuted(record, falsifiers)),
+        _refuting(record, falsifiers),
     ]
+
+
+def _refuting(record: ShownTick, falsifiers: Sequence[str]) -> Fact:
+    """Return what would prove it wrong; where a judge takes no side, what would settle it."""
+    found = _refuted(record, falsifiers)
+    settles = swarm.settling(record.deliberation) if found == DASH else None
+    if settles is None:
+        return Fact("Proved wrong by", found)
+    return Fact("Proved wrong by", *settles)
 
 
 def _refuted(record: ShownTick, falsifiers: Sequence[str]) -> str:

@@ -98,7 +98,7 @@ class ExpertShown:
     x: float | None
     r: float
     claim: str
-    odd: str
+    odd: tuple[str, ...]
     why: str
 
 
@@ -196,6 +196,20 @@ def brief(record: TickRecord) -> str:
         return ""
     parts = [*_brief_market(told), *_brief_conflict(told), _brief_judge(spoken, told)]
     return " · ".join(figures.clean(part, 160) for part in parts if part)
+
+
+def settling(spoken: DebateRecord) -> tuple[str, str] | None:
+    """Return what would settle a tick on which the judge takes no side, and why it is that.
+
+    None where a judge takes a side, or none was heard.
+    """
+    told, judge = spoken.swarm, spoken.judge
+    if told is None or judge is None or SIDES.get(judge.winner or ""):
+        return None
+    one = next(iter(told.board.conflicts), None)
+    if one is None:
+        return DASH, "the judge takes no side, and no two experts conflict"
+    return figures.clean(one.settle.says, 120) or DASH, "would settle the conflict"
 
 
 def features(told: SwarmTold | None) -> dict[str, Feature]:
@@ -343,7 +357,7 @@ def _expert(
         x=_x(stand.stance or 0.0, span) if stand else None,
         r=round(LEAST_DOT + (MOST_DOT - LEAST_DOT) * math.sqrt(max(0.0, min(1.0, counts))), 1),
         claim=figures.clean(said.said, LONGEST) if stand else "",
-        odd=", ".join(odd),
+        odd=tuple(figures.clean(word, 40) for word in odd),
         why="" if stand else _why_silent(said, spoken, name),
     )
 
@@ -441,10 +455,16 @@ def _judge(spoken: DebateRecord, told: SwarmTold) -> JudgeShown | None:
         counter=figures.clean(said.counter, LONGEST),
         ends=tuple(figures.clean(one, LONGEST) for one in said.falsifiers if one),
         close=said.close,
-        why="" if worth else "It takes no side, so no trade of it is weighed.",
+        why=_no_side(spoken) if not worth else "",
         unfalsified="unfalsified" in said.flags,
         worth=worth,
     )
+
+
+def _no_side(spoken: DebateRecord) -> str:
+    settles = settling(spoken)
+    more = f" What would settle it: {settles[0]}." if settles and settles[0] != DASH else ""
+    return f"It takes no side: there is no trade to weigh and nothing to prove wrong.{more}"
 
 
 def _silent_judge(spoken: DebateRecord) -> JudgeShown | None:
