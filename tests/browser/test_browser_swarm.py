@@ -1,4 +1,4 @@
-"""A swarm's tick in the browser: its board is drawn and readable, and the five answers are first."""
+"""A swarm's tick in the browser: its board is drawn, and the five answers stay first."""
 
 from __future__ import annotations
 
