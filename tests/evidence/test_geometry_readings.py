@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from tests.worlds.expert_paths import REACH, bars, path
+from torra.evidence import chart_patterns
+from torra.evidence.chart_patterns import Pattern
 from torra.evidence.expert_bars import ExpertBars
 from torra.evidence.geometry_readings import LEVEL_NAMES, UNITS, channel_of, read
 
@@ -73,6 +75,22 @@ def test_the_neckline_is_that_of_the_pattern_found() -> None:
     assert (beyond["pattern.double_top"], beyond["pattern_done"]) == (1.0, 1.0)
 
 
+def test_of_several_necklines_that_of_the_newest_pattern_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def neckline(**found: Pattern) -> float | None:
+        monkeypatch.setattr(chart_patterns, "find", lambda _: found)
+        value: float | None = told(bars([100.0] * 210))["neckline_atr"]
+        return value
+
+    older, newer = Pattern(98.0, 150, done=False), Pattern(101.0, 160, done=True)
+    assert neckline(double_top=older, double_bottom=newer) == -1.0
+    assert neckline(double_top=newer, head_shoulders=older) == -1.0
+    assert neckline(double_top=older, bull_flag=newer) == 2.0
+    assert neckline(double_top=older, double_bottom=newer._replace(last=150)) is None
+    assert neckline(bull_flag=newer) is None
+
+
 def test_the_nearest_retracement_and_the_way_from_it() -> None:
     made = bars(path(100.0, 110.0, 104.0), atr=2.0)
     found = told(made, fib_382=106.18, fib_500=105.0, fib_618=103.82)
@@ -93,6 +111,15 @@ def test_levels_are_computed_prices_nearest_first() -> None:
     computed = {*made.high, *made.low, channel.lower, channel.upper, 108.3}
     # the most traded price is the one that no bar has
     assert len({*found} - computed) <= 1
+
+
+def test_of_two_levels_as_far_that_to_which_price_has_moved_comes_first() -> None:
+    made = bars(path(100.0, 110.0, 104.0))
+    for one, way in ((made, 1), (made.upside_down(), -1)):
+        close = float(one.close[-1])
+        found = levels(told(one, fib_382=close + 0.01, fib_618=close - 0.01))
+        # the other lies within 0.1 ATR of it
+        assert found[0] == close + way * 0.01
 
 
 def test_of_two_levels_that_are_one_the_nearer_is_named() -> None:

@@ -246,7 +246,7 @@ def open_desk(
             at_start=partial(
                 _each,
                 events.take_over,
-                lambda: _prepare_lessons(found[0]),
+                lambda: _prepare_memory(found[0]),
                 host_files.start,
                 lambda: outlook_now().start(),
                 courier.start,
@@ -337,8 +337,13 @@ def _tell(courier: Courier, setup: InstanceSetup) -> None:
     courier.adopt(setup.instance.id, setup.profile)
 
 
-def _prepare_lessons(desk: Desk) -> None:
-    desk.lessons.prepare((one.profile, one.feed) for one in desk.setups.values())
+def _prepare_memory(desk: Desk) -> None:
+    setups = [*desk.setups.values()]
+    desk.lessons.prepare((one.profile, one.feed) for one in setups)
+    desk.past.prepare(
+        ((one.instance, one.profile, one.provider.name, one.feed) for one in setups),
+        desk.clock.now(),
+    )
 
 
 def _each(*steps: Callable[[], None]) -> None:

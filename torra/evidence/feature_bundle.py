@@ -400,6 +400,17 @@ def with_lessons(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
     return replace(bundle, features=features)
 
 
+def with_standing(bundle: Bundle, numbers: Mapping[str, float | None]) -> Bundle:
+    """Return the evidence with what its seats' past came to (torra.evaluation.standing).
+
+    The keys are the ids of the features after `standing.`; none adds none.
+    """
+    if not numbers or not isinstance(bundle.features, LazyFeatures):
+        return bundle
+    features = bundle.features.with_block("standing", lambda: _standing(numbers))
+    return replace(bundle, features=features)
+
+
 def with_stakes(bundle: Bundle, numbers: Mapping[str, Value]) -> Bundle:
     """Return the evidence with what an opening stakes (torra.verdict.order_levels.stakes)."""
     if not isinstance(bundle.features, LazyFeatures):
@@ -706,6 +717,11 @@ def _sources(news: NewsView, events: EventView, outside: OutsideView) -> Found:
 def _lessons(numbers: Mapping[str, Value]) -> Found:
     for name, kind in LESSONS.items():
         yield f"lessons.{name}", numbers.get(name), kind
+
+
+def _standing(numbers: Mapping[str, float | None]) -> Found:
+    for name, value in numbers.items():
+        yield f"standing.{name}", value, PART
 
 
 def _stakes(numbers: Mapping[str, Value]) -> Found:

@@ -31,6 +31,7 @@ from agents.contracts import PATTERNS
 from torra.evidence import chart_patterns
 from torra.evidence.chart_patterns import NECKED, Pattern
 from torra.evidence.expert_bars import ExpertBars, Numbers, most_traded
+from torra.market.regime import DISTANCE_DECIMALS
 from torra.market.structure import FIBONACCI, LEVEL_SWINGS
 
 CHANNEL_BARS: Final = 100
@@ -140,13 +141,21 @@ def _neckline(found: Mapping[str, Pattern]) -> float | None:
 def _nearest_levels(bars: ExpertBars, computed: Iterable[float]) -> Numbers:
     """Return the levels by name, those of the newest swings among them; None where there is none.
 
-    None of all in a market that does not move: there every price is the same one.
+    Of two that are as far, that to which price has moved comes first: so upside down the same ones
+    are kept. None of all in a market that does not move: there every price is the same one.
     """
     close, kept = float(bars.close[-1]), list[float]()
-    apart = bars.in_atr(1.0) and MERGED_ATR * bars.atr
+    if bars.in_atr(0.0) is None:
+        return dict.fromkeys(LEVEL_NAMES)
+    heading = close - float(bars.close[-1 - NARROW_BARS])
+
+    def order(price: float) -> tuple[float, bool]:
+        away = price - close
+        return round(abs(away) / bars.atr, DISTANCE_DECIMALS), away * heading < 0.0
+
     swings = [*bars.high[bars.peaks()[-LEVEL_SWINGS:]]]
     swings += [*bars.low[bars.upside_down().peaks()[-LEVEL_SWINGS:]]]
-    for price in sorted(map(float, (*swings, *computed)), key=lambda price: abs(price - close)):
-        if apart and all(abs(price - other) > apart for other in kept):
+    for price in sorted(map(float, (*swings, *computed)), key=order):
+        if all(abs(price - other) > MERGED_ATR * bars.atr for other in kept):
             kept.append(price)
     return dict(zip(LEVEL_NAMES, [*kept, *[None] * LEVELS][:LEVELS], strict=True))

@@ -26,6 +26,8 @@ from instance_database import Saved
 from scoring_rubric import FIRM_VERSION, RUBRIC_VERSION, SWARM_VERSION
 from torra.clock import iso, parse
 from torra.config import Instance, Profile
+from torra.evaluation.standing.told import NOTHING as NOTHING_TOLD
+from torra.evaluation.standing.told import StandingTold
 from torra.evidence.feature_bundle import Bundle
 from torra.evidence.news_digest import NewsItem, NewsStatus, NewsView, Weighted
 from torra.evidence.outside_readings import OutsideView, Seen
@@ -82,6 +84,7 @@ class TickInputs:
     spreads: SpreadView = NO_SPREADS
     outside: OutsideView | None = None
     lessons: Recalled = NOTHING
+    standing: StandingTold = NOTHING_TOLD
     together: Mapping[str, float] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
 
@@ -197,6 +200,7 @@ def build(result: TickResult, profile: Profile, provider: str) -> dict[str, Any]
         "outside": None if inputs.outside is None else told_outside(inputs.outside),
         # Where there are none a record has not a letter of it.
         **({"lessons": inputs.lessons.as_dict()} if inputs.lessons else {}),
+        **({"standing": inputs.standing.as_dict()} if inputs.standing else {}),
         **({"company": debated.company.as_dict()} if debated.company else {}),
         "skipped": None,
     }

@@ -649,6 +649,13 @@ class LessonsTold(RecordPart):
     flags: Words = ()
 
 
+class StandingNow(RecordPart):
+    """What was told of the seats' past (torra.evaluation.standing.told), by value."""
+
+    numbers: dict[str, Number] = {}
+    flags: Words = ()
+
+
 class CompanyTold(RecordPart):
     """What openings were foreseen by at a desk that asks a trader; no record of another has it."""
 
@@ -794,6 +801,7 @@ class TickRecord(DecisionRecord):
     spreads: SpreadsTold | None = None
     outside: Outside | None = None
     lessons: LessonsTold | None = None
+    standing: StandingNow | None = None
     company: CompanyTold | None = None
     together: Numbers = {}
     apart: Words = ()

@@ -174,6 +174,7 @@ def approval(sid: str) -> str:
         patterns=reading_patterns.on_approval(record, found.refused),
         thesis=thesis.shown(record, _escalation(row, record)),
         swarm=swarm.brief(record),
+        asked=row.first.asked_by,
         sums=proposals.sums(record, row.multiplier),
         chips=proposals.groups(record),
         currency=found.currency,
