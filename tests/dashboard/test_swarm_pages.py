@@ -286,8 +286,10 @@ def test_the_stages_of_a_swarm_are_named_while_they_run() -> None:
     shown = watched.follow(map(watched.DebateEvent.read, asked), ["regime_reader"], START)
     where = {one["name"]: one["where"] for one in shown["agents"]}
     assert where == {
-        "regime_reader": "experts and reader", "macro": "experts and reader", "judge": "judge",
-    }  # fmt: skip
+        "regime_reader": "experts and reader, at once",
+        "macro": "experts and reader, at once",
+        "judge": "judge",
+    }
 
 
 def test_the_transcript_tells_what_each_seat_found(pages: Pages) -> None:
@@ -316,6 +318,20 @@ def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
     assert "thin" in swarm_words.rows(stored("thin").deliberation)
     firm = TickRecord.read(firm_ticks.record())
     assert swarm_words.rows(firm.deliberation) == {}
+
+
+def test_an_expert_tells_how_often_it_was_right_where_a_tick_was_told() -> None:
+    known = {"numbers": {"liquidity_hit_share": 0.54, "geometry_hit_share": None}}
+    board = told(standing=known).board
+    assert board is not None
+    assert [one.past for one in board.experts[:2]] == ["right 54 % of the time in this regime", ""]
+
+
+def test_a_cheaper_desk_that_stands_in_keeps_the_regimes_budget_alone() -> None:
+    known = {"board": {}, "judgement": None, "trust": {}}
+    shown = told(deliberation=with_swarm(**known)["deliberation"])
+    assert (shown.board, shown.judge) == (None, None)
+    assert shown.regime.budget == "70 % of an opening's size"
 
 
 def test_a_tick_of_another_desk_has_no_swarm() -> None:

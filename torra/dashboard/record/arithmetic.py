@@ -7,6 +7,7 @@ record lacks is a dash with the reason; a check that lacks a number is left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Literal, TypedDict, cast
@@ -33,6 +34,7 @@ from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.sentence import number
 from torra.tick.tick_record import GATE, Composite, DebateRecord, ReportRecord, TickRecord
+from torra.tick.words import swarm_words
 
 TOLERANCE: Final = 1e-6
 """A recomputed step may differ from the stored one by this much."""
@@ -279,7 +281,7 @@ def _checks(record: TickRecord) -> Iterable[Check]:
         most = THIN_CONVICTION if told and told.thin else 1.0
         agreed = panel.measure(answers, failed, weights, judged, trusted, most)
         yield from agreement.checks(deliberation.panel, agreed)
-    yield from swarm.checks(deliberation)
+    yield from _swarm_checks(deliberation)
     for vector in VECTORS:
         name = figures.title(vector).lower()
         if debate is not None:
@@ -290,6 +292,25 @@ def _checks(record: TickRecord) -> Iterable[Check]:
             yield f"{step} of {name}", expected, kept
     yield "composite", _total(contributions(record).values()), record.composite
     yield "consensus", _total(shares(record).values()), record.consensus
+
+
+def _swarm_checks(spoken: DebateRecord) -> Iterable[Check]:
+    """Yield the sums of a swarm: their name, as recomputed, as stored."""
+    told = spoken.swarm
+    if told is None:
+        return
+    whole = [
+        (one.weight, one.trust, one.stance)
+        for one in told.board.stands
+        if one.weight is not None and one.trust is not None and one.stance is not None
+    ]
+    if whole and len(whole) == len(told.board.stands):
+        yield "lean of the board", math.fsum(w * k * s for w, k, s in whole), told.board.lean
+    if told.judgement is not None:
+        yield "expected value", swarm_words.value_of(told.judgement), told.judgement.value_r
+    budget, storm = told.regime.budget, told.storm
+    if budget is not None and storm:
+        yield "budget", min(budget, storm) / storm, told.budget
 
 
 def _judged(deliberation: DebateRecord) -> AgentReport | None:

@@ -9,13 +9,11 @@ large as its word counts; a conflict is a line between two of them. Words of mod
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agents.contracts import WINNERS, Evidence, Feature
-from agents.debate import board as boards
+from agents.contracts import WINNERS
 from torra.dashboard.record import surroundings
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.exhibits import figures
@@ -39,17 +37,6 @@ LONGEST: Final = 300
 
 NOBODY: Final = Mark("■", "no side", "flat")
 SIDES: Final[Mapping[str, int]] = WINNERS
-
-LACKING: Final = re.compile(r"no [a-z ]+ evidence\b")
-"""How an expert's reason begins that had none of the numbers that it needs (agents.evidence)."""
-
-LACKS: Final[Mapping[str, str]] = {
-    "liquidity": "too few bars to tell sweeps and volume",
-    "microstructure": "no spreads, ticks or order book of this symbol are known",
-    "macro": "no other markets, yields, positions or options are known",
-    "geometry": "too few bars to tell the shape of the chart",
-}
-"""What such an expert lacks, for a trader."""
 
 WIDTH: Final = 366.0
 NAME_WIDTH: Final = 104.0
@@ -99,6 +86,7 @@ class ExpertShown:
     r: float
     claim: str
     odd: tuple[str, ...]
+    past: str
     why: str
 
 
@@ -178,7 +166,7 @@ def shown(record: TickRecord) -> SwarmShown | None:
     seated = bool(told.board.stands or told.board.abstained)
     return SwarmShown(
         regime=_regime(spoken, told),
-        board=_board(spoken, told) if seated else None,
+        board=_board(record, told) if seated else None,
         judge=_judge(spoken, told) if seated else None,
         thin=told.thin,
         note=f"{NOT_COUNTED.capitalize()}." if spoken.in_shadow else "",
@@ -212,31 +200,6 @@ def settling(spoken: DebateRecord) -> tuple[str, str] | None:
     return figures.clean(one.settle.says, 120) or DASH, "would settle the conflict"
 
 
-def features(told: SwarmTold | None) -> dict[str, Feature]:
-    """Return the board as the judge was told it, for the check of what it cites."""
-    if told is None or not told.board.stands:
-        return {}
-    stands = tuple(
-        boards.Stand(str(one.agent), one.stance or 0.0, one.trust or 0.0, one.weight or 0.0)
-        for one in told.board.stands
-    )
-    found = boards.Board(
-        stands=stands,
-        lean=told.board.lean or 0.0,
-        agreed={SIDES.get(side, 0): ids for side, ids in told.board.agreed.items()},
-        conflicts=tuple(map(_as_conflict, told.board.conflicts)),
-        surest=told.board.surest or "",
-        note=told.board.note or "",
-    )
-    return boards.as_features(found, "")
-
-
-def why_abstained(said: ReportRecord) -> str:
-    """Return why an agent abstained, for a trader: what an expert lacks, else its own reason."""
-    lacks = LACKS.get(said.author) if LACKING.match(said.reason or "") else ""
-    return lacks or surroundings.plain_reason(said.reason)
-
-
 def finds(said: ReportRecord) -> list[tuple[str, str]]:
     """Return what only a swarm's seats say, each with its label; [] of another's report."""
     levels = ", ".join(swarm_words.feature(name) for name in said.levels)
@@ -262,25 +225,6 @@ def trusted(told: SwarmTold | None) -> dict[str, float]:
     return {name: weight for name, weight in told.trust.items() if weight is not None}
 
 
-def checks(spoken: DebateRecord) -> Iterable[tuple[str, float | None, float | None]]:
-    """Yield the sums of a swarm: their name, as recomputed, as stored."""
-    told = spoken.swarm
-    if told is None:
-        return
-    whole = [
-        (one.weight, one.trust, one.stance)
-        for one in told.board.stands
-        if one.weight is not None and one.trust is not None and one.stance is not None
-    ]
-    if whole and len(whole) == len(told.board.stands):
-        yield "lean of the board", math.fsum(w * k * s for w, k, s in whole), told.board.lean
-    if told.judgement is not None:
-        yield "expected value", swarm_words.value_of(told.judgement), told.judgement.value_r
-    budget, storm = told.regime.budget, told.storm
-    if budget is not None and storm:
-        yield "budget", min(budget, storm) / storm, told.budget
-
-
 # --- the regime -----------------------------------------------------------------------------------
 
 
@@ -301,14 +245,15 @@ def _regime(spoken: DebateRecord, told: SwarmTold) -> RegimeShown:
 # --- the board ------------------------------------------------------------------------------------
 
 
-def _board(spoken: DebateRecord, told: SwarmTold) -> BoardShown:
+def _board(record: TickRecord, told: SwarmTold) -> BoardShown:
+    spoken = record.deliberation
     board, reports = told.board, {one.author: one for one in spoken.reports}
     stands = {str(one.agent): one for one in board.stands}
     silent = [name for name in _asked(spoken) if name not in stands]
     order = [*sorted(stands, key=lambda name: -(stands[name].stance or 0.0)), *silent]
     span = _span(board)
     rows = tuple(
-        _expert(name, stands.get(name), reports.get(name), told, place, span, spoken)
+        _expert(name, stands.get(name), reports.get(name), told, place, span, record)
         for place, name in enumerate(order)
     )
     at = dict(zip(order, rows, strict=True))
@@ -341,8 +286,9 @@ def _expert(
     told: SwarmTold,
     place: int,
     span: float,
-    spoken: DebateRecord,
+    record: TickRecord,
 ) -> ExpertShown:
+    spoken = record.deliberation
     weight = told.trust.get(name, 1.0 if not told.trust else None)
     said, trust = report or ReportRecord(), stand.trust if stand else None
     counts = (weight or 0.0) * (trust or 0.0)
@@ -358,8 +304,16 @@ def _expert(
         r=round(LEAST_DOT + (MOST_DOT - LEAST_DOT) * math.sqrt(max(0.0, min(1.0, counts))), 1),
         claim=figures.clean(said.said, LONGEST) if stand else "",
         odd=tuple(figures.clean(word, 40) for word in odd),
+        past=_past(name, record),
         why="" if stand else _why_silent(said, spoken, name),
     )
+
+
+def _past(name: str, record: TickRecord) -> str:
+    """Return how often an expert was right in this regime before, where a tick was told."""
+    told = record.standing.numbers if record.standing else {}
+    share = swarm_words.percent(told.get(f"{name}_hit_share"))
+    return f"right {share} of the time in this regime" if share else ""
 
 
 def _silence(said: ReportRecord, spoken: DebateRecord, name: str) -> Mark:
@@ -369,7 +323,7 @@ def _silence(said: ReportRecord, spoken: DebateRecord, name: str) -> Mark:
 
 def _why_silent(said: ReportRecord, spoken: DebateRecord, name: str) -> str:
     if said.abstained:
-        return why_abstained(said)
+        return surroundings.plain_reason(said.reason)
     return figures.clean(spoken.failures.get(name) or spoken.unasked.get(name), 120)
 
 
@@ -549,12 +503,3 @@ def _title(name: str | None) -> str:
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}".replace(" -", f" {MINUS}")
-
-
-def _as_conflict(one: ConflictTold) -> boards.Conflict:
-    claims = {
-        name: tuple(Evidence(str(told.id), told.value or 0.0) for told in cites)
-        for name, cites in one.claims.items()
-    }
-    settle = boards.Settle(str(one.settle.feature or ""), str(one.settle.says or ""))
-    return boards.Conflict(str(one.long), str(one.short), one.strength or 0.0, claims, settle)

@@ -25,6 +25,7 @@ from torra.dashboard.record import (
     agreement,
     arithmetic,
     citations,
+    surroundings,
     swarm,
     thesis,
 )
@@ -417,7 +418,7 @@ def _state(
 
 def _why_silent(said: ReportRecord, calls: Sequence[StoredCall], failure: str, state: str) -> str:
     if said or state in SPOKE:
-        return swarm.why_abstained(said) if said.abstained else ""
+        return surroundings.plain_reason(said.reason) if said.abstained else ""
     if state == "not asked" and failure in agreement.UNASKED:
         return agreement.UNASKED[failure]
     last = calls[-1] if calls else StoredCall()

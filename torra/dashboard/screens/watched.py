@@ -38,7 +38,7 @@ STATES: Final[dict[State, Mark]] = {
 PHASES: Final = {
     "analysts": "analysts",
     "debate": "debate, round {}",
-    "experts": "experts and reader",
+    "experts": "experts and reader, at once",
     "judgement": "judge",
     "gate": "gate",
     "decision": "manager and gate",
