@@ -19,6 +19,7 @@ from torra.dashboard.record import (
     reading_patterns,
     summary,
     swarm,
+    vetoes,
     waterfall,
 )
 from torra.dashboard.record.shown import ShownTick
@@ -393,3 +394,17 @@ def test_a_trade_tells_what_the_regime_left_of_its_size() -> None:
     assert (made.name, made.word) == ("Budget", "× 0.70")
     assert made.more == "a range left 70 % of the size"
     assert list(journal._budget(ShownTick.read(firm_ticks.record()))) == []
+
+
+def test_a_veto_of_one_side_speaks_against_that_side_alone_and_cuts_no_size() -> None:
+    said = [point.text for point in why.case(stored("vetoed"), "BUY").why_not]
+    assert "Every BUY is vetoed: the judge's odds do not pay." in said
+    (size,) = [one for one in said if one.startswith("Size")]
+    assert "odds" not in size
+    assert not [p for p in why.case(stored("vetoed"), "SELL").why_not if p.who == "Veto"]
+
+
+def test_a_judge_that_holds_both_sides_is_named_as_why() -> None:
+    ruling = {"multiplier": 1.0, "veto": True, "reasons": ["JUDGE_HOLD"]}
+    held = stored("held", gate={**ruling, "rule": ruling})
+    assert vetoes.cause(held) == "JUDGE_HOLD, the judge takes no side"

@@ -34,7 +34,7 @@ from torra.verdict.position_size import notional, smallest, worth
 TRUE: Final = JUDGED[EQUAL][0]
 """Glyph of a citation that is as the evidence has it."""
 
-UNHEARD: Final = frozenset(("Bars", "Gate", "Disagreement"))
+UNHEARD: Final = frozenset(("Bars", "Gate", "Veto", "Disagreement"))
 """Who has points against a side without being one that was heard for or against it."""
 
 SIDES: Final = frozenset(("Bull", "Bear"))

@@ -22,6 +22,7 @@ from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import GATE, DebateRecord, PointRecord, ReportRecord, TickRecord
+from torra.verdict.vetoed import SIDED, sided
 
 BULLETS: Final = 3
 BARS: Final = "Bars"
@@ -72,7 +73,7 @@ def case(record: TickRecord, side: str) -> Case:
     champion = reports.get(RESEARCHERS.get(side, ""), ReportRecord())
     towards = TOWARDS.get(side, 0)
     spoken = list(_agents(record, -towards))
-    gate = [*_manager(record, side), *_gate(record)]
+    gate = [*_of_one_side(record, side), *_manager(record, side), *_gate(record)]
     # Places are left for manager and gate where they cut: that holds whatever the agents say.
     places = BULLETS - len(gate)
     against = (
@@ -208,10 +209,17 @@ def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
         yield SidePoint(short_name(judge.author), text)
 
 
+def _of_one_side(record: TickRecord, side: str) -> Iterator[SidePoint]:
+    """Yield that the judge or the risk officer vetoes openings of this side alone."""
+    words = [IN_WORDS.get(code, code) for code in sided(record.gate.in_force(), side)]
+    if words:
+        yield SidePoint("Veto", f"Every {side} is vetoed: {', '.join(words)}.")
+
+
 def _gate(record: TickRecord) -> Iterator[SidePoint]:
     """Yield what the gate takes off the size, and why."""
     gate, multiplier = record.gate, record.gate.multiplier
-    codes = [code for code in gate.reasons if code != "NONE"]
+    codes = [code for code in gate.reasons if code not in ("NONE", *SIDED)]
     if not codes or (multiplier is not None and multiplier >= NO_CUT and not gate.veto):
         return
     words = ", ".join(IN_WORDS.get(code, figures.clean(code, 60)) for code in codes)
