@@ -16,7 +16,9 @@ from tests.worlds.hostile_texts import MARKUP
 from torra.dashboard.record import (
     arithmetic,
     citations,
+    difference,
     reading_patterns,
+    reasoning,
     summary,
     swarm,
     vetoes,
@@ -408,3 +410,22 @@ def test_a_judge_that_holds_both_sides_is_named_as_why() -> None:
     ruling = {"multiplier": 1.0, "veto": True, "reasons": ["JUDGE_HOLD"]}
     held = stored("held", gate={**ruling, "rule": ruling})
     assert vetoes.cause(held) == "JUDGE_HOLD, the judge takes no side"
+
+
+def test_what_differs_from_the_tick_before_names_judge_budget_and_a_veto_of_one_side() -> None:
+    rows = {
+        row["name"]: (row["old"], row["new"])
+        for row in difference.changes(stored("vetoed"), stored("disputed"))["rows"]
+    }
+    assert rows["Veto of openings"] == ("no veto", "⊘ VETO of BUY")
+    assert rows["Budget of the regime"] == ("+0.300", "+0.700")
+    turned = difference.changes(stored("held"), stored())["rows"]
+    (side,) = [row for row in turned if row["name"] == "Judge's side"]
+    assert (side["old"], side["new"]) == ("▲ LONG", "■ no side")
+
+
+def test_the_gates_table_names_a_veto_of_one_side() -> None:
+    rows = [
+        row["veto"] for row in reasoning.gate_rows(ShownTick.read(swarm_ticks.record("vetoed")))
+    ]
+    assert "⊘ VETO of BUY" in (rows[0], rows[-1])

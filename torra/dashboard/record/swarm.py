@@ -260,7 +260,7 @@ def _board(record: TickRecord, told: SwarmTold) -> BoardShown:
     return BoardShown(
         experts=rows,
         conflicts=tuple(_conflict(one, at, reports) for one in board.conflicts),
-        side=_side(board.dominant),
+        side=side_of(board.dominant),
         surest=_title(board.surest) if board.surest else "",
         agreed=_agreed(board),
         axis=tuple((_x(value, span), _axis_word(value)) for value in (-span, 0.0, span)),
@@ -295,7 +295,7 @@ def _expert(
     odd = [figures.title(word) for word in (said.anomaly, said.pattern) if word]
     return ExpertShown(
         title=_title(name),
-        side=_side(stand.side) if stand else _silence(said, spoken, name),
+        side=side_of(stand.side) if stand else _silence(said, spoken, name),
         stance=cell(stand.stance if stand else None, 3, "it has no stance"),
         weight=figures.plain(weight, 2),
         trust=figures.plain(trust, 2),
@@ -359,7 +359,7 @@ def _claim(cited: Iterable[Cited], report: ReportRecord | None) -> str:
 def _agreed(board: BoardTold) -> str:
     """Return the facts that two experts of a side cite."""
     parts = [
-        f"{_side(side).text}: {', '.join(swarm_words.feature(name) for name in ids)}"
+        f"{side_of(side).text}: {', '.join(swarm_words.feature(name) for name in ids)}"
         for side, ids in board.agreed.items()
         if ids
     ]
@@ -403,7 +403,7 @@ def _judge(spoken: DebateRecord, told: SwarmTold) -> JudgeShown | None:
         return _silent_judge(spoken)
     worth = _worth(told.judgement) if told.judgement else None
     return JudgeShown(
-        side=_side(said.winner),
+        side=side_of(said.winner),
         confidence=figures.clean(said.confidence, 20),
         claim=figures.clean(said.said, LONGEST),
         counter=figures.clean(said.counter, LONGEST),
@@ -441,7 +441,7 @@ def _worth(told: WorthTold) -> WorthShown:
     if p is None or reward is None or cost is None or told.value_r is None:
         why = "What the trade stakes is not recorded, so nothing is vetoed by it."
         return WorthShown((), cell(None), "", chance, why, False)
-    side = _side(told.side)
+    side = side_of(told.side)
     terms = (
         ("Target reached", f"{p:.2f} × {reward:.2f} R", cell(p * reward, 2)),
         ("Stopped out", f"{1 - p:.2f} × 1 R", cell(p - 1.0, 2)),
@@ -493,7 +493,8 @@ def _brief_judge(spoken: DebateRecord, told: SwarmTold) -> str:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _side(name: str | None) -> Mark:
+def side_of(name: str | None) -> Mark:
+    """Return the mark of a side; that of none for anything else."""
     return figures.mark(name) if SIDES.get(name or "") else NOBODY
 
 

@@ -236,10 +236,18 @@ def ruling(name: str, told: Ruling, missing: str) -> RulingShown:
     return {
         "name": name,
         "multiplier": figures.plain(told.multiplier, 3),
-        "veto": figures.mark("VETO").text if told.veto else "no veto",
+        "veto": vetoed(told),
         "reasons": reasons,
         "note": figures.clean(told.detail, 600),
     }
+
+
+def vetoed(told: Ruling) -> str:
+    """Return which openings a ruling vetoes: all, those of one side, or none."""
+    if told.veto or not told.veto_sides:
+        return figures.mark("VETO").text if told.veto else "no veto"
+    sides = ", ".join(figures.clean(side, 8) for side in told.veto_sides)
+    return f"{figures.mark('VETO').text} of {sides}"
 
 
 def summed(numbers: Sequence[float | None]) -> float | None:
