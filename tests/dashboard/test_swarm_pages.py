@@ -231,6 +231,8 @@ def test_the_size_names_the_budget_where_it_counts(pages: Pages) -> None:
     page = Page(pages.text(swarm_ticks.TICK))
     assert "budget 70 %" in page.text
     assert "× budget 0.700" in page.text
+    assert "× 0.136" in page.text, "gate 0.417, conviction 0.467 and budget 0.700"
+    assert "14 % of what risk allows" in page.text
 
 
 def test_what_the_judge_cites_of_the_board_is_found_true() -> None:
@@ -331,7 +333,7 @@ def test_an_expert_tells_how_often_it_was_right_where_a_tick_was_told() -> None:
 
 
 def test_a_cheaper_desk_that_stands_in_keeps_the_regimes_budget_alone() -> None:
-    known = {"board": {}, "judgement": None, "trust": {}}
+    known: dict[str, Any] = {"board": {}, "judgement": None, "trust": {}}
     shown = told(deliberation=with_swarm(**known)["deliberation"])
     assert (shown.board, shown.judge) == (None, None)
     assert shown.regime.budget == "70 % of an opening's size"
