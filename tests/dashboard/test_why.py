@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.contracts import GateReason
+from agents.contracts import GateReason, OfficerReason
 from agents.feature_words import sides
 from agents.sayings import SAYINGS, mirrored
 from tests.worlds import desks
@@ -149,7 +149,7 @@ def test_the_gate_and_the_disagreements_speak_against() -> None:
     assert [one.who for one in told.why_not] == ["Bear", "Gate", "Disagreement"]
     no_cut = case(gate={"multiplier": 0.997, "reasons": ["DISAGREEMENT"]})
     assert no_cut.why_not == [], "no decimal of the size shows it"
-    assert set(IN_WORDS) == {*map(str, GateReason)} - {"NONE"}
+    assert set(IN_WORDS) == {*map(str, (*GateReason, *OfficerReason))} - {"NONE"}
     assert told.why_not[1].text == "Size × 0.50: volatility is high, OF_A_HOST."
     assert "key levels" in told.why_not[2].text
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from agent_config import LEANING_SHARE, OPPOSITION_COST
+from agent_config import LEANING_SHARE, OPPOSITION_COST, REGIME_BUDGET
 from agents.contracts import ADJUSTMENT_BOUND, BLEND_WEIGHT
 from agents.feature_words import FEATURES, label_of, meaning_of
 
@@ -214,6 +214,69 @@ FIRM: Final = (
     Entry("Horizon", "The time for which an agent's words are meant."),
 )
 
+_BUDGETS: Final = ", ".join(
+    f"{name.replace('_', ' ')} {share:.0%}" for name, share in REGIME_BUDGET.items()
+)
+
+SWARM: Final = (
+    Entry(
+        "Budget",
+        "How much of an opening's size the regime leaves.",
+        f"{_BUDGETS}; the reader can only lower it, also by naming another regime. Of "
+        "budget, volatility, panic and liquidations the smallest counts, not the product.",
+    ),
+    Entry(
+        "Weight of an expert",
+        "How much an expert's word counts beside the others in this regime, from 0.25 to 1.",
+        "By the length of the bars and by the regime. Whom the reader has go first counts 1, the "
+        "others 0.8 of what they did. It multiplies the focus in the analysts' average.",
+    ),
+    Entry(
+        "Board",
+        "Who of the experts stands where, side by side. Code makes it, no agent does.",
+        "Stance: Σ f a / Σ f of an expert, in ±0.30. Together: Σ weight × trust × stance. A larger "
+        "dot counts more; the dashed line is where they stand together.",
+    ),
+    Entry(
+        "Conflict",
+        "Two experts that clearly lean opposite ways, and what would settle it.",
+        "Both at least 0.05 from zero; strength is trust × trust × the distance between them. At "
+        "most three are kept.",
+    ),
+    Entry(
+        "Judge",
+        "Reads all experts and the board, takes a side or none, and argues against itself.",
+        "It may move a score by 0.15. It can lower the conviction and veto its own side, never "
+        "make an opening. One that cannot be proved wrong counts little.",
+    ),
+    Entry("Counter", "The best case against the judge's own side, by the judge itself."),
+    Entry(
+        "Expected value",
+        "What a trade of the judge's side brings on average, in R, if its chance is right.",
+        "chance × reward − (1 − chance) × 1 R − cost. The chance is the lower of what the judge "
+        "says and what came of it before. At 0 or below, openings of that side are vetoed.",
+    ),
+    Entry(
+        "Break-even",
+        "The chance of reaching the target from which a trade pays on average.",
+        "(1 + cost) / (1 + reward), all in R.",
+    ),
+    Entry(
+        "Sweep",
+        "A move beyond an earlier high or low that closes back inside: stops were taken there.",
+    ),
+    Entry("Pool", "Several highs or lows at nearly one price: many stops are likely to lie there."),
+    Entry("Value area", "Where most was traded lately; the most traded price is its middle."),
+    Entry("Channel", "Two parallel lines between which the price moved lately."),
+    Entry("Delta", "Ticks up less ticks down, as a share of both: who was in a hurry."),
+    Entry(
+        "Risk officer",
+        "Rules that make an opening smaller or stop one side in a panic, or where all are in.",
+        "MACRO_PANIC, LIQUIDATIONS, EXHAUSTION, CROWDED. A rule without a source is silent, which "
+        "is no fault.",
+    ),
+)
+
 ORDERS: Final = (
     Entry(
         "Gate",
@@ -397,6 +460,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Scores": SCORES,
     "Agents": AGENTS,
     "Manager and trader": FIRM,
+    "The swarm": SWARM,
     "Orders": ORDERS,
     "Checks of an approval": CHECKS,
     "How a trade stands": THESIS,

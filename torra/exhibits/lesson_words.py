@@ -16,7 +16,7 @@ from typing import Any, Final
 from torra.clock import duration, iso
 from torra.exhibits import figures
 from torra.lessons.lesson import Lesson, LessonFacts, Thesis, Words
-from torra.tick import thesis_words
+from torra.tick.words import thesis_words
 
 RULES: Final = "rules"
 """The author of words that no model wrote."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Required, TypedDict
 
 from agent_config import LEANING_SHARE, OPPOSITION_COST
+from agent_framework import NOTHING_OPENS
 from agents.contracts import ORDINALS, VECTORS
 from agents.debate.panel import DIRECTIONS, Agreement, Panel
 from torra.dashboard.record.rows import Ordinal, Stance, TranscriptVoice
@@ -40,6 +41,7 @@ UNASKED: Final = {
     "quorum": "no quorum: too few analysts reported for a debate to rest on",
     "budget": "no money: the budget of the hour left none for it",
     "deadline": "no time: the deadline of the tick left none for it",
+    NOTHING_OPENS: "no need: nothing can open here, and the gate's rules stand",
 }
 """Why an agent that could have been asked was not (Deliberation.unasked)."""
 
@@ -73,6 +75,7 @@ class SideShown(TypedDict):
     against: bool
     gate: str
     counted: str
+    budget: str
     size: str
 
 
@@ -205,7 +208,8 @@ def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[
         if found is None:
             continue
         kept = found.conviction if counted else 1.0
-        size = left_of(gate, kept)
+        budget = budget_of(record)
+        size = left_of(gate, kept, budget)
         rows.append(
             {
                 "side": figures.mark(side),
@@ -218,15 +222,29 @@ def sides(record: TickRecord, told: PanelTold, *, counted: bool = True) -> list[
                 "against": counted and found.leans_against,
                 "gate": figures.plain(gate, 3),
                 "counted": figures.plain(kept, 3),
+                "budget": "" if budget is None else figures.plain(budget, 3),
                 "size": figures.plain(size, 3),
             }
         )
     return rows
 
 
-def left_of(gate: float | None, conviction: float | None) -> float | None:
-    """Return the share of an opening's size that gate and conviction leave, None if not known."""
-    return None if gate is None or conviction is None else gate * conviction
+def left_of(
+    gate: float | None, conviction: float | None, budget: float | None = None
+) -> float | None:
+    """Return the share of an opening's size that gate, conviction and budget leave.
+
+    None if not known; the budget is a swarm's, None where there is none.
+    """
+    if gate is None or conviction is None:
+        return None
+    return gate * conviction * (1.0 if budget is None else budget)
+
+
+def budget_of(record: TickRecord) -> float | None:
+    """Return what the regime of a swarm leaves of a size; None elsewhere, and in shadow."""
+    told = record.deliberation.swarm
+    return None if told is None or record.deliberation.in_shadow else told.budget
 
 
 def stance(name: str, value: float | None, side: int = 0, *, of_old: bool = False) -> Stance:

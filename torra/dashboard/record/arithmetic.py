@@ -7,15 +7,17 @@ record lacks is a dash with the reason; a check that lacks a number is left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Literal, TypedDict, cast
 
-from agent_config import FOCUS_WEIGHT
+from agent_config import FOCUS_WEIGHT, THIN_CONVICTION
 from agents import evidence
 from agents.contracts import (
     ADJUSTMENT_BOUND,
     BLEND_WEIGHT,
+    OPINIONS,
     RESEARCHER_BOUND,
     SIDES,
     VECTORS,
@@ -25,19 +27,30 @@ from agents.contracts import (
 )
 from agents.debate import panel, synthesis
 from agents.registry import AGENTS
-from torra.dashboard.record import agreement, thesis
+from torra.dashboard.record import agreement, swarm, thesis
 from torra.dashboard.record.shown import NOT_COUNTED
 from torra.dashboard.record.summary import proposed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.sentence import number
 from torra.tick.tick_record import GATE, Composite, DebateRecord, ReportRecord, TickRecord
+from torra.tick.words import swarm_words
 
 TOLERANCE: Final = 1e-6
 """A recomputed step may differ from the stored one by this much."""
 
-ARBITERS: Final = frozenset(name for name, one in AGENTS.items() if one.role.kind == "arbiter")
-"""Seats that weigh the cases and move no score."""
+ARBITERS: Final = frozenset(
+    name for name, one in AGENTS.items() if one.role.kind in ("arbiter", "reader")
+)
+"""Seats that weigh the cases, or read the regime, and move no score."""
+
+JUDGES: Final = frozenset(
+    name for name, one in AGENTS.items() if one.role.kind in ("arbiter", "judge")
+)
+"""Seats whose word bounds the conviction."""
+
+JUDGE: Final = frozenset(name for name, one in AGENTS.items() if one.role.kind == "judge")
+"""Seats that add to the analysts' average what they say, times their trust."""
 
 NO_AGENT: Final = "no agent scored this vector"
 NO_DEBATE: Final = "no agent was heard"
@@ -93,15 +106,15 @@ def steps(record: TickRecord) -> list[Step]:
         *voices,
         _scores(
             "Analyst average",
-            "of those that scored it",
+            "of those that scored it, by focus and by what the regime lets each count"
+            if deliberation.swarm and deliberation.swarm.trust
+            else "of those that scored it",
             debated.analyst_avg,
             missing=silent,
         ),
         _scores(
             "Debate",
-            "average + (w k bull + w k bear) / 2, w by the manager"
-            if deliberation.manager
-            else "average + (k bull + k bear) / 2",
+            _debate_note(deliberation),
             debated.debate,
             missing=silent,
         ),
@@ -127,6 +140,14 @@ def steps(record: TickRecord) -> list[Step]:
         _numbers("Weight", "of the composite", record.weights),
         _scores("Contribution", "score × weight ÷ sum of the weights", contributions(record)),
     ]
+
+
+def _debate_note(deliberation: DebateRecord) -> str:
+    if deliberation.swarm is not None and deliberation.swarm.board.stands:
+        return "average + k judge"
+    if deliberation.manager:
+        return "average + (w k bull + w k bear) / 2, w by the manager"
+    return "average + (k bull + k bear) / 2"
 
 
 def records_line(record: TickRecord) -> str:
@@ -249,12 +270,18 @@ def _checks(record: TickRecord) -> Iterable[Check]:
     """Yield every step: its name, as recomputed, as stored."""
     deliberation = record.deliberation
     answers = _answers(deliberation)
-    debate = synthesis.synthesise(answers, thesis.weights(deliberation)) if answers else None
+    told, debate = deliberation.swarm, None
+    trusted = swarm.trusted(told)
+    if answers:
+        debate = synthesis.synthesise(answers, thesis.weights(deliberation), trusted)
     if debate is not None and deliberation.panel:
         # neither gate nor manager is a voice of the panel: a manager that failed lowers it apart
         failed = [name for name in deliberation.failures if name not in (GATE, *ARBITERS)]
-        agreed = panel.measure(answers, failed, vector_weights(record), _judged(deliberation))
+        weights, judged = vector_weights(record), _judged(deliberation)
+        most = THIN_CONVICTION if told and told.thin else 1.0
+        agreed = panel.measure(answers, failed, weights, judged, trusted, most)
         yield from agreement.checks(deliberation.panel, agreed)
+    yield from _swarm_checks(deliberation)
     for vector in VECTORS:
         name = figures.title(vector).lower()
         if debate is not None:
@@ -267,12 +294,31 @@ def _checks(record: TickRecord) -> Iterable[Check]:
     yield "consensus", _total(shares(record).values()), record.consensus
 
 
+def _swarm_checks(spoken: DebateRecord) -> Iterable[Check]:
+    """Yield the sums of a swarm: their name, as recomputed, as stored."""
+    told = spoken.swarm
+    if told is None:
+        return
+    whole = [
+        (one.weight, one.trust, one.stance)
+        for one in told.board.stands
+        if one.weight is not None and one.trust is not None and one.stance is not None
+    ]
+    if whole and len(whole) == len(told.board.stands):
+        yield "lean of the board", math.fsum(w * k * s for w, k, s in whole), told.board.lean
+    if told.judgement is not None:
+        yield "expected value", swarm_words.value_of(told.judgement), told.judgement.value_r
+    budget, storm = told.regime.budget, told.storm
+    if budget is not None and storm:
+        yield "budget", min(budget, storm) / storm, told.budget
+
+
 def _judged(deliberation: DebateRecord) -> AgentReport | None:
-    """Return a manager's report; UNJUDGED of one that failed, None where none was asked."""
-    told = deliberation.manager
+    """Return a manager's or a judge's report; UNJUDGED of one that failed, None without one."""
+    told = deliberation.manager or deliberation.judge
     report = None if told is None else as_report(told)
     if told is None or report is None:
-        failed = any(name in deliberation.failures for name in ARBITERS)
+        failed = any(name in deliberation.failures for name in JUDGES)
         return panel.UNJUDGED if failed else None
     winner = cast("Winner", told.winner if told.winner in WINNERS else "")
     return replace(report, winner=winner, weights=thesis.weights(deliberation))
@@ -300,9 +346,9 @@ def _answers(deliberation: DebateRecord) -> list[synthesis.Answer]:
     """Return the stored opinions with their roles; none when an author is not in the registry."""
     answers = []
     for told in deliberation.reports:
-        if told.author in ARBITERS:
-            continue
         report, seat = as_report(told), AGENTS.get(told.author)
+        if seat is not None and seat.role.kind not in OPINIONS:
+            continue
         if report is None or seat is None:
             # the agent of a host has no role here: a sum without it would look like a fault
             return []
@@ -313,17 +359,20 @@ def _answers(deliberation: DebateRecord) -> list[synthesis.Answer]:
 def _voices(deliberation: DebateRecord) -> list[Step]:
     """Return each agent's contribution to the debate, already times its trust."""
     rows, weighs = [], thesis.weights(deliberation)
+    counts = swarm.trusted(deliberation.swarm)
     for told in deliberation.reports:
         weight, name = trust(told), told.author
         if weight is None or told.is_gate or name in ARBITERS:
             continue
-        side = name in SIDES
+        side = name in SIDES or name in JUDGE
         bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
         scaled = {v: _scaled(told.adjustments.get(v), weight, bound) for v in VECTORS}
         note = f"k a, k {figures.plain(weight, 3)}, "
         note += f"a within ±{bound:.2f}" if side else f"f {_focus(name)}"
         if name in weighs:
             note += f", weight {weighs[name]:.2f}"
+        if name in counts:
+            note += f", counts {counts[name]:.2f}"
         rows.append(
             _scores(figures.title(name), note, scaled, "voiced", "not scored by this agent")
         )

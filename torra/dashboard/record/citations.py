@@ -14,7 +14,16 @@ from typing import Final, TypedDict
 
 from agent_config import GROUNDING_TOLERANCE
 from agents import risk_gate
-from agents.contracts import VECTORS, DebateContext, Evidence, Feature, GateRuling, Role
+from agents.contracts import (
+    VECTORS,
+    WINNERS,
+    DebateContext,
+    Evidence,
+    Feature,
+    GateRuling,
+    Role,
+)
+from agents.debate import board as boards
 from agents.evidence import grounded
 from agents.feature_words import FEATURES, meaning_of, name_of
 from agents.registry import AGENTS, SCORER, TRADER
@@ -24,11 +33,14 @@ from torra.exhibits import figures
 from torra.tick.tick_record import (
     GATE,
     Cited,
+    ConflictTold,
     ConsultedRecord,
     DebateRecord,
     ReportRecord,
+    SwarmTold,
     TickRecord,
 )
+from torra.tick.words import swarm_words
 
 TOLERANCE: Final = f"{GROUNDING_TOLERANCE:.0%}".replace("%", " %")
 """How far a citation may lie from the evidence, in words."""
@@ -100,6 +112,7 @@ def evidence(record: TickRecord) -> dict[str, Feature]:
             found[item.id] = Feature(item.id, item.value, item.unit or "")
     if any(report.is_gate for report in record.deliberation.reports):
         found |= _of_the_gate(record.deliberation)
+    found |= _of_the_board(record.deliberation.swarm)
     return found | _of_the_trader(record.deliberation.consulted)
 
 
@@ -242,6 +255,34 @@ def _of_the_gate(deliberation: DebateRecord) -> dict[str, Feature]:
     return found
 
 
+def _of_the_board(told: SwarmTold | None) -> dict[str, Feature]:
+    """Return the features by which a judge is told the board."""
+    if told is None or not told.board.stands:
+        return {}
+    stands = tuple(
+        boards.Stand(str(one.agent), one.stance or 0.0, one.trust or 0.0, one.weight or 0.0)
+        for one in told.board.stands
+    )
+    found = boards.Board(
+        stands=stands,
+        lean=told.board.lean or 0.0,
+        agreed={WINNERS.get(side, 0): ids for side, ids in told.board.agreed.items()},
+        conflicts=tuple(map(_as_conflict, told.board.conflicts)),
+        surest=told.board.surest or "",
+        note=told.board.note or "",
+    )
+    return boards.as_features(found, "")
+
+
+def _as_conflict(one: ConflictTold) -> boards.Conflict:
+    claims = {
+        name: tuple(Evidence(str(told.id), told.value or 0.0) for told in cites)
+        for name, cites in one.claims.items()
+    }
+    settle = boards.Settle(str(one.settle.feature or ""), str(one.settle.says or ""))
+    return boards.Conflict(str(one.long), str(one.short), one.strength or 0.0, claims, settle)
+
+
 def _chip(item: Cited, features: Mapping[str, Feature], anchors: Anchors) -> Chip:
     name = str(item.id)
     state = judge(name, item.value, features)
@@ -262,7 +303,9 @@ def _chip(item: Cited, features: Mapping[str, Feature], anchors: Anchors) -> Chi
 
 def _name(feature: str) -> str:
     """Return what people call a feature; empty where the table of words does not know it."""
-    return name_of(feature) if feature in FEATURES else ""
+    if feature in FEATURES:
+        return name_of(feature)
+    return swarm_words.BOARD_FEATURES.get(feature, "")
 
 
 def _row(chip: Chip, features: Mapping[str, Feature]) -> CitedRow:

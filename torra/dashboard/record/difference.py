@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypedDict
 
 from agents.contracts import VECTORS
+from torra.dashboard.record import agreement, swarm
+from torra.dashboard.record.transcript import vetoed
 from torra.exhibits import figures
 from torra.exhibits.figures import Cell, cell
 from torra.tick.tick_record import TickRecord
@@ -70,10 +72,18 @@ def _words(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
         old, new = getattr(before, name), getattr(record, name)
         if old != new:
             yield _row(title, "", figures.mark(old).text, figures.mark(new).text)
-    old, new = before.gate.veto, record.gate.veto
+    old, new = vetoed(before.gate), vetoed(record.gate)
     if old != new:
-        words = {True: figures.mark("VETO").text, False: "no veto"}
-        yield _row("Veto of openings", "", words[old], words[new])
+        yield _row("Veto of openings", "", old, new)
+    old, new = _decided(before), _decided(record)
+    if old != new and old and new:
+        yield _row("Judge's side", "", old, new)
+
+
+def _decided(record: TickRecord) -> str:
+    """Return the side that a judge takes; "" where none was heard."""
+    said = record.deliberation.judge
+    return "" if said is None else swarm.side_of(said.winner).text
 
 
 def _numbers(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
@@ -84,6 +94,9 @@ def _numbers(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:
         yield from _moved("L1", word, before.l1.get(vector), record.l1.get(vector))
         yield from _moved("Blended", word, before.final(vector), record.final(vector))
     yield from _moved("Multiplier in force", "", before.gate.multiplier, record.gate.multiplier)
+    old, new = agreement.budget_of(before), agreement.budget_of(record)
+    if old is not None and new is not None:
+        yield from _moved("Budget of the regime", "", old, new)
 
 
 def _agents(record: TickRecord, before: TickRecord) -> Iterable[ValueChange]:

@@ -43,7 +43,8 @@ LONGEST: Final = 70_000
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 READS: Final = {
     "research": ("analysts",),
-    "gate": ("analysts", "research"),
+    "judgement": ("experts",),
+    "gate": ("analysts", "research", "experts", "judgement"),
     "decision": ("analysts", "research"),
     "thesis": ("analysts", "research", "decision"),
 }

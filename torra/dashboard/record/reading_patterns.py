@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent_config import CONFIDENCE_WEIGHT, LEANING_SHARE, OPPOSITION_COST, EscalationSettings
+from agent_config import (
+    CONFIDENCE_WEIGHT,
+    JUDGE_ID,
+    LEANING_SHARE,
+    OPPOSITION_COST,
+    READER_ID,
+    EscalationSettings,
+)
 from agents.contracts import SIDES
 from torra.dashboard.record import arithmetic
 from torra.dashboard.record.agreement import OLD_NEUTRAL
@@ -41,7 +48,7 @@ JUDGED: Final = frozenset((DenyReason.GATE_VETO.value, DenyReason.TRADER_DECLINE
 FIRM_SEAT: Final = "research_manager"
 """Seat by which a desk is a firm, with a manager and a trader."""
 
-NO_ANALYST: Final = frozenset((*SIDES, FIRM_SEAT))
+NO_ANALYST: Final = frozenset((*SIDES, FIRM_SEAT, READER_ID, JUDGE_ID))
 """Agents that read the analysts' words, not a source of their own."""
 
 
@@ -49,8 +56,8 @@ NO_ANALYST: Final = frozenset((*SIDES, FIRM_SEAT))
 class Pattern:
     """A pattern: its name, what it likely means, what to do, and whether a record has it.
 
-    `firm` is said besides where a desk seats a manager and a trader. `who` names the agents that it
-    is about, on a tick that has it.
+    `firm` is said besides where a desk seats a manager and a trader, `swarm` where a judge sits.
+    `who` names the agents that it is about, on a tick that has it.
     """
 
     slug: str
@@ -59,6 +66,7 @@ class Pattern:
     do: str
     holds: Callable[[TickRecord], bool]
     firm: str = ""
+    swarm: str = ""
     who: str = ""
 
 
@@ -101,6 +109,11 @@ def is_firm(seats: Iterable[str]) -> bool:
     return FIRM_SEAT in seats
 
 
+def is_swarm(seats: Iterable[str]) -> bool:
+    """Return whether a desk of these seats has a judge."""
+    return JUDGE_ID in seats
+
+
 # --- the table ------------------------------------------------------------------------------------
 
 
@@ -124,6 +137,7 @@ def _of_the_agents() -> tuple[Pattern, ...]:
             "Read who disagrees on what, and what would prove each case wrong.",
             _split,
             "Read whose case the manager found stronger, and why.",
+            "Read the board: who conflicts, on which facts, and what would settle it.",
         ),
         Pattern(
             "abstained",
@@ -247,7 +261,7 @@ def _leans(record: TickRecord) -> dict[str, int]:
     return {
         name: (push > least) - (push < -least)
         for name, push in pushes.items()
-        if push is not None and name not in SIDES
+        if push is not None and name not in NO_ANALYST
     }
 
 

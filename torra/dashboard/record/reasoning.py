@@ -15,6 +15,7 @@ from typing import Final, TypedDict
 
 from pydantic import JsonValue
 
+from agent_framework import NOTHING_OPENS
 from agents.contracts import VECTORS
 from torra.dashboard.record import (
     agreement,
@@ -24,6 +25,7 @@ from torra.dashboard.record import (
     inputs,
     summary,
     surroundings,
+    swarm,
     thesis,
     transcript,
     vetoes,
@@ -42,6 +44,7 @@ from torra.tick.tick_record import (
     HOSTED,
     PROPOSED,
     ComponentRecord,
+    DebateRecord,
     DecisionRecord,
     ReportRecord,
     Ruling,
@@ -65,6 +68,9 @@ SENTENCE: Final = 400
 
 NEAR: Final = 0.005
 """A gap to the threshold below this is written with more decimals."""
+
+
+SILENT_GATE: Final = "did not answer; the rules stand"
 
 
 class ComponentRow(TypedDict):
@@ -150,6 +156,8 @@ def story(record: ShownTick, before: TickRecord | None = None) -> dict[str, obje
         "why": why(record),
         "veto": vetoes.cause(record),
         "veto_mark": vetoes.mark(record),
+        "swarm": swarm.shown(record),
+        "brief": swarm.brief(record),
         "thesis": thesis.shown(record, record.limits.escalation),
         "ahead": any(one["horizon"] for one in agents),
         "denied": [figures.clean(reason, 120) for reason in record.denied],
@@ -229,6 +237,12 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Transc
         called.setdefault(call.role, []).append(call)
     last = {entry["name"]: entry for entry in transcript.entries_of(stages)}
     seated = [name for stage in deliberation.stages for name in stage.agents]
+    left_out = {
+        name: word
+        for stage in deliberation.stages
+        if stage.status == "skipped"
+        for name, word in stage.agents.items()
+    }
     # seats are in the order of speaking; an agent outside of them must not be lost
     names = dict.fromkeys([*seated, *called, *told])
     return [
@@ -237,6 +251,7 @@ def people(record: TickRecord, stages: Sequence[StageShown] = ()) -> list[Transc
             told.get(name, ReportRecord()),
             called.get(name, []),
             deliberation,
+            left_out.get(name, ""),
             anchor=last[figures.clean(name, 40)]["anchor"] if last else "",
             timeframe=record.timeframe,
         )
@@ -252,7 +267,7 @@ def gate_rows(record: TickRecord) -> list[RulingShown]:
     merged = deliberation.ruling.with_all_of(record.gate)
     return [
         transcript.rules(record),
-        transcript.ruling("Gate agent, its own", model, "did not answer; the rules stand"),
+        transcript.ruling("Gate agent, its own", model, _no_ruling(deliberation)),
         transcript.ruling(
             "In force: the rules alone, in shadow"
             if deliberation.in_shadow
@@ -261,6 +276,16 @@ def gate_rows(record: TickRecord) -> list[RulingShown]:
             "no ruling was recorded",
         ),
     ]
+
+
+def _no_ruling(deliberation: DebateRecord) -> str:
+    """Return why the gate's agent gave no ruling; one that was not needed did not fail."""
+    spared = any(
+        NOTHING_OPENS in stage.agents.values()
+        for stage in deliberation.stages
+        if stage.status == "skipped"
+    )
+    return "was not asked, as nothing can open; the rules stand" if spared else SILENT_GATE
 
 
 def component_tables(record: TickRecord) -> list[Components]:

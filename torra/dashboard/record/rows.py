@@ -95,6 +95,8 @@ class TranscriptVoice(TypedDict):
     judged: Judged | None
     horizon: str
     risks: list[str]
+    finds: list[tuple[str, str]]
+    counts: str
     declined: bool
     ms: str
     cost: str

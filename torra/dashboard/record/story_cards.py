@@ -12,8 +12,8 @@ from typing import Final
 
 from agents.contracts import WINNERS
 from torra.config import SymbolSpec
-from torra.dashboard.record import thesis
-from torra.dashboard.record.agreement import left_of
+from torra.dashboard.record import swarm, thesis
+from torra.dashboard.record.agreement import budget_of, left_of
 from torra.dashboard.record.citations import EQUAL, JUDGED, CitedRow
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
@@ -34,7 +34,7 @@ from torra.verdict.position_size import notional, smallest, worth
 TRUE: Final = JUDGED[EQUAL][0]
 """Glyph of a citation that is as the evidence has it."""
 
-UNHEARD: Final = frozenset(("Bars", "Gate", "Disagreement"))
+UNHEARD: Final = frozenset(("Bars", "Gate", "Veto", "Disagreement"))
 """Who has points against a side without being one that was heard for or against it."""
 
 SIDES: Final = frozenset(("Bull", "Bear"))
@@ -101,8 +101,17 @@ def facts(
         _risk(record, spec, currency, proposed),
         _evidence(cited, shown),
         _cost(record),
-        Fact("Proved wrong by", _refuted(record, falsifiers)),
+        _refuting(record, falsifiers),
     ]
+
+
+def _refuting(record: ShownTick, falsifiers: Sequence[str]) -> Fact:
+    """Return what would prove it wrong; where a judge takes no side, what would settle it."""
+    found = _refuted(record, falsifiers)
+    settles = swarm.settling(record.deliberation) if found == DASH else None
+    if settles is None:
+        return Fact("Proved wrong by", found)
+    return Fact("Proved wrong by", *settles)
 
 
 def _refuted(record: ShownTick, falsifiers: Sequence[str]) -> str:
@@ -199,7 +208,7 @@ def _on(report: ReportRecord, towards: float, shown: Sequence[str]) -> str:
     """Return an agent that disagrees, and the score on which it does so most."""
     name = figures.title(report.author.removesuffix("_researcher"))
     if report.winner and not WINNERS.get(report.winner, 1):
-        return f"{name} (names neither)"
+        return f"{name} ({'names neither' if report.win_share is None else 'takes no side'})"
     if name in shown:
         return name
     worst = min(
@@ -223,11 +232,14 @@ def _size(record: ShownTick) -> Fact:
         )
     agreed, gate = _agreed(record), record.gate.multiplier
     sure = 1.0 if agreed is None or record.deliberation.in_shadow else agreed.conviction
-    left = left_of(gate, sure)
+    budget = budget_of(record)
+    left = left_of(gate, sure, budget)
     if left is None or sure is None or left >= 1.0:
         return Fact("Size", f"{figures.plain(opening.lots, 2)} lots")
+    regime = "" if budget is None else f", budget {_percent(budget)}"
     more = (
-        f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, sure {_percent(sure)}"
+        f"{_percent(left)} of what risk allows: gate {_percent(gate or 0.0)}, "
+        f"sure {_percent(sure)}{regime}"
     )
     return Fact("Size", f"{figures.plain(opening.lots, 2)} lots", more)
 
@@ -244,11 +256,14 @@ def _too_small(record: ShownTick, spec: SymbolSpec | None, currency: str) -> Fac
         return None
     found = levels(side, record.close, record.atr, spec)
     agreed = None if record.deliberation.in_shadow else _agreed(record)
-    left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction)
+    budget = budget_of(record)
+    left = left_of(record.gate.multiplier, 1.0 if agreed is None else agreed.conviction, budget)
     if not isinstance(found, Levels) or left is None:
         return None
     sure = "" if agreed is None or agreed.conviction is None else _percent(agreed.conviction)
-    why = f" (gate {_percent(record.gate.multiplier or 0.0)}, sure {sure})" if sure else ""
+    regime = "" if budget is None else f", budget {_percent(budget)}"
+    gate = _percent(record.gate.multiplier or 0.0)
+    why = f" (gate {gate}, sure {sure}{regime})" if sure else ""
     lots = smallest(spec)
     takes = (
         ("would lose {} at its stop", worth(abs(found.entry - found.stop), lots, spec)),

@@ -30,6 +30,8 @@ FLAGS: Final = {
     "second_look": "thought over once more; the second answer counts",
     "first_look_stands": "thought over once more; the first answer counts",
     "shortened": "numbers from beside the chart were left out of its prompt: no room",
+    "thin_swarm": "fewer than two experts spoke: conviction is 0.50 at most",
+    "regime_disputed": "the reader names another regime than the code: the lower budget counts",
     "degraded": "too few analysts reported",
     "budget": "no leave to spend: the hour's ceiling",
     "not_asked": "this desk has nobody to ask",
@@ -46,6 +48,15 @@ FLAGS: Final = {
     "memory": "lessons of earlier trades came too late, or could not be ranked",
 }
 """Meanings of the flags of a sitting, by the word before the colon."""
+
+OFFICER: Final = {
+    "macro.vix_rank": "VIX",
+    "derivs.funding_rank": "funding",
+    "derivs.long_liquidations_rank": "liquidations",
+}
+"""What rows of the risk officer read that may have no source (agents.risk_officer)."""
+
+UNSOURCED: Final = "no source of {} is set, so this row of the risk officer is silent: no fault"
 
 ROUND: Final = "answered in an earlier round, which counts"
 """Meaning of a flag round_N_without."""
@@ -175,6 +186,8 @@ def told(flag: str) -> FlagLine:
     """Return a flag of a sitting: its word, what it is about, and its meaning."""
     word, _, rest = flag.partition(":")
     meaning = ROUND if word.startswith("round_") else FLAGS.get(word, "")
+    if word == "silent" and rest in OFFICER:
+        meaning = UNSOURCED.format(OFFICER[rest])
     return {"flag": figures.clean(flag, 120), "meaning": meaning, "about": figures.clean(rest, 60)}
 
 

@@ -310,9 +310,23 @@ def news(record: ShownTick) -> NewsShown:
     }
 
 
+LACKS: Final = {
+    "no liquidity evidence": "too few bars to tell sweeps and volume",
+    "no micro or flow evidence": "no spreads, ticks or order book of this symbol are known",
+    "no macro or companion or sentiment evidence": (
+        "no other markets, yields, positions or options are known"
+    ),
+    "no geometry evidence": "too few bars to tell the shape of the chart",
+}
+"""What an expert of a swarm lacks, by how its reason begins (agents.evidence.missing)."""
+
+
 def plain_reason(reason: str | None) -> str:
     """Return why an agent abstained, with the status words of its sources put into plain words."""
     text = figures.clean(reason, 400)
+    lacks = next((says for begins, says in LACKS.items() if text.startswith(begins)), "")
+    if lacks:
+        return lacks
     head, colon, words = text.rpartition(": ")
     known = [_source_in_words(head, told) for told in words.split(", ")]
     return f"{head} ({'; '.join(filter(None, known))})" if colon and all(known) else text

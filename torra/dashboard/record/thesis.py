@@ -16,7 +16,7 @@ from agents.contracts import WINNERS
 from torra.dashboard.record.shown import NOT_COUNTED, EscalationTold
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
-from torra.tick import sentence, thesis_words
+from torra.tick import sentence
 from torra.tick.tick_record import (
     UNFORESEEN,
     ConsultedRecord,
@@ -24,6 +24,7 @@ from torra.tick.tick_record import (
     ReportRecord,
     TickRecord,
 )
+from torra.tick.words import thesis_words
 
 State = Literal["written", "declined", "none", "unforeseen", "shadow", "shadow declined"]
 
@@ -100,11 +101,14 @@ def judged(said: ReportRecord) -> Judged | None:
 
 
 def objection(deliberation: DebateRecord, side: str) -> str:
-    """Return how a manager objects to a side; "" where it names that side, or nobody judged."""
+    """Return how a manager or a judge objects to a side; "" where it names that side."""
     manager = deliberation.manager
-    named = WINNERS.get(manager.winner or "") if manager else None
+    decides = manager or deliberation.judge
+    named = WINNERS.get(decides.winner or "") if decides else None
     if named is None or side not in SIGNS or named == SIGNS[side]:
         return ""
+    if manager is None:
+        return f"the judge takes {'the other side' if named else 'no side'}"
     return f"the manager names {'the other side' if named else 'neither'}"
 
 

@@ -21,7 +21,14 @@ from agents.debate.panel import measure
 from agents.debate.synthesis import Answer
 from agents.feature_words import name_of
 from agents.registry import AGENTS, SCORER, TRADER
-from torra.dashboard.record import agreement, arithmetic, citations, surroundings, thesis
+from torra.dashboard.record import (
+    agreement,
+    arithmetic,
+    citations,
+    surroundings,
+    swarm,
+    thesis,
+)
 from torra.dashboard.record.rows import (
     PointLine,
     PointList,
@@ -49,6 +56,11 @@ from torra.tick.tick_record import (
 PHASES: Final = {
     "analysts": ("Analysts", "asked at once; none of them sees another's words"),
     "research": ("Debate", "bull and bear at once, each with the analysts' reports"),
+    "experts": (
+        "Experts and reader",
+        "asked at once; none of them sees another's words, and the reader moves no score",
+    ),
+    "judgement": ("Judge", "reads every expert and the board; takes a side or none"),
     "gate": ("Gate", "sees every report; may only lower the multiplier or add a veto"),
     "decision": (
         "Manager and gate",
@@ -80,6 +92,7 @@ REBUTTALS: Final = "On the other side's case"
 POINTS_AGAINST: Final = "What it grants"
 SCORES_NOTHING: Final = {
     "gate": "the gate scores nothing",
+    "reader": "it reads the regime and scores nothing",
     "arbiter": "it weighs the cases and scores nothing",
     "trader": "it writes the thesis and scores nothing",
 }
@@ -175,6 +188,8 @@ def voice(
         "judged": thesis.judged(said),
         "horizon": thesis.horizon(said, timeframe),
         "risks": [figures.clean(one, 400) for one in said.risks],
+        "finds": swarm.finds(said),
+        "counts": figures.plain(swarm.trusted(deliberation.swarm).get(name), 2),
         "declined": said.declined,
         "ms": figures.plain(summed([call.elapsed_ms for call in calls]), 0),
         "cost": figures.money(summed([call.cost_usd for call in calls])),
@@ -221,10 +236,18 @@ def ruling(name: str, told: Ruling, missing: str) -> RulingShown:
     return {
         "name": name,
         "multiplier": figures.plain(told.multiplier, 3),
-        "veto": figures.mark("VETO").text if told.veto else "no veto",
+        "veto": vetoed(told),
         "reasons": reasons,
         "note": figures.clean(told.detail, 600),
     }
+
+
+def vetoed(told: Ruling) -> str:
+    """Return which openings a ruling vetoes: all, those of one side, or none."""
+    if told.veto or not told.veto_sides:
+        return figures.mark("VETO").text if told.veto else "no veto"
+    sides = ", ".join(figures.clean(side, 8) for side in told.veto_sides)
+    return f"{figures.mark('VETO').text} of {sides}"
 
 
 def summed(numbers: Sequence[float | None]) -> float | None:
@@ -404,6 +427,8 @@ def _state(
 def _why_silent(said: ReportRecord, calls: Sequence[StoredCall], failure: str, state: str) -> str:
     if said or state in SPOKE:
         return surroundings.plain_reason(said.reason) if said.abstained else ""
+    if state == "not asked" and failure in agreement.UNASKED:
+        return agreement.UNASKED[failure]
     last = calls[-1] if calls else StoredCall()
     told = [failure or last.status, last.detail]
     words = [figures.clean(word, 300) for word in told if word]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agents.contracts import GateReason
+from agents.contracts import GateReason, OfficerReason
 from torra.dashboard.record import surroundings
 from torra.exhibits import figures
 from torra.exhibits.figures import Mark
@@ -32,6 +32,9 @@ IN_WORDS: Final = {
 
 RULES: Final = (*map(str, MEASURED), str(GateReason.SCHEDULED_EVENT))
 """Rules of the gate that veto (agents.risk_gate); the others lower the multiplier."""
+
+HOLD: Final = str(OfficerReason.JUDGE_HOLD)
+"""Reason of a veto of both sides by a judge that takes none (agents.judge_hold)."""
 
 WITHOUT_TRADER: Final = frozenset(("AGENT_FULL", "AGENT_BUDGET"))
 """Sources of ticks of desks that ask no trader."""
@@ -72,7 +75,7 @@ def latched(record: DecisionRecord) -> str:
 
 
 def _ruled(record: DecisionRecord) -> str:
-    codes = [code for code in record.gate.rule.reasons if code in RULES]
+    codes = [code for code in record.gate.rule.reasons if code in (*RULES, HOLD)]
     return "; ".join(_rule(record, code) for code in codes) or "the gate's rules"
 
 
@@ -95,6 +98,8 @@ def _rule(record: DecisionRecord, code: str) -> str:
     if code == GateReason.SCHEDULED_EVENT:
         # the record does not say which event it was: the nearest are the likely ones
         return ", ".join([code, *surroundings.nearest_events(record)])
+    if code == HOLD:
+        return f"{code}, {IN_WORDS[code]}"
     name, form = MEASURED[GateReason(code)]
     for item in record.features:
         if item.id == name and isinstance(item.value, float):

@@ -20,7 +20,7 @@ from agent_config import CONSULT_SECONDS, FALLBACK_SHARE, FOCUS_WEIGHT, row_of
 from agents.contracts import ADJUSTMENT_BOUND, RESEARCHER_BOUND, SIDES, VECTORS
 from agents.debate import synthesis
 from agents.registry import AGENTS
-from torra.dashboard.record import arithmetic, inputs, thesis
+from torra.dashboard.record import arithmetic, inputs, swarm, thesis
 from torra.dashboard.record.rows import Tried
 from torra.dashboard.record.shown import ShownTick
 from torra.exhibits import figures
@@ -392,14 +392,15 @@ def _moves(record: TickRecord, vector: str) -> Iterable[tuple[str, float]]:
 def _shares(deliberation: DebateRecord, vector: str) -> Iterable[tuple[str, float]]:
     """Yield each opinion's part of the debate: f k a / Σf of an analyst, w k a / 2 of a side.
 
-    w is a manager's weight of the case. A side without the other is yielded only where its word is
+    f counts the regime's weight of an expert, w is a manager's weight of the case, and a judge's
+    part is k a. A side without the other is yielded only where its word is
     used alone.
     """
-    weighs = thesis.weights(deliberation)
-    heard = [_vote(told, vector) for told in deliberation.reports]
+    weighs, counts = thesis.weights(deliberation), swarm.trusted(deliberation.swarm)
+    heard = [_vote(told, vector, counts) for told in deliberation.reports]
     votes = [vote for vote in heard if vote is not None]
     focus = math.fsum(weight for _, weight, _, side in votes if not side)
-    sides = [vote for vote in votes if vote[3]]
+    sides = [vote for vote in votes if vote[0] in SIDES]
     opinions = [
         told
         for told in deliberation.reports
@@ -408,24 +409,34 @@ def _shares(deliberation: DebateRecord, vector: str) -> Iterable[tuple[str, floa
     both = len(sides) == len(SIDES)
     for name, weight, moved, side in votes:
         who, share = figures.title(name), weighs.get(name)
-        if not side and focus:
-            yield who, weight * moved / focus
+        if name in arithmetic.JUDGE:
+            yield who, moved
+        elif not side and focus:
+            yield _counting(who, counts.get(name)), weight * moved / focus
         elif side and both and share is not None:
             yield f"{who.removesuffix(' researcher')} × {share:.2f}", share * moved / 2
         elif side and (both or len(opinions) == 1):
             yield who, moved / 2 if both else moved
 
 
-def _vote(told: ReportRecord, vector: str) -> tuple[str, float, float, bool] | None:
-    """Return the agent's id, focus, k a, and whether it is a side; None without a vote."""
+def _counting(who: str, weight: float | None) -> str:
+    """Return an expert's name with what its word counts."""
+    short = who.replace("Microstructure", "Microstr.")
+    return who if weight is None else f"{short} × {weight:.2f}"
+
+
+def _vote(
+    told: ReportRecord, vector: str, counts: Mapping[str, float]
+) -> tuple[str, float, float, bool] | None:
+    """Return the agent's id, focus, k a, and whether it is no analyst; None without a vote."""
     name, value = told.author, told.adjustments.get(vector)
     trust, seat = arithmetic.trust(told), AGENTS.get(name)
     if trust is None or value is None or seat is None or told.is_gate:
         return None
-    side = name in SIDES
+    side = name in SIDES or name in arithmetic.JUDGE
     if not side and vector not in seat.role.focus:
         return None
-    weight = 1.0 if side else FOCUS_WEIGHT[seat.role.focus[vector]]
+    weight = 1.0 if side else FOCUS_WEIGHT[seat.role.focus[vector]] * counts.get(name, 1.0)
     bound = RESEARCHER_BOUND if side else ADJUSTMENT_BOUND
     return name, weight, trust * synthesis.clamp(value, bound), side
 

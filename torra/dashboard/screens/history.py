@@ -111,6 +111,7 @@ DECIDED: Final = {
     "AGENT_FULL": "the full desk of agents",
     "AGENT_BUDGET": "the budget desk of agents",
     "AGENT_FIRM": "the firm of agents",
+    "AGENT_SWARM": "the swarm of experts",
     "AGENT_CUSTOM": "the profile's own agents",
     "AGENT_PARTIAL": "some agents of the desk",
     "LEGACY": "one model in the agents' place",

@@ -37,6 +37,7 @@ DESKS: Final = (
     ("l1,budget", "the bars alone and the budget desk (four agents)"),
     ("l1,full", "the bars alone and the full desk (eight agents)"),
     ("l1,firm", "the bars alone and the firm (eight agents and a trader)"),
+    ("l1,swarm", "the bars alone and the swarm (a reader, four experts, a judge)"),
     ("l1,budget,full,placebo", "L1, both desks, and answers that mean nothing (placebo)"),
     ("l1", "the bars alone: no agents"),
 )

@@ -129,6 +129,7 @@ def help_page() -> str:
         glossary=glossary,
         evidence=tuple(glossary.evidence()),
         patterns=reading_patterns.patterns(),
+        swarm=any(reading_patterns.is_swarm(one.profile.agents.desk()) for one in setups),
         firm=any(reading_patterns.is_firm(one.profile.agents.desk()) for one in setups),
     )
 

@@ -38,6 +38,8 @@ STATES: Final[dict[State, Mark]] = {
 PHASES: Final = {
     "analysts": "analysts",
     "debate": "debate, round {}",
+    "experts": "experts and reader, at once",
+    "judgement": "judge",
     "gate": "gate",
     "decision": "manager and gate",
     "thesis": "trader, on the opening",

@@ -25,7 +25,7 @@ from torra.dashboard.cells.common import Cells
 from torra.dashboard.cells.home_cells import Waiting
 from torra.dashboard.cells.shown import Strip
 from torra.dashboard.doors.routes import Route
-from torra.dashboard.record import reading_patterns, summary, thesis
+from torra.dashboard.record import reading_patterns, summary, swarm, thesis
 from torra.dashboard.record.shown import EscalationTold
 from torra.dashboard.trade import orders, proposals, why, without_agents
 from torra.dashboard.trade.proposals import CheckLine, FoldedLine, ProposalLine
@@ -173,6 +173,7 @@ def approval(sid: str) -> str:
         case=why.case(record, side),
         patterns=reading_patterns.on_approval(record, found.refused),
         thesis=thesis.shown(record, _escalation(row, record)),
+        swarm=swarm.brief(record),
         asked=row.first.asked_by,
         sums=proposals.sums(record, row.multiplier),
         chips=proposals.groups(record),

@@ -9,7 +9,7 @@ the revision that they saw: of two people one is told that the other wrote first
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -23,6 +23,7 @@ from torra.dashboard.cells import chart_data
 from torra.dashboard.cells.shown import Bars
 from torra.dashboard.doors.access import visitor
 from torra.dashboard.doors.routes import Route
+from torra.dashboard.record.agreement import budget_of
 from torra.dashboard.record.shown import ShownTick
 from torra.dashboard.trade import trade_rows, without_tick
 from torra.dashboard.trade.proposals import ProposalLine
@@ -33,6 +34,7 @@ from torra.dashboard.view.rendering import backing, desk_view, state
 from torra.errors import ConfigError
 from torra.exhibits import figures
 from torra.exhibits.figures import DASH
+from torra.tick.words import swarm_words
 
 LONGEST_NOTE: Final = 2_000
 MOST_TAGS: Final = 8
@@ -83,6 +85,7 @@ def made_of(row: SignalRow) -> list[Made]:
         Made("Without agents", word, more),
         _gate(record.gate.multiplier),
         _conviction(record, row.side),
+        *_budget(record),
     ]
 
 
@@ -143,6 +146,17 @@ def _conviction(record: ShownTick, side: str) -> Made:
         f"the agents were {100 * told.conviction:.0f} % sure of the {way}: {100 * told.raw:.0f} % "
         "before what speaks against it",
     )  # fmt: skip
+
+
+def _budget(record: ShownTick) -> Iterator[Made]:
+    """Yield what the regime of a swarm left of a size; nothing of another desk's trade."""
+    left, told = budget_of(record), record.deliberation.swarm
+    if left is None or told is None:
+        return
+    market = swarm_words.market(told.regime.code)
+    share = f"{market} left {100 * left:.0f} % of the size" if market else ""
+    word = "no cut" if left >= 1.0 else f"× {figures.plain(left, 2)}"
+    yield Made("Budget", word, share or "what kind of market it was is not recorded")
 
 
 def api_trade_chart(sid: str) -> ResponseReturnValue:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from agents.contracts import WINNERS
 from agents.feature_words import name_of
 from agents.sayings import SAYINGS
 from torra.dashboard.record import agreement, arithmetic
@@ -21,6 +22,7 @@ from torra.dashboard.record.vetoes import IN_WORDS
 from torra.exhibits import figures
 from torra.tick.sentence import BELOW_ZERO
 from torra.tick.tick_record import GATE, DebateRecord, PointRecord, ReportRecord, TickRecord
+from torra.verdict.vetoed import SIDED, sided
 
 BULLETS: Final = 3
 BARS: Final = "Bars"
@@ -71,13 +73,15 @@ def case(record: TickRecord, side: str) -> Case:
     champion = reports.get(RESEARCHERS.get(side, ""), ReportRecord())
     towards = TOWARDS.get(side, 0)
     spoken = list(_agents(record, -towards))
-    gate = [*_manager(record, side), *_gate(record)]
+    gate = [*_of_one_side(record, side), *_manager(record, side), *_gate(record)]
     # Places are left for manager and gate where they cut: that holds whatever the agents say.
     places = BULLETS - len(gate)
     against = (
         *spoken[:places], *gate, *spoken[places:], *_disagreements(record),
         *_parts(record, -towards),
     )  # fmt: skip
+    if (judge := record.deliberation.judge) and WINNERS.get(judge.winner or "", 0) == towards:
+        champion = judge
     refuting = [shortened(text, 160) for text in agreement.falsifiers(champion)]
     heard, parts = list(_agents(record, towards)), list(_parts(record, towards))
     # Where the agents lean against it, L1 is who wants it.
@@ -192,8 +196,9 @@ def _parts(record: TickRecord, towards: int) -> Iterator[SidePoint]:
 
 
 def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
-    """Yield that the manager does not name a side, which lowers the conviction in it."""
-    named, judge = objection(record.deliberation, side), record.deliberation.manager
+    """Yield that manager or judge does not name a side, which lowers the conviction in it."""
+    spoken = record.deliberation
+    named, judge = objection(spoken, side), spoken.manager or spoken.judge
     if named and judge is not None and not record.deliberation.in_shadow:
         said = first_sentence(judge.said or "", LONGEST - len(named))
         text = (
@@ -204,10 +209,17 @@ def _manager(record: TickRecord, side: str) -> Iterator[SidePoint]:
         yield SidePoint(short_name(judge.author), text)
 
 
+def _of_one_side(record: TickRecord, side: str) -> Iterator[SidePoint]:
+    """Yield that the judge or the risk officer vetoes openings of this side alone."""
+    words = [IN_WORDS.get(code, code) for code in sided(record.gate.in_force(), side)]
+    if words:
+        yield SidePoint("Veto", f"Every {side} is vetoed: {', '.join(words)}.")
+
+
 def _gate(record: TickRecord) -> Iterator[SidePoint]:
     """Yield what the gate takes off the size, and why."""
     gate, multiplier = record.gate, record.gate.multiplier
-    codes = [code for code in gate.reasons if code != "NONE"]
+    codes = [code for code in gate.reasons if code not in ("NONE", *SIDED)]
     if not codes or (multiplier is not None and multiplier >= NO_CUT and not gate.veto):
         return
     words = ", ".join(IN_WORDS.get(code, figures.clean(code, 60)) for code in codes)

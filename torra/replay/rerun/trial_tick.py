@@ -41,7 +41,6 @@ from torra.feeds.frame import FrameFeed
 from torra.feeds.protocol import Feed
 from torra.home import BACKUP_FOLDER, DATABASE
 from torra.providers.registry import Provider
-from torra.tick import thesis_words
 from torra.tick.bar_window import LiveWindow
 from torra.tick.edges import Edges
 from torra.tick.ladder import Rung, SpendingAccount
@@ -56,6 +55,7 @@ from torra.tick.tick_record import (
     StoredCall,
     TickRecord,
 )
+from torra.tick.words import swarm_words, thesis_words
 from torra.time_limit import SHARE_SECONDS
 from torra.verdict.sentiment_rules import SIDES
 from torra_trader import run_tick
@@ -264,6 +264,8 @@ def _tick(
         "failures": _failures(stored),
         "flags": [*outcome.record["flags"], *said.get("flags", [])],
         **({"consulted": said["consulted"]} if said.get("consulted") else {}),
+        **({"swarm": said["swarm"]} if said.get("swarm") else {}),
+        "swarm_told": swarm_words.rows(DebateRecord.read(said), outcome.record["verdict"]),
         "firm": thesis_words.rows(
             DebateRecord.read(said),
             outcome.record["flags"],
@@ -519,6 +521,7 @@ def _decision(record: Mapping[str, Any]) -> list[str]:
     }
     if told := _convictions(record):
         rows["conviction"] = told
+    rows |= record.get("swarm_told", {})
     rows |= record.get("firm", {})
     if degraded := [flag for flag in record["flags"] if flag.startswith("degraded:")]:
         rows["DEGRADED"] = f"{degraded[0].removeprefix('degraded:').replace('_', ' ')} analysts"

@@ -1,0 +1,433 @@
+"""A tick of a swarm: regime, board, conflicts, the judge and its expected value, and their sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cases import cases
+from tests.doubles.page_reader import Page, check_structure
+from tests.worlds import firm_ticks, swarm_ticks
+from tests.worlds.desk_pages import Pages
+from tests.worlds.desks import START
+from tests.worlds.hostile_texts import MARKUP
+from torra.dashboard.record import (
+    arithmetic,
+    citations,
+    difference,
+    reading_patterns,
+    reasoning,
+    summary,
+    swarm,
+    vetoes,
+    waterfall,
+)
+from torra.dashboard.record.shown import ShownTick
+from torra.dashboard.record.story_cards import who
+from torra.dashboard.record.thesis import objection
+from torra.dashboard.screens import watched
+from torra.dashboard.trade import journal, why
+from torra.tick.tick_record import TickRecord
+from torra.tick.words import swarm_words
+
+SCRIPT = MARKUP["script"]
+ENDS = "the last low, in the next 12 bars"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    return swarm_ticks.lived(tmp_path_factory.mktemp("swarm"))
+
+
+def stored(case: str = "decided", **changes: Any) -> TickRecord:
+    return TickRecord.read({**swarm_ticks.record(case), **changes})
+
+
+def told(case: str = "decided", **changes: Any) -> swarm.SwarmShown:
+    found = swarm.shown(stored(case, **changes))
+    assert found is not None
+    return found
+
+
+def with_swarm(case: str = "decided", **changes: Any) -> dict[str, Any]:
+    """A record whose swarm has something else in it."""
+    known = swarm_ticks.record(case)
+    spoken = known["deliberation"]
+    return {**known, "deliberation": {**spoken, "swarm": {**spoken["swarm"], **changes}}}
+
+
+def test_a_tick_tells_regime_trust_conflict_judge_and_what_would_prove_it_wrong(
+    pages: Pages,
+) -> None:
+    page = Page(pages.text(swarm_ticks.TICK))
+    check_structure(page)
+    for words in (
+        "A range: 70 % of a size", "counts most: liquidity",
+        "liquidity (long) against chart geometry (short)", "the judge: long, at a chance of 48 %",
+        "The reader reads the same", swarm_ticks.READ, "70 % of an opening's size",
+        "Liquidity ▲ against Chart geometry ▼", "a close beyond the nearest level",
+        swarm_ticks.CLAIM, swarm_ticks.COUNTER, ENDS, "0.48 × 2.00 R", "0.52 × 1 R", "35 %",
+        "no spreads, ticks or order book of this symbol are known",
+    ):  # fmt: skip
+        assert words in page.text, words
+
+
+@pytest.mark.parametrize("case", ["decided", "disputed", "thin"])
+def test_every_sum_of_a_swarm_comes_out_as_stored(case: str) -> None:
+    assert arithmetic.failed_checks(stored(case)) == []
+
+
+def test_every_sum_comes_out_without_judge_or_reader_and_where_it_vetoes_or_holds() -> None:
+    for case in ("vetoed", "held", "judgeless", "blind", "agreed", "closing"):
+        assert arithmetic.failed_checks(stored(case)) == [], case
+
+
+@cases(
+    ("part", "value", "name"),
+    [
+        ("trust", {"liquidity": 0.5}, "analyst average of price action"),
+        ("budget", 0.9, "budget"),
+        ("thin", True, "conviction, buy"),
+    ],
+)
+def test_a_sum_that_does_not_come_out_is_named(part: str, value: Any, name: str) -> None:
+    # thin bounds the conviction at 0.5: a desk that was surer tells it
+    known = with_swarm("agreed" if part == "thin" else "decided", **{part: value})
+    assert name in arithmetic.failed_checks(TickRecord.read(known))
+
+
+def test_a_wrong_expected_value_and_a_wrong_lean_are_named() -> None:
+    known = swarm_ticks.record()["deliberation"]["swarm"]
+    worth = {**known["judgement"], "value_r": 0.9}
+    board = {**known["board"], "lean": 0.3}
+    failed = arithmetic.failed_checks(TickRecord.read(with_swarm(judgement=worth, board=board)))
+    assert {"lean of the board", "expected value"} <= set(failed)
+
+
+def test_the_steps_name_what_each_expert_counts_and_the_judges_bound() -> None:
+    rows = {row["name"]: row["note"] for row in arithmetic.steps(stored())}
+    assert rows["Liquidity"].endswith("counts 1.00")
+    assert rows["Geometry"].endswith("counts 0.32")
+    assert "a within ±0.15" in rows["Judge"]
+    assert rows["Debate"] == "average + k judge"
+    assert "Regime reader" not in rows
+    names = [row["name"] for chart in waterfall.score_charts(stored()) for row in chart["rows"]]
+    assert {"Liquidity × 1.00", "Geometry × 0.32", "Judge"} <= set(names)
+    assert not {"Side left out", "Cut at a bound", "Fallback"} & set(names)
+
+
+def test_the_board_draws_who_stands_where_and_the_conflict_between_them() -> None:
+    board = told().board
+    assert board is not None
+    long, short, *silent = board.experts
+    assert (long.title, short.title) == ("Liquidity", "Chart geometry")
+    assert long.x is not None and short.x is not None
+    assert short.x < board.zero < long.x
+    assert long.r > short.r, "a word that counts more is drawn larger"
+    assert [one.x for one in silent] == [None, None]
+    (clash,) = board.conflicts
+    assert clash.line == (long.x, long.y, short.x, short.y)
+    assert board.mean is not None and short.x < board.mean < long.x
+    assert "Liquidity LONG +0.200, counts 1.00" in board.spoken
+
+
+def test_experts_that_agree_have_no_conflict() -> None:
+    board = told("agreed").board
+    assert board is not None
+    assert board.conflicts == ()
+    assert "no conflict" in swarm.brief(stored("agreed"))
+
+
+def test_a_reader_that_disputes_the_regime_lowers_the_budget_and_says_so() -> None:
+    regime = told("disputed").regime
+    assert regime.disputed
+    assert regime.reader == (
+        "The reader reads a volatile market: the lower budget of the two counts"
+    )
+    assert regime.budget == "30 % of an opening's size, lowered by the reader"
+    assert "disputed by the reader (a volatile market)" in swarm.brief(stored("disputed"))
+
+
+def test_a_swarm_without_a_reader_says_that_nobody_read_it() -> None:
+    assert told("blind").regime.reader == "Nobody read it beside the code"
+
+
+def test_a_value_below_zero_vetoes_the_judges_own_side_in_words() -> None:
+    judge = told("vetoed").judge
+    assert judge is not None and judge.worth is not None
+    assert judge.worth.vetoes
+    assert judge.worth.verdict == "A LONG trade does not pay: every BUY is vetoed."
+    assert judge.worth.value["text"] == "−0.44"
+
+
+def test_a_judge_that_takes_no_side_has_no_value() -> None:
+    judge = told("held").judge
+    assert judge is not None
+    assert judge.side.word == "no side"
+    assert judge.worth is None
+    assert judge.why == (
+        "It takes no side: there is no trade to weigh and nothing to prove wrong. What would "
+        "settle it: a close beyond the nearest level."
+    )
+    told_of = stored("held").deliberation
+    assert swarm.settling(told_of) == (
+        "a close beyond the nearest level", "would settle the conflict",
+    )  # fmt: skip
+    assert swarm.settling(stored().deliberation) is None
+
+
+def test_a_judge_that_gave_no_answer_is_told_as_such() -> None:
+    judge = told("judgeless").judge
+    assert judge is not None
+    assert judge.why == "It gave no answer: its word counts as a low one."
+    assert "no judge was heard" in swarm.brief(stored("judgeless"))
+
+
+def test_a_close_that_a_judge_asks_for_is_told() -> None:
+    judge = told("closing").judge
+    assert judge is not None
+    assert judge.close
+    assert judge.side.word == "SHORT"
+
+
+def test_a_thin_swarm_says_what_that_costs(tmp_path: Path) -> None:
+    assert told("thin").thin
+    page = Page(swarm_ticks.lived(tmp_path, swarm_ticks.SCRIPTS["thin"]).text(swarm_ticks.TICK))
+    assert "Fewer than two experts spoke: conviction is 0.50 at most." in page.text
+
+
+@cases(
+    ("said", "calibrated", "says"),
+    [
+        (0.48, None, "said 48 %; what came of such chances is not known yet"),
+        (0.48, 0.4, "said 48 %, of such chances 40 % came true: the lower counts (came)"),
+        (0.48, 0.6, "said 48 %, of such chances 60 % came true: the lower counts (said)"),
+    ],
+)
+def test_a_chance_names_which_of_the_two_counts(
+    said: float, calibrated: float | None, says: str
+) -> None:
+    worth = {**swarm_ticks.record()["deliberation"]["swarm"]["judgement"]}
+    worth |= {"said": said, "calibrated": calibrated}
+    judge = told(deliberation=with_swarm(judgement=worth)["deliberation"]).judge
+    assert judge is not None and judge.worth is not None
+    assert judge.worth.chance == says
+
+
+def test_of_a_storm_the_smallest_factor_is_told_to_count() -> None:
+    known = swarm_ticks.record()["deliberation"]["swarm"]
+    regime = {**known["regime"], "budget": 0.4}
+    changed = with_swarm(storm=0.5, budget=0.8, regime=regime)
+    shown = told(deliberation=changed["deliberation"])
+    assert shown.regime.storm == (
+        "The gate took × 0.50 for the same storm: only the smallest factor counts, not the product"
+    )
+    assert "budget" not in arithmetic.failed_checks(TickRecord.read(changed))
+
+
+def test_the_size_names_the_budget_where_it_counts(pages: Pages) -> None:
+    page = Page(pages.text(swarm_ticks.TICK))
+    assert "budget 70 %" in page.text
+    assert "× budget 0.700" in page.text
+    assert "× 0.136" in page.text, "gate 0.417, conviction 0.467 and budget 0.700"
+    assert "14 % of what risk allows" in page.text
+
+
+def test_what_the_judge_cites_of_the_board_is_found_true() -> None:
+    seen = citations.evidence(stored())
+    assert seen["board.dominant"].value == "LONG"
+    assert seen["board.conflict_1"].value == "liquidity:geometry"
+    lean = swarm_ticks.record()["deliberation"]["swarm"]["board"]["lean"]
+    assert citations.judge("board.lean", lean, seen) == citations.EQUAL
+    assert citations.judge("board.lean", -lean, seen) == citations.OFF
+
+
+def test_a_judge_that_does_not_take_a_side_is_told_as_against_it() -> None:
+    assert objection(stored().deliberation, "BUY") == ""
+    assert objection(stored().deliberation, "SELL") == "the judge takes the other side"
+    held = stored("held")
+    assert objection(held.deliberation, "BUY") == "the judge takes no side"
+    said = [point.text for point in why.case(held, "BUY").why_not]
+    assert any(one.startswith("The judge takes no side: ") for one in said)
+    assert "Judge (takes no side)" in who(ShownTick.read(swarm_ticks.record("held")), "BUY")
+
+
+def test_what_proves_a_trade_wrong_is_the_judges_where_it_takes_that_side() -> None:
+    (first,) = why.case(stored(), "BUY").falsifiers
+    assert ENDS in first
+    assert why.case(stored(), "SELL").falsifiers == []
+
+
+def test_only_analysts_are_split_or_abstain() -> None:
+    opposed = stored("closing")
+    assert set(reading_patterns.abstained(opposed)) == {"microstructure", "macro"}
+    both = {"geometry": 0.01, "liquidity": 0.01, "judge": -0.02}
+    known = swarm_ticks.record("agreed")["deliberation"]
+    panel = {**known["panel"], "pushes": both}
+    record = stored("agreed", deliberation={**known, "panel": panel})
+    assert "split" not in [one.slug for one in reading_patterns.holding(record)]
+
+
+def test_a_row_of_the_risk_officer_without_a_source_is_no_fault() -> None:
+    for name, word in (("macro.vix_rank", "VIX"), ("derivs.funding_rank", "funding")):
+        meaning = summary.told(f"silent:{name}")["meaning"]
+        assert word in meaning
+        assert "no fault" in meaning
+    assert "no fault" not in summary.told("silent:market.spread_atr")["meaning"]
+    assert "0.50" in summary.told("thin_swarm")["meaning"]
+    assert "lower budget" in summary.told("regime_disputed")["meaning"]
+
+
+def test_the_stages_of_a_swarm_are_named_while_they_run() -> None:
+    asked = [
+        {"seq": number, "event": "agent_start", "at": "2026-01-05T10:00:00Z",
+         "payload": {"agent": agent, "phase": phase, "round": 1}}
+        for number, (agent, phase) in enumerate(
+            [("regime_reader", "experts"), ("macro", "experts"), ("judge", "judgement")], 1
+        )
+    ]  # fmt: skip
+    shown = watched.follow(map(watched.DebateEvent.read, asked), ["regime_reader"], START)
+    where = {one["name"]: one["where"] for one in shown["agents"]}
+    assert where == {
+        "regime_reader": "experts and reader, at once",
+        "macro": "experts and reader, at once",
+        "judge": "judge",
+    }
+
+
+def test_the_transcript_tells_what_each_seat_found(pages: Pages) -> None:
+    text = Page(pages.text(swarm_ticks.TICK)).text
+    for words in ("Experts and reader", "Reads: a range", "Chance that it gives: 48 %, long"):
+        assert words in text, words
+
+
+def test_a_tick_on_the_terminal_tells_a_swarm_term_by_term() -> None:
+    rows = swarm_words.rows(stored().deliberation, "BUY")
+    assert rows["size"] == "x 0.14 = gate 0.42 x conviction 0.47 x budget 0.70"
+    assert rows["budget"] == "70 % of an opening's size"
+    assert rows["trust"].startswith("liquidity 1.00, microstructure 0.64")
+    assert rows["geometry"].startswith("short -0.150, sure 1.00, counts 0.32: The geometry")
+    assert rows["board"] == "long; liquidity is the surest"
+    assert rows["conflict"] == (
+        "liquidity (long) against chart geometry (short); would settle it: "
+        "a close beyond the nearest level"
+    )
+    assert rows["judge"] == f"LONG, high confidence: {swarm_ticks.CLAIM}"
+    assert rows["counter"] == swarm_ticks.COUNTER
+    assert ENDS in rows["wrong by"]
+    assert rows["value"] == "0.48 x 2.00 R - 0.52 x 1 R - 0.04 R = +0.40 R; pays from 35 % on"
+    assert "close" not in rows
+    assert swarm_words.rows(stored("vetoed").deliberation)["value"].endswith("; vetoes every BUY")
+    assert "thin" in swarm_words.rows(stored("thin").deliberation)
+    firm = TickRecord.read(firm_ticks.record())
+    assert swarm_words.rows(firm.deliberation) == {}
+
+
+def test_an_expert_tells_how_often_it_was_right_where_a_tick_was_told() -> None:
+    known = {"numbers": {"liquidity_hit_share": 0.54, "geometry_hit_share": None}}
+    board = told(standing=known).board
+    assert board is not None
+    assert [one.past for one in board.experts[:2]] == ["right 54 % of the time in this regime", ""]
+
+
+def test_a_cheaper_desk_that_stands_in_keeps_the_regimes_budget_alone() -> None:
+    known: dict[str, Any] = {"board": {}, "judgement": None, "trust": {}}
+    shown = told(deliberation=with_swarm(**known)["deliberation"])
+    assert (shown.board, shown.judge) == (None, None)
+    assert shown.regime.budget == "70 % of an opening's size"
+
+
+def test_a_tick_of_another_desk_has_no_swarm() -> None:
+    firm = TickRecord.read(firm_ticks.record())
+    assert swarm.shown(firm) is None
+    assert swarm.brief(firm) == ""
+
+
+def test_what_a_swarm_writes_is_text_on_the_page(tmp_path: Path) -> None:
+    def attack(request: Any) -> dict[str, Any]:
+        return swarm_ticks.decided(request, claim=f"RSI is 61 {SCRIPT}", counter=f"2 {SCRIPT}")
+
+    hostile = swarm_ticks.lived(tmp_path, {"judge": attack})
+    text = hostile.text(swarm_ticks.TICK)
+    assert SCRIPT not in text
+    assert "alert(" in text, "the attack stood in the answer"
+
+
+def test_a_swarm_of_any_record_raises_nothing() -> None:
+    known = swarm_ticks.record()["deliberation"]["swarm"]
+    for odd in ({}, None, {"board": 3}, {**known, "trust": {"macro": None}},
+                {**known, "board": {"stands": [{}], "conflicts": [{}]}},
+                {**known, "judgement": {}}, {**known, "regime": {"code": "storm"}}):  # fmt: skip
+        changed = {**swarm_ticks.record()["deliberation"], "swarm": odd}
+        record = stored(deliberation=changed)
+        swarm.shown(record)
+        swarm.brief(record)
+        arithmetic.failed_checks(record)
+        citations.evidence(record)
+        swarm_words.rows(record.deliberation)
+
+
+def test_a_gate_that_was_not_needed_is_told_as_no_failure(tmp_path: Path) -> None:
+    agents = {**swarm_ticks.SWARM["agents"], "gate_call": "openings"}
+    nothing_opens = {"thresholds": {"buy": 0.95, "sell": 0.95}, "agents": agents}
+    pages = swarm_ticks.lived(tmp_path, profile={**swarm_ticks.SWARM, **nothing_opens})
+    text = Page(pages.text(swarm_ticks.TICK)).text
+    assert "Not asked: no need: nothing can open here, and the gate's rules stand" in text
+    assert "was not asked, as nothing can open; the rules stand" in text
+    assert "Risk gate: no need: nothing can open here" in text
+    assert "did not answer" not in text
+    assert "no call was made" not in text
+
+
+def test_an_approval_tells_what_the_swarm_came_to(pages: Pages) -> None:
+    (row,) = pages.database.proposals(limit=5)
+    page = Page(pages.text(f"/approvals/{row['sid']}"))
+    check_structure(page)
+    for words in (
+        "A range: 70 % of a size", "the judge: long, at a chance of 48 %, worth +0.40 R",
+        "no spreads, ticks or order book of this symbol are known", "× budget)",
+        ENDS,
+    ):  # fmt: skip
+        assert words in page.text, words
+
+
+def test_a_trade_tells_what_the_regime_left_of_its_size() -> None:
+    (made,) = journal._budget(ShownTick.read(swarm_ticks.record()))
+    assert (made.name, made.word) == ("Budget", "× 0.70")
+    assert made.more == "a range left 70 % of the size"
+    assert list(journal._budget(ShownTick.read(firm_ticks.record()))) == []
+
+
+def test_a_veto_of_one_side_speaks_against_that_side_alone_and_cuts_no_size() -> None:
+    said = [point.text for point in why.case(stored("vetoed"), "BUY").why_not]
+    assert "Every BUY is vetoed: the judge's odds do not pay." in said
+    (size,) = [one for one in said if one.startswith("Size")]
+    assert "odds" not in size
+    assert not [p for p in why.case(stored("vetoed"), "SELL").why_not if p.who == "Veto"]
+
+
+def test_a_judge_that_holds_both_sides_is_named_as_why() -> None:
+    ruling = {"multiplier": 1.0, "veto": True, "reasons": ["JUDGE_HOLD"]}
+    held = stored("held", gate={**ruling, "rule": ruling})
+    assert vetoes.cause(held) == "JUDGE_HOLD, the judge takes no side"
+
+
+def test_what_differs_from_the_tick_before_names_judge_budget_and_a_veto_of_one_side() -> None:
+    rows = {
+        row["name"]: (row["old"], row["new"])
+        for row in difference.changes(stored("vetoed"), stored("disputed"))["rows"]
+    }
+    assert rows["Veto of openings"] == ("no veto", "⊘ VETO of BUY")
+    assert rows["Budget of the regime"] == ("+0.300", "+0.700")
+    turned = difference.changes(stored("held"), stored())["rows"]
+    (side,) = [row for row in turned if row["name"] == "Judge's side"]
+    assert (side["old"], side["new"]) == ("▲ LONG", "■ no side")
+
+
+def test_the_gates_table_names_a_veto_of_one_side() -> None:
+    rows = [
+        row["veto"] for row in reasoning.gate_rows(ShownTick.read(swarm_ticks.record("vetoed")))
+    ]
+    assert "⊘ VETO of BUY" in (rows[0], rows[-1])

@@ -1,0 +1,248 @@
+"""What pages and commands say alike of a swarm: regime, board, judge, expected value.
+
+Code makes these words of codes and numbers; prose of a model is never among them, and who shows
+such prose beside them cleans it. Pure functions; what is not known is "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from agent_config import REGIME_BUDGET
+from agents.feature_words import name_of
+from torra.tick.tick_record import (
+    BoardTold,
+    ConflictTold,
+    DebateRecord,
+    DirectiveTold,
+    ReportRecord,
+    SwarmTold,
+    WorthTold,
+)
+
+EXPERTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "liquidity": "liquidity",
+        "microstructure": "microstructure",
+        "macro": "macro",
+        "geometry": "chart geometry",
+    }
+)
+"""What the experts are called."""
+
+MARKETS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "trend_up": "a trend up",
+        "trend_down": "a trend down",
+        "range": "a range",
+        "volatile": "a volatile market",
+        "quiet": "a quiet market",
+    }
+)
+"""What kind of market a regime is, in a sentence."""
+
+ROW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "liquidity": "liquidity",
+        "microstructure": "micro",
+        "macro": "macro",
+        "geometry": "geometry",
+    }
+)
+"""What the row of an expert is called in a terminal."""
+
+LEANS: Final[Mapping[str, str]] = MappingProxyType({"LONG": "long", "SHORT": "short"})
+
+BOARD_FEATURES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "board.lean": "where the experts stand together",
+        "board.dominant": "the side of the experts together",
+        "board.surest": "the surest expert",
+        "board.long": "experts that lean up",
+        "board.short": "experts that lean down",
+        "board.neutral": "experts that lean neither way",
+        "board.agreed_long": "facts that two experts cite for up",
+        "board.agreed_short": "facts that two experts cite for down",
+        "board.conflicts": "conflicts between experts",
+        "board.regime_note": "the regime, and whether the reader disputes it",
+        "stakes.reward_r": "what the target gains",
+        "stakes.cost_r": "what the trade costs",
+        "stakes.break_even": "the chance from which the trade pays",
+    }
+)
+"""Names of what only a judge is told."""
+
+
+def expert(name: str | None) -> str:
+    """Return what an expert is called; another name as words."""
+    return EXPERTS.get(name or "", (name or "").replace("_", " "))
+
+
+def market(name: str | None) -> str:
+    """Return a regime in a sentence; "" where none is known."""
+    return MARKETS.get(name or "", (name or "").replace("_", " "))
+
+
+def feature(name: str | None) -> str:
+    """Return the name of a feature, of those that only a judge is told too."""
+    return BOARD_FEATURES.get(name or "") or name_of(name or "")
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent; "" where it is not known or none."""
+    return f"{100 * share:.0f} %" if share is not None and 0.0 <= share <= 1.0 else ""
+
+
+def reading(told: DirectiveTold) -> str:
+    """Return what the reader of the regime says of the code's word."""
+    if not told.reader:
+        return "nobody read it beside the code"
+    if not told.disputed:
+        return "the reader reads the same"
+    return f"the reader reads {market(told.reader)}: the lower budget of the two counts"
+
+
+def budget(told: DirectiveTold) -> str:
+    """Return what the regime leaves of an opening's size, and who lowered it: "70 % of a size"."""
+    if told.budget is None or not (left := percent(told.budget)):
+        return ""
+    own = REGIME_BUDGET.get(told.code or "", 1.0)
+    by = ", lowered by the reader" if told.budget < own - 1e-9 else ""
+    return f"{left} of an opening's size{by}"
+
+
+def trusted(told: SwarmTold) -> list[tuple[str, float]]:
+    """Return the experts with the weight of their word, the heaviest first."""
+    known = [(name, weight) for name, weight in told.trust.items() if weight is not None]
+    return sorted(known, key=lambda one: (-one[1], one[0]))
+
+
+def break_even(told: WorthTold) -> float | None:
+    """Return the chance, 0 to 1, from which the side pays; None where the stakes are not known."""
+    if told.reward_r is None or told.cost_r is None or told.reward_r <= -1.0:
+        return None
+    return (1.0 + told.cost_r) / (1.0 + told.reward_r)
+
+
+def value_of(told: WorthTold) -> float | None:
+    """Return the expected value in R by its own terms; None where one of them is not known."""
+    p, reward, cost = told.used, told.reward_r, told.cost_r
+    if p is None or reward is None or cost is None:
+        return None
+    return p * reward - (1.0 - p) - cost
+
+
+def chance(told: WorthTold) -> str:
+    """Return which chance counts, and why: the lower of the said one and what came of such ones."""
+    said, came = percent(told.said), percent(told.calibrated)
+    if not came:
+        return f"said {said}; what came of such chances is not known yet"
+    lower = "came" if (told.calibrated or 0.0) < (told.said or 0.0) else "said"
+    return f"said {said}, of such chances {came} came true: the lower counts ({lower})"
+
+
+def worth(told: WorthTold) -> str:
+    """Return the expected value term by term: "0.48 x 2.00 R - 0.52 x 1 R - 0.04 R = +0.41 R"."""
+    if told.value_r is None or told.used is None:
+        return "not known: what the trade stakes is not recorded"
+    terms = (
+        f"{told.used:.2f} x {told.reward_r or 0.0:.2f} R - {1 - told.used:.2f} x 1 R "
+        f"- {told.cost_r or 0.0:.2f} R = {told.value_r:+.2f} R"
+    )
+    even = percent(break_even(told))
+    pays = f"; pays from {even} on" if even else ""
+    veto = f"; vetoes every {told.vetoes}" if told.vetoes else ""
+    return f"{terms}{pays}{veto}"
+
+
+def against(one: ConflictTold) -> str:
+    """Return who conflicts: "liquidity (long) against chart geometry (short)"."""
+    return f"{expert(one.long)} (long) against {expert(one.short)} (short)"
+
+
+def standing(board: BoardTold) -> str:
+    """Return where the experts stand together: "long; liquidity is the surest"."""
+    side = LEANS.get(board.dominant or "", "neither side")
+    return f"{side}; {expert(board.surest)} is the surest" if board.surest else side
+
+
+def size(multiplier: float | None, conviction: float | None, told: SwarmTold) -> str:
+    """Return the share of an opening's size, factor by factor; "" where one is not known."""
+    if multiplier is None or conviction is None or told.budget is None:
+        return ""
+    left = multiplier * conviction * told.budget
+    return (
+        f"x {left:.2f} = gate {multiplier:.2f} x conviction {conviction:.2f} "
+        f"x budget {told.budget:.2f}"
+    )
+
+
+def storm(told: SwarmTold) -> str:
+    """Return why the budget takes less than the regime's share; "" where it takes all of it."""
+    if told.storm is None or told.storm >= 1.0 or told.regime.budget is None:
+        return ""
+    return (
+        f"the gate took x {told.storm:.2f} for the same storm: only the smallest factor counts, "
+        "not the product"
+    )
+
+
+def rows(spoken: DebateRecord, verdict: str = "") -> dict[str, str]:
+    """Return what a swarm came to, for a terminal, by the name of its row.
+
+    `verdict` is the side of which the size is told, none of a HOLD.
+    """
+    told = spoken.swarm
+    if told is None:
+        return {}
+    return {name: says for name, says in _rows(spoken, told, verdict) if says}
+
+
+def _rows(spoken: DebateRecord, told: SwarmTold, verdict: str) -> Iterator[tuple[str, str]]:
+    yield "reader", reading(told.regime) if told.regime.code else ""
+    left = budget(told.regime)
+    yield "budget", "; ".join(part for part in (left, storm(told)) if part)
+    yield "trust", ", ".join(f"{expert(name)} {weight:.2f}" for name, weight in trusted(told))
+    for one in _heard(spoken):
+        yield ROW_NAMES[one.author], _stand(one, told)
+    if told.board.stands:
+        yield "board", standing(told.board)
+    for place, one in enumerate(told.board.conflicts, start=1):
+        name = "conflict" if place == 1 else f"conflict {place}"
+        yield name, f"{against(one)}; would settle it: {one.settle.says or 'not recorded'}"
+    yield from _judge(spoken, told)
+    agreed = spoken.panel.agreement(verdict)
+    if agreed is not None and not spoken.in_shadow:
+        yield "size", size(spoken.ruling.multiplier, agreed.conviction, told)
+    if told.thin:
+        yield "thin", "fewer than two experts spoke: conviction is 0.50 at most"
+
+
+def _heard(spoken: DebateRecord) -> list[ReportRecord]:
+    return [one for one in spoken.reports if one.agent_id in EXPERTS and not one.abstained]
+
+
+def _stand(one: ReportRecord, told: SwarmTold) -> str:
+    odd = [word.replace("_", " ") for word in (one.anomaly, one.pattern) if word]
+    named = f", sees {', '.join(odd)}" if odd else ""
+    stand = next((at for at in told.board.stands if at.agent == one.agent_id), None)
+    if stand is None or stand.stance is None:
+        return f"{one.said}{named}"
+    side, weight = LEANS.get(stand.side or "", "neither side"), told.trust.get(one.author)
+    counts = "" if weight is None else f", counts {weight:.2f}"
+    return f"{side} {stand.stance:+.3f}, sure {stand.trust or 0.0:.2f}{counts}{named}: {one.said}"
+
+
+def _judge(spoken: DebateRecord, told: SwarmTold) -> Iterator[tuple[str, str]]:
+    said = spoken.judge
+    if said is None:
+        return
+    yield "judge", f"{said.winner or 'NONE'}, {said.confidence} confidence: {said.said}"
+    yield "counter", said.counter or ""
+    yield "wrong by", "; ".join(said.falsifiers)
+    if told.judgement is not None:
+        yield "chance", chance(told.judgement)
+        yield "value", worth(told.judgement)
+    yield "close", "asks to end the open position; a person decides" if said.close else ""
