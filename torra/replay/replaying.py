@@ -145,12 +145,18 @@ class ReplayPlan:
         """The arm whose words the placebos use; None where there is no such arm."""
         return arms.reference(arm.name for arm in self.arms)
 
+    def handed(self, arm: Arm) -> Profile:
+        """Return the profile of which an arm makes its own: a placebo's has its source's desk."""
+        if arm.placebo is None or self.source is None:
+            return self.profile
+        return arms.spoken_by(self.profile, self.source)
+
     def identity(self, arm: Arm) -> dict[str, Any]:
         """Return the settings that identify an arm of this plan, and the program that runs it."""
         outlook, spreads = self.outlook.digest, spread_digest(self.history)
         return {
             "bars": self.history.digest,
-            "profile": arm.profile(self.profile).digest(),
+            "profile": arm.profile(self.handed(arm)).digest(),
             "arm": arm.name,
             "commission": self.costs.commission,
             "begin": iso(self.begin) if self.begin else "",
@@ -208,7 +214,7 @@ def run(
         seen[arm.name] = run_arm(
             course,
             arm,
-            plan.profile,
+            plan.handed(arm),
             placebo_voice(plan, arm, seen) if arm.placebo else voice(arm),
             checkpoint=checkpoint,
             commission=plan.costs.commission,
@@ -282,7 +288,7 @@ def spec_of(plan: ReplayPlan, arm: Arm, seen: Mapping[str, ArmSeen]) -> dict[str
         words = arms.rows_of(said)
     return {
         "history": parcels.packed_history(plan.history),
-        "profile": plan.profile.model_dump_json(),
+        "profile": plan.handed(arm).model_dump_json(),
         "arm": arm.name,
         "begin": iso(plan.begin) if plan.begin else "",
         "end": iso(plan.end) if plan.end else "",

@@ -42,7 +42,7 @@ from torra.evaluation.pivotal_effect import pivotal_effect, pivotal_exhibit
 from torra.evaluation.random_entries import Beside, random_entries_exhibit
 from torra.evaluation.recomposition import BrainNumbers
 from torra.evaluation.state_timeline import states_exhibit
-from torra.replay.arms import CONTROL, LOTS
+from torra.replay.arms import CONTROL, OWN_WORDS
 from torra.replay.arms import REFERENCES as SOURCES
 from torra.replay.arms import reference as source_of
 from torra.replay.entries import beside_random
@@ -165,8 +165,8 @@ def compare(
     placebos: dict[str, list[str]] = {}
     for arm in shown:
         if arm.name.startswith(PLACEBO):
-            # Lessons by lot are told to a desk of their own, whoever else runs.
-            placebos.setdefault(LOTS.get(arm.name, source), []).append(arm.name)
+            # Lessons by lot, and old evidence, are told to a desk of their own, whoever else runs.
+            placebos.setdefault(OWN_WORDS.get(arm.name, source), []).append(arm.name)
     known = paired.sides(control.ticks, market.outcomes(control.ticks)) if control else {}
     return Compared(
         shown,

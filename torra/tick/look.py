@@ -106,7 +106,7 @@ def look(
         outside=outside,
         experts=experts,
     )
-    bundle = _with_stakes(bundle, row, instance, profile)
+    bundle = _with_stakes(_to_experts(bundle, key, edges, outside), row, instance, profile)
     recalled = _recalled(instance, profile, edges, bundle, as_of)
     bundle = feature_bundle.with_lessons(bundle, recalled.numbers)
     score = ath_calculator.score(
@@ -141,6 +141,11 @@ def look(
         outside=outside,
         lessons=recalled,
     )
+
+
+def _to_experts(bundle: Bundle, key: TickKey, edges: Edges, outside: OutsideView | None) -> Bundle:
+    """Return the evidence, that of a placebo's experts of another day."""
+    return bundle if edges.evidence is None else edges.evidence(key, bundle, outside)
 
 
 def _with_stakes(
