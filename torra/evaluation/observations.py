@@ -65,10 +65,10 @@ class Opinion:
 
     `kind` is analyst, researcher, reader, judge, arbiter or gate; `focus` the weight of the role on
     each of VECTORS (0 if it may not score); `trust` is k of docs/debate.md, in [0, 1]. `answered`
-    is False for an agent that was asked and failed. `multiplier` and `veto` are a gate's own word, `winner`
-    (LONG, SHORT, NONE) an arbiter's or a judge's and `weights` (of bull and bear, each 0 to 1) an
-    arbiter's; `horizon` is the time that a firm's report speaks for, `anomaly` and `pattern` are
-    what an expert calls odd and sees. None where an agent says no such thing.
+    is False for an agent that was asked and failed. `multiplier` and `veto` are a gate's own word,
+    `winner` (LONG, SHORT, NONE) an arbiter's or a judge's and `weights` (of bull and bear, each 0
+    to 1) an arbiter's; `horizon` is the time that a firm's report speaks for, `anomaly` and
+    `pattern` are what an expert calls odd and sees. None where an agent says no such thing.
     """
 
     agent_id: str
